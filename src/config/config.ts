@@ -1,0 +1,127 @@
+/**
+ * What the sidecar runs by: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes.
+ */
+
+import type { LogLevel } from '../log.ts';
+
+export interface Config {
+  /** Where the app container sends its requests. */
+  readonly listen: ListenAddress;
+  /** Probes, metrics, status page. */
+  readonly admin: { readonly listen: ListenAddress };
+  readonly logLevel: LogLevel;
+  /** Names are unique; at least one. */
+  readonly credentials: readonly CredentialConfig[];
+  /** First match wins. */
+  readonly routes: readonly RouteConfig[];
+  readonly limits: ProxyLimits;
+  readonly shutdown: { readonly drainTimeoutMs: number };
+}
+
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 lets the system pick one. */
+  readonly port: number;
+}
+
+export interface TlsConfig {
+  /** PEM certificates trusted instead of the system's. */
+  readonly caFile?: string;
+  /** PEM client certificate and its key; both or neither. */
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  /** Name sent as SNI and checked in the certificate, instead of the URL's host. */
+  readonly serverName?: string;
+}
+
+export type ClientAuthenticationMethod = 'client_secret_basic' | 'client_secret_post';
+
+export interface CredentialConfig {
+  readonly name: string;
+  /** The whole token endpoint URL. */
+  readonly tokenUrl: string;
+  /** Directory of the mounted Secret. */
+  readonly directory: string;
+  readonly clientAuth: ClientAuthenticationMethod;
+  readonly basicEncoding: 'form' | 'raw';
+  readonly scope?: string;
+  readonly audience?: string;
+  /** Further parameters of the grant; an array is sent as a repeated parameter. */
+  readonly parameters: Readonly<Record<string, string | readonly string[]>>;
+  readonly tls: TlsConfig;
+  /** Bound on one request to the token endpoint, from connecting to the last byte. */
+  readonly requestTimeoutMs: number;
+  /** How long a request may wait for a token when none is held. */
+  readonly waitTimeoutMs: number;
+  readonly renewal: RenewalPolicy;
+}
+
+export interface RenewalPolicy {
+  /** Fraction of the lifetime after which the token is renewed. */
+  readonly at: number;
+  /** Up to this fraction of the lifetime is taken off at random, so that a fleet does not move in step. */
+  readonly jitter: number;
+  /** The first grant is delayed by up to this much at random. */
+  readonly startupJitterMs: number;
+  /** No renewal sooner than this after the last grant. */
+  readonly minIntervalMs: number;
+  /** Lifetime of a token that comes with none and is no JWT. */
+  readonly defaultLifetimeMs: number;
+}
+
+export interface RouteConfig {
+  readonly name: string;
+  readonly match: {
+    /** Lower-case host name without port; any host when absent. */
+    readonly host?: string;
+    /** Matched by whole path segments, like a Kubernetes Ingress `Prefix` path. */
+    readonly pathPrefix: string;
+  };
+  readonly upstream: Upstream;
+  /** Take the matched prefix off before the upstream's base path is put on. */
+  readonly stripPrefix: boolean;
+  /** Name of the credential whose token is injected. */
+  readonly credential: string;
+  readonly existingAuthorization: 'replace' | 'keep' | 'reject';
+  readonly whenTokenUnavailable: 'fail' | 'passthrough';
+  readonly retryOn401: boolean;
+  readonly timeouts: RouteTimeouts;
+  readonly tls: TlsConfig;
+}
+
+export interface Upstream {
+  readonly protocol: 'http' | 'https';
+  /** Host name or address as dialled; IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Value of the Host header: brackets and port where HTTP wants them (RFC 9110 §7.2). */
+  readonly authority: string;
+  /** Put before the request's path; empty, or starts with a slash and does not end with one. */
+  readonly basePath: string;
+}
+
+export interface RouteTimeouts {
+  /** Name resolution, TCP and TLS together. */
+  readonly connectMs: number;
+  /** From the request's last byte to the answer's head. */
+  readonly responseMs: number;
+  /** Without a byte in either direction while a body or a tunnel is open. */
+  readonly idleMs: number;
+}
+
+export interface ProxyLimits {
+  /** Whole request header section, request line included. */
+  readonly headerBytes: number;
+  readonly headerCount: number;
+  readonly targetBytes: number;
+  /** Larger request bodies are answered 413; 0 means no limit. */
+  readonly requestBodyBytes: number;
+  /** A request body up to this size is kept until the answer's head, so that it can be replayed. */
+  readonly replayBytes: number;
+  /** Requests in flight before new ones are answered 503 `overloaded`. */
+  readonly maxInFlight: number;
+  /** A connection must deliver a whole request head within this time. */
+  readonly headerTimeoutMs: number;
+  /** An app-side connection without a request is closed after this. */
+  readonly keepAliveTimeoutMs: number;
+}

@@ -1,0 +1,75 @@
+/**
+ * Every way this program says no, in one table: the code users and tests rely on, the HTTP status where the
+ * proxy answers it, the exit status where a command ends with it.
+ */
+
+interface ErrorRow {
+  /** One sentence that is true of every error with this code; the problem's `title` (RFC 9457 §3.1.3). */
+  readonly title: string;
+  /** HTTP status of the proxy's own answer. */
+  readonly status?: number;
+  /** Exit status of the process, after sysexits.h. */
+  readonly exit?: number;
+}
+
+export const ERRORS = {
+  bad_request: { status: 400, title: 'The request is not valid HTTP/1.1 or its framing is ambiguous' },
+  destination_not_allowed: { status: 403, title: 'The destination is not on the forward-proxy list' },
+  authorization_not_allowed: { status: 403, title: 'The route refuses requests that carry Authorization' },
+  route_not_found: { status: 404, title: 'No route matches the request' },
+  request_too_large: { status: 413, title: 'The request body is larger than the limit' },
+  uri_too_long: { status: 414, title: 'The request target is longer than the limit' },
+  headers_too_large: { status: 431, title: 'The request header section is larger than the limit' },
+  upstream_unreachable: { status: 502, title: 'No connection to the upstream could be made' },
+  upstream_protocol_error: { status: 502, title: 'The upstream broke off or did not answer valid HTTP/1.1' },
+  upstream_tls_error: { status: 502, title: 'The TLS handshake with the upstream failed' },
+  token_unavailable: { status: 503, title: 'No valid access token is held' },
+  draining: { status: 503, title: 'The sidecar is shutting down' },
+  overloaded: { status: 503, title: 'Too many requests are in flight' },
+  upstream_timeout: { status: 504, title: 'The upstream did not answer in time' },
+  loop_detected: { status: 508, title: 'The upstream is the sidecar itself' },
+
+  usage: { exit: 64, title: 'The command line is not understood' },
+  provider_unavailable: { exit: 69, title: 'The identity provider or an upstream is unavailable' },
+  internal: { exit: 70, status: 500, title: 'An unexpected error' },
+  credentials_rejected: { exit: 77, title: 'The identity provider rejected the credentials' },
+  configuration: { exit: 78, title: 'The configuration is not valid' },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The codes that the proxy itself may answer. */
+export type ProxyErrorCode = {
+  [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;
+}[ErrorCode];
+
+/**
+ * The one error class. The message names the thing, the value that was wrong and what would be right; it never
+ * holds a token or a secret, because it may be logged and sent to the app.
+ */
+export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
+  override readonly name = 'SidecarError';
+  readonly code: Code;
+
+  constructor(code: Code, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+
+  /** Exit status of a process that ends with this error. */
+  get exitCode(): number {
+    const row: ErrorRow = ERRORS[this.code];
+    return row.exit ?? 70;
+  }
+}
+
+/** The message of anything that was thrown, without its stack. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The system's code (`ENOENT`, `ECONNREFUSED`, …) of a thrown value, if it has one. */
+export function systemCodeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
