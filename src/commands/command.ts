@@ -1,0 +1,35 @@
+import type { Settings } from '../config/settings.ts';
+
+/** What a command gets from the outside world; tests pass their own. */
+export interface CommandContext {
+  /** Arguments after the command's name. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: { write(text: string): void };
+  /** Standard input, for commands that read it. */
+  readonly stdin: AsyncIterable<Buffer>;
+  /** The process's termination signals, see `Shutdown`. */
+  readonly shutdown: Shutdown;
+}
+
+/** SIGTERM, SIGINT or a request to quit: asked once, the command finishes its work and returns. */
+export interface Shutdown {
+  /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
+  readonly signal: AbortSignal;
+  /** Asks from inside, as `POST /quitquitquit` does. */
+  request(): void;
+}
+
+/** A subcommand: a composition root, the only kind of place that builds things and wires them. */
+export interface Command {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** The words after the command's name in its `--help`, such as `hash [SECRET]`; empty for most. */
+  readonly operands?: string;
+  readonly settings: Settings;
+  /**
+   * Runs until done or asked to end; resolves to the exit status.
+   * @throws {SidecarError} whose `exitCode` becomes the process's.
+   */
+  run(context: CommandContext): Promise<number>;
+}

@@ -1,0 +1,27 @@
+/** Named entries of the configuration file's lists. */
+
+import type { Problem } from './problems.ts';
+
+/** The entry that flags and environment describe, and the one that routes use when they name none. */
+export const DEFAULT_NAME = 'default';
+
+/** An entry of the file, or the one that flags and environment make up, with the key that names it in messages. */
+export interface Keyed<Entry> {
+  readonly key: string;
+  readonly entry: Entry;
+}
+
+export function keyed<Entry extends { name: string }>(
+  list: string,
+  entries: readonly Entry[] = [],
+): Keyed<Entry>[] {
+  return entries.map((entry, index) => ({ key: `${list}[${index}]`, entry }));
+}
+
+export function checkUnique(entries: readonly Keyed<{ name: string }>[], problems: Problem[]): void {
+  entries.forEach(({ key, entry: { name } }, index) => {
+    if (entries.findIndex(({ entry }) => entry.name === name) < index) {
+      problems.push({ key: `${key}.name`, value: name, expected: 'a name that no other entry has' });
+    }
+  });
+}

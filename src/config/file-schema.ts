@@ -1,0 +1,168 @@
+/**
+ * The configuration file: its shape, its defaults and its words, in one schema. The JSON Schema that is published
+ * with the package is generated from it (`npm run generate`).
+ */
+
+import * as v from 'valibot';
+import { LOG_LEVELS } from '../log.ts';
+import { duration, listenAddress, serverUrl, size, upstream, type ValueFormat } from './values.ts';
+
+/** A string in one of the formats of `values.ts`. */
+function formatted<T>(format: ValueFormat<T>) {
+  return v.pipe(
+    v.string(format.expected),
+    v.check((text) => format.parse(text) !== undefined, format.expected),
+    v.metadata({ description: `Expected: ${format.expected}.` }),
+    v.transform((text) => format.parse(text) as T),
+  );
+}
+
+/** A URL kept as it was written. */
+const url = v.pipe(
+  v.string(serverUrl.expected),
+  v.check((text) => serverUrl.parse(text) !== undefined, serverUrl.expected),
+);
+
+function words<const Word extends string>(options: readonly Word[]) {
+  return v.picklist(options, `one of ${options.join(', ')}`);
+}
+
+function fraction(from: number, to: number) {
+  const expected = `a number from ${from} to ${to}`;
+  return v.pipe(v.number(expected), v.minValue(from, expected), v.maxValue(to, expected));
+}
+
+const count = v.pipe(
+  v.number('a whole number of at least 1'),
+  v.integer('a whole number of at least 1'),
+  v.minValue(1, 'a whole number of at least 1'),
+);
+
+const flag = v.boolean('true or false');
+const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
+const path = v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path'));
+
+/** Names become metric labels and log fields: short and plain. */
+const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
+const name = v.pipe(v.string(NAME), v.regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, NAME));
+
+const PREFIX = 'a path that starts with / and has no empty, "." or ".." segment, query or percent-encoding';
+const pathPrefix = v.pipe(
+  v.string(PREFIX),
+  v.regex(/^\/(?:(?!\.{1,2}(?:\/|$))[A-Za-z0-9\-._~!$&'()*+,;=:@]+(?:\/|$))*$/, PREFIX),
+);
+
+const HOST = 'a host name or address without port';
+const host = v.pipe(v.string(HOST), v.regex(/^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])$/, HOST));
+
+const PARAMETER_VALUE = 'a string or a list of strings';
+const parameterValue = v.union(
+  [v.string(PARAMETER_VALUE), v.array(v.string(PARAMETER_VALUE))],
+  PARAMETER_VALUE,
+);
+
+const credentialTls = v.strictObject({ caFile: v.optional(path), serverName: v.optional(text) }, 'a mapping');
+
+const routeTls = v.strictObject(
+  {
+    caFile: v.optional(path),
+    certFile: v.optional(path),
+    keyFile: v.optional(path),
+    serverName: v.optional(text),
+  },
+  'a mapping',
+);
+
+const credential = v.strictObject(
+  {
+    name,
+    authUrl: v.optional(url),
+    realm: v.optional(text),
+    tokenUrl: v.optional(url),
+    allowInsecureTokenUrl: v.optional(flag),
+    dir: v.optional(path),
+    clientAuth: v.optional(words(['client_secret_basic', 'client_secret_post'])),
+    basicEncoding: v.optional(words(['form', 'raw'])),
+    scope: v.optional(text),
+    audience: v.optional(text),
+    parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),
+    tls: v.optional(credentialTls),
+    timeouts: v.optional(
+      v.strictObject(
+        { request: v.optional(formatted(duration)), wait: v.optional(formatted(duration)) },
+        'a mapping',
+      ),
+    ),
+    renewal: v.optional(
+      v.strictObject(
+        {
+          at: v.optional(fraction(0.1, 0.95)),
+          jitter: v.optional(fraction(0, 0.5)),
+          startupJitter: v.optional(formatted(duration)),
+          minInterval: v.optional(formatted(duration)),
+          defaultLifetime: v.optional(formatted(duration)),
+        },
+        'a mapping',
+      ),
+    ),
+  },
+  'a mapping',
+);
+
+const route = v.strictObject(
+  {
+    name,
+    match: v.optional(
+      v.strictObject({ host: v.optional(host), pathPrefix: v.optional(pathPrefix) }, 'a mapping'),
+    ),
+    upstream: v.optional(formatted(upstream)),
+    stripPrefix: v.optional(flag),
+    credential: v.optional(name),
+    existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
+    whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
+    retryOn401: v.optional(flag),
+    timeouts: v.optional(
+      v.strictObject(
+        {
+          connect: v.optional(formatted(duration)),
+          response: v.optional(formatted(duration)),
+          idle: v.optional(formatted(duration)),
+        },
+        'a mapping',
+      ),
+    ),
+    tls: v.optional(routeTls),
+  },
+  'a mapping',
+);
+
+export const fileSchema = v.strictObject(
+  {
+    listen: v.optional(formatted(listenAddress)),
+    admin: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
+    logLevel: v.optional(words(LOG_LEVELS)),
+    credentials: v.optional(v.array(credential, 'a list of credentials')),
+    routes: v.optional(v.array(route, 'a list of routes')),
+    limits: v.optional(
+      v.strictObject(
+        {
+          header: v.optional(formatted(size)),
+          headerCount: v.optional(count),
+          target: v.optional(formatted(size)),
+          requestBody: v.optional(formatted(size)),
+          replay: v.optional(formatted(size)),
+          inFlight: v.optional(count),
+          headerTimeout: v.optional(formatted(duration)),
+          keepAliveTimeout: v.optional(formatted(duration)),
+        },
+        'a mapping',
+      ),
+    ),
+    shutdown: v.optional(v.strictObject({ drainTimeout: v.optional(formatted(duration)) }, 'a mapping')),
+  },
+  'a mapping of settings',
+);
+
+export type FileConfig = v.InferOutput<typeof fileSchema>;
+export type CredentialEntry = v.InferOutput<typeof credential>;
+export type RouteEntry = v.InferOutput<typeof route>;

@@ -1,0 +1,110 @@
+/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. */
+
+import { readFileSync } from 'node:fs';
+import * as v from 'valibot';
+import { parseDocument } from 'yaml';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { type FileConfig, fileSchema } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { didYouMean } from './settings.ts';
+
+/** A ConfigMap holds at most 1 MiB. */
+const MAX_FILE_BYTES = 1024 * 1024;
+
+/** What could be understood of the file. What could not is in `problems`. */
+export interface FileReading {
+  readonly config: FileConfig;
+  /** False when so much is wrong that what is missing cannot be told from what was not understood. */
+  readonly understood: boolean;
+}
+
+const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
+
+/** @param key the flag or variable that names the file. */
+export function readConfigFile(path: string, key: string, problems: Problem[]): FileReading {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    problems.push({ key, value: path, expected: `a readable file (${why})` });
+    return NOTHING_UNDERSTOOD;
+  }
+  if (Buffer.byteLength(text) > MAX_FILE_BYTES) {
+    problems.push({ key, value: path, expected: `a file of at most ${MAX_FILE_BYTES} bytes` });
+    return NOTHING_UNDERSTOOD;
+  }
+  return parseConfig(text, path, problems);
+}
+
+/** @param path names the file in messages. */
+export function parseConfig(text: string, path: string, problems: Problem[]): FileReading {
+  const document = parseDocument(text, { uniqueKeys: true, strict: true });
+  if (document.errors.length > 0) {
+    for (const error of document.errors) {
+      const [start] = error.linePos ?? [];
+      const key = start === undefined ? path : `${path}:${start.line}:${start.col}`;
+      problems.push({ key, expected: `valid YAML or JSON (${error.code})` });
+    }
+    return NOTHING_UNDERSTOOD;
+  }
+  const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  // What is wrong is taken out and the rest read again, so that the checks across settings report in the same run.
+  for (;;) {
+    const result = v.safeParse(fileSchema, value);
+    if (result.success) return { config: result.output, understood: true };
+    problems.push(...result.issues.flatMap(describeIssue));
+    if (!result.issues.every((issue) => takeOut(value, issue.path))) return NOTHING_UNDERSTOOD;
+  }
+}
+
+/** Removes the wrong setting from its mapping; false where there is none to remove (a required one is missing). */
+function takeOut(root: unknown, path: readonly v.IssuePathItem[] | undefined): boolean {
+  const wrong = path?.at(-1);
+  if (path === undefined || wrong === undefined) return false;
+  let parent = root;
+  for (const { key } of path.slice(0, -1)) parent = (parent as Record<string, unknown>)[String(key)];
+  if (typeof parent !== 'object' || parent === null || Array.isArray(parent)) return false;
+  return (
+    Object.hasOwn(parent, String(wrong.key)) && delete (parent as Record<string, unknown>)[String(wrong.key)]
+  );
+}
+
+function describeIssue(issue: v.BaseIssue<unknown>): Problem[] {
+  // Members of a union say less than the union itself.
+  const key = v.getDotPath(issue)?.replace(/\.(\d+)(?=\.|$)/g, '[$1]') ?? '(file)';
+  const isUnknownKey = issue.type === 'strict_object' && issue.expected === 'never';
+  if (isUnknownKey) {
+    const wrong = String(issue.path?.at(-1)?.key);
+    const known = knownKeys(issue.path ?? []);
+    return [{ key, expected: `one of the keys ${known.join(', ')}${didYouMean(wrong, known)}` }];
+  }
+  const isMissing = issue.input === undefined;
+  return [{ key, expected: issue.message, ...(isMissing ? {} : { value: describeInput(issue.input) }) }];
+}
+
+/** Scalars as they are; a mapping or list by its kind, since what is inside may be anything. */
+function describeInput(input: unknown): string {
+  if (Array.isArray(input)) return 'a list';
+  return typeof input === 'object' && input !== null ? 'a mapping' : String(input);
+}
+
+interface SchemaShape {
+  readonly type: string;
+  readonly entries?: Readonly<Record<string, SchemaShape>>;
+  readonly item?: SchemaShape;
+  readonly wrapped?: SchemaShape;
+}
+
+/** The keys that the mapping at the parent of `path` may have. */
+function knownKeys(path: readonly v.IssuePathItem[]): string[] {
+  let shape: SchemaShape | undefined = fileSchema as unknown as SchemaShape;
+  for (const item of path.slice(0, -1)) {
+    shape = unwrap(shape?.item ?? shape?.entries?.[String(item.key)]);
+  }
+  return Object.keys(shape?.entries ?? {});
+}
+
+function unwrap(shape: SchemaShape | undefined): SchemaShape | undefined {
+  return shape?.type === 'optional' ? unwrap(shape.wrapped) : shape;
+}

@@ -1,0 +1,78 @@
+/** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
+
+import { LOG_LEVELS } from '../log.ts';
+import type { Config, ProxyLimits } from './config.ts';
+import { readConfigFile } from './file.ts';
+import type { FileConfig } from './file-schema.ts';
+import { ConfigurationError, type Problem } from './problems.ts';
+import type { ProxyValues } from './proxy-settings.ts';
+import { resolveCredentials } from './resolve-credentials.ts';
+import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
+import { readValue } from './settings.ts';
+import { listenAddress, oneOf } from './values.ts';
+
+const DEFAULT_LIMITS: ProxyLimits = {
+  headerBytes: 64 * 1024,
+  headerCount: 200,
+  targetBytes: 16 * 1024,
+  requestBodyBytes: 0,
+  replayBytes: 64 * 1024,
+  maxInFlight: 4096,
+  headerTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 600_000,
+};
+
+/**
+ * Resolves and checks everything, certificate files included.
+ * @throws {ConfigurationError} with every problem there is.
+ */
+export function loadConfig(given: ProxyValues): Config {
+  const problems: Problem[] = [];
+  const { config: file, understood } =
+    given.config === undefined
+      ? { config: {} as FileConfig, understood: true }
+      : readConfigFile(given.config.text, given.config.key, problems);
+  const routes = understood ? resolveRoutes(file, given, problems) : [];
+  const credentials = understood ? resolveCredentials(file, routes, given, problems) : [];
+  checkRoutes(routes, credentials, problems);
+
+  const config: Config = {
+    listen: readValue(given.listen, listenAddress, problems) ??
+      file.listen ?? { host: '127.0.0.1', port: 15_080 },
+    admin: {
+      listen: readValue(given['admin-listen'], listenAddress, problems) ??
+        file.admin?.listen ?? { host: '0.0.0.0', port: 15_081 },
+    },
+    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
+    credentials: credentials.map(({ entry }) => entry),
+    routes: routes.map(({ entry }) => entry),
+    limits: resolveLimits(file.limits),
+    shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
+  };
+  if (problems.length > 0) throw new ConfigurationError(firstOfEachKey(problems));
+  return deepFreeze(config);
+}
+
+/** A setting that was not understood would be reported a second time as missing. */
+function firstOfEachKey(problems: readonly Problem[]): Problem[] {
+  return problems.filter(({ key }, index) => problems.findIndex((other) => other.key === key) === index);
+}
+
+function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
+  return {
+    headerBytes: entry?.header ?? DEFAULT_LIMITS.headerBytes,
+    headerCount: entry?.headerCount ?? DEFAULT_LIMITS.headerCount,
+    targetBytes: entry?.target ?? DEFAULT_LIMITS.targetBytes,
+    requestBodyBytes: entry?.requestBody ?? DEFAULT_LIMITS.requestBodyBytes,
+    replayBytes: entry?.replay ?? DEFAULT_LIMITS.replayBytes,
+    maxInFlight: entry?.inFlight ?? DEFAULT_LIMITS.maxInFlight,
+    headerTimeoutMs: entry?.headerTimeout ?? DEFAULT_LIMITS.headerTimeoutMs,
+    keepAliveTimeoutMs: entry?.keepAliveTimeout ?? DEFAULT_LIMITS.keepAliveTimeoutMs,
+  };
+}
+
+function deepFreeze<T extends object>(value: T): T {
+  for (const inner of Object.values(value))
+    if (typeof inner === 'object' && inner !== null) deepFreeze(inner);
+  return Object.freeze(value);
+}

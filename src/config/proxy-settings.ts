@@ -1,0 +1,42 @@
+import { LOG_LEVELS } from '../log.ts';
+import type { GivenValues, Settings } from './settings.ts';
+
+/** What the `proxy` command takes as flags or from the environment; the rest is the configuration file's. */
+export const PROXY_SETTINGS = {
+  'auth-url': {
+    argument: 'URL',
+    description:
+      'Base URL of the identity provider; the token endpoint is {auth-url}/realms/{realm}/protocol/openid-connect/token',
+  },
+  realm: { argument: 'NAME', description: 'Realm name', default: 'dx' },
+  'token-url': { argument: 'URL', description: 'Whole token endpoint URL, instead of auth-url and realm' },
+  'allow-insecure-token-url': {
+    description: 'Allow http:// to a token endpoint on another host: the client secret travels in clear',
+    default: 'false',
+  },
+  'credentials-dir': {
+    argument: 'DIR',
+    description: 'The mounted Secret: files client_id and client_secret',
+    default: '/var/run/secrets/token-sidecar',
+  },
+  upstream: {
+    argument: 'URL',
+    description: 'Where requests go, with an optional base path; required unless routes are configured',
+  },
+  scope: { argument: 'SCOPE', description: 'Scope sent with the grant' },
+  audience: { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
+  listen: {
+    argument: 'HOST:PORT',
+    description: 'Where the app sends its requests; port 0 picks one',
+    default: '127.0.0.1:15080',
+  },
+  'admin-listen': {
+    argument: 'HOST:PORT',
+    description: 'Probes, metrics, status page',
+    default: '0.0.0.0:15081',
+  },
+  config: { argument: 'FILE', description: 'Configuration file, YAML or JSON' },
+  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+} as const satisfies Settings;
+
+export type ProxyValues = GivenValues<typeof PROXY_SETTINGS>;

@@ -1,0 +1,134 @@
+import type { CredentialConfig, RenewalPolicy, RouteConfig } from './config.ts';
+import { DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
+import type { CredentialEntry, FileConfig } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
+import { resolveTls } from './resolve-tls.ts';
+import { readValue } from './settings.ts';
+import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
+
+const DEFAULT_RENEWAL: RenewalPolicy = {
+  at: 0.75,
+  jitter: 0.1,
+  startupJitterMs: 50,
+  minIntervalMs: 1000,
+  defaultLifetimeMs: 300_000,
+};
+
+/** Stands for the credential that is not in the file; its settings are known by their variables. */
+const MADE_UP_KEY = 'environment';
+
+/**
+ * The file's credentials; flags and environment override the one named `default`, or add it when the file has none
+ * or a route uses it.
+ */
+export function resolveCredentials(
+  file: FileConfig,
+  routes: readonly Keyed<RouteConfig>[],
+  given: ProxyValues,
+  problems: Problem[],
+): Keyed<CredentialConfig>[] {
+  const entries = keyed<CredentialEntry>('credentials', file.credentials);
+  const isUsed = entries.length === 0 || routes.some(({ entry }) => entry.credential === DEFAULT_NAME);
+  if (isUsed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
+    entries.push({ key: MADE_UP_KEY, entry: { name: DEFAULT_NAME } });
+  }
+  return entries.flatMap(({ key, entry }) => {
+    const overrides = entry.name === DEFAULT_NAME ? given : {};
+    const tls = resolveTls(`${key}.tls`, entry.tls, problems);
+    const tokenUrl = resolveTokenUrl(key, entry, overrides, problems);
+    if (tokenUrl === undefined) return [];
+    const scope = overrides.scope?.text ?? entry.scope;
+    const audience = overrides.audience?.text ?? entry.audience;
+    const resolved: CredentialConfig = {
+      name: entry.name,
+      tokenUrl,
+      directory: overrides['credentials-dir']?.text ?? entry.dir ?? PROXY_SETTINGS['credentials-dir'].default,
+      clientAuth: entry.clientAuth ?? 'client_secret_basic',
+      basicEncoding: entry.basicEncoding ?? 'form',
+      ...(scope === undefined ? {} : { scope }),
+      ...(audience === undefined ? {} : { audience }),
+      parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),
+      tls,
+      requestTimeoutMs: entry.timeouts?.request ?? 10_000,
+      waitTimeoutMs: entry.timeouts?.wait ?? 10_000,
+      renewal: resolveRenewal(entry.renewal),
+    };
+    return [{ key, entry: resolved }];
+  });
+}
+
+function resolveTokenUrl(
+  key: string,
+  entry: CredentialEntry,
+  given: ProxyValues,
+  problems: Problem[],
+): string | undefined {
+  const source =
+    given['token-url'] ??
+    given['auth-url'] ??
+    (entry.tokenUrl !== undefined
+      ? { key: `${key}.tokenUrl`, text: entry.tokenUrl }
+      : entry.authUrl !== undefined
+        ? { key: `${key}.authUrl`, text: entry.authUrl }
+        : undefined);
+  if (source === undefined) {
+    const name = key === MADE_UP_KEY ? 'TOKEN_SIDECAR_AUTH_URL' : `${key}.authUrl`;
+    problems.push({ key: name, expected: 'the URL of the identity provider, or a whole token URL' });
+    return undefined;
+  }
+  if (given['token-url'] !== undefined && given['auth-url'] !== undefined) {
+    problems.push({
+      key: given['auth-url'].key,
+      expected: `nothing beside ${given['token-url'].key}: give one of the two`,
+    });
+  } else if (entry.tokenUrl !== undefined && entry.authUrl !== undefined) {
+    problems.push({ key: `${key}.authUrl`, expected: 'nothing beside tokenUrl: give one of the two' });
+  }
+  const base = readValue(source, serverUrl, problems);
+  if (base === undefined) return undefined;
+  const isWhole =
+    source === given['token-url'] || (given['auth-url'] === undefined && entry.tokenUrl !== undefined);
+  const realm = given.realm?.text ?? entry.realm ?? 'dx';
+  const url = isWhole
+    ? source.text
+    : `${source.text.replace(/\/+$/, '')}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/token`;
+  const mayBeInsecure =
+    readValue(given['allow-insecure-token-url'], oneOf(['true', 'false']), problems) === 'true' ||
+    entry.allowInsecureTokenUrl === true;
+  if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
+    problems.push({
+      key: source.key,
+      value: source.text,
+      expected:
+        'https, because the client secret is sent there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
+    });
+  }
+  return url;
+}
+
+/** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
+const OWN_PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope', 'audience'];
+
+function resolveParameters(
+  key: string,
+  parameters: CredentialConfig['parameters'],
+  problems: Problem[],
+): CredentialConfig['parameters'] {
+  for (const name of Object.keys(parameters)) {
+    if (OWN_PARAMETERS.includes(name)) {
+      problems.push({ key: `${key}.${name}`, expected: 'a parameter that has no setting of its own' });
+    }
+  }
+  return parameters;
+}
+
+function resolveRenewal(entry: CredentialEntry['renewal']): RenewalPolicy {
+  return {
+    at: entry?.at ?? DEFAULT_RENEWAL.at,
+    jitter: entry?.jitter ?? DEFAULT_RENEWAL.jitter,
+    startupJitterMs: entry?.startupJitter ?? DEFAULT_RENEWAL.startupJitterMs,
+    minIntervalMs: entry?.minInterval ?? DEFAULT_RENEWAL.minIntervalMs,
+    defaultLifetimeMs: entry?.defaultLifetime ?? DEFAULT_RENEWAL.defaultLifetimeMs,
+  };
+}

@@ -1,0 +1,99 @@
+import type { CredentialConfig, RouteConfig, RouteTimeouts, Upstream } from './config.ts';
+import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
+import type { FileConfig, RouteEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import type { ProxyValues } from './proxy-settings.ts';
+import { resolveTls } from './resolve-tls.ts';
+import { readValue } from './settings.ts';
+import { upstream } from './values.ts';
+
+const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
+
+/** The file's routes; `upstream` overrides that of the route named `default`, or adds it at the end. */
+export function resolveRoutes(
+  file: FileConfig,
+  given: ProxyValues,
+  problems: Problem[],
+): Keyed<RouteConfig>[] {
+  const simple = readValue(given.upstream, upstream, problems);
+  const entries = keyed<RouteEntry>('routes', file.routes);
+  if (given.upstream !== undefined && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
+    entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
+  }
+  if (entries.length === 0) {
+    problems.push({ key: 'TOKEN_SIDECAR_UPSTREAM', expected: 'a URL, or routes in the configuration file' });
+  }
+  return entries.flatMap(({ key, entry }) => {
+    const target = (entry.name === DEFAULT_NAME ? simple : undefined) ?? entry.upstream;
+    if (target === undefined) {
+      const alreadyReported = entry.name === DEFAULT_NAME && given.upstream !== undefined;
+      if (!alreadyReported) problems.push({ key: `${key}.upstream`, expected: upstream.expected });
+      return [];
+    }
+    return [{ key, entry: resolveRoute(key, entry, target, problems) }];
+  });
+}
+
+function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
+  const tls = resolveTls(`${key}.tls`, entry.tls, problems);
+  return {
+    name: entry.name,
+    match: {
+      pathPrefix: entry.match?.pathPrefix ?? '/',
+      ...(entry.match?.host === undefined ? {} : { host: entry.match.host.toLowerCase() }),
+    },
+    upstream: target,
+    stripPrefix: entry.stripPrefix ?? false,
+    credential: entry.credential ?? DEFAULT_NAME,
+    existingAuthorization: entry.existingAuthorization ?? 'replace',
+    whenTokenUnavailable: entry.whenTokenUnavailable ?? 'fail',
+    retryOn401: entry.retryOn401 ?? true,
+    timeouts: {
+      connectMs: entry.timeouts?.connect ?? DEFAULT_TIMEOUTS.connectMs,
+      responseMs: entry.timeouts?.response ?? DEFAULT_TIMEOUTS.responseMs,
+      idleMs: entry.timeouts?.idle ?? DEFAULT_TIMEOUTS.idleMs,
+    },
+    tls,
+  };
+}
+
+/** What can only be judged of all routes together. */
+export function checkRoutes(
+  routes: readonly Keyed<RouteConfig>[],
+  credentials: readonly Keyed<CredentialConfig>[],
+  problems: Problem[],
+): void {
+  checkUnique(credentials, problems);
+  checkUnique(routes, problems);
+  const names = credentials.map(({ entry }) => entry.name);
+  routes.forEach(({ key, entry: route }, index) => {
+    // A `default` that could not be resolved has been reported as such.
+    if (!names.includes(route.credential) && route.credential !== DEFAULT_NAME) {
+      problems.push({
+        key: `${key}.credential`,
+        value: route.credential,
+        expected: `a credential's name: ${names.join(', ')}`,
+      });
+    }
+    const shadow = routes.slice(0, index).find(({ entry }) => covers(entry.match, route.match));
+    if (shadow !== undefined) {
+      problems.push({
+        key: `${key}.match`,
+        value: describeMatch(route.match),
+        expected: `requests that ${shadow.key} (${shadow.entry.name}) does not take before it; the more specific route comes first`,
+      });
+    }
+  });
+}
+
+/** Whether every request that matches `later` also matches `earlier`. */
+function covers(earlier: RouteConfig['match'], later: RouteConfig['match']): boolean {
+  if (earlier.host !== undefined && earlier.host !== later.host) return false;
+  const prefix = earlier.pathPrefix.replace(/\/$/, '');
+  const path = later.pathPrefix.replace(/\/$/, '');
+  return path === prefix || path.startsWith(`${prefix}/`);
+}
+
+function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {
+  return `${host ?? ''}${pathPrefix}`;
+}

@@ -1,0 +1,93 @@
+/** How single values are written: the same in flags, environment variables and the configuration file. */
+
+import type { ListenAddress, Upstream } from './config.ts';
+
+export interface ValueFormat<T> {
+  /** Completes the sentence "expected …". */
+  readonly expected: string;
+  /** The value, or undefined when the text does not have this format. */
+  parse(text: string): T | undefined;
+}
+
+const DURATION_UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const SIZE_UNITS_BYTES = { '': 1, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 } as const;
+
+/** `500ms`, `30s`, `5m`, `1h`, `7d` in milliseconds. A bare number is refused: its unit would be a guess. */
+export const duration: ValueFormat<number> = {
+  expected: 'a duration such as 500ms, 30s, 5m, 1h or 7d',
+  parse(text) {
+    const [, number, unit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
+    if (number === undefined || unit === undefined) return undefined;
+    return Number(number) * DURATION_UNITS_MS[unit as keyof typeof DURATION_UNITS_MS];
+  },
+};
+
+/** A size in bytes with Kubernetes' binary suffixes: `65536`, `64Ki`, `10Mi`. */
+export const size: ValueFormat<number> = {
+  expected: 'a size in bytes such as 65536, 64Ki or 10Mi',
+  parse(text) {
+    const [, number, unit] = /^(\d{1,12})(Ki|Mi|Gi)?$/.exec(text) ?? [];
+    if (number === undefined) return undefined;
+    return Number(number) * SIZE_UNITS_BYTES[(unit ?? '') as keyof typeof SIZE_UNITS_BYTES];
+  },
+};
+
+/** A URL of a server we call: http or https, without credentials, query or fragment. */
+export const serverUrl: ValueFormat<URL> = {
+  expected: 'an http or https URL without credentials, query or fragment',
+  parse(text) {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined;
+    if (url.username !== '' || url.password !== '' || /[?#\s]/.test(text)) return undefined;
+    return url;
+  },
+};
+
+/** `host:port`, `[::1]:port`; a name is allowed as host. */
+export const listenAddress: ValueFormat<ListenAddress> = {
+  expected: 'host:port with a port from 0 to 65535, such as 127.0.0.1:15080 or [::1]:0',
+  parse(text) {
+    const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text) ?? [];
+    const host = bracketed ?? plain;
+    if (host === undefined || Number(digits) > 65_535) return undefined;
+    return { host, port: Number(digits) };
+  },
+};
+
+/** An upstream: where requests go, with an optional base path. */
+export const upstream: ValueFormat<Upstream> = {
+  expected: serverUrl.expected,
+  parse(text) {
+    const url = serverUrl.parse(text);
+    if (url === undefined) return undefined;
+    const protocol = url.protocol === 'https:' ? 'https' : 'http';
+    return {
+      protocol,
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: url.port === '' ? { http: 80, https: 443 }[protocol] : Number(url.port),
+      authority: url.host,
+      basePath: url.pathname.replace(/\/+$/, ''),
+    };
+  },
+};
+
+/** Exactly one of the given words. */
+export function oneOf<const Word extends string>(words: readonly Word[]): ValueFormat<Word> {
+  return {
+    expected: words.length === 1 ? `${words[0]}` : `one of ${words.join(', ')}`,
+    parse: (text) => words.find((word) => word === text),
+  };
+}
+
+/** `host:port` as a client would write it. */
+export function formatAddress({ host, port }: ListenAddress): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Whether a host can only be this machine: what travels to it is seen by nobody else. */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '');
+  return (
+    name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
+  );
+}

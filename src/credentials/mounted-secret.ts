@@ -1,0 +1,114 @@
+/**
+ * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped as one. Reading every file through
+ * one resolved `..data` gives an id and a secret of the same version, whenever the swap comes.
+ */
+
+import { constants } from 'node:fs';
+import { open, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf, systemCodeOf } from '../errors.ts';
+
+/** No client secret, key or certificate chain is larger; what is, was mounted by mistake. Bytes. */
+export const MAX_FILE_BYTES = 64 * 1024;
+
+export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | UnusableSecret;
+
+export interface LoadedSecret<Name extends string = string> {
+  readonly state: 'loaded';
+  readonly values: Readonly<Record<Name, string>>;
+}
+
+export interface UnusableSecret {
+  readonly state: 'missing' | 'empty' | 'unreadable' | 'oversized' | 'malformed';
+  /** Which file, and what is wrong with it. Never a value. */
+  readonly detail: string;
+}
+
+/**
+ * Reads the named files of a mounted Secret (or of a plain directory), as UTF-8 with one trailing line end removed:
+ * editors and `echo` leave one, and no secret means to end so. Never throws; the state says what is wrong.
+ */
+export async function readMountedSecret<const Name extends string>(
+  directory: string,
+  names: readonly Name[],
+): Promise<MountedSecret<Name>> {
+  let version = await currentVersion(directory);
+  for (;;) {
+    const reading = await readVersion(version, directory, names);
+    if (reading.state === 'loaded') return reading;
+    // The kubelet removes the old version right after a swap: what failed may only have been overtaken.
+    const newer = await currentVersion(directory);
+    if (newer === version) return reading;
+    version = newer;
+  }
+}
+
+async function readVersion<Name extends string>(
+  version: string,
+  directory: string,
+  names: readonly Name[],
+): Promise<MountedSecret<Name>> {
+  const values: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    const content = await readBounded(join(version, name), join(directory, name));
+    if (typeof content !== 'string') return content;
+    values[name] = content;
+  }
+  return { state: 'loaded', values: values as Record<Name, string> };
+}
+
+/** Whether two readings say the same. Content decides: the kubelet rewrites files without changing them. */
+export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
+  if (a.state !== 'loaded' || b.state !== 'loaded') {
+    return a.state !== 'loaded' && b.state !== 'loaded' && a.state === b.state && a.detail === b.detail;
+  }
+  const names = Object.keys(a.values);
+  return (
+    names.length === Object.keys(b.values).length && names.every((name) => a.values[name] === b.values[name])
+  );
+}
+
+async function currentVersion(directory: string): Promise<string> {
+  try {
+    return await realpath(join(directory, '..data'));
+  } catch {
+    // A plain directory. If it does not exist at all, reading its files says so.
+    return directory;
+  }
+}
+
+/** @param path where to read; @param shownAs the path as the user mounted it, for messages. */
+async function readBounded(path: string, shownAs: string): Promise<string | UnusableSecret> {
+  try {
+    // Non-blocking, so that a named pipe in the Secret's place is refused below rather than waited for.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const status = await file.stat();
+      if (!status.isFile()) return { state: 'unreadable', detail: `${shownAs} is not a regular file` };
+      const buffer = Buffer.alloc(MAX_FILE_BYTES + 1);
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+      if (bytesRead > MAX_FILE_BYTES) {
+        return { state: 'oversized', detail: `${shownAs} is larger than ${MAX_FILE_BYTES} bytes` };
+      }
+      return decode(buffer.subarray(0, bytesRead), shownAs);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR')
+      return { state: 'missing', detail: `${shownAs} does not exist` };
+    return { state: 'unreadable', detail: `${shownAs} cannot be read: ${code ?? messageOf(error)}` };
+  }
+}
+
+function decode(bytes: Buffer, shownAs: string): string | UnusableSecret {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { state: 'malformed', detail: `${shownAs} is not UTF-8` };
+  }
+  const value = text.replace(/\r?\n$/, '');
+  return value === '' ? { state: 'empty', detail: `${shownAs} is empty` } : value;
+}

@@ -1,0 +1,83 @@
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import type { TokenResponse } from './token-response.ts';
+import type { GrantReason } from './token-state.ts';
+
+export interface TokenMetrics {
+  /** A grant ended. `durationMs` runs from the request to the verdict. */
+  refreshed(
+    credential: string,
+    result: TokenResponse['result'],
+    reason: GrantReason,
+    durationMs: number,
+  ): void;
+  /** Reads the gauges from `snapshot` whenever they are scraped, so that they can never be stale. */
+  observe(credential: string, snapshot: () => TokenGauges): void;
+}
+
+/** Wall instants in ms since the epoch; undefined where there is none. */
+export interface TokenGauges {
+  readonly ready: boolean;
+  readonly expiresAtMs: number | undefined;
+  readonly renewalAtMs: number | undefined;
+  readonly consecutiveFailures: number;
+}
+
+export function createTokenMetrics(registry: Registry): TokenMetrics {
+  const observed = new Map<string, () => TokenGauges>();
+  const registers = [registry];
+
+  function gauge(name: string, help: string, read: (gauges: TokenGauges) => number | undefined): void {
+    new Gauge({
+      name: `token_sidecar_${name}`,
+      help,
+      labelNames: ['credential'],
+      registers,
+      collect() {
+        for (const [credential, snapshot] of observed) {
+          const value = read(snapshot());
+          if (value === undefined) this.remove({ credential });
+          else this.set({ credential }, value);
+        }
+      },
+    });
+  }
+
+  gauge('token_ready', '1 while a token that may be sent is held.', ({ ready }) => (ready ? 1 : 0));
+  gauge(
+    'token_expiry_timestamp_seconds',
+    'Unix time at which the held token ends.',
+    ({ expiresAtMs }) => expiresAtMs && expiresAtMs / 1000,
+  );
+  gauge(
+    'token_renewal_timestamp_seconds',
+    'Unix time of the next planned grant.',
+    ({ renewalAtMs }) => renewalAtMs && renewalAtMs / 1000,
+  );
+  gauge(
+    'token_refresh_consecutive_failures',
+    'Grants that failed since the last that succeeded.',
+    ({ consecutiveFailures }) => consecutiveFailures,
+  );
+
+  const refreshes = new Counter({
+    name: 'token_sidecar_token_refresh_total',
+    help: 'Grants requested, by outcome and by what caused them.',
+    labelNames: ['credential', 'result', 'reason'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'token_sidecar_token_refresh_duration_seconds',
+    help: 'Time from the request for a token to the verdict on the answer.',
+    labelNames: ['credential', 'result'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+
+  return {
+    refreshed(credential, result, reason, durationMs) {
+      refreshes.inc({ credential, result, reason });
+      durations.observe({ credential, result }, durationMs / 1000);
+    },
+    observe: (credential, snapshot) => observed.set(credential, snapshot),
+  };
+}

@@ -1,0 +1,301 @@
+/**
+ * One credential's token, kept alive. The shell around `reduce`: it owns the timer, the request in flight and the
+ * callers that wait; every decision is the reducer's.
+ */
+
+import { type Clock, remainingMs } from '../clock.ts';
+import type { CredentialConfig } from '../config/config.ts';
+import type { LiveSecret } from '../credentials/live-secret.ts';
+import type { CredentialsMetrics } from '../credentials/metrics.ts';
+import type { MountedSecret } from '../credentials/mounted-secret.ts';
+import type { Logger } from '../log.ts';
+import type { BearerSource } from './bearer-source.ts';
+import type { ClientCredentials } from './client-authentication.ts';
+import type { TokenMetrics } from './metrics.ts';
+import type { TokenEndpoint } from './token-endpoint.ts';
+import type { TokenResponse } from './token-response.ts';
+import {
+  type FailedGrant,
+  type GrantInFlight,
+  type GrantReason,
+  INITIAL_STATE,
+  reduce,
+  type TokenEvent,
+  type TokenState,
+  validToken,
+} from './token-state.ts';
+import { TokenUnavailable } from './token-unavailable.ts';
+
+export interface TokenSource extends BearerSource {
+  readonly name: string;
+  snapshot(): TokenSnapshot;
+  /** Resolves once the first token has been obtained; never rejects. */
+  readonly firstToken: Promise<void>;
+  /** Ends timers and gives up the grant in flight; callers that wait get TokenUnavailable. */
+  close(): Promise<void>;
+}
+
+/** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
+export interface TokenSnapshot {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly obtainedFirstToken: boolean;
+  readonly requestedAtMs: number | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly renewalAtMs: number | undefined;
+  readonly renewalReason: GrantReason | undefined;
+  readonly grantInFlight: boolean;
+  readonly consecutiveFailures: number;
+  readonly lastFailure: FailedGrant | undefined;
+  /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
+  readonly credentials: { readonly state: MountedSecret['state']; readonly detail: string | undefined };
+  /** The latest grants, oldest first. */
+  readonly history: readonly FinishedGrant[];
+}
+
+export interface FinishedGrant {
+  readonly atMs: number;
+  readonly reason: GrantReason;
+  readonly result: TokenResponse['result'];
+  readonly durationMs: number;
+}
+
+export interface TokenSourceOptions {
+  readonly config: CredentialConfig;
+  readonly secret: LiveSecret<keyof ClientCredentials>;
+  readonly endpoint: TokenEndpoint;
+  readonly clock: Clock;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+  readonly metrics: TokenMetrics;
+  readonly credentialsMetrics: CredentialsMetrics;
+  readonly log: Logger;
+}
+
+/**
+ * The timer looks this often even when nothing is due for long: a suspended machine's monotonic clock, which timers
+ * follow, stands still while the token grows old.
+ */
+const LONGEST_SLEEP_MS = 15_000;
+
+const HISTORY_LENGTH = 20;
+
+interface Waiter {
+  resolve(): void;
+  reject(error: TokenUnavailable): void;
+}
+
+export function openTokenSource(options: TokenSourceOptions): TokenSource {
+  const { config, secret, endpoint, clock, metrics } = options;
+  const log = options.log.child({ credential: config.name });
+  const waiters = new Set<Waiter>();
+  const history: FinishedGrant[] = [];
+  const firstToken = Promise.withResolvers<void>();
+  let state: TokenState = INITIAL_STATE;
+  let credentials: ClientCredentials | undefined;
+  let cancelTimer: (() => void) | undefined;
+  let abortGrant: AbortController | undefined;
+  let closed = false;
+
+  function apply(event: TokenEvent): void {
+    if (closed) return;
+    const before = state;
+    state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
+    if (state.grant !== undefined && state.grant !== before.grant) void request(state.grant);
+    if (state.token !== before.token) firstToken.resolve();
+    if (before.grant !== undefined && state.grant === undefined) settleWaiters();
+    if (state !== before || cancelTimer === undefined) restartTimer();
+  }
+
+  function restartTimer(): void {
+    cancelTimer?.();
+    cancelTimer = undefined;
+    if (state.due === undefined) return;
+    const sleepMs = Math.min(LONGEST_SLEEP_MS, remainingMs(state.due.at, clock.now()));
+    cancelTimer = clock.after(sleepMs, () => {
+      cancelTimer = undefined;
+      apply({ type: 'looked' });
+    });
+  }
+
+  async function request(grant: GrantInFlight): Promise<void> {
+    abortGrant?.abort();
+    const abort = new AbortController();
+    abortGrant = abort;
+    // A grant is only planned once credentials were read.
+    const outcome = await endpoint.requestToken(credentials as ClientCredentials, abort.signal);
+    if (abort.signal.aborted) return;
+    const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
+    history.push({
+      atMs: grant.requestedAt.wallMs,
+      reason: grant.reason,
+      result: outcome.result,
+      durationMs,
+    });
+    if (history.length > HISTORY_LENGTH) history.shift();
+    metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
+    apply({ type: 'grant_ended', id: grant.id, outcome });
+    report(grant, outcome, durationMs);
+  }
+
+  function report(grant: GrantInFlight, outcome: TokenResponse, durationMs: number): void {
+    const now = clock.now();
+    const facts = {
+      reason: grant.reason,
+      durationMs: Math.round(durationMs),
+      ...(state.due === undefined ? {} : { nextInMs: Math.round(remainingMs(state.due.at, now)) }),
+    };
+    if (outcome.result === 'success') {
+      log.info({ ...facts, lifetimeMs: outcome.lifetimeMs }, 'token obtained');
+    } else {
+      const held = validToken(state, now);
+      log.warn(
+        {
+          ...facts,
+          result: outcome.result,
+          detail: outcome.detail,
+          consecutiveFailures: state.consecutiveFailures,
+          heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
+        },
+        'no token obtained',
+      );
+    }
+  }
+
+  function readCredentials(reading: MountedSecret<keyof ClientCredentials>): void {
+    if (reading.state !== 'loaded') {
+      // The last good ones stay in use: a Secret is briefly missing or half-written while it is being changed.
+      log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
+      return;
+    }
+    const { client_id, client_secret } = reading.values;
+    if (credentials?.client_id === client_id && credentials.client_secret === client_secret) return;
+    log.info(credentials === undefined ? 'credentials loaded' : 'credentials changed');
+    credentials = reading.values;
+    options.credentialsMetrics.loaded(config.name, clock.now().wallMs);
+    apply({ type: 'credentials_loaded' });
+  }
+
+  function settleWaiters(): void {
+    const settled = [...waiters];
+    if (validToken(state, clock.now()) !== undefined) {
+      for (const waiter of settled) waiter.resolve();
+    } else {
+      for (const waiter of settled) if (!nextGrantWithin(config.waitTimeoutMs)) waiter.reject(unavailable());
+    }
+  }
+
+  /** Whether waiting makes sense: a grant is in flight or will begin within `boundMs`. */
+  function nextGrantWithin(boundMs: number): boolean {
+    if (state.grant !== undefined) return true;
+    return state.due !== undefined && remainingMs(state.due.at, clock.now()) < boundMs;
+  }
+
+  function unavailable(): TokenUnavailable {
+    const reading = secret.current();
+    const why =
+      credentials === undefined && reading.state !== 'loaded'
+        ? `the mounted credentials cannot be used: ${reading.detail}`
+        : state.lastFailure === undefined
+          ? 'the token endpoint has not answered yet'
+          : `the last grant failed: ${state.lastFailure.result} (${state.lastFailure.detail})`;
+    const retryAfterMs = state.due === undefined ? 0 : remainingMs(state.due.at, clock.now());
+    return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${why}`, retryAfterMs);
+  }
+
+  /** Resolves when a grant has ended with a valid token in hand, rejects when the wait is over without one. */
+  function nextToken(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancelTimeout = clock.after(config.waitTimeoutMs, () => waiter.reject(unavailable()));
+      const waiter: Waiter = {
+        resolve() {
+          waiters.delete(waiter);
+          cancelTimeout();
+          resolve();
+        },
+        reject(error) {
+          waiters.delete(waiter);
+          cancelTimeout();
+          reject(error);
+        },
+      };
+      waiters.add(waiter);
+    });
+  }
+
+  function current(): string | undefined {
+    return validToken(state, clock.now())?.authorization;
+  }
+
+  async function obtain(): Promise<string> {
+    apply({ type: 'looked' });
+    if (current() === undefined) {
+      if (closed || !nextGrantWithin(config.waitTimeoutMs)) throw unavailable();
+      await nextToken();
+    }
+    const authorization = current();
+    if (authorization === undefined) throw unavailable();
+    return authorization;
+  }
+
+  async function replace(refused: string): Promise<string | undefined> {
+    apply({ type: 'refused_by_upstream', authorization: refused });
+    if (state.token?.authorization === refused) {
+      if (state.grant === undefined || closed) return undefined;
+      try {
+        await nextToken();
+      } catch {
+        // Why there is no other token is logged and counted where the grant ended; the caller passes the 401 on.
+        return undefined;
+      }
+    }
+    const authorization = current();
+    return authorization === refused ? undefined : authorization;
+  }
+
+  function snapshot(): TokenSnapshot {
+    const now = clock.now();
+    const reading = secret.current();
+    return {
+      name: config.name,
+      ready: validToken(state, now) !== undefined,
+      obtainedFirstToken: state.token !== undefined,
+      requestedAtMs: state.token?.requestedAt.wallMs,
+      expiresAtMs: state.token?.expiresAt.wallMs,
+      renewalAtMs: state.due?.at.wallMs,
+      renewalReason: state.due?.reason,
+      grantInFlight: state.grant !== undefined,
+      consecutiveFailures: state.consecutiveFailures,
+      lastFailure: state.lastFailure,
+      credentials: {
+        state: reading.state,
+        detail: reading.state === 'loaded' ? undefined : reading.detail,
+      },
+      history: [...history],
+    };
+  }
+
+  metrics.observe(config.name, snapshot);
+  const endSubscription = secret.onChange((reading) => {
+    options.credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
+    readCredentials(reading);
+  });
+  readCredentials(secret.current());
+
+  return {
+    name: config.name,
+    firstToken: firstToken.promise,
+    current,
+    obtain,
+    replace,
+    snapshot,
+    async close() {
+      closed = true;
+      endSubscription();
+      cancelTimer?.();
+      abortGrant?.abort();
+      for (const waiter of [...waiters]) waiter.reject(unavailable());
+      await endpoint.close();
+    },
+  };
+}
