@@ -1,0 +1,20 @@
+import type { CredentialConfig } from '../../src/config/config.ts';
+import { RENEWAL } from '../token/policy.ts';
+
+/** A credential with the defaults of the configuration. */
+export function credentialConfig(
+  settings: Partial<CredentialConfig> & Pick<CredentialConfig, 'tokenUrl'>,
+): CredentialConfig {
+  return {
+    name: 'default',
+    directory: '/nonexistent',
+    clientAuth: 'client_secret_basic',
+    basicEncoding: 'form',
+    parameters: {},
+    tls: {},
+    requestTimeoutMs: 10_000,
+    waitTimeoutMs: 10_000,
+    renewal: RENEWAL,
+    ...settings,
+  };
+}

@@ -1,0 +1,58 @@
+import type { Clock, Instant } from '../../src/clock.ts';
+
+interface Timer {
+  readonly atMs: number;
+  readonly callback: () => void;
+}
+
+/** A clock that stands still until it is moved. Its wall can be stepped apart from its monotonic side. */
+export class ManualClock implements Clock {
+  #monotonicMs = 1000;
+  #wallMs = Date.parse('2030-01-01T00:00:00Z');
+  readonly #timers = new Set<Timer>();
+
+  now(): Instant {
+    return { monotonicMs: this.#monotonicMs, wallMs: this.#wallMs };
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#monotonicMs + Math.max(0, delayMs), callback };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** Moves both clocks on, firing each timer at its moment and letting what it started settle. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#monotonicMs + ms;
+    for (;;) {
+      await settle();
+      const next = [...this.#timers].sort((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers.delete(next);
+      this.#move(Math.max(0, next.atMs - this.#monotonicMs));
+      next.callback();
+    }
+    this.#move(endMs - this.#monotonicMs);
+    await settle();
+  }
+
+  /** Steps the wall clock alone, as an administrator or a time server does. */
+  stepWall(ms: number): void {
+    this.#wallMs += ms;
+  }
+
+  /** How many timers are set: a leak shows here. */
+  get pendingTimers(): number {
+    return this.#timers.size;
+  }
+
+  #move(ms: number): void {
+    this.#monotonicMs += ms;
+    this.#wallMs += ms;
+  }
+}
+
+/** Lets every promise callback that is due run. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,10 @@
+import type { RenewalPolicy } from '../../src/config/config.ts';
+
+/** The defaults, but the first grant at once. */
+export const RENEWAL: RenewalPolicy = {
+  at: 0.75,
+  jitter: 0.1,
+  startupJitterMs: 0,
+  minIntervalMs: 1000,
+  defaultLifetimeMs: 300_000,
+};

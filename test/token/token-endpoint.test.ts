@@ -1,0 +1,171 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { CredentialConfig } from '../../src/config/config.ts';
+import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { credentialConfig } from '../support/credential-config.ts';
+import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+
+const CREDENTIALS = { client_id: 'shop', client_secret: 's3cret' };
+
+function client(settings: Partial<CredentialConfig> & { tokenUrl: string }) {
+  const endpoint = createTokenEndpoint(credentialConfig(settings), systemClock);
+  onTestFinished(() => endpoint.close());
+  return {
+    request: (credentials = CREDENTIALS, signal = new AbortController().signal) =>
+      endpoint.requestToken(credentials, signal),
+  };
+}
+
+/** A server of bytes, for answers that no HTTP library would give. */
+async function rawServer(onConnection: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    onConnection(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`;
+}
+
+describe('the request', () => {
+  it('is a form POST of the grant, with Basic', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const outcome = await client({
+      tokenUrl: provider.url,
+      scope: 'read write',
+      audience: 'payments',
+    }).request();
+    expect(outcome).toEqual({ result: 'success', accessToken: 'token-1', lifetimeMs: 300_000 });
+    const [received] = provider.received;
+    expect(received).toMatchObject({
+      path: '/realms/dx/protocol/openid-connect/token',
+      contentType: 'application/x-www-form-urlencoded',
+      authorization: `Basic ${Buffer.from('shop:s3cret').toString('base64')}`,
+    });
+    expect([...(received?.form ?? [])]).toEqual([
+      ['grant_type', 'client_credentials'],
+      ['scope', 'read write'],
+      ['audience', 'payments'],
+    ]);
+  });
+
+  it('repeats a parameter that has a list of values', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    await client({
+      tokenUrl: provider.url,
+      parameters: { resource: ['https://a', 'https://b'], x: '1' },
+    }).request();
+    expect(provider.received[0]?.form.getAll('resource')).toEqual(['https://a', 'https://b']);
+    expect(provider.received[0]?.form.get('x')).toBe('1');
+  });
+
+  it.each([
+    ['form', 'a+b:c', 'p%/=& ü', 'a%2Bb%3Ac:p%25%2F%3D%26+%C3%BC'],
+    ['raw', 'ab', 'p%+:ü', 'ab:p%+:ü'],
+  ] as const)('encodes both halves of Basic: %s', async (basicEncoding, client_id, client_secret, pair) => {
+    const provider = await ScriptedTokenEndpoint.start();
+    await client({ tokenUrl: provider.url, basicEncoding }).request({ client_id, client_secret });
+    const sent = provider.received[0]?.authorization?.replace('Basic ', '') ?? '';
+    expect(Buffer.from(sent, 'base64').toString('utf8')).toBe(pair);
+  });
+
+  it('puts the credentials into the body for client_secret_post', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    await client({ tokenUrl: provider.url, clientAuth: 'client_secret_post' }).request();
+    expect(provider.received[0]?.authorization).toBeUndefined();
+    expect(provider.received[0]?.form.get('client_secret')).toBe('s3cret');
+  });
+
+  it('goes over the same connection as the one before', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { request } = client({ tokenUrl: provider.url });
+    await request();
+    await request();
+    expect(provider.received.map(({ connection }) => connection)).toEqual([1, 1]);
+  });
+});
+
+describe('an answer that is no token', () => {
+  it.each([
+    [
+      'HTML',
+      answer(200, '<html></html>', { 'content-type': 'text/html' }),
+      'status 200 with text/html where a JSON object was expected',
+    ],
+    ['an empty 200', answer(200, ''), 'status 200 with an empty body where a JSON object was expected'],
+    ['an empty 204', answer(204, ''), 'status 204'],
+    ['10 MB', answer(200, 'x'.repeat(10_000_000)), 'an answer of more than 262144 bytes'],
+    ['a redirect', answer(302, '', { location: 'http://127.0.0.1:1/' }), 'status 302'],
+    ['token_type mac', answerToken({ token_type: 'mac' }), 'token_type is not Bearer'],
+    [
+      'expires_in 0',
+      answerToken({ expires_in: 0 }),
+      'expires_in is not a number of seconds from 1 to 315360000',
+    ],
+  ])('%s', async (_name, script, detail) => {
+    const provider = await ScriptedTokenEndpoint.start(script);
+    expect(await client({ tokenUrl: provider.url }).request()).toEqual({
+      result: 'invalid_response',
+      detail,
+    });
+    expect(provider.received).toHaveLength(1);
+  });
+
+  it('not HTTP at all', async () => {
+    const tokenUrl = await rawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
+    expect(await client({ tokenUrl }).request()).toMatchObject({ result: 'invalid_response' });
+  });
+
+  it('a body shorter than it says', async () => {
+    const tokenUrl = await rawServer((socket) =>
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"access_')),
+    );
+    expect(await client({ tokenUrl }).request()).toMatchObject({ result: 'unavailable' });
+  });
+});
+
+describe('a provider that does not answer', () => {
+  it('refuses the connection', async () => {
+    const outcome = await client({ tokenUrl: 'http://127.0.0.1:1/token' }).request();
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'ECONNREFUSED' });
+  });
+
+  it('accepts and is silent: given up after the request timeout', async () => {
+    const tokenUrl = await rawServer(() => {});
+    const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 100 ms' });
+  });
+
+  it('drips one byte at a time: the timeout is on the whole answer', async () => {
+    const tokenUrl = await rawServer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+      const drip = setInterval(() => socket.write('x'), 10);
+      socket.once('close', () => clearInterval(drip));
+    });
+    const outcome = await client({ tokenUrl, requestTimeoutMs: 200 }).request();
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 200 ms' });
+  });
+
+  it('answers too late for a caller that gave up', async () => {
+    const tokenUrl = await rawServer(() => {});
+    const abort = new AbortController();
+    const outcome = client({ tokenUrl }).request(CREDENTIALS, abort.signal);
+    abort.abort();
+    expect(await outcome).toMatchObject({ result: 'unavailable' });
+  });
+});
+
+it('says which certificate file it cannot read', async () => {
+  const outcome = await client({
+    tokenUrl: 'https://127.0.0.1:1/token',
+    tls: { caFile: '/nonexistent/ca.crt' },
+  }).request();
+  expect(outcome).toMatchObject({
+    result: 'unavailable',
+    detail: expect.stringContaining('/nonexistent/ca.crt cannot be read'),
+  });
+});

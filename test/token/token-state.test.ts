@@ -1,0 +1,266 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Instant, isPast, later } from '../../src/clock.ts';
+import type { GrantedToken, RefusedGrant } from '../../src/token/token-response.ts';
+import {
+  type GrantInFlight,
+  INITIAL_STATE,
+  reduce,
+  type TokenEvent,
+  type TokenState,
+  validToken,
+} from '../../src/token/token-state.ts';
+import { RENEWAL } from './policy.ts';
+
+const START: Instant = { monotonicMs: 0, wallMs: 1_900_000_000_000 };
+
+/** The reducer with a moment and a dice roll to go with it. */
+class Engine {
+  state: TokenState = INITIAL_STATE;
+  now = START;
+  random = 0;
+  tokens = 0;
+
+  apply(event: TokenEvent): this {
+    this.state = reduce(this.state, event, { now: this.now, random: this.random, policy: RENEWAL });
+    return this;
+  }
+
+  wait(ms: number): this {
+    this.now = later(this.now, ms);
+    return this.apply({ type: 'looked' });
+  }
+
+  load(): this {
+    return this.apply({ type: 'credentials_loaded' });
+  }
+
+  get grant(): GrantInFlight {
+    if (this.state.grant === undefined) throw new Error('no grant is in flight');
+    return this.state.grant;
+  }
+
+  end(outcome: GrantedToken | RefusedGrant): this {
+    return this.apply({ type: 'grant_ended', id: this.grant.id, outcome });
+  }
+
+  succeed(lifetimeMs = 300_000): this {
+    this.tokens += 1;
+    return this.end({ result: 'success', accessToken: `t${this.tokens}`, lifetimeMs });
+  }
+
+  fail(result: RefusedGrant['result'] = 'unavailable', retryAfterMs?: number): this {
+    return this.end({ result, detail: 'test', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  }
+
+  refuse(): this {
+    return this.apply({ type: 'refused_by_upstream', authorization: this.state.token?.authorization ?? '' });
+  }
+
+  get dueInMs(): number | undefined {
+    return this.state.due && this.state.due.at.monotonicMs - this.now.monotonicMs;
+  }
+
+  get valid(): string | undefined {
+    return validToken(this.state, this.now)?.authorization;
+  }
+}
+
+const started = () => new Engine().load().succeed();
+
+describe('starting', () => {
+  it('begins no grant before credentials are there', () => {
+    expect(new Engine().wait(60_000).state).toBe(INITIAL_STATE);
+  });
+
+  it('begins one when they are, for the reason startup', () => {
+    expect(new Engine().load().grant).toMatchObject({ id: 1, reason: 'startup' });
+  });
+});
+
+describe('a held token', () => {
+  it('counts its lifetime from the moment it was requested', () => {
+    const engine = new Engine().load();
+    engine.now = later(engine.now, 9000);
+    engine.succeed(10_000);
+    expect(engine.valid).toBe('Bearer t1');
+    expect(engine.wait(1000).valid).toBeUndefined();
+  });
+
+  it('is renewed at three quarters of its life while it goes on being served', () => {
+    const engine = started();
+    expect(engine.dueInMs).toBe(225_000);
+    engine.wait(225_000);
+    expect(engine.grant.reason).toBe('scheduled');
+    expect(engine.valid).toBe('Bearer t1');
+    expect(engine.succeed().valid).toBe('Bearer t2');
+  });
+
+  it('is expired when either clock says so', () => {
+    const stepped = started();
+    stepped.now = { ...stepped.now, wallMs: stepped.now.wallMs + 3_600_000 };
+    expect(stepped.valid).toBeUndefined();
+    expect(stepped.apply({ type: 'looked' }).grant.reason).toBe('scheduled');
+
+    const steppedBack = started();
+    steppedBack.now = {
+      monotonicMs: steppedBack.now.monotonicMs + 300_000,
+      wallMs: steppedBack.now.wallMs - 3_600_000,
+    };
+    expect(steppedBack.valid).toBeUndefined();
+  });
+});
+
+describe('a failed grant', () => {
+  it('is tried again for as long as it takes, while the old token lives', () => {
+    const engine = started().wait(225_000).fail();
+    expect(engine.state.due?.reason).toBe('retry');
+    expect(engine.valid).toBe('Bearer t1');
+    for (let attempt = 2; attempt <= 50; attempt++) {
+      engine.wait(engine.dueInMs ?? Number.NaN).fail('invalid_response');
+      expect(engine.state.consecutiveFailures).toBe(attempt);
+    }
+    expect(engine.wait(75_000).valid).toBeUndefined();
+    expect(engine.state.grant ?? engine.wait(60_000).state.grant).toMatchObject({ reason: 'retry' });
+    expect(engine.succeed().state).toMatchObject({ consecutiveFailures: 0, lastFailure: undefined });
+  });
+
+  it('is not retried before Retry-After', () => {
+    expect(new Engine().load().fail('unavailable', 20_000).dueInMs).toBe(20_000);
+  });
+
+  it('does not begin another because requests ask', () => {
+    const engine = new Engine().load().fail('rejected');
+    for (let ask = 0; ask < 100; ask++) engine.wait(10);
+    expect(engine.state.grantsBegun).toBe(1);
+  });
+});
+
+describe('changed credentials', () => {
+  it('cause a grant at once, and the old token stays until the new one is in hand', () => {
+    const engine = started().wait(10_000).load();
+    expect(engine.grant.reason).toBe('rotation');
+    expect(engine.valid).toBe('Bearer t1');
+    expect(engine.succeed().valid).toBe('Bearer t2');
+  });
+
+  it('take the place of a grant in flight, whose answer no longer counts', () => {
+    const engine = started().wait(225_000);
+    const overtaken = engine.grant;
+    engine.load();
+    expect(engine.grant).toMatchObject({ reason: 'rotation' });
+    engine.apply({
+      type: 'grant_ended',
+      id: overtaken.id,
+      outcome: { result: 'rejected', detail: 'old secret' },
+    });
+    expect(engine.grant.reason).toBe('rotation');
+    expect(engine.state.consecutiveFailures).toBe(0);
+  });
+
+  it('wake the engine at once from the long wait after a rejection, with a fresh backoff', () => {
+    const engine = new Engine().load();
+    for (let n = 0; n < 6; n++) engine.fail('rejected').wait(engine.dueInMs ?? Number.NaN);
+    engine.fail('rejected').wait(1000).load();
+    expect(engine.grant.reason).toBe('rotation');
+    expect(engine.fail('rejected').dueInMs).toBe(15_000);
+  });
+
+  it('that are rejected leave the old token to its end', () => {
+    const engine = started().load().fail('rejected');
+    expect(engine.valid).toBe('Bearer t1');
+    expect(engine.state.lastFailure).toMatchObject({ result: 'rejected' });
+  });
+
+  it('that flap ten times a second cause five grants at once, then one every five seconds', () => {
+    const engine = started();
+    let grants = 0;
+    for (let change = 0; change < 600; change++) {
+      const before = engine.state.grantsBegun;
+      engine.wait(100).load();
+      if (engine.state.grantsBegun > before) grants += engine.state.grantsBegun - before;
+      if (engine.state.grant !== undefined) engine.succeed();
+    }
+    expect(grants).toBeLessThanOrEqual(5 + 12);
+    expect(grants).toBeGreaterThanOrEqual(12);
+    engine.wait(5000);
+    expect(engine.state.due?.reason === 'rotation').toBe(false);
+  });
+});
+
+describe('a token that an upstream refuses', () => {
+  it('is renewed, once for all who were refused', () => {
+    const engine = started().wait(5000).refuse().refuse().refuse();
+    expect(engine.grant).toMatchObject({ id: 2, reason: 'upstream_401' });
+  });
+
+  it('is not renewed in its first second', () => {
+    expect(started().wait(999).refuse().state.grant).toBeUndefined();
+    expect(started().wait(1000).refuse().grant.reason).toBe('upstream_401');
+  });
+
+  it('is not renewed when another is already in hand', () => {
+    const engine = started().wait(5000);
+    engine.apply({ type: 'refused_by_upstream', authorization: 'Bearer older' });
+    expect(engine.state.grant).toBeUndefined();
+  });
+
+  it('is not renewed while grants are failing', () => {
+    expect(started().wait(5000).refuse().fail().refuse().state.grant).toBeUndefined();
+  });
+
+  it('again right after renewal makes the next renewal wait, longer each time', () => {
+    const engine = started().wait(5000).refuse().succeed(86_400_000);
+    const gaps: number[] = [];
+    for (let round = 0; round < 4; round++) {
+      let gapMs = 0;
+      while (engine.refuse().state.grant === undefined) {
+        engine.wait(1000);
+        gapMs += 1000;
+      }
+      gaps.push(gapMs);
+      engine.succeed(86_400_000);
+    }
+    expect(gaps).toEqual([30_000, 60_000, 120_000, 240_000]);
+  });
+});
+
+describe('whatever happens', () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 400_000 }) }),
+    fc.record({ do: fc.constant('step' as const), ms: fc.integer({ min: -7_200_000, max: 7_200_000 }) }),
+    fc.record({ do: fc.constant('succeed' as const), ms: fc.integer({ min: 1, max: 600_000 }) }),
+    fc.record({
+      do: fc.constantFrom('load' as const, 'refuse' as const, 'fail' as const, 'reject' as const),
+      ms: fc.constant(0),
+    }),
+  );
+
+  it('an expired token is never valid, a plan is never lost, and time alone always leads to a grant', () => {
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 60 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (steps, random) => {
+          const engine = new Engine().load();
+          engine.random = random;
+          for (const { do: what, ms } of steps) {
+            if (what === 'wait') engine.wait(ms);
+            else if (what === 'step') engine.now = { ...engine.now, wallMs: engine.now.wallMs + ms };
+            else if (what === 'load') engine.load();
+            else if (what === 'refuse') engine.refuse();
+            else if (engine.state.grant === undefined) continue;
+            else if (what === 'succeed') engine.succeed(ms);
+            else engine.fail(what === 'fail' ? 'unavailable' : 'rejected');
+
+            const { token, grant, due } = engine.state;
+            expect(grant !== undefined || due !== undefined).toBe(true);
+            if (engine.valid !== undefined) expect(token && isPast(token.expiresAt, engine.now)).toBe(false);
+          }
+          if (engine.state.grant === undefined) engine.wait(600_000);
+          expect(engine.state.grant).toBeDefined();
+        },
+      ),
+    );
+  });
+});
