@@ -1,8 +1,7 @@
 /** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. */
 
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import * as v from 'valibot';
-import { parseDocument } from 'yaml';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import type { Problem } from './problems.ts';
@@ -21,10 +20,10 @@ export interface FileReading {
 const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
 
 /** @param key the flag or variable that names the file. */
-export function readConfigFile(path: string, key: string, problems: Problem[]): FileReading {
+export async function readConfigFile(path: string, key: string, problems: Problem[]): Promise<FileReading> {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = await readFile(path, 'utf8');
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
     problems.push({ key, value: path, expected: `a readable file (${why})` });
@@ -34,11 +33,13 @@ export function readConfigFile(path: string, key: string, problems: Problem[]): 
     problems.push({ key, value: path, expected: `a file of at most ${MAX_FILE_BYTES} bytes` });
     return NOTHING_UNDERSTOOD;
   }
-  return parseConfig(text, path, problems);
+  return await parseConfig(text, path, problems);
 }
 
 /** @param path names the file in messages. */
-export function parseConfig(text: string, path: string, problems: Problem[]): FileReading {
+export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
+  // Loaded here, so that a sidecar without a file does not carry the parser.
+  const { parseDocument } = await import('yaml');
   const document = parseDocument(text, { uniqueKeys: true, strict: true });
   if (document.errors.length > 0) {
     for (const error of document.errors) {
@@ -49,6 +50,10 @@ export function parseConfig(text: string, path: string, problems: Problem[]): Fi
     return NOTHING_UNDERSTOOD;
   }
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  if (Array.isArray(value)) {
+    problems.push({ key: '(file)', value: describeInput(value), expected: 'a mapping of settings' });
+    return NOTHING_UNDERSTOOD;
+  }
   // What is wrong is taken out and the rest read again, so that the checks across settings report in the same run.
   for (;;) {
     const result = v.safeParse(fileSchema, value);
@@ -79,8 +84,9 @@ function describeIssue(issue: v.BaseIssue<unknown>): Problem[] {
     const known = knownKeys(issue.path ?? []);
     return [{ key, expected: `one of the keys ${known.join(', ')}${didYouMean(wrong, known)}` }];
   }
-  const isMissing = issue.input === undefined;
-  return [{ key, expected: issue.message, ...(isMissing ? {} : { value: describeInput(issue.input) }) }];
+  if (issue.input === undefined)
+    return [{ key, expected: schemaAt(issue.path ?? [])?.message ?? issue.message }];
+  return [{ key, value: describeInput(issue.input), expected: issue.message }];
 }
 
 /** Scalars as they are; a mapping or list by its kind, since what is inside may be anything. */
@@ -91,6 +97,7 @@ function describeInput(input: unknown): string {
 
 interface SchemaShape {
   readonly type: string;
+  readonly message?: string;
   readonly entries?: Readonly<Record<string, SchemaShape>>;
   readonly item?: SchemaShape;
   readonly wrapped?: SchemaShape;
@@ -98,11 +105,13 @@ interface SchemaShape {
 
 /** The keys that the mapping at the parent of `path` may have. */
 function knownKeys(path: readonly v.IssuePathItem[]): string[] {
+  return Object.keys(schemaAt(path.slice(0, -1))?.entries ?? {});
+}
+
+function schemaAt(path: readonly v.IssuePathItem[]): SchemaShape | undefined {
   let shape: SchemaShape | undefined = fileSchema as unknown as SchemaShape;
-  for (const item of path.slice(0, -1)) {
-    shape = unwrap(shape?.item ?? shape?.entries?.[String(item.key)]);
-  }
-  return Object.keys(shape?.entries ?? {});
+  for (const { key } of path) shape = unwrap(shape?.item ?? shape?.entries?.[String(key)]);
+  return shape;
 }
 
 function unwrap(shape: SchemaShape | undefined): SchemaShape | undefined {

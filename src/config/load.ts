@@ -26,12 +26,12 @@ const DEFAULT_LIMITS: ProxyLimits = {
  * Resolves and checks everything, certificate files included.
  * @throws {ConfigurationError} with every problem there is.
  */
-export function loadConfig(given: ProxyValues): Config {
+export async function loadConfig(given: ProxyValues): Promise<Config> {
   const problems: Problem[] = [];
   const { config: file, understood } =
     given.config === undefined
       ? { config: {} as FileConfig, understood: true }
-      : readConfigFile(given.config.text, given.config.key, problems);
+      : await readConfigFile(given.config.text, given.config.key, problems);
   const routes = understood ? resolveRoutes(file, given, problems) : [];
   const credentials = understood ? resolveCredentials(file, routes, given, problems) : [];
   checkRoutes(routes, credentials, problems);

@@ -1,4 +1,4 @@
-import { Counter, Gauge, type Registry } from '@prometheus-io/client';
+import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 export interface CredentialsMetrics {
   /** A reading of the mounted Secret that differs from the last: usable (`success`) or the state it is in. */

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
+import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 import type { TokenResponse } from './token-response.ts';
 import type { GrantReason } from './token-state.ts';
 

@@ -1,7 +1,10 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
 import { readFile } from 'node:fs/promises';
-import { errors, Pool } from 'undici';
+// Not through undici's entry point: that also loads fetch, WebSocket and caches, at 10 MB and 100 ms in every pod.
+import requestThrough from 'undici/lib/api/api-request.js';
+import errors from 'undici/lib/core/errors.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../clock.ts';
 import type { CredentialConfig, TlsConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
@@ -25,10 +28,10 @@ const TIMED_OUT = Symbol('the request timeout has passed');
 export function createTokenEndpoint(config: CredentialConfig, clock: Clock): TokenEndpoint {
   const url = new URL(config.tokenUrl);
   let tls: TlsMaterial | undefined;
-  let pool: Pool | undefined;
+  let pool: InstanceType<typeof Pool> | undefined;
 
   /** The connections, made anew when a certificate file has changed since. */
-  async function connections(): Promise<Pool> {
+  async function connections(): Promise<InstanceType<typeof Pool>> {
     const material = await readTlsMaterial(config.tls);
     if (pool !== undefined && tls !== undefined && sameMaterial(material, tls)) return pool;
     void pool?.close();
@@ -43,7 +46,7 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
 
   async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
     const proof = proveClient(credentials, config);
-    const { statusCode, headers, body } = await (await connections()).request({
+    const { statusCode, headers, body } = await requestThrough.call(await connections(), {
       method: 'POST',
       path: `${url.pathname}${url.search}`,
       headers: {

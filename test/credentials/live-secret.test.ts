@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type LiveSecret, openLiveSecret } from '../../src/credentials/live-secret.ts';
 import type { MountedSecret } from '../../src/credentials/mounted-secret.ts';
-import { KubeletSecret } from '../support/kubelet-secret.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const NAMES = ['client_id', 'client_secret'] as const;
@@ -30,7 +30,7 @@ const hasSecret = (value: string) => (next: MountedSecret) =>
   next.state === 'loaded' && next.values['client_secret'] === value;
 
 it('announces every swap of the kubelet, not only the first', async () => {
-  const mounted = await KubeletSecret.create({ client_id: 'shop', client_secret: 'v0' });
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const secret = await open(mounted.directory);
   for (let n = 1; n <= 5; n++) {
     const next = reading(secret, hasSecret(`v${n}`));
@@ -41,7 +41,7 @@ it('announces every swap of the kubelet, not only the first', async () => {
 });
 
 it('announces nothing when the content stays the same', async () => {
-  const mounted = await KubeletSecret.create({ client_id: 'shop', client_secret: 'v0' });
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const secret = await open(mounted.directory);
   const seen: MountedSecret[] = [];
   secret.onChange((next) => seen.push(next));
@@ -53,7 +53,7 @@ it('announces nothing when the content stays the same', async () => {
 });
 
 it('announces that a file is gone, and that it is back', async () => {
-  const mounted = await KubeletSecret.create({ client_id: 'shop', client_secret: 'v0' });
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const secret = await open(mounted.directory);
   const gone = reading(secret, ({ state }) => state === 'missing');
   await mounted.update({ client_id: 'shop' });
@@ -64,7 +64,7 @@ it('announces that a file is gone, and that it is back', async () => {
 });
 
 it('sees by polling what no notification tells, such as a directory that appears later', async () => {
-  const mounted = await KubeletSecret.create({ client_id: 'shop', client_secret: 'v0' });
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const later = join(mounted.directory, 'later');
   const clock = new ManualClock();
   const secret = await open(later, clock, 30_000);
@@ -80,7 +80,7 @@ it('sees by polling what no notification tells, such as a directory that appears
 });
 
 it('sets no timer and announces nothing after close', async () => {
-  const mounted = await KubeletSecret.create({ client_id: 'shop', client_secret: 'v0' });
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const clock = new ManualClock();
   const secret = await openLiveSecret(mounted.directory, NAMES, { clock, pollMs: 30_000 });
   secret.close();

@@ -3,18 +3,18 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readMountedSecret } from '../../src/credentials/mounted-secret.ts';
-import { KubeletSecret } from '../support/kubelet-secret.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
 
 const NAMES = ['client_id', 'client_secret'] as const;
 const GOOD = { client_id: 'shop', client_secret: 's3cret' };
 
 it('reads both files of the current version', async () => {
-  const secret = await KubeletSecret.create(GOOD);
+  const secret = await mountSecret(GOOD);
   expect(await readMountedSecret(secret.directory, NAMES)).toEqual({ state: 'loaded', values: GOOD });
 });
 
 it('reads a plain directory too', async () => {
-  const directory = join((await KubeletSecret.create({})).directory, 'plain');
+  const directory = join((await mountSecret({})).directory, 'plain');
   await mkdir(directory);
   for (const [name, value] of Object.entries(GOOD)) await writeFile(join(directory, name), value);
   expect(await readMountedSecret(directory, NAMES)).toEqual({ state: 'loaded', values: GOOD });
@@ -28,7 +28,7 @@ it.each([
   ['pässwörd: +%/=&', 'pässwörd: +%/=&'],
   ['\uFEFFs3cret', '\uFEFFs3cret'],
 ])('takes one line end off %j', async (content, value) => {
-  const { directory } = await KubeletSecret.create({ ...GOOD, client_secret: content });
+  const { directory } = await mountSecret({ ...GOOD, client_secret: content });
   expect(await readMountedSecret(directory, NAMES)).toMatchObject({ values: { client_secret: value } });
 });
 
@@ -42,7 +42,7 @@ it.each<[string, string, (path: string) => Promise<unknown>]>([
   ['unreadable', 'is not a regular file', (path) => rm(path).then(() => void execFileSync('mkfifo', [path]))],
   ['unreadable', 'cannot be read: ELOOP', (path) => rm(path).then(() => symlink(path, path))],
 ])('says that a file is %s: %s', async (state, detail, spoil) => {
-  const { directory } = await KubeletSecret.create(GOOD);
+  const { directory } = await mountSecret(GOOD);
   await spoil(join(directory, '..data', 'client_secret'));
   const reading = await readMountedSecret(directory, NAMES);
   const path = join(directory, 'client_secret');
@@ -57,7 +57,7 @@ it('says that the whole directory is missing', async () => {
 });
 
 it('never mixes two versions, however often they are swapped', async () => {
-  const secret = await KubeletSecret.create({ client_id: 'v0', client_secret: 'v0' });
+  const secret = await mountSecret({ client_id: 'v0', client_secret: 'v0' });
   let swapping = true;
   const swaps = (async () => {
     for (let n = 1; n <= 200; n++) await secret.update({ client_id: `v${n}`, client_secret: `v${n}` });

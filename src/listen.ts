@@ -1,0 +1,25 @@
+import type { AddressInfo, Server } from 'node:net';
+import type { ListenAddress } from './config/config.ts';
+import { formatAddress } from './config/values.ts';
+import { SidecarError, systemCodeOf } from './errors.ts';
+
+/**
+ * Resolves once `server` accepts connections, to where it does: with the port that the system picked for 0.
+ * @param what names the listener in the error.
+ * @throws {SidecarError} `configuration` when the address cannot be had.
+ */
+export async function listenOn(server: Server, listen: ListenAddress, what: string): Promise<ListenAddress> {
+  await new Promise<void>((resolve, reject) => {
+    const onError = (error: Error): void => {
+      const why = systemCodeOf(error) ?? error.message;
+      const message = `${what}: cannot listen on ${formatAddress(listen)}: ${why}`;
+      reject(new SidecarError('configuration', message, { cause: error }));
+    };
+    server.once('error', onError);
+    server.listen({ host: listen.host, port: listen.port }, () => {
+      server.off('error', onError);
+      resolve();
+    });
+  });
+  return { host: listen.host, port: (server.address() as AddressInfo).port };
+}

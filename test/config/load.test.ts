@@ -1,0 +1,253 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { ConfigurationError } from '../../src/config/problems.ts';
+import { PROXY_SETTINGS } from '../../src/config/proxy-settings.ts';
+import { readSettings } from '../../src/config/settings.ts';
+
+const SIMPLE = {
+  TOKEN_SIDECAR_AUTH_URL: 'https://sso.example.com',
+  TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com/v2',
+};
+
+function load(env: Record<string, string>, args: string[] = []) {
+  return loadConfig(readSettings(PROXY_SETTINGS, args, env).given);
+}
+
+function configFile(text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'token-sidecar-config-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'token-sidecar.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+const loadFile = (text: string, env: Record<string, string> = {}) =>
+  load({ ...env, TOKEN_SIDECAR_CONFIG: configFile(text) });
+
+/** The problems as `key: value: expected` lines. */
+async function problemsOf(run: () => Promise<unknown>): Promise<string[]> {
+  try {
+    await run();
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect((error as ConfigurationError).exitCode).toBe(78);
+    return (error as ConfigurationError).message.split('\n');
+  }
+  throw new Error('the configuration was accepted');
+}
+
+describe('the simple case', () => {
+  it('is two variables', async () => {
+    const config = await load(SIMPLE);
+    expect(config).toMatchObject({
+      listen: { host: '127.0.0.1', port: 15_080 },
+      admin: { listen: { host: '0.0.0.0', port: 15_081 } },
+      logLevel: 'info',
+      credentials: [
+        {
+          name: 'default',
+          tokenUrl: 'https://sso.example.com/realms/dx/protocol/openid-connect/token',
+          directory: '/var/run/secrets/token-sidecar',
+          clientAuth: 'client_secret_basic',
+          basicEncoding: 'form',
+        },
+      ],
+      routes: [
+        {
+          name: 'default',
+          match: { pathPrefix: '/' },
+          upstream: { authority: 'api.example.com', basePath: '/v2' },
+          existingAuthorization: 'replace',
+          whenTokenUnavailable: 'fail',
+          retryOn401: true,
+          timeouts: { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 },
+        },
+      ],
+    });
+    expect(Object.isFrozen(config.routes[0]?.timeouts)).toBe(true);
+  });
+
+  it.each([
+    ['https://sso/base/', 'dx', 'https://sso/base/realms/dx/protocol/openid-connect/token'],
+    ['https://sso', 'my realm', 'https://sso/realms/my%20realm/protocol/openid-connect/token'],
+  ])('makes the token URL of %s and realm %s', async (authUrl, realm, tokenUrl) => {
+    const env = { ...SIMPLE, TOKEN_SIDECAR_AUTH_URL: authUrl, TOKEN_SIDECAR_REALM: realm };
+    expect((await load(env)).credentials[0]?.tokenUrl).toBe(tokenUrl);
+  });
+
+  it('takes a whole token URL as it is', async () => {
+    const config = await load({
+      TOKEN_SIDECAR_TOKEN_URL: 'https://sso/oauth/token',
+      TOKEN_SIDECAR_UPSTREAM: 'https://a',
+    });
+    expect(config.credentials[0]?.tokenUrl).toBe('https://sso/oauth/token');
+  });
+});
+
+describe('the file', () => {
+  const FILE = `
+listen: 127.0.0.1:1
+logLevel: debug
+credentials:
+  - { name: default, authUrl: https://file.example.com, scope: file }
+  - { name: other, tokenUrl: https://other/token }
+routes:
+  - { name: a, match: { host: A.example.com, pathPrefix: /a/ }, upstream: https://a, credential: other }
+  - { name: default, upstream: https://b, timeouts: { connect: 1s } }
+`;
+
+  it('is overridden by the environment, which is overridden by flags', async () => {
+    const path = configFile(FILE);
+    const config = await load(
+      { TOKEN_SIDECAR_CONFIG: path, TOKEN_SIDECAR_LISTEN: '127.0.0.1:2', TOKEN_SIDECAR_SCOPE: 'env' },
+      ['--scope=flag', '--upstream=https://c'],
+    );
+    expect(config.listen.port).toBe(2);
+    expect(config.logLevel).toBe('debug');
+    expect(config.credentials.map(({ scope }) => scope)).toEqual(['flag', undefined]);
+    expect(config.routes.map(({ upstream }) => upstream.authority)).toEqual(['a', 'c']);
+    expect(config.routes[1]?.timeouts).toEqual({ connectMs: 1000, responseMs: 60_000, idleMs: 300_000 });
+    expect(config.routes[0]?.match.host).toBe('a.example.com');
+  });
+
+  it('may be JSON', async () => {
+    const config = await loadFile(JSON.stringify({ routes: [{ name: 'x', upstream: 'https://x' }] }), {
+      TOKEN_SIDECAR_AUTH_URL: 'https://sso',
+    });
+    expect(config.routes[0]?.credential).toBe('default');
+  });
+
+  it('leaves out the credential of the environment when no route uses it', async () => {
+    const config = await loadFile(
+      'credentials: [{ name: a, authUrl: https://a }]\nroutes: [{ name: r, upstream: https://r, credential: a }]',
+      { TOKEN_SIDECAR_AUTH_URL: 'https://sso' },
+    );
+    expect(config.credentials.map(({ name }) => name)).toEqual(['a']);
+  });
+});
+
+describe('what is wrong', () => {
+  it('is reported all at once, each with key, value and what was expected', async () => {
+    const problems = await problemsOf(() =>
+      loadFile(
+        `
+lisen: 127.0.0.1:1
+credentials:
+  - name: default
+    authUrl: http://sso.example.com
+    tls: { caFile: /nonexistent/ca.crt }
+routes:
+  - { name: a, upstream: ftp://x }
+  - { name: b, match: { pathPrefix: /x/ }, upstream: https://x, credential: nope }
+  - { name: c, match: { pathPrefix: /x/y }, upstream: https://x, timeouts: { connect: 5 } }
+`,
+        { TOKEN_SIDECAR_LISTEN: 'nowhere' },
+      ),
+    );
+    expect(problems).toEqual([
+      'routes[0].upstream: "ftp://x": expected an http or https URL without credentials, query or fragment',
+      'routes[2].timeouts.connect: "5": expected a duration such as 500ms, 30s, 5m, 1h or 7d',
+      expect.stringMatching(/^lisen: expected one of the keys listen, .*; did you mean "listen"\?$/),
+      'credentials[0].tls.caFile: "/nonexistent/ca.crt": expected a readable file (ENOENT)',
+      expect.stringMatching(/^credentials\[0\].authUrl: "http:\/\/sso.example.com": expected https, because/),
+      'routes[1].credential: "nope": expected a credential\'s name: default',
+      expect.stringMatching(
+        /^routes\[2\].match: "\/x\/y": expected requests that routes\[1\] \(b\) does not take/,
+      ),
+      expect.stringMatching(/^TOKEN_SIDECAR_LISTEN: "nowhere": expected host:port/),
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, RegExp]>([
+    [
+      'no identity provider',
+      { TOKEN_SIDECAR_UPSTREAM: 'https://a' },
+      /^TOKEN_SIDECAR_AUTH_URL: expected the URL/,
+    ],
+    [
+      'no upstream',
+      { TOKEN_SIDECAR_AUTH_URL: 'https://a' },
+      /^TOKEN_SIDECAR_UPSTREAM: expected a URL, or routes/,
+    ],
+    [
+      'a bad URL',
+      { ...SIMPLE, TOKEN_SIDECAR_AUTH_URL: 'sso' },
+      /^TOKEN_SIDECAR_AUTH_URL: "sso": expected an http/,
+    ],
+    [
+      'both URLs',
+      { ...SIMPLE, TOKEN_SIDECAR_TOKEN_URL: 'https://t' },
+      /^TOKEN_SIDECAR_AUTH_URL: expected nothing beside TOKEN_SIDECAR_TOKEN_URL/,
+    ],
+    [
+      'a bad log level',
+      { ...SIMPLE, TOKEN_SIDECAR_LOG_LEVEL: 'loud' },
+      /^TOKEN_SIDECAR_LOG_LEVEL: "loud": expected one of trace/,
+    ],
+    [
+      'a missing file',
+      { ...SIMPLE, TOKEN_SIDECAR_CONFIG: '/nonexistent.yaml' },
+      /^TOKEN_SIDECAR_CONFIG: "\/nonexistent.yaml": expected a readable file \(ENOENT\)/,
+    ],
+    [
+      'a token URL in clear',
+      { ...SIMPLE, TOKEN_SIDECAR_AUTH_URL: 'http://sso.example.com' },
+      /^TOKEN_SIDECAR_AUTH_URL: .* expected https/,
+    ],
+  ])('%s', async (_name, env, problem) => {
+    expect(await problemsOf(() => load(env))).toEqual([expect.stringMatching(problem)]);
+  });
+
+  it.each([
+    ['broken YAML', 'routes: [', /token-sidecar.yaml:1:\d+: expected valid YAML or JSON/],
+    ['a key twice', 'listen: a:1\nlisten: a:2', /DUPLICATE_KEY/],
+    ['a list', '- a', /^\(file\): "a list": expected a mapping of settings/],
+    [
+      'a route without a name',
+      'routes: [{ upstream: https://x }]',
+      /^routes\[0\].name: expected a name of 1 to 63/,
+    ],
+    ['a name unfit for a label', 'routes: [{ name: A_b, upstream: https://x }]', /^routes\[0\].name: "A_b"/],
+    [
+      'a prefix with dot segments',
+      'routes: [{ name: a, upstream: https://x, match: { pathPrefix: /a/../b } }]',
+      /^routes\[0\].match.pathPrefix/,
+    ],
+    [
+      'a parameter that has a setting',
+      'credentials: [{ name: default, authUrl: https://x, parameters: { scope: a } }]',
+      /^credentials\[0\].parameters.scope/,
+    ],
+    [
+      'a certificate without its key',
+      'routes: [{ name: a, upstream: https://x, tls: { certFile: /etc/hostname } }]',
+      /^routes\[0\].tls.certFile: .*expected a file of PEM|^routes\[0\].tls: expected certFile and keyFile together/,
+    ],
+    [
+      'two of one name',
+      'routes: [{ name: a, upstream: https://x, match: { pathPrefix: /a } }, { name: a, upstream: https://x }]',
+      /^routes\[1\].name: "a": expected a name that no other entry has/,
+    ],
+    [
+      'client authentication of another kind',
+      'credentials: [{ name: default, authUrl: https://x, clientAuth: none }]',
+      /^credentials\[0\].clientAuth: "none": expected one of/,
+    ],
+  ])('%s', async (_name, text, problem) => {
+    expect(await problemsOf(() => loadFile(text, SIMPLE))).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it('allows a token URL in clear on loopback, or where it is asked for', async () => {
+    expect(
+      (await load({ ...SIMPLE, TOKEN_SIDECAR_AUTH_URL: 'http://127.0.0.1:8080' })).credentials,
+    ).toHaveLength(1);
+    const clear = { ...SIMPLE, TOKEN_SIDECAR_AUTH_URL: 'http://sso.example.com' };
+    expect((await load(clear, ['--allow-insecure-token-url'])).credentials).toHaveLength(1);
+    expect(
+      await problemsOf(() => load({ ...clear, TOKEN_SIDECAR_ALLOW_INSECURE_TOKEN_URL: 'yes' })),
+    ).toContainEqual('TOKEN_SIDECAR_ALLOW_INSECURE_TOKEN_URL: "yes": expected one of true, false');
+  });
+});

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** The program as its users run it: a process with arguments, an environment and an exit status. */
+export class RunningCommand {
+  readonly process: ChildProcess;
+  readonly exited: Promise<Exit>;
+  stdout = '';
+  stderr = '';
+  #waiting: (() => void)[] = [];
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const path = process.env['PATH'] ?? '';
+    this.process = spawn(process.execPath, [MAIN, ...args], {
+      env: { PATH: path, ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.process.stdout?.setEncoding('utf8').on('data', (text: string) => this.#take('stdout', text));
+    this.process.stderr?.setEncoding('utf8').on('data', (text: string) => this.#take('stderr', text));
+    this.exited = new Promise((resolve) => {
+      this.process.once('close', (code, signal) => {
+        resolve({ code, signal });
+        for (const wake of this.#waiting.splice(0)) wake();
+      });
+    });
+    onTestFinished(async () => {
+      if (this.process.exitCode === null) this.process.kill('SIGKILL');
+      await this.exited;
+    });
+  }
+
+  /** Waits for a match in standard output; fails if the process ends without one. */
+  async output(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this.stdout);
+      if (match !== null) return match;
+      if (this.process.exitCode !== null) {
+        throw new Error(
+          `ended with ${this.process.exitCode} before ${pattern}:\n${this.stdout}${this.stderr}`,
+        );
+      }
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  #take(stream: 'stdout' | 'stderr', text: string): void {
+    this[stream] += text;
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}
+
+/** Runs a command to its end. */
+export async function runToEnd(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  input = '',
+): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
+  const running = new RunningCommand(args, env);
+  running.process.stdin?.end(input);
+  const exit = await running.exited;
+  return { ...exit, stdout: running.stdout, stderr: running.stderr };
+}
