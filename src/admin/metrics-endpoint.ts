@@ -1,0 +1,48 @@
+import { Registry } from '../prometheus.ts';
+import type { AdminEndpoint } from './admin-server.ts';
+
+/** `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. */
+export function metricsEndpoint(registry: Registry): AdminEndpoint {
+  return {
+    method: 'GET',
+    async answer({ accept }) {
+      const text = await registry.metrics();
+      return prefersOpenMetrics(accept)
+        ? { status: 200, contentType: Registry.OPENMETRICS_CONTENT_TYPE, body: toOpenMetrics(text) }
+        : { status: 200, contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: text };
+    },
+  };
+}
+
+/**
+ * The Prometheus text format as OpenMetrics 1.0: counters' families are named without `_total`, there are no blank
+ * lines, and an end mark. The library's own rendering renames the registered metrics for good, which breaks the
+ * next scrape that asks for plain text.
+ */
+export function toOpenMetrics(text: string): string {
+  const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
+  const lines = text.split('\n').flatMap((line) => {
+    if (line === '') return [];
+    const [, keyword, name, rest] = /^# (HELP|TYPE) (\S+)_total (.*)$/.exec(line) ?? [];
+    return counters.has(name) ? `# ${keyword} ${name} ${rest}` : line;
+  });
+  return `${lines.join('\n')}\n# EOF\n`;
+}
+
+/** Whether OpenMetrics is named in an Accept field at least as high as plain text (RFC 9110 §12.5.1). */
+export function prefersOpenMetrics(accept: string): boolean {
+  const openMetrics = qualityOf('application/openmetrics-text', accept);
+  return (
+    openMetrics !== undefined && openMetrics > 0 && openMetrics >= (qualityOf('text/plain', accept) ?? 0)
+  );
+}
+
+function qualityOf(mediaType: string, accept: string): number | undefined {
+  for (const range of accept.split(',')) {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
+    if (type !== mediaType) continue;
+    const quality = parameters.find((parameter) => parameter.startsWith('q='));
+    return quality === undefined ? 1 : Number(quality.slice(2));
+  }
+  return undefined;
+}

@@ -1,0 +1,124 @@
+/** The settings of `token-sidecar issuer`, and what they come to. */
+
+import type { ListenAddress } from '../config/config.ts';
+import type { Problem } from '../config/problems.ts';
+import { type GivenValue, type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../config/values.ts';
+import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from '../issuer/client.ts';
+import { isRealmName } from '../issuer/issuer.ts';
+import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../issuer/signing-key.ts';
+import { LOG_LEVELS, type LogLevel } from '../log.ts';
+
+export const ISSUER_SETTINGS = {
+  listen: {
+    argument: 'HOST:PORT',
+    description: 'Where the token endpoint listens',
+    default: '0.0.0.0:15090',
+  },
+  'admin-listen': {
+    argument: 'HOST:PORT',
+    description: 'Where probes, metrics and the JWKS are served',
+    default: '0.0.0.0:15091',
+  },
+  'auth-url': {
+    argument: 'URL',
+    description: 'Public base URL, part of the iss claim; its path is part of the path that is served',
+    default: 'that of the listener',
+  },
+  realm: { argument: 'NAME', description: 'Realm', default: 'dx' },
+  'clients-file': { argument: 'PATH', description: 'The registered clients, as YAML' },
+  'clients-dir': {
+    argument: 'PATH',
+    description:
+      'The registered clients, instead of a file: one subdirectory a client, each a mounted Secret',
+  },
+  'signing-key-file': {
+    argument: 'PATH',
+    description: 'Private key in PEM that signs the tokens; without it one is made at start',
+  },
+  'signing-alg': {
+    argument: 'ALG',
+    description: `One of ${SIGNING_ALGORITHMS.join(', ')}`,
+    default: 'ES256',
+  },
+  'token-lifetime': {
+    argument: 'DURATION',
+    description: 'Lifetime of the tokens of clients without their own',
+    default: '300s',
+  },
+  'drain-timeout': {
+    argument: 'DURATION',
+    description: 'How long requests in flight may take to finish when the service is stopped',
+    default: '10s',
+  },
+  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+} as const satisfies Settings;
+
+export interface IssuerConfig {
+  readonly listen: ListenAddress;
+  readonly adminListen: ListenAddress;
+  readonly authUrl?: URL;
+  readonly realm: string;
+  /** Missing only when that is among the problems. */
+  readonly clients?: GivenPath & { readonly kind: 'file' | 'directory' };
+  readonly signingKeyFile?: GivenPath;
+  readonly signingAlgorithm: SigningAlgorithm;
+  readonly tokenLifetimeSeconds: number;
+  readonly drainTimeoutMs: number;
+  readonly logLevel: LogLevel;
+}
+
+export interface GivenPath {
+  readonly path: string;
+  /** The flag or variable that gave it, for messages. */
+  readonly key: string;
+}
+
+const realmName: ValueFormat<string> = {
+  expected: 'a realm name of letters, digits, ".", "_" and "-"',
+  parse: (text) => (isRealmName(text) ? text : undefined),
+};
+
+const tokenLifetime: ValueFormat<number> = { expected: TOKEN_LIFETIME_EXPECTED, parse: parseTokenLifetime };
+
+/** What is wrong joins `problems`, and has its default in the result, so that the files can be checked too. */
+export function readIssuerConfig(
+  given: GivenValues<typeof ISSUER_SETTINGS>,
+  problems: Problem[],
+): IssuerConfig {
+  const authUrl = readValue(given['auth-url'], serverUrl, problems);
+  const clients = readClientsPath(given['clients-file'], given['clients-dir'], problems);
+  const keyFile = given['signing-key-file'];
+  return {
+    listen: readValue(given['listen'], listenAddress, problems) ?? { host: '0.0.0.0', port: 15090 },
+    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+      host: '0.0.0.0',
+      port: 15091,
+    },
+    ...(authUrl === undefined ? {} : { authUrl }),
+    ...(clients === undefined ? {} : { clients }),
+    realm: readValue(given['realm'], realmName, problems) ?? 'dx',
+    ...(keyFile === undefined ? {} : { signingKeyFile: { path: keyFile.text, key: keyFile.key } }),
+    signingAlgorithm: readValue(given['signing-alg'], oneOf(SIGNING_ALGORITHMS), problems) ?? 'ES256',
+    tokenLifetimeSeconds: readValue(given['token-lifetime'], tokenLifetime, problems) ?? 300,
+    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
+  };
+}
+
+function readClientsPath(
+  file: GivenValue | undefined,
+  directory: GivenValue | undefined,
+  problems: Problem[],
+): IssuerConfig['clients'] {
+  if (file !== undefined && directory === undefined) return { kind: 'file', path: file.text, key: file.key };
+  if (directory !== undefined && file === undefined) {
+    return { kind: 'directory', path: directory.text, key: directory.key };
+  }
+  const both = file !== undefined && directory !== undefined;
+  problems.push({
+    key: both ? directory.key : '--clients-file',
+    expected: both ? `either this or ${file.key}, not both` : 'either this or --clients-dir',
+  });
+  return undefined;
+}

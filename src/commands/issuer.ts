@@ -1,0 +1,152 @@
+import { startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { systemClock } from '../clock.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { readSettings } from '../config/settings.ts';
+import { formatAddress } from '../config/values.ts';
+import { SidecarError } from '../errors.ts';
+import { readClientsDirectory } from '../issuer/clients-directory.ts';
+import { readClientsFile } from '../issuer/clients-file.ts';
+import { startIssuer } from '../issuer/issuer.ts';
+import { createKeyRing } from '../issuer/key-ring.ts';
+import { followClients, type LiveClients } from '../issuer/live-clients.ts';
+import { followSigningKey, type LiveSigningKey } from '../issuer/live-signing-key.ts';
+import { createIssuerMetrics } from '../issuer/metrics.ts';
+import { generateSigningKey } from '../issuer/signing-key.ts';
+import { createLogger } from '../log.ts';
+import { Registry } from '../prometheus.ts';
+import type { Command, CommandContext } from './command.ts';
+import { issuerAdminEndpoints } from './issuer-admin.ts';
+import { printSecretHash } from './issuer-hash.ts';
+import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './issuer-settings.ts';
+import { whenAborted } from './shutdown.ts';
+
+/** How often files are read whether or not a notification came. */
+const POLL_MS = 30_000;
+
+export const issuer: Command = {
+  summary: 'Run the Token Issuance Service, or hash a client secret for it',
+  operands: '[hash < SECRET]',
+  settings: ISSUER_SETTINGS,
+  async run(context) {
+    const { given, positionals } = readSettings(ISSUER_SETTINGS, context.args, context.env);
+    const [operand, ...others] = positionals;
+    if (operand === undefined) {
+      const problems: Problem[] = [];
+      return await serve(readIssuerConfig(given, problems), problems, context);
+    }
+    // It may be a secret: it is not repeated.
+    if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');
+    if (others.length > 0)
+      throw new SidecarError('usage', 'issuer hash reads the secret from standard input');
+    return await printSecretHash(context);
+  },
+};
+
+/** @throws {ConfigurationError} with `problems` and those of the files, before anything listens. */
+async function serve(
+  config: IssuerConfig,
+  problems: readonly Problem[],
+  { stdout, shutdown }: CommandContext,
+): Promise<number> {
+  const clock = systemClock;
+  const log = createLogger(config.logLevel, stdout);
+  const registry = new Registry();
+  registerProcessMetrics(registry);
+  const metrics = createIssuerMetrics(registry);
+  const live = { clock, pollMs: POLL_MS, metrics, log };
+
+  const [clients, key] = await allOrProblems(
+    problems,
+    openClients(config, live),
+    openSigningKey(config, live),
+  );
+  const closers: (() => Promise<void> | void)[] = [clients.close, key.close];
+  try {
+    const service = await startIssuer({
+      listen: config.listen,
+      ...(config.authUrl === undefined ? {} : { authUrl: config.authUrl }),
+      realm: config.realm,
+      clients: clients.store,
+      keys: key.keys,
+      tokenLifetimeSeconds: config.tokenLifetimeSeconds,
+      metrics,
+      clock,
+      log,
+    });
+    closers.unshift(() => service.close(config.drainTimeoutMs));
+    const admin = await startAdminServer(
+      config.adminListen,
+      {
+        ...issuerAdminEndpoints(service, () => shutdown.signal.aborted),
+        '/metrics': metricsEndpoint(registry),
+      },
+      log,
+    );
+    closers.push(admin.close);
+    log.info(
+      {
+        issuer: service.issuer,
+        tokenUrl: service.tokenUrl,
+        listen: formatAddress(service.address),
+        admin: formatAddress(admin.address),
+        kid: key.keys.current().keyId,
+        alg: key.keys.current().algorithm,
+      },
+      'ready',
+    );
+    await whenAborted(shutdown.signal);
+    log.info({ drainTimeoutMs: config.drainTimeoutMs }, 'draining');
+  } finally {
+    for (const close of closers) await close();
+  }
+  log.info('stopped');
+  return 0;
+}
+
+async function openClients(
+  { clients }: IssuerConfig,
+  live: Parameters<typeof followClients>[1],
+): Promise<LiveClients> {
+  // Already a problem of the settings.
+  if (clients === undefined) throw new ConfigurationError([]);
+  const read = clients.kind === 'file' ? readClientsFile : readClientsDirectory;
+  return await followClients(() => read(clients.path, clients.key), live);
+}
+
+async function openSigningKey(
+  { signingAlgorithm, signingKeyFile }: IssuerConfig,
+  live: Parameters<typeof followSigningKey>[1],
+): Promise<LiveSigningKey> {
+  if (signingKeyFile !== undefined) {
+    return await followSigningKey({ ...signingKeyFile, algorithm: signingAlgorithm }, live);
+  }
+  const key = await generateSigningKey(signingAlgorithm);
+  live.log.warn(
+    { kid: key.keyId, alg: key.algorithm },
+    'signing with a key made at start: its tokens cannot be verified after a restart or at another replica',
+  );
+  return { keys: createKeyRing(key, live.clock), close: () => undefined };
+}
+
+/**
+ * Both values, or the problems so far and those of both at once, with whatever did open closed again.
+ * @throws {ConfigurationError}
+ */
+async function allOrProblems<A extends { close(): void }, B extends { close(): void }>(
+  problems: readonly Problem[],
+  a: Promise<A>,
+  b: Promise<B>,
+): Promise<[A, B]> {
+  const settled = await Promise.allSettled([a, b]);
+  const [first, second] = settled;
+  if (problems.length === 0 && first.status === 'fulfilled' && second.status === 'fulfilled') {
+    return [first.value, second.value];
+  }
+  for (const outcome of settled) if (outcome.status === 'fulfilled') outcome.value.close();
+  const errors = settled.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+  const unforeseen = errors.find((error) => !(error instanceof ConfigurationError));
+  if (unforeseen !== undefined) throw unforeseen;
+  throw new ConfigurationError([...problems, ...errors.flatMap((error) => error.problems)]);
+}

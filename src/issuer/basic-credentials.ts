@@ -1,0 +1,34 @@
+import { decodeFormComponent } from './form.ts';
+
+/** One way to understand a Basic field: who the caller says to be, and the proof. */
+export interface ClaimedCredentials {
+  readonly clientId: string;
+  readonly secret: string;
+}
+
+/**
+ * The readings of an Authorization field: as it stands (RFC 7617 §2) and, where that differs, form-decoded
+ * (RFC 6749 §2.3.1). Id and secret are always read in the same way. None when the field is no well-formed Basic:
+ * Base64 must be the one canonical encoding, of UTF-8, with a colon in it; the first colon splits.
+ */
+export function readBasicCredentials(field: string): readonly ClaimedCredentials[] {
+  const [, encoded] = /^basic +([a-z0-9+/]+={0,2})$/i.exec(field) ?? [];
+  if (encoded === undefined) return [];
+  const bytes = Buffer.from(encoded, 'base64');
+  // Buffer skips what it does not understand; only a field that survives the round trip was Base64.
+  if (bytes.toString('base64') !== encoded) return [];
+  let pair: string;
+  try {
+    pair = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return [];
+  }
+  const colon = pair.indexOf(':');
+  if (colon < 0) return [];
+
+  const raw = { clientId: pair.slice(0, colon), secret: pair.slice(colon + 1) };
+  const clientId = decodeFormComponent(raw.clientId);
+  const secret = decodeFormComponent(raw.secret);
+  if (clientId === undefined || secret === undefined) return [raw];
+  return clientId === raw.clientId && secret === raw.secret ? [raw] : [raw, { clientId, secret }];
+}

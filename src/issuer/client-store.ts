@@ -1,0 +1,80 @@
+/** The registered clients as a live value: one immutable set at a time, replaced as a whole. */
+
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { type Client, type ClientDefinition, defineClient } from './client.ts';
+import { decodeFormComponent } from './form.ts';
+import type { ScryptCost } from './scrypt-hash.ts';
+
+export interface ClientSet {
+  readonly size: number;
+  /**
+   * The distinct scrypt costs in the set. Checking a secret computes one scrypt for each, whoever is asked for, so
+   * that the time taken says nothing of whether a client exists or how its secret is kept.
+   */
+  readonly costs: readonly ScryptCost[];
+  find(clientId: string): Client | undefined;
+}
+
+export interface ClientStore {
+  current(): ClientSet;
+  replace(clients: ClientSet): void;
+}
+
+export function createClientStore(initial: ClientSet): ClientStore {
+  let clients = initial;
+  return {
+    current: () => clients,
+    replace(next) {
+      clients = next;
+    },
+  };
+}
+
+/**
+ * A set in which every Basic field names at most one client, however it is read.
+ * @param describe the key under which a client is written down, for messages.
+ * @throws {ConfigurationError} when two ids are the same, or one is the form-encoded writing of the other.
+ */
+export function createClientSet(
+  clients: readonly Client[],
+  describe: (index: number) => string = (index) => `clients[${index}]`,
+): ClientSet {
+  const byId = new Map<string, Client>();
+  const problems: Problem[] = [];
+  for (const [index, client] of clients.entries()) {
+    if (byId.has(client.clientId)) {
+      problems.push({ key: describe(index), value: client.clientId, expected: 'a client id used only once' });
+    }
+    byId.set(client.clientId, client);
+  }
+  for (const [index, { clientId }] of clients.entries()) {
+    const decoded = decodeFormComponent(clientId);
+    if (decoded !== undefined && decoded !== clientId && byId.has(decoded)) {
+      problems.push({
+        key: describe(index),
+        value: clientId,
+        expected: `a client id that is not the form-encoded writing of another, ${JSON.stringify(decoded)}`,
+      });
+    }
+  }
+  if (problems.length > 0) throw new ConfigurationError(problems);
+
+  const costs = new Map<string, ScryptCost>();
+  for (const { secret } of clients) {
+    if (secret.kind === 'scrypt') costs.set(JSON.stringify(secret.hash.cost), secret.hash.cost);
+  }
+  return { size: byId.size, costs: [...costs.values()], find: (clientId) => byId.get(clientId) };
+}
+
+/**
+ * The set of clients defined in a program.
+ * @throws {ConfigurationError} with everything that is wrong.
+ */
+export function defineClients(definitions: readonly ClientDefinition[]): ClientSet {
+  const problems: Problem[] = [];
+  const clients = definitions.flatMap(
+    (definition, index) => defineClient(definition, (field) => `clients[${index}].${field}`, problems) ?? [],
+  );
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return createClientSet(clients);
+}

@@ -1,0 +1,134 @@
+/** A registered client: what it proves itself with, and what it may be granted. */
+
+import { createHash } from 'node:crypto';
+import type { Problem } from '../config/problems.ts';
+import { duration } from '../config/values.ts';
+import { parseScryptHash, type ScryptHash } from './scrypt-hash.ts';
+
+export interface Client {
+  readonly clientId: string;
+  readonly secret: StoredSecret;
+  /** Granted when none is asked for; nothing else is. */
+  readonly scopes: readonly string[];
+  /** Values of `aud`; empty stands for the service's default. */
+  readonly audience: readonly string[];
+  /** Whole seconds; the service's default when absent. */
+  readonly tokenLifetimeSeconds?: number;
+}
+
+/** A secret given in clear is kept as its digest: comparing digests takes the same time whatever the lengths. */
+export type StoredSecret =
+  | { readonly kind: 'sha256'; readonly digest: Buffer }
+  | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
+
+/** A client as it is written down, in a file, a mounted Secret or a program. */
+export interface ClientDefinition {
+  readonly clientId?: string | undefined;
+  /** Either this, in clear, or `secretHash`, a scrypt hash made by `token-sidecar issuer hash`. */
+  readonly clientSecret?: string | undefined;
+  readonly secretHash?: string | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly audience?: readonly string[] | undefined;
+  /** A duration such as `60s`. */
+  readonly tokenLifetime?: string | undefined;
+}
+
+export type ClientField = keyof ClientDefinition;
+
+/** RFC 6749 §3.3. */
+const SCOPE_TOKEN = /^[\x21\x23-\x5B\x5D-\x7E]+$/;
+
+const MIN_LIFETIME_SECONDS = 1;
+const MAX_LIFETIME_SECONDS = 30 * 86_400;
+
+export const TOKEN_LIFETIME_EXPECTED = 'a duration of whole seconds from 1s to 30d';
+
+/**
+ * Checks a definition. What is wrong joins `problems`, under the key that `keyOf` gives the field, without the value
+ * of a secret.
+ * @returns the client, or undefined when anything was wrong.
+ */
+export function defineClient(
+  definition: ClientDefinition,
+  keyOf: (field: ClientField) => string,
+  problems: Problem[],
+): Client | undefined {
+  const before = problems.length;
+  const { clientId, scopes = [], audience = [] } = definition;
+  if (clientId === undefined || clientId === '') {
+    problems.push({ key: keyOf('clientId'), expected: 'the identifier of the client' });
+  }
+  const secret = storeSecret(definition, keyOf, problems);
+  for (const scope of scopes) {
+    if (!isScopeToken(scope)) {
+      problems.push({
+        key: keyOf('scopes'),
+        value: scope,
+        expected: 'scopes of printable ASCII without space, " and \\',
+      });
+    }
+  }
+  if (audience.includes('')) {
+    problems.push({ key: keyOf('audience'), value: '', expected: 'audiences that are not empty' });
+  }
+  const tokenLifetimeSeconds =
+    definition.tokenLifetime === undefined ? undefined : parseTokenLifetime(definition.tokenLifetime);
+  if (definition.tokenLifetime !== undefined && tokenLifetimeSeconds === undefined) {
+    problems.push({
+      key: keyOf('tokenLifetime'),
+      value: definition.tokenLifetime,
+      expected: TOKEN_LIFETIME_EXPECTED,
+    });
+  }
+  if (problems.length > before || clientId === undefined || secret === undefined) return undefined;
+  return {
+    clientId,
+    secret,
+    scopes: [...new Set(scopes)],
+    audience: [...new Set(audience)],
+    ...(tokenLifetimeSeconds === undefined ? {} : { tokenLifetimeSeconds }),
+  };
+}
+
+export function isScopeToken(text: string): boolean {
+  return SCOPE_TOKEN.test(text);
+}
+
+/** Whole seconds, as `expires_in` is an integer; undefined when the text is no lifetime that we issue. */
+export function parseTokenLifetime(text: string): number | undefined {
+  const ms = duration.parse(text);
+  if (ms === undefined || ms % 1000 !== 0) return undefined;
+  const seconds = ms / 1000;
+  return seconds >= MIN_LIFETIME_SECONDS && seconds <= MAX_LIFETIME_SECONDS ? seconds : undefined;
+}
+
+export function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function storeSecret(
+  { clientSecret, secretHash }: ClientDefinition,
+  keyOf: (field: ClientField) => string,
+  problems: Problem[],
+): StoredSecret | undefined {
+  if ((clientSecret === undefined) === (secretHash === undefined)) {
+    problems.push({
+      key: keyOf('clientSecret'),
+      expected: `either this or ${keyOf('secretHash')}${clientSecret === undefined ? '' : ', not both'}`,
+    });
+    return undefined;
+  }
+  if (secretHash === undefined) {
+    if (clientSecret !== undefined && clientSecret !== '') {
+      return { kind: 'sha256', digest: sha256(clientSecret) };
+    }
+    problems.push({ key: keyOf('clientSecret'), expected: 'a secret that is not empty' });
+    return undefined;
+  }
+  const hash = parseScryptHash(secretHash);
+  if (hash === undefined) {
+    problems.push({ key: keyOf('secretHash'), expected: 'a hash made by `token-sidecar issuer hash`' });
+    return undefined;
+  }
+  return { kind: 'scrypt', hash };
+}

@@ -1,0 +1,109 @@
+/**
+ * The registered clients as mounted Secrets, one subdirectory a client: `client_id`, `client_secret` or
+ * `secret_hash`, and where wanted `scope`, `audience` and `token_lifetime`.
+ */
+
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { type MountedSecret, readMountedSecret } from '../credentials/mounted-secret.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { type Client, type ClientField, defineClient, sha256 } from './client.ts';
+import { createClientSet } from './client-store.ts';
+import type { ClientsReading } from './clients-reading.ts';
+
+const FILE_OF: Readonly<Record<ClientField, string>> = {
+  clientId: 'client_id',
+  clientSecret: 'client_secret',
+  secretHash: 'secret_hash',
+  scopes: 'scope',
+  audience: 'audience',
+  tokenLifetime: 'token_lifetime',
+};
+
+/** @param key names the directory in messages: the flag or variable that gave it. */
+export async function readClientsDirectory(root: string, key: string): Promise<ClientsReading> {
+  const directories = [root];
+  const problems: Problem[] = [];
+  const clients: Client[] = [];
+  const places: string[] = [];
+  let content = '';
+  try {
+    for (const name of (await readdir(root)).sort()) {
+      // `..data` and what it points to belong to the kubelet, dot files to nobody.
+      if (name.startsWith('.')) continue;
+      const directory = join(root, name);
+      directories.push(directory);
+      const reading = await readClient(directory, problems);
+      content += reading.content;
+      if (reading.client === undefined) continue;
+      clients.push(reading.client);
+      places.push(join(directory, FILE_OF.clientId));
+    }
+  } catch (error) {
+    const cause = systemCodeOf(error) ?? messageOf(error);
+    problems.push({ key, value: root, expected: `a readable directory (${cause})` });
+  }
+  const digest = sha256(JSON.stringify([content, problems])).toString('base64');
+  if (problems.length > 0) return { outcome: { problems }, digest, directories };
+  try {
+    const set = createClientSet(clients, (index) => places[index] ?? root);
+    return { outcome: { clients: set }, digest, directories };
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error;
+    return { outcome: { problems: error.problems }, digest, directories };
+  }
+}
+
+async function readClient(
+  directory: string,
+  problems: Problem[],
+): Promise<{ readonly client?: Client | undefined; readonly content: string }> {
+  if (!(await stat(directory)).isDirectory()) {
+    problems.push({ key: directory, expected: 'a directory with the files of one client' });
+    return { content: '' };
+  }
+  const secret = await readFiles(directory);
+  if (secret.state !== 'loaded') {
+    problems.push({ key: directory, expected: `the files of a client, but ${secret.detail}` });
+    return { content: '' };
+  }
+  const text = (field: ClientField): string | undefined => secret.values[FILE_OF[field]];
+  const client = defineClient(
+    {
+      clientId: text('clientId'),
+      clientSecret: text('clientSecret'),
+      secretHash: text('secretHash'),
+      scopes: words(text('scopes')),
+      audience: words(text('audience')),
+      tokenLifetime: text('tokenLifetime'),
+    },
+    (field) => join(directory, FILE_OF[field]),
+    problems,
+  );
+  return { client, content: JSON.stringify([directory, secret.values]) };
+}
+
+/** The files that there are, all of one version of the Secret. */
+async function readFiles(directory: string): Promise<MountedSecret> {
+  const version = await currentVersion(directory);
+  const present = await readdir(version).catch((): string[] => []);
+  const names = Object.values(FILE_OF).filter((name) => present.includes(name) || name === FILE_OF.clientId);
+  const secret = await readMountedSecret(version, names);
+  // The kubelet removes a version, file by file, as soon as it has swapped in the next, which is then the one to read.
+  return (await currentVersion(directory)) === version ? secret : await readFiles(directory);
+}
+
+/**
+ * Where the files of one version of the Secret are. The directory may have its own `..data`, or be a link through
+ * that of the volume it is projected into; either way every file is then read from one version.
+ */
+async function currentVersion(directory: string): Promise<string> {
+  const place = await realpath(directory);
+  return await realpath(join(place, '..data')).catch(() => place);
+}
+
+/** Values separated by spaces or line ends, as `scope` is in the grant. */
+function words(text: string | undefined): readonly string[] | undefined {
+  return text?.split(/\s+/).filter((word) => word !== '');
+}

@@ -1,0 +1,36 @@
+import type { Client } from './client.ts';
+import { Refusal } from './refusal.ts';
+import type { TokenRequest } from './token-request.ts';
+
+/** What a token will say. */
+export interface Grant {
+  readonly clientId: string;
+  readonly scopes: readonly string[];
+  /** At least one. */
+  readonly audience: readonly string[];
+  readonly lifetimeSeconds: number;
+}
+
+export interface GrantDefaults {
+  /** Of clients that none is configured for. */
+  readonly audience: string;
+  readonly lifetimeSeconds: number;
+}
+
+/** A request narrows what its client may have, and never widens it. */
+export function decideGrant(client: Client, request: TokenRequest, defaults: GrantDefaults): Grant | Refusal {
+  const allowedAudience = client.audience.length > 0 ? client.audience : [defaults.audience];
+  const { scopes = client.scopes, audience = allowedAudience } = request;
+  if (!scopes.every((scope) => client.scopes.includes(scope))) {
+    return new Refusal('invalid_scope', 'the client may not have a scope that it asks for');
+  }
+  if (!audience.every((target) => allowedAudience.includes(target))) {
+    return new Refusal('invalid_target', 'the client may not have an audience that it asks for');
+  }
+  return {
+    clientId: client.clientId,
+    scopes,
+    audience,
+    lifetimeSeconds: client.tokenLifetimeSeconds ?? defaults.lifetimeSeconds,
+  };
+}

@@ -1,0 +1,108 @@
+/** The Token Issuance Service: one realm's token endpoint for the client credentials grant. */
+
+import { randomUUID } from 'node:crypto';
+import type { JSONWebKeySet } from 'jose';
+import type { Clock } from '../clock.ts';
+import type { ListenAddress } from '../config/config.ts';
+import { formatAddress } from '../config/values.ts';
+import type { Logger } from '../log.ts';
+import { createClientAuthentication } from './client-authentication.ts';
+import type { ClientStore } from './client-store.ts';
+import { queueDerivations } from './derivation-queue.ts';
+import type { KeyRing } from './key-ring.ts';
+import type { IssuerMetrics } from './metrics.ts';
+import { deriveScrypt, type ScryptDerivation } from './scrypt-hash.ts';
+import { createTokenEndpoint } from './token-endpoint.ts';
+import { DEFAULT_LIMITS, startTokenListener, type TokenListenerLimits } from './token-listener.ts';
+
+export interface IssuerOptions {
+  readonly listen: ListenAddress;
+  /** Public base URL, part of `iss`; its path is part of the path that is served. By default that of the listener. */
+  readonly authUrl?: URL;
+  /** See `isRealmName`. */
+  readonly realm: string;
+  /** May be replaced at any time. */
+  readonly clients: ClientStore;
+  /** May be rotated at any time. */
+  readonly keys: KeyRing;
+  /** Of clients without their own. */
+  readonly tokenLifetimeSeconds: number;
+  readonly metrics: IssuerMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits?: Partial<TokenListenerLimits>;
+  readonly derive?: ScryptDerivation;
+}
+
+export interface Issuer {
+  /** Where it listens: the port that the system picked when 0 was asked for. */
+  readonly address: ListenAddress;
+  /** The `iss` claim: `{auth_url}/realms/{realm}`. */
+  readonly issuer: string;
+  readonly tokenUrl: string;
+  /** The public keys that tokens which are alive are signed with. */
+  jwks(): JSONWebKeySet;
+  /** Stops accepting and lets what is in flight finish for at most `timeoutMs`. Safe to call again. */
+  close(timeoutMs?: number): Promise<void>;
+}
+
+/** Two cores' worth of hashing, and at the default cost seven seconds of it waiting: most callers give up after ten. */
+const DERIVATION_LIMITS = { concurrent: 2, waiting: 64 };
+
+/** A realm name is part of a path and of a quoted string, and must mean itself in both. */
+export function isRealmName(text: string): boolean {
+  return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(text);
+}
+
+/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
+  const { realm, keys, clock, log, metrics } = options;
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const derive = queueDerivations(options.derive ?? deriveScrypt, DERIVATION_LIMITS);
+  const issuerAt = (address: ListenAddress): string => {
+    const base = options.authUrl?.href ?? `http://${formatAddress(reachable(address))}`;
+    return `${base.replace(/\/+$/, '')}/realms/${realm}`;
+  };
+
+  const listener = await startTokenListener({
+    listen: options.listen,
+    limits,
+    endpointAt(address) {
+      const issuer = issuerAt(address);
+      return createTokenEndpoint({
+        path: new URL(tokenUrlOf(issuer)).pathname,
+        realm,
+        issuer,
+        authenticate: createClientAuthentication(options.clients, derive),
+        keys,
+        tokenLifetimeSeconds: options.tokenLifetimeSeconds,
+        maxBodyBytes: limits.bodyBytes,
+        metrics,
+        clock,
+        log,
+        tokenId: randomUUID,
+      });
+    },
+    metrics,
+    clock,
+    log,
+  });
+  const issuer = issuerAt(listener.address);
+  return {
+    address: listener.address,
+    issuer,
+    tokenUrl: tokenUrlOf(issuer),
+    jwks: keys.jwks,
+    close: (timeoutMs = 5000) => listener.close(timeoutMs),
+  };
+}
+
+function tokenUrlOf(issuer: string): string {
+  return `${issuer}/protocol/openid-connect/token`;
+}
+
+/** An address to connect to: a wildcard is only one to listen on. */
+function reachable({ host, port }: ListenAddress): ListenAddress {
+  if (host === '0.0.0.0') return { host: '127.0.0.1', port };
+  return { host: host === '::' ? '::1' : host, port };
+}

@@ -1,0 +1,64 @@
+import type { JSONWebKeySet } from 'jose';
+import { type Clock, type Instant, later } from '../clock.ts';
+import type { SigningKey } from './signing-key.ts';
+
+/** The key that signs, and the public halves of those that signed before and whose tokens may still be alive. */
+export interface KeyRing {
+  current(): SigningKey;
+  /** The current key, noted as needed for the life of a token that is signed with it now. */
+  keyFor(lifetimeSeconds: number): SigningKey;
+  /** Signs with `key` from now on. */
+  rotate(key: SigningKey): void;
+  /** Public keys alone (RFC 7517 §5), the current one first. */
+  jwks(): JSONWebKeySet;
+}
+
+/** Verifiers allow for clocks that differ; so does the end of a retired key. */
+const CLOCK_SKEW_MS = 60_000;
+
+interface Entry {
+  readonly key: SigningKey;
+  /** When the longest-lived token that this key signed is dead everywhere. */
+  neededUntil: Instant;
+}
+
+export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
+  let current: Entry = { key: initial, neededUntil: clock.now() };
+  let retired: readonly Entry[] = [];
+
+  function dropDead(): void {
+    const now = clock.now();
+    retired = retired.filter(({ neededUntil }) => !hasPassed(neededUntil, now));
+  }
+
+  return {
+    current: () => current.key,
+    keyFor(lifetimeSeconds) {
+      const end = later(clock.now(), lifetimeSeconds * 1000 + CLOCK_SKEW_MS);
+      current.neededUntil = latest(current.neededUntil, end);
+      return current.key;
+    },
+    rotate(key) {
+      if (key.keyId === current.key.keyId) return;
+      const entry = retired.find((before) => before.key.keyId === key.keyId);
+      retired = [current, ...retired.filter((before) => before !== entry)];
+      current = entry ?? { key, neededUntil: clock.now() };
+    },
+    jwks() {
+      dropDead();
+      return { keys: [current, ...retired].map(({ key }) => key.publicJwk) };
+    },
+  };
+}
+
+/** Passed by both clocks: a wall clock that was stepped must not take a key away from tokens that are alive. */
+function hasPassed(instant: Instant, now: Instant): boolean {
+  return now.monotonicMs >= instant.monotonicMs && now.wallMs >= instant.wallMs;
+}
+
+function latest(a: Instant, b: Instant): Instant {
+  return {
+    monotonicMs: Math.max(a.monotonicMs, b.monotonicMs),
+    wallMs: Math.max(a.wallMs, b.wallMs),
+  };
+}

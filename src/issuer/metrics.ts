@@ -1,0 +1,59 @@
+import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+import type { RefusalCode } from './refusal.ts';
+
+/** Every way a request to the token listener ends. */
+export type TokenResult =
+  | 'issued'
+  | RefusalCode
+  | 'not_found'
+  | 'method_not_allowed'
+  /** Not HTTP/1.1, or not in time. */
+  | 'malformed'
+  /** The caller went away before it was answered. */
+  | 'aborted';
+
+/** What is read anew while the service runs. */
+export type ReloadSource = 'clients' | 'signing_key';
+
+export interface IssuerMetrics {
+  requested(result: TokenResult, durationSeconds: number): void;
+  reloaded(source: ReloadSource, result: 'success' | 'failure'): void;
+  clients(count: number): void;
+}
+
+export function createIssuerMetrics(registry: Registry): IssuerMetrics {
+  const tokens = new Counter({
+    name: 'token_sidecar_issuer_tokens_total',
+    help: 'Requests to the token listener, by how they ended.',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  const duration = new Histogram({
+    name: 'token_sidecar_issuer_request_duration_seconds',
+    help: 'Time from the head of a token request to its answer.',
+    labelNames: ['result'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [registry],
+  });
+  const reloads = new Counter({
+    name: 'token_sidecar_issuer_reloads_total',
+    help: 'Changes of the registered clients and of the signing key, by whether they could be used.',
+    labelNames: ['source', 'result'],
+    registers: [registry],
+  });
+  const clients = new Gauge({
+    name: 'token_sidecar_issuer_clients',
+    help: 'Registered clients.',
+    registers: [registry],
+  });
+  // From zero on, so that the first one is seen as an increase.
+  tokens.inc({ result: 'issued' }, 0);
+  return {
+    requested(result, durationSeconds) {
+      tokens.inc({ result });
+      duration.observe({ result }, durationSeconds);
+    },
+    reloaded: (source, result) => reloads.inc({ source, result }),
+    clients: (count) => clients.set(count),
+  };
+}

@@ -1,0 +1,30 @@
+/**
+ * How the token endpoint says no: an error code, its status, and one sentence for the developer at the other end
+ * (RFC 6749 §5.2). Refusals are values; most requests of a scanner end in one, and none of them is exceptional.
+ */
+
+/** Status by error code. Every client may use the one grant there is, so `unauthorized_client` never occurs. */
+export const REFUSAL_STATUS = {
+  invalid_request: 400,
+  unsupported_grant_type: 400,
+  invalid_scope: 400,
+  /** RFC 8707 §2, for the `audience` parameter too. */
+  invalid_target: 400,
+  invalid_client: 401,
+  /** Not one of RFC 6749's: more secrets wait to be hashed than the service is willing to queue. */
+  temporarily_unavailable: 503,
+  server_error: 500,
+} as const;
+
+export type RefusalCode = keyof typeof REFUSAL_STATUS;
+
+export class Refusal {
+  readonly code: RefusalCode;
+  /** Never holds anything that the caller sent: it may be a secret in the wrong place. ASCII without `"` and `\`. */
+  readonly description: string;
+
+  constructor(code: RefusalCode, description: string) {
+    this.code = code;
+    this.description = description;
+  }
+}

@@ -1,0 +1,76 @@
+/** The private key that signs, and the public one that the JWKS shows. */
+
+import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import { calculateJwkThumbprint, type JWK } from 'jose';
+
+export const SIGNING_ALGORITHMS = ['ES256', 'RS256', 'EdDSA'] as const;
+export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
+
+export interface SigningKey {
+  readonly algorithm: SigningAlgorithm;
+  /** Thumbprint of the public key (RFC 7638): the same key has the same id in every replica and after every start. */
+  readonly keyId: string;
+  readonly privateKey: KeyObject;
+  /** With `kid`, `alg` and `use`; nothing private. */
+  readonly publicJwk: JWK;
+}
+
+const KEY_EXPECTED: Readonly<Record<SigningAlgorithm, string>> = {
+  ES256: 'an EC key on P-256',
+  RS256: 'an RSA key of at least 2048 bits',
+  EdDSA: 'an Ed25519 key',
+};
+
+const generate = promisify(generateKeyPair);
+
+/** A fresh key: tokens signed with it can't be verified after the process has ended. */
+export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
+  return await signingKey(algorithm, await generatePrivateKey(algorithm));
+}
+
+/**
+ * The key in a PEM: PKCS#8, or the older SEC 1 and PKCS#1.
+ * @returns the key, or what was expected instead, as a noun phrase. Nothing of the PEM is in it.
+ */
+export async function parseSigningKey(
+  pem: string,
+  algorithm: SigningAlgorithm,
+): Promise<SigningKey | { readonly expected: string }> {
+  let privateKey: KeyObject;
+  try {
+    privateKey = createPrivateKey(pem);
+  } catch {
+    return { expected: `an unencrypted private key in PEM: ${KEY_EXPECTED[algorithm]}` };
+  }
+  const suits = algorithmOf(privateKey);
+  if (suits !== algorithm) {
+    const hint = suits === undefined ? '' : `; this one is for ${suits}`;
+    return { expected: `${KEY_EXPECTED[algorithm]} for ${algorithm}${hint}` };
+  }
+  return await signingKey(algorithm, privateKey);
+}
+
+async function signingKey(algorithm: SigningAlgorithm, privateKey: KeyObject): Promise<SigningKey> {
+  const jwk = createPublicKey(privateKey).export({ format: 'jwk' }) as JWK;
+  const keyId = await calculateJwkThumbprint(jwk);
+  return { algorithm, keyId, privateKey, publicJwk: { ...jwk, kid: keyId, alg: algorithm, use: 'sig' } };
+}
+
+async function generatePrivateKey(algorithm: SigningAlgorithm): Promise<KeyObject> {
+  switch (algorithm) {
+    case 'ES256':
+      return (await generate('ec', { namedCurve: 'P-256' })).privateKey;
+    case 'RS256':
+      return (await generate('rsa', { modulusLength: 2048 })).privateKey;
+    case 'EdDSA':
+      return (await generate('ed25519')).privateKey;
+  }
+}
+
+function algorithmOf(key: KeyObject): SigningAlgorithm | undefined {
+  const details = key.asymmetricKeyDetails;
+  if (key.asymmetricKeyType === 'ec' && details?.namedCurve === 'prime256v1') return 'ES256';
+  if (key.asymmetricKeyType === 'rsa' && (details?.modulusLength ?? 0) >= 2048) return 'RS256';
+  return key.asymmetricKeyType === 'ed25519' ? 'EdDSA' : undefined;
+}

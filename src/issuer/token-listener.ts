@@ -1,0 +1,244 @@
+/** The token endpoint's sockets: bounded in time and size, and every answer JSON, even to what is not HTTP. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../clock.ts';
+import type { ListenAddress } from '../config/config.ts';
+import { systemCodeOf } from '../errors.ts';
+import { listenOn } from '../listen.ts';
+import type { Logger } from '../log.ts';
+import type { IssuerMetrics } from './metrics.ts';
+import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
+import type { TokenEndpoint } from './token-endpoint.ts';
+
+export interface TokenListenerLimits {
+  /** A larger form is refused. */
+  readonly bodyBytes: number;
+  /** Whole request header section. */
+  readonly headerBytes: number;
+  /** A whole request must arrive within this time. */
+  readonly requestTimeoutMs: number;
+  /** An idle connection is closed after this. */
+  readonly keepAliveTimeoutMs: number;
+  /** Further connections are dropped. */
+  readonly connections: number;
+}
+
+export const DEFAULT_LIMITS: TokenListenerLimits = {
+  bodyBytes: 16 * 1024,
+  headerBytes: 16 * 1024,
+  requestTimeoutMs: 10_000,
+  // Longer than the idle pools of most clients, so that it is they who close.
+  keepAliveTimeoutMs: 75_000,
+  connections: 10_000,
+};
+
+/** How long and how much to go on reading after an early answer: closing with unread data would reset it away. */
+const LINGER_MS = 1000;
+const LINGER_BYTES = 1024 * 1024;
+
+export interface TokenListener {
+  /** The port that the system picked when 0 was asked for. */
+  readonly address: ListenAddress;
+  /** Stops accepting and lets what is in flight finish for at most `timeoutMs`. Safe to call again. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+export interface TokenListenerOptions {
+  readonly listen: ListenAddress;
+  readonly limits: TokenListenerLimits;
+  /** Makes the endpoint once the address is known, which may be part of what the tokens say. */
+  readonly endpointAt: (address: ListenAddress) => TokenEndpoint;
+  readonly metrics: IssuerMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+export async function startTokenListener(options: TokenListenerOptions): Promise<TokenListener> {
+  const { limits, clock, log, metrics } = options;
+  const server = createServer({
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.requestTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(1000, limits.requestTimeoutMs),
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    // Checked below, so that its answer is JSON too.
+    requireHostHeader: false,
+  });
+  server.maxConnections = limits.connections;
+  const address = await listenOn(server, options.listen, '--listen');
+
+  const endpoint = options.endpointAt(address);
+  /** Connections with a request that is being answered: nothing else may be written to them. */
+  const answering = new WeakMap<Duplex, number>();
+  const refused = new WeakSet<Duplex>();
+  let closing: Promise<void> | undefined;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = request;
+    const body = await readBody(request, limits.bodyBytes);
+    if (body === 'aborted') {
+      if (!refused.has(socket)) metrics.requested('aborted', 0);
+      return;
+    }
+    answering.set(socket, (answering.get(socket) ?? 0) + 1);
+    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1));
+    if (hostIsAmbiguous(request)) {
+      await send(request, response, count('malformed', 400, 'the request needs one Host header'));
+      return;
+    }
+    const answer = await endpoint({
+      method: request.method ?? '',
+      target: request.url ?? '',
+      headers: request.headersDistinct,
+      body,
+    });
+    await send(request, response, answer);
+  }
+
+  async function send(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: TokenAnswer,
+  ): Promise<void> {
+    const unread = !request.complete;
+    response.writeHead(answer.status, {
+      ...ANSWER_HEADERS,
+      'Content-Length': Buffer.byteLength(answer.body),
+      ...(unread || closing !== undefined ? { Connection: 'close' } : {}),
+      ...answer.headers,
+    });
+    if (unread) {
+      // The length lets the caller read the whole answer now; ending it would close the connection.
+      response.write(answer.body);
+      await lingerOver(request, clock);
+      response.end();
+    } else {
+      response.end(answer.body);
+    }
+  }
+
+  function count(result: 'malformed', status: number, reason: string): TokenAnswer {
+    metrics.requested(result, 0);
+    log.warn({ result, status, reason }, 'token request refused');
+    const body = JSON.stringify({ error: 'invalid_request', error_description: reason });
+    return { status, headers: {}, body };
+  }
+
+  /** Answers outside of Node's responses, where there is no request to respond to, and closes the connection. */
+  function sendRaw(socket: Duplex, answer: TokenAnswer, reason: string): void {
+    const head = { ...ANSWER_HEADERS, ...answer.headers, Connection: 'close' };
+    const fields = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.end(
+      `HTTP/1.1 ${answer.status} ${reason}\r\n${fields.join('')}` +
+        `Content-Length: ${Buffer.byteLength(answer.body)}\r\n\r\n${answer.body}`,
+    );
+    socket.resume();
+    const cancel = clock.after(LINGER_MS, () => socket.destroy());
+    socket.once('close', cancel);
+  }
+
+  function accept(request: IncomingMessage, response: ServerResponse): void {
+    handle(request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'token request failed');
+      request.socket.destroy();
+    });
+  }
+
+  server.on('request', accept);
+  // An expectation that we do not know may be ignored (RFC 9110 §10.1.1).
+  server.on('checkExpectation', accept);
+  server.on('checkContinue', (request, response) => {
+    // Who announces too much is answered instead of being invited to send it.
+    if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
+    accept(request, response);
+  });
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy());
+    sendRaw(socket, count('malformed', 404, 'there is only the token endpoint'), 'Not Found');
+  });
+  server.on('clientError', (error, socket) => {
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const busy = (answering.get(socket) ?? 0) > 0;
+    if (busy || !socket.writable || systemCodeOf(error) === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const [status, phrase, reason] = describeClientError(systemCodeOf(error));
+    sendRaw(socket, count('malformed', status, reason), phrase);
+  });
+
+  return {
+    address,
+    close(timeoutMs) {
+      closing ??= new Promise<void>((resolve) => {
+        const cancel = clock.after(timeoutMs, () => server.closeAllConnections());
+        server.close(() => {
+          cancel();
+          resolve();
+        });
+      });
+      return closing;
+    },
+  };
+}
+
+/** The body, `too_large` as soon as it is known to be, `aborted` when the caller goes away before its end. */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | 'too_large' | 'aborted'> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.resolve('too_large');
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const keep = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      chunks.push(chunk);
+      if (bytes <= maxBytes) return;
+      request.off('data', keep);
+      request.pause();
+      resolve('too_large');
+    };
+    request.on('data', keep);
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('error', () => resolve('aborted'));
+    request.once('close', () => resolve('aborted'));
+  });
+}
+
+/** Reads and forgets the rest of a request, within bounds. */
+function lingerOver(request: IncomingMessage, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    let bytes = 0;
+    const cancel = clock.after(LINGER_MS, done);
+    function done(): void {
+      cancel();
+      resolve();
+    }
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > LINGER_BYTES) done();
+    });
+    request.once('end', done);
+    request.once('error', done);
+    request.once('close', done);
+    request.resume();
+  });
+}
+
+/** HTTP/1.1 requires one Host field (RFC 9112 §3.2). */
+function hostIsAmbiguous(request: IncomingMessage): boolean {
+  const hosts = request.headersDistinct['host']?.length ?? 0;
+  return hosts > 1 || (hosts === 0 && request.httpVersion === '1.1');
+}
+
+function describeClientError(code: string | undefined): [status: number, phrase: string, reason: string] {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return [431, 'Request Header Fields Too Large', 'the header section is too large'];
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return [408, 'Request Timeout', 'the request did not arrive in time'];
+    default:
+      return [400, 'Bad Request', 'the request is not valid HTTP/1.1'];
+  }
+}
