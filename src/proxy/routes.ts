@@ -1,0 +1,43 @@
+import type { RouteConfig } from '../config/config.ts';
+import type { OriginTarget } from './request-target.ts';
+
+export interface RouteMatcher {
+  readonly host: string | undefined;
+  /** Without its final slash, so empty for `/`. */
+  readonly prefix: string;
+}
+
+export function routeMatcher(match: RouteConfig['match']): RouteMatcher {
+  return { host: match.host?.toLowerCase(), prefix: match.pathPrefix.replace(/\/+$/, '') };
+}
+
+/**
+ * The first route whose host and path prefix match. Prefixes match by whole segments, as a Kubernetes Ingress
+ * `Prefix` path does: `/a` and `/a/` match `/a`, `/a/` and `/a/x`, but not `/ab`. `*` (RFC 9112 §3.2.4) is
+ * matched by the prefix `/` alone.
+ */
+export function matchRoute<Route extends { readonly matcher: RouteMatcher }>(
+  routes: readonly Route[],
+  host: string | undefined,
+  path: string,
+): Route | undefined {
+  return routes.find(
+    ({ matcher }) => (matcher.host === undefined || matcher.host === host) && hasPrefix(path, matcher.prefix),
+  );
+}
+
+/** The request target sent upstream: base path, then the path with or without its prefix, then the query, byte for byte. */
+export function upstreamTarget(
+  route: Pick<RouteConfig, 'stripPrefix' | 'upstream'>,
+  matcher: RouteMatcher,
+  target: OriginTarget,
+): string {
+  if (target.path === '*') return '*';
+  const path = route.stripPrefix ? target.path.slice(matcher.prefix.length) || '/' : target.path;
+  return route.upstream.basePath + path + target.query;
+}
+
+function hasPrefix(path: string, prefix: string): boolean {
+  if (prefix === '') return true;
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/');
+}

@@ -1,0 +1,62 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Registry } from '../../src/prometheus.ts';
+import { createProxyMetrics, type ProxyMetrics } from '../../src/proxy/metrics.ts';
+
+describe('proxy metrics', () => {
+  let registry: Registry;
+  let metrics: ProxyMetrics;
+
+  beforeEach(() => {
+    registry = new Registry();
+    metrics = createProxyMetrics(registry);
+  });
+
+  async function lines(): Promise<string[]> {
+    return (await registry.metrics()).split('\n');
+  }
+
+  it('count a request when it ends', async () => {
+    const route = metrics.forRoute('api');
+    route.started();
+    expect(await lines()).toContain('token_sidecar_proxy_requests_in_flight{route="api"} 1');
+
+    route.ended('GET', 200, 1500);
+
+    const after = await lines();
+    expect(after).toContain('token_sidecar_proxy_requests_in_flight{route="api"} 0');
+    expect(after).toContain('token_sidecar_proxy_requests_total{route="api",method="GET",code="200"} 1');
+    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_sum{route="api"} 1.5');
+    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_bucket{le="2.5",route="api"} 1');
+    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_bucket{le="1",route="api"} 0');
+  });
+
+  it('do not let clients invent label values', async () => {
+    for (const method of ['get', 'PROPFIND', 'X"}']) metrics.forRoute('none').refused(method, 404, 1);
+    expect(await lines()).toContain(
+      'token_sidecar_proxy_requests_total{route="none",method="_OTHER",code="404"} 3',
+    );
+  });
+
+  it('count errors, 401s and replays by route', async () => {
+    const route = metrics.forRoute('api');
+    route.error('upstream_timeout');
+    route.upstreamUnauthorized();
+    route.replayed('failure');
+    const after = await lines();
+    expect(after).toContain('token_sidecar_proxy_errors_total{route="api",error="upstream_timeout"} 1');
+    expect(after).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 1');
+    expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="failure"} 1');
+    expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="success"} 0');
+  });
+
+  it('stand at zero before anything happens', async () => {
+    metrics.forRoute('api');
+    const before = await lines();
+    expect(before).toContain('token_sidecar_proxy_errors_total{route="api",error="token_unavailable"} 0');
+    expect(before).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 0');
+  });
+
+  it('give the same series to the same route', () => {
+    expect(metrics.forRoute('api')).toBe(metrics.forRoute('api'));
+  });
+});

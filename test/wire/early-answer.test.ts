@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { answer, CHUNKED, chunk, get, LAST_CHUNK, ok, request } from './messages.ts';
+import { answering, inTurn, startUpstream } from './raw-upstream.ts';
+import { startSidecar } from './sidecar.ts';
+
+describe("an answer that comes before the request's end", () => {
+  it('passes at once', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(answer(413, 'too much')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    client.send(`${request('POST', '/', ['Content-Length: 1000000'])}the beginning`);
+
+    expect(await client.response()).toMatchObject({ status: 413, body: 'too much' });
+  });
+
+  it('passes when the upstream closes behind it', async () => {
+    const upstream = await startUpstream((arrived) => {
+      arrived.answer(answer(401, 'who are you', 'Connection: close'));
+      arrived.connection.end();
+    });
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    client.send(request('POST', '/', [CHUNKED]) + chunk('the beginning'));
+
+    expect(await client.response()).toMatchObject({ status: 401, body: 'who are you' });
+  });
+
+  it("leaves the app's connection in step or closed, whatever the app sends then", async () => {
+    const upstream = await startUpstream(
+      inTurn((arrived) => arrived.answer(ok('early')), answering(ok('next'))),
+    );
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(request('POST', '/', [CHUNKED]) + chunk(get('/smuggled')));
+    expect((await client.response()).body).toBe('early');
+
+    client.send(chunk(get('/smuggled')) + LAST_CHUNK + get('/next'));
+
+    const next = await client.response().then(
+      ({ body }) => body,
+      async () => `closed by ${await client.closed()}`,
+    );
+    expect(next).toMatch(/^next$|^closed by /);
+    expect(upstream.targets).not.toContain('/smuggled');
+  });
+
+  it('does not leave a broken request on a pooled connection', async () => {
+    const upstream = await startUpstream(
+      inTurn((arrived) => arrived.answer(ok('early')), answering(ok('next'))),
+    );
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(`${request('POST', '/', ['Content-Length: 100'])}some`);
+    expect((await client.response()).body).toBe('early');
+    client.destroy();
+    await sidecar.idle();
+
+    expect((await sidecar.exchange(get('/next'))).body).toBe('next');
+    expect(upstream.requests[1]?.connection).not.toBe(upstream.requests[0]?.connection);
+  });
+});

@@ -1,0 +1,56 @@
+import type { BearerSource } from '../../src/token/bearer-source.ts';
+import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
+
+/** A recognisable part of every token in this suite; it must turn up in no log line. */
+export const TOKEN_MARK = 'wire-token';
+
+export const FIRST = `Bearer ${TOKEN_MARK}-1`;
+export const SECOND = `Bearer ${TOKEN_MARK}-2`;
+
+export interface BearerScript {
+  /** What `current` answers at first; `undefined` says that no token is held. */
+  readonly held?: string | undefined;
+  readonly obtain?: () => Promise<string>;
+  readonly replace?: (refused: string) => Promise<string | undefined>;
+}
+
+/** A token source that does as it is told and remembers what it was asked. */
+export class FakeBearer implements BearerSource {
+  held: string | undefined;
+  obtained = 0;
+  readonly refused: string[] = [];
+  readonly #script: BearerScript;
+
+  constructor(script: BearerScript = {}) {
+    this.held = 'held' in script ? script.held : FIRST;
+    this.#script = script;
+  }
+
+  current(): string | undefined {
+    return this.held;
+  }
+
+  obtain(): Promise<string> {
+    this.obtained += 1;
+    return (this.#script.obtain ?? refuseToken)();
+  }
+
+  replace(refused: string): Promise<string | undefined> {
+    this.refused.push(refused);
+    return (this.#script.replace ?? (async () => undefined))(refused);
+  }
+}
+
+/** A source without a token; asking again may help in 7 s. */
+export function withoutToken(): FakeBearer {
+  return new FakeBearer({ held: undefined });
+}
+
+/** A source whose first token is refused upstream, and whose second is not. */
+export function renewable(): FakeBearer {
+  return new FakeBearer({ replace: async () => SECOND });
+}
+
+async function refuseToken(): Promise<string> {
+  throw new TokenUnavailable('no token is to be had in this test', 7000);
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { CHUNKED, chunk, get, LAST_CHUNK, ok, post, request } from './messages.ts';
+import { expectProblem } from './problem.ts';
+import { startUpstream } from './raw-upstream.ts';
+import { startSidecar } from './sidecar.ts';
+
+describe('pipelined requests', () => {
+  it('are answered in order, those with bodies too', async () => {
+    const upstream = await startUpstream(async (arrived) => {
+      const { text } = await arrived.body();
+      arrived.answer(ok(`${arrived.head.method} ${arrived.head.target} ${text}`));
+    });
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    client.send(
+      get('/1') +
+        post('/2', 'two') +
+        request('PUT', '/3', [CHUNKED]) +
+        chunk('thr') +
+        chunk('ee') +
+        LAST_CHUNK +
+        request('HEAD', '/4') +
+        get('/5'),
+    );
+
+    const bodies: string[] = [];
+    for (const method of ['GET', 'POST', 'PUT', 'HEAD', 'GET'])
+      bodies.push((await client.response(method)).body);
+    expect(bodies).toEqual(['GET /1 ', 'POST /2 two', 'PUT /3 three', '', 'GET /5 ']);
+  });
+
+  it('are answered in order when the upstream is slow with the first', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(get('/1') + get('/2'));
+
+    const first = await upstream.request();
+    await sidecar.metric('proxy_requests_in_flight');
+    expect(client.received.text).toBe('');
+    first.answer(ok('one'));
+    const second = await upstream.request();
+    second.answer(ok('two'));
+
+    expect([(await client.response()).body, (await client.response()).body]).toEqual(['one', 'two']);
+  });
+
+  it('before a malformed one are answered, then that is refused', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('fine')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    client.send(`${get('/1')}${get('/2', 'X : y')}${get('/3')}`);
+
+    expect((await client.response()).body).toBe('fine');
+    expectProblem(await client.response(), 'bad_request');
+    await client.closed();
+    expect(upstream.targets).toEqual(['/1']);
+  });
+
+  it('after one that says close are not served', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('fine')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    client.send(get('/1', 'Connection: close') + get('/2'));
+
+    expect((await client.response()).body).toBe('fine');
+    await client.closed();
+    await sidecar.fence();
+    expect(upstream.targets).toEqual(['/1', '/fence']);
+  });
+
+  it('by the hundred in one write', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok(arrived.head.target)));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    const targets = Array.from({ length: 300 }, (_, index) => `/${index}`);
+
+    client.send(targets.map((target) => get(target)).join(''));
+
+    for (const target of targets) expect((await client.response()).body).toBe(target);
+  });
+});

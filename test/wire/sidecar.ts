@@ -1,0 +1,171 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from '@prometheus-io/client';
+import { expect, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { ProxyLimits, RouteConfig, RouteTimeouts, Upstream } from '../../src/config/config.ts';
+import { createLogger } from '../../src/log.ts';
+import { createProxyMetrics } from '../../src/proxy/metrics.ts';
+import type { DataPath } from '../../src/proxy/proxy.ts';
+import { startProxy } from '../../src/proxy/start-proxy.ts';
+import type { BearerSource } from '../../src/token/bearer-source.ts';
+import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
+import { get } from './messages.ts';
+import { type Answer, connectClient, type RawClient } from './raw-client.ts';
+import type { RawUpstream } from './raw-upstream.ts';
+
+/** Generous: a test of a timeout sets its own. */
+const TIMEOUTS: RouteTimeouts = { connectMs: 10_000, responseMs: 10_000, idleMs: 10_000 };
+
+const LIMITS: ProxyLimits = {
+  headerBytes: 16_384,
+  headerCount: 100,
+  targetBytes: 8192,
+  requestBodyBytes: 0,
+  replayBytes: 1024,
+  maxInFlight: 1000,
+  headerTimeoutMs: 10_000,
+  keepAliveTimeoutMs: 10_000,
+};
+
+export interface RouteOverrides extends Partial<Omit<RouteConfig, 'match' | 'timeouts' | 'upstream'>> {
+  readonly match?: Partial<RouteConfig['match']>;
+  readonly timeouts?: Partial<RouteTimeouts>;
+  readonly upstream?: Partial<Upstream>;
+}
+
+/** A route to the upstream for every path, unless told otherwise. */
+export function routeTo(
+  { address, protocol }: { address: DataPath['address']; protocol?: 'http' | 'https' },
+  overrides: RouteOverrides = {},
+): RouteConfig {
+  return {
+    name: 'api',
+    stripPrefix: false,
+    credential: 'default',
+    existingAuthorization: 'replace',
+    whenTokenUnavailable: 'fail',
+    retryOn401: true,
+    tls: {},
+    ...overrides,
+    match: { pathPrefix: '/', ...overrides.match },
+    timeouts: { ...TIMEOUTS, ...overrides.timeouts },
+    upstream: {
+      protocol: protocol ?? 'http',
+      host: address.host,
+      port: address.port,
+      authority: `${address.host}:${address.port}`,
+      basePath: '',
+      ...overrides.upstream,
+    },
+  };
+}
+
+export interface SidecarSettings {
+  /** One route to it, shaped by `route`; or give `routes`. */
+  readonly upstream?: RawUpstream;
+  readonly route?: RouteOverrides;
+  readonly routes?: readonly RouteConfig[];
+  readonly limits?: Partial<ProxyLimits>;
+  /** Behind the credential `default`. */
+  readonly bearer?: BearerSource;
+  readonly bearers?: ReadonlyMap<string, BearerSource>;
+  readonly instanceId?: string;
+  /** A free port of loopback unless told otherwise. */
+  readonly listen?: DataPath['address'];
+}
+
+export class Sidecar {
+  readonly proxy: DataPath;
+  /** Every log line, down to `trace`. */
+  readonly logLines: readonly string[];
+  readonly #registry: Registry;
+
+  constructor(proxy: DataPath, registry: Registry, logLines: readonly string[]) {
+    this.proxy = proxy;
+    this.logLines = logLines;
+    this.#registry = registry;
+  }
+
+  get address(): DataPath['address'] {
+    return this.proxy.address;
+  }
+
+  connect(): Promise<RawClient> {
+    return connectClient(this.address);
+  }
+
+  /** Sends the bytes on a connection of their own and resolves to the answer. */
+  async exchange(bytes: string | Buffer, method?: string): Promise<Answer> {
+    const client = await this.connect();
+    return client.send(bytes).response(method);
+  }
+
+  /**
+   * A round trip on a fresh connection, for `/fence`. Whatever an earlier request was going to send upstream was sent
+   * before it or will never be: the sidecar has seen that request's end.
+   */
+  fence(): Promise<Answer> {
+    return this.exchange(get('/fence', 'Connection: close'));
+  }
+
+  /** Sum of the metric's values that carry the labels; of a histogram, its count. */
+  async metric(name: string, labels: Record<string, string> = {}): Promise<number> {
+    const metrics = await this.#registry.getMetricsAsJSON();
+    const metric = metrics.find((candidate) => candidate.name === `token_sidecar_${name}`);
+    if (metric === undefined) throw new Error(`no metric is named ${name}`);
+    return (metric.values as readonly Sample[])
+      .filter((sample) => sample.metricName === undefined || !/_(bucket|sum)$/.test(sample.metricName))
+      .filter((sample) =>
+        Object.entries(labels).every(([label, value]) => String(sample.labels[label]) === value),
+      )
+      .reduce((sum, { value }) => sum + value, 0);
+  }
+
+  /** Resolves when nothing is in flight. Call it once the sidecar has seen the request. */
+  async idle(): Promise<void> {
+    await until(async () => (await this.metric('proxy_requests_in_flight')) === 0);
+  }
+}
+
+interface Sample {
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly metricName?: string;
+}
+
+/** Lets the event loop turn until the condition holds; vitest's timeout is the bound. For states without an event. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Starts the real data path on loopback; it is cut off when the test is over, and no log line may hold a token. */
+export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> {
+  const logLines: string[] = [];
+  const registry = new Registry();
+  const proxy = await startProxy({
+    listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
+    routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
+    limits: { ...LIMITS, ...settings.limits },
+    bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
+    metrics: createProxyMetrics(registry),
+    clock: systemClock,
+    log: createLogger('trace', { write: (line) => logLines.push(line) }),
+    instanceId: settings.instanceId ?? 'wire-instance',
+  });
+  onTestFinished(async () => {
+    await proxy.drain(0);
+    expect(logLines.join('')).not.toContain(TOKEN_MARK);
+  });
+  return new Sidecar(proxy, registry, logLines);
+}
+
+/** Writes a file for the length of the test and returns its path. */
+export async function temporaryFile(name: string, content: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-wire-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const path = join(directory, name);
+  await writeFile(path, content, { mode: 0o600 });
+  return path;
+}

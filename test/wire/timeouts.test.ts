@@ -1,0 +1,200 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
+import { expectProblem } from './problem.ts';
+import { answering, startUpstream } from './raw-upstream.ts';
+import { startSidecar } from './sidecar.ts';
+
+/** The timeout under test; waits that must outlast it are three times as long. */
+const SHORT_MS = 150;
+const LONGER_MS = 3 * SHORT_MS;
+
+describe('an upstream that takes too long', () => {
+  it('to make a connection is answered 504', async () => {
+    // TCP is accepted, the TLS handshake never begins.
+    const upstream = await startUpstream();
+    const route = { upstream: { protocol: 'https' }, timeouts: { connectMs: SHORT_MS } } as const;
+    const sidecar = await startSidecar({ upstream, route });
+
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_timeout');
+
+    await upstream.connections[0]?.closed();
+  });
+
+  it.each([
+    ['a request without a body', get('/')],
+    ['a request with a body', request('POST', '/', [], 'body')],
+    ['an upgrade', get('/', 'Connection: Upgrade', 'Upgrade: raw')],
+  ])('to answer %s is answered 504, and its connection is closed', async (_, bytes) => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: SHORT_MS } } });
+
+    expectProblem(await sidecar.exchange(bytes), 'upstream_timeout');
+
+    await upstream.connections[0]?.closed();
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  it("is given its time from the request's last byte, not from its first", async () => {
+    const upstream = await startUpstream(answering(ok('in time')));
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: SHORT_MS } } });
+    const client = await sidecar.connect();
+    client.send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
+    await upstream.request();
+
+    await delay(LONGER_MS);
+    client.send('world');
+
+    expect(await client.response()).toMatchObject({ status: 200, body: 'in time' });
+  });
+
+  it('amid its answer is cut off', async () => {
+    const upstream = await startUpstream((arrived) => {
+      arrived.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('hello')));
+    });
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: SHORT_MS } } });
+    const client = await sidecar.connect();
+
+    client.send(get('/'));
+
+    await client.closed();
+    expect(client.received.text).toContain('hello');
+    expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+    await upstream.connections[0]?.closed();
+    await sidecar.idle();
+  });
+});
+
+describe('an app that takes too long', () => {
+  it('amid its upload is cut off, and the upstream sees no clean end', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: SHORT_MS } } });
+    const client = await sidecar.connect();
+
+    client.send(request('POST', '/', [CHUNKED]) + chunk('hello'));
+    const arrived = await upstream.request();
+
+    await client.closed();
+    await expect(arrived.body()).rejects.toThrow();
+    await sidecar.idle();
+  });
+
+  it('with its head is refused, however it spreads its bytes', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, limits: { headerTimeoutMs: SHORT_MS } });
+    const client = await sidecar.connect();
+    const closed = client.closed();
+    let open = true;
+    void closed.then(() => {
+      open = false;
+    });
+
+    client.send('GET / HTTP/1.1\r\nHost: app.test\r\nX: ');
+    while (open) {
+      client.send('y');
+      await delay(SHORT_MS / 10);
+    }
+
+    expectProblem(await client.response(), 'bad_request');
+    expect(upstream.text).toBe('');
+  });
+
+  it('with its second head is refused as well', async () => {
+    const upstream = await startUpstream(answering(ok('first')));
+    const sidecar = await startSidecar({ upstream, limits: { headerTimeoutMs: SHORT_MS } });
+    const client = await sidecar.connect();
+    await client.send(get('/')).response();
+
+    client.send('GET /second HTTP/1.1\r\n');
+
+    expectProblem(await client.response(), 'bad_request');
+    await client.closed();
+    expect(upstream.targets).toEqual(['/']);
+  });
+
+  it('with its first byte is disconnected', async () => {
+    const upstream = await startUpstream();
+    const limits = { headerTimeoutMs: SHORT_MS, keepAliveTimeoutMs: SHORT_MS };
+    const sidecar = await startSidecar({ upstream, limits });
+
+    await (await sidecar.connect()).closed();
+  });
+
+  it('with its next request is disconnected, without a word', async () => {
+    const upstream = await startUpstream(answering(ok('first')));
+    const sidecar = await startSidecar({ upstream, limits: { keepAliveTimeoutMs: SHORT_MS } });
+    const client = await sidecar.connect();
+    await client.send(get('/')).response();
+
+    expect(await client.closed()).toBe('end');
+    expect(client.received.text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+});
+
+describe('no timeout cuts', () => {
+  it('a request that goes on for long', async () => {
+    const upstream = await startUpstream(async (arrived) => {
+      await arrived.body();
+      await delay(LONGER_MS);
+      arrived.answer(ok('at last'));
+    });
+    const limits = { headerTimeoutMs: SHORT_MS, keepAliveTimeoutMs: SHORT_MS };
+    const sidecar = await startSidecar({ upstream, limits, route: { timeouts: { connectMs: SHORT_MS } } });
+    const client = await sidecar.connect();
+
+    client.send(request('POST', '/', [CHUNKED]) + chunk('hello'));
+    await upstream.request();
+    await delay(LONGER_MS);
+    client.send(LAST_CHUNK);
+
+    expect((await client.response()).body).toBe('at last');
+  });
+
+  it('a body or a tunnel in which something moves, in one direction only', async () => {
+    const upstream = await startUpstream();
+    const idleMs = 600;
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs } } });
+    const [reading, sending, tunnelled] = await Promise.all([
+      sidecar.connect(),
+      sidecar.connect(),
+      sidecar.connect(),
+    ]);
+    reading.send(get('/'));
+    const download = await upstream.request();
+    download.answer(message('HTTP/1.1 200 OK', [CHUNKED]));
+    sending.send(request('POST', '/', [CHUNKED]));
+    const upload = await upstream.request();
+    tunnelled.send(get('/', 'Connection: Upgrade', 'Upgrade: raw'));
+    const tunnel = await upstream.request();
+    tunnel.answer(message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: raw']));
+    await tunnelled.head();
+
+    for (let elapsedMs = 0; elapsedMs < 2 * idleMs; elapsedMs += 60) {
+      download.answer(chunk('down'));
+      sending.send(chunk('up'));
+      tunnelled.send('through');
+      await delay(60);
+    }
+    download.answer(LAST_CHUNK);
+    sending.send(LAST_CHUNK);
+    tunnelled.send('the end');
+
+    expect((await reading.response()).body).toMatch(/^(down)+$/);
+    expect((await upload.body()).text).toMatch(/^(up)+$/);
+    upload.answer(ok('done'));
+    expect((await sending.response()).body).toBe('done');
+    await tunnel.connection.received.contains('the end');
+  });
+});
+
+it('a tunnel in which nothing moves is cut off on both sides', async () => {
+  const upstream = await startUpstream();
+  const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: SHORT_MS } } });
+  const client = await sidecar.connect();
+  client.send(get('/', 'Connection: Upgrade', 'Upgrade: raw'));
+  const arrived = await upstream.request();
+  arrived.answer(message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: raw']));
+
+  await Promise.all([client.closed(), arrived.connection.closed()]);
+  await sidecar.idle();
+});
