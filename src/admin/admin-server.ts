@@ -1,10 +1,8 @@
 /** The admin listener: a table of paths, each answered from a snapshot. Apart from the data path, so that neither can starve the other's port. */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { ListenAddress } from '../config/config.ts';
-import { formatAddress } from '../config/values.ts';
-import { messageOf, SidecarError } from '../errors.ts';
+import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
 
 export interface AdminAnswer {
@@ -50,37 +48,15 @@ export async function startAdminServer(
       })
       .then((answer) => send(request, response, answer));
   });
-  await listenOn(server, listen, 'admin listener');
-  const { port } = server.address() as AddressInfo;
+  const address = await listenOn(server, listen, '--admin-listen');
   return {
-    address: { host: listen.host, port },
+    address,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
-}
-
-/**
- * Listens, or says which address could not be had.
- * @throws {SidecarError} `configuration`.
- */
-export async function listenOn(server: Server, listen: ListenAddress, what: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => {
-      reject(
-        new SidecarError(
-          'configuration',
-          `${what}: cannot listen on ${formatAddress(listen)}: ${messageOf(error)}`,
-          {
-            cause: error,
-          },
-        ),
-      );
-    });
-    server.listen({ host: listen.host, port: listen.port }, resolve);
-  });
 }
 
 export function plain(status: number, text: string): AdminAnswer {

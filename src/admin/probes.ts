@@ -1,0 +1,46 @@
+/** The three probes of a sidecar, and what each of them means to the kubelet. */
+
+import { type AdminEndpoint, json, plain } from './admin-server.ts';
+
+/** What the probes ask of the program. */
+export interface Health {
+  /** What keeps it from serving, one entry each; empty when nothing does. */
+  missing(): readonly MissingPart[];
+  /** Whether the first token of every credential has been obtained, whatever became of it since. */
+  started(): boolean;
+  draining(): boolean;
+}
+
+export interface MissingPart {
+  /** `credential`, `listener`, `clients`, … */
+  readonly part: string;
+  readonly name: string;
+  /** Why; never a secret. */
+  readonly detail: string;
+}
+
+/**
+ * - `/livez`: the event loop turns. It never depends on the identity provider: a restart would not heal that.
+ * - `/readyz`: requests would be served now.
+ * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later.
+ */
+export function probes(health: Health): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
+  return {
+    '/livez': { method: 'GET', answer: () => plain(200, 'ok') },
+    '/readyz': {
+      method: 'GET',
+      answer() {
+        const missing = health.missing();
+        if (!health.draining() && missing.length === 0) return json(200, { status: 'ready' });
+        return json(503, { status: health.draining() ? 'draining' : 'not ready', missing });
+      },
+    },
+    '/startupz': {
+      method: 'GET',
+      answer: () =>
+        health.started()
+          ? json(200, { status: 'started' })
+          : json(503, { status: 'starting', missing: health.missing() }),
+    },
+  };
+}

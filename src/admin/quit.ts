@@ -1,0 +1,14 @@
+import { type AdminEndpoint, plain } from './admin-server.ts';
+
+/** `POST /quitquitquit`: how the main container of a Job says that it is done, where the sidecar is not a native one. */
+export function quitEndpoint(quit: () => void): AdminEndpoint {
+  return {
+    method: 'POST',
+    loopbackOnly: true,
+    answer() {
+      // After the answer has been handed to the socket, so that the caller sees it.
+      setImmediate(quit);
+      return plain(200, 'stopping');
+    },
+  };
+}

@@ -1,0 +1,74 @@
+/** What `/api/status` tells: everything an operator asks of a sidecar, and nothing that could be replayed. */
+
+import type { Config, RouteConfig } from '../config/config.ts';
+import type { TokenSnapshot } from '../token/token-source.ts';
+import { REVISION, VERSION } from '../version.ts';
+import { readMemoryUse } from './memory.ts';
+
+export interface StatusSources {
+  readonly config: Config;
+  readonly tokens: readonly { snapshot(): TokenSnapshot }[];
+  /** Requests by route name since the start. */
+  requests(): ReadonlyMap<string, RouteTraffic>;
+  draining(): boolean;
+  readonly startedAtMs: number;
+  nowMs(): number;
+}
+
+export interface RouteTraffic {
+  readonly total: number;
+  readonly inFlight: number;
+  readonly errors: number;
+}
+
+export function readStatus(sources: StatusSources): unknown {
+  const nowMs = sources.nowMs();
+  const requests = sources.requests();
+  return {
+    version: VERSION,
+    revision: REVISION,
+    node: process.version,
+    startedAt: isoTime(sources.startedAtMs),
+    uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
+    draining: sources.draining(),
+    memory: readMemoryUse(),
+    credentials: sources.tokens.map((token) => describeToken(token.snapshot(), nowMs)),
+    routes: sources.config.routes.map((route) => describeRoute(route, requests.get(route.name))),
+  };
+}
+
+function describeToken(token: TokenSnapshot, nowMs: number): unknown {
+  return {
+    name: token.name,
+    ready: token.ready,
+    requestedAt: isoTime(token.requestedAtMs),
+    expiresAt: isoTime(token.expiresAtMs),
+    expiresInSeconds:
+      token.expiresAtMs === undefined ? undefined : Math.round((token.expiresAtMs - nowMs) / 1000),
+    nextGrantAt: isoTime(token.renewalAtMs),
+    nextGrantReason: token.renewalReason,
+    grantInFlight: token.grantInFlight,
+    consecutiveFailures: token.consecutiveFailures,
+    lastFailure: token.lastFailure && {
+      at: isoTime(token.lastFailure.at.wallMs),
+      result: token.lastFailure.result,
+      detail: token.lastFailure.detail,
+    },
+    mountedCredentials: token.credentials,
+    history: token.history.map(({ atMs, ...grant }) => ({ at: isoTime(atMs), ...grant })),
+  };
+}
+
+function describeRoute(route: RouteConfig, traffic: RouteTraffic | undefined): unknown {
+  return {
+    name: route.name,
+    match: route.match,
+    upstream: `${route.upstream.protocol}://${route.upstream.authority}${route.upstream.basePath}`,
+    credential: route.credential,
+    requests: traffic ?? { total: 0, inFlight: 0, errors: 0 },
+  };
+}
+
+function isoTime(atMs: number | undefined): string | undefined {
+  return atMs === undefined ? undefined : new Date(atMs).toISOString();
+}

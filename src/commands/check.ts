@@ -1,0 +1,122 @@
+import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { systemClock } from '../clock.ts';
+import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
+import { readSettings } from '../config/settings.ts';
+import { readMountedSecret } from '../credentials/mounted-secret.ts';
+import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
+import { createTokenEndpoint } from '../token/token-endpoint.ts';
+import type { Command } from './command.ts';
+
+/** One line of the table: what was tried and how it went. */
+interface Finding {
+  readonly what: string;
+  readonly detail: string;
+  /** What the command ends with because of it; undefined when all is well. */
+  readonly failure?: 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+}
+
+/** The failure to mend first decides the exit status. */
+const BY_URGENCY = [
+  'configuration',
+  'credentials_rejected',
+  'provider_unavailable',
+] as const satisfies ErrorCode[];
+
+export const check: Command = {
+  summary:
+    'Validate the configuration, fetch one token per credential, connect to each upstream; change nothing',
+  settings: PROXY_SETTINGS,
+  async run({ args, env, stdout }) {
+    const config = await loadConfig(readSettings(PROXY_SETTINGS, args, env).given);
+    const findings = await examine(config);
+    stdout.write(formatTable(findings));
+    const worst = BY_URGENCY.find((failure) => findings.some((finding) => finding.failure === failure));
+    return worst === undefined ? 0 : ERRORS[worst].exit;
+  },
+};
+
+async function examine(config: Config): Promise<Finding[]> {
+  const credentials = await Promise.all(config.credentials.map(examineCredential));
+  const upstreams = await Promise.all(config.routes.map(examineUpstream));
+  const { length: routes } = config.routes;
+  return [
+    { what: 'configuration', detail: `${config.credentials.length} credential(s), ${routes} route(s)` },
+    ...credentials.flat(),
+    ...upstreams,
+  ];
+}
+
+async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
+  const secret = await readMountedSecret(config.directory, ['client_id', 'client_secret']);
+  const mounted = `credential ${config.name}: mounted Secret`;
+  if (secret.state !== 'loaded') return [{ what: mounted, detail: secret.detail, failure: 'configuration' }];
+
+  const endpoint = createTokenEndpoint(config, systemClock);
+  const outcome = await endpoint.requestToken(secret.values, new AbortController().signal);
+  await endpoint.close();
+  const token = `credential ${config.name}: token`;
+  const host = new URL(config.tokenUrl).host;
+  return [
+    { what: mounted, detail: config.directory },
+    outcome.result === 'success'
+      ? { what: token, detail: `granted by ${host}, lives ${Math.round(outcome.lifetimeMs / 1000)} s` }
+      : {
+          what: token,
+          detail: `${outcome.result} by ${host}: ${outcome.detail}`,
+          failure: outcome.result === 'rejected' ? 'credentials_rejected' : 'provider_unavailable',
+        },
+  ];
+}
+
+async function examineUpstream(route: RouteConfig): Promise<Finding> {
+  const what = `route ${route.name}: upstream`;
+  const { protocol, authority } = route.upstream;
+  const startedAt = performance.now();
+  try {
+    await connectOnce(route);
+    const tookMs = Math.round(performance.now() - startedAt);
+    return { what, detail: `${protocol}://${authority} reached in ${tookMs} ms` };
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    return { what, detail: `${protocol}://${authority}: ${why}`, failure: 'provider_unavailable' };
+  }
+}
+
+/** A TCP connection, and TLS on it where the route has it, made and closed: no request is sent. */
+async function connectOnce({ upstream, tls, timeouts }: RouteConfig): Promise<void> {
+  const { host, port, protocol } = upstream;
+  const pem = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'));
+  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
+  await new Promise<void>((resolve, reject) => {
+    const socket =
+      protocol === 'http'
+        ? connect({ host, port }, resolve)
+        : connectTls({ host, port, ca, cert, key, servername: tls.serverName ?? serverName(host) }, resolve);
+    socket.once('error', reject);
+    socket.setTimeout(timeouts.connectMs, () =>
+      reject(new Error(`no connection within ${timeouts.connectMs} ms`)),
+    );
+    socket.once('connect', () => protocol === 'http' && socket.end());
+    socket.once('secureConnect', () => socket.end());
+    socket.once('timeout', () => socket.destroy());
+  });
+}
+
+/** Server Name Indication takes names only (RFC 6066 §3). */
+function serverName(host: string): string | undefined {
+  return /^[\d.]+$|:/.test(host) ? undefined : host;
+}
+
+function formatTable(findings: readonly Finding[]): string {
+  const width = Math.max(...findings.map(({ what }) => what.length));
+  return findings
+    .map(
+      ({ what, detail, failure }) =>
+        `${failure === undefined ? 'ok  ' : 'FAIL'}  ${what.padEnd(width)}  ${detail}\n`,
+    )
+    .join('');
+}

@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createRemoteJWKSet } from 'jose';
+import { startAdminServer } from '../admin/admin-server.ts';
+import { systemClock } from '../clock.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { readSettings, readValue, type Settings } from '../config/settings.ts';
+import { duration, formatAddress, listenAddress } from '../config/values.ts';
+import { keepCalling } from '../demo/app.ts';
+import { type KubeletSecret, layOutSecret } from '../demo/kubelet-secret.ts';
+import { narrate } from '../demo/narration.ts';
+import { startProtectedApi } from '../demo/protected-api.ts';
+import { type ClientStore, createClientStore, defineClients } from '../issuer/client-store.ts';
+import { startIssuer } from '../issuer/issuer.ts';
+import { createKeyRing } from '../issuer/key-ring.ts';
+import { createIssuerMetrics } from '../issuer/metrics.ts';
+import { generateSigningKey } from '../issuer/signing-key.ts';
+import { createLogger } from '../log.ts';
+import { Registry } from '../prometheus.ts';
+import type { Command } from './command.ts';
+import { issuerAdminEndpoints } from './issuer-admin.ts';
+import { whenAborted } from './shutdown.ts';
+import { startSidecar } from './sidecar.ts';
+
+const SETTINGS = {
+  listen: { argument: 'HOST:PORT', description: 'The sidecar', default: '127.0.0.1:15080' },
+  'admin-listen': {
+    argument: 'HOST:PORT',
+    description: "The sidecar's probes, metrics and status page",
+    default: '127.0.0.1:15081',
+  },
+  'issuer-listen': { argument: 'HOST:PORT', description: 'The token endpoint', default: '127.0.0.1:15090' },
+  'issuer-admin-listen': {
+    argument: 'HOST:PORT',
+    description: "The issuer's public keys",
+    default: '127.0.0.1:15091',
+  },
+  'api-listen': { argument: 'HOST:PORT', description: 'The protected API', default: '127.0.0.1:15092' },
+  'token-lifetime': { argument: 'DURATION', description: 'Life of each token', default: '20s' },
+  'rotate-after': {
+    argument: 'DURATION',
+    description: 'Change the client secret once, while requests go on',
+  },
+} as const satisfies Settings;
+
+const CLIENT_ID = 'demo-app';
+const AUDIENCE = 'demo-api';
+
+export const demo: Command = {
+  summary: 'Run an issuer, a protected API and the sidecar on loopback, to see it work',
+  settings: SETTINGS,
+  async run({ args, env, stdout, shutdown }) {
+    const { given } = readSettings(SETTINGS, args, env);
+    const problems: Problem[] = [];
+    const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
+      readValue(given[flag], listenAddress, problems) ??
+      (listenAddress.parse(SETTINGS[flag].default) as ListenAddress);
+    const listen = {
+      proxy: address('listen'),
+      admin: address('admin-listen'),
+      issuer: address('issuer-listen'),
+      issuerAdmin: address('issuer-admin-listen'),
+      api: address('api-listen'),
+    };
+    const tokenLifetimeMs = readValue(given['token-lifetime'], duration, problems) ?? 20_000;
+    const rotateAfterMs = readValue(given['rotate-after'], duration, problems);
+    if (tokenLifetimeMs < 2000) {
+      problems.push({ key: '--token-lifetime', value: `${tokenLifetimeMs}ms`, expected: 'at least 2s' });
+    }
+    if (problems.length > 0) throw new ConfigurationError(problems);
+
+    const secretDirectory = await mkdtemp(join(tmpdir(), 'token-sidecar-demo-'));
+    /** In the order of starting; undone in reverse. */
+    const closers: (() => Promise<unknown>)[] = [() => rm(secretDirectory, { recursive: true, force: true })];
+    try {
+      const silent = createLogger('silent');
+      const clientSecret = newSecret();
+      const secret = await layOutSecret(secretDirectory, {
+        client_id: CLIENT_ID,
+        client_secret: clientSecret,
+      });
+
+      const clients = createClientStore(clientsWith(clientSecret, tokenLifetimeMs));
+      const issuer = await startIssuer({
+        listen: listen.issuer,
+        realm: 'dx',
+        clients,
+        keys: createKeyRing(await generateSigningKey('ES256'), systemClock),
+        tokenLifetimeSeconds: tokenLifetimeMs / 1000,
+        metrics: createIssuerMetrics(new Registry()),
+        clock: systemClock,
+        log: silent,
+      });
+      closers.push(() => issuer.close(0));
+      const issuerAdmin = await startAdminServer(
+        listen.issuerAdmin,
+        issuerAdminEndpoints(issuer, () => shutdown.signal.aborted),
+        silent,
+      );
+      closers.push(() => issuerAdmin.close());
+
+      const api = await startProtectedApi({
+        listen: listen.api,
+        keys: createRemoteJWKSet(new URL(`http://${formatAddress(issuerAdmin.address)}/jwks`)),
+        issuer: issuer.issuer,
+        audience: AUDIENCE,
+      });
+      closers.push(() => api.close());
+
+      const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
+      const narration = narrate((line) => stdout.write(`${line}\n`));
+      const sidecar = await startSidecar({
+        config,
+        log: createLogger('info', narration),
+        quit: () => shutdown.request(),
+      });
+      closers.push(() => sidecar.stop());
+      await sidecar.ready;
+      stdout.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
+
+      const app = keepCalling(`http://${formatAddress(sidecar.proxyAddress)}/whoami`, systemClock);
+      narration.add(() => app.summary());
+      closers.push(() => app.stop());
+      const cancelRotation =
+        rotateAfterMs === undefined
+          ? () => undefined
+          : systemClock.after(rotateAfterMs, () => {
+              rotate(clients, secret, tokenLifetimeMs).then(
+                () => narration.say('the client secret was changed, at the issuer and in the mounted Secret'),
+                (error: unknown) => narration.say(`the client secret could not be changed: ${String(error)}`),
+              );
+            });
+      closers.push(async () => cancelRotation());
+      await whenAborted(shutdown.signal);
+      narration.say('stopping');
+      return 0;
+    } finally {
+      for (const close of closers.reverse()) await close();
+    }
+  },
+};
+
+function newSecret(): string {
+  return randomBytes(24).toString('base64');
+}
+
+function clientsWith(clientSecret: string, tokenLifetimeMs: number) {
+  return defineClients([
+    {
+      clientId: CLIENT_ID,
+      clientSecret,
+      scopes: ['read', 'write'],
+      audience: [AUDIENCE],
+      tokenLifetime: `${Math.round(tokenLifetimeMs / 1000)}s`,
+    },
+  ]);
+}
+
+/** The provider forgets the old secret at once, as Keycloak does without a rotation policy. */
+async function rotate(clients: ClientStore, secret: KubeletSecret, tokenLifetimeMs: number): Promise<void> {
+  const clientSecret = newSecret();
+  clients.replace(clientsWith(clientSecret, tokenLifetimeMs));
+  await secret.update({ client_id: CLIENT_ID, client_secret: clientSecret });
+}
+
+function sidecarConfig(
+  listen: { readonly proxy: ListenAddress; readonly admin: ListenAddress },
+  tokenUrl: string,
+  api: ListenAddress,
+  secretDirectory: string,
+): Promise<Config> {
+  const setting = (text: string) => ({ key: 'demo', text });
+  return loadConfig({
+    'token-url': setting(tokenUrl),
+    upstream: setting(`http://${formatAddress(api)}`),
+    'credentials-dir': setting(secretDirectory),
+    listen: setting(formatAddress(listen.proxy)),
+    'admin-listen': setting(formatAddress(listen.admin)),
+  });
+}
+
+function introduction(
+  proxy: ListenAddress,
+  admin: ListenAddress,
+  api: ListenAddress,
+  tokenLifetimeMs: number,
+): string {
+  const [sidecarAt, adminAt, apiAt] = [proxy, admin, api].map(
+    (address) => `http://${formatAddress(address)}`,
+  );
+  return `
+An issuer, a protected API and the sidecar are running. Tokens live ${tokenLifetimeMs / 1000} s. Try:
+
+  curl ${sidecarAt}/whoami            through the sidecar: it adds the token, the API says who called
+  curl -i ${apiAt}/whoami         around it: 401
+  curl ${adminAt}/readyz
+  curl ${adminAt}/api/status
+  curl -s ${adminAt}/metrics | grep token_sidecar_
+
+Status page: ${adminAt}/    Ctrl-C ends. One line per renewal:
+
+`;
+}

@@ -1,0 +1,21 @@
+import { loadConfig } from '../config/load.ts';
+import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
+import { readSettings } from '../config/settings.ts';
+import { createLogger } from '../log.ts';
+import type { Command } from './command.ts';
+import { whenAborted } from './shutdown.ts';
+import { startSidecar } from './sidecar.ts';
+
+export const proxy: Command = {
+  summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
+  settings: PROXY_SETTINGS,
+  async run({ args, env, stdout, shutdown }) {
+    const { given } = readSettings(PROXY_SETTINGS, args, env);
+    const config = await loadConfig(given);
+    const log = createLogger(config.logLevel, stdout);
+    const sidecar = await startSidecar({ config, log, quit: () => shutdown.request() });
+    await whenAborted(shutdown.signal);
+    await sidecar.stop();
+    return 0;
+  },
+};

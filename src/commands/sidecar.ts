@@ -1,0 +1,174 @@
+/** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
+
+import { randomBytes } from 'node:crypto';
+import { type AdminServer, startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { type MissingPart, probes } from '../admin/probes.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { quitEndpoint } from '../admin/quit.ts';
+import { readStatus } from '../admin/status.ts';
+import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
+import { systemClock } from '../clock.ts';
+import type { Config, CredentialConfig, ListenAddress } from '../config/config.ts';
+import { formatAddress } from '../config/values.ts';
+import { openLiveSecret } from '../credentials/live-secret.ts';
+import { createCredentialsMetrics } from '../credentials/metrics.ts';
+import type { Logger } from '../log.ts';
+import { Registry } from '../prometheus.ts';
+import { createProxyMetrics } from '../proxy/metrics.ts';
+import type { DataPath } from '../proxy/proxy.ts';
+import { startProxy } from '../proxy/start-proxy.ts';
+import { createTokenMetrics } from '../token/metrics.ts';
+import { createTokenEndpoint } from '../token/token-endpoint.ts';
+import { openTokenSource, type TokenSource } from '../token/token-source.ts';
+
+export interface Sidecar {
+  readonly proxyAddress: ListenAddress;
+  readonly adminAddress: ListenAddress;
+  /** Resolves once every credential has had its first token; never rejects. */
+  readonly ready: Promise<void>;
+  readonly tokens: readonly TokenSource[];
+  /**
+   * Readiness goes off; requests are served for as long as the app is there, then drained. All of it within the
+   * configured bound. Safe to call again.
+   */
+  stop(): Promise<void>;
+}
+
+export interface SidecarOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  /** What `POST /quitquitquit` does. */
+  readonly quit: () => void;
+}
+
+/** How often the Secret is read whether or not a notification came. */
+const SECRET_POLL_MS = 30_000;
+
+export async function startSidecar({ config, log, quit }: SidecarOptions): Promise<Sidecar> {
+  const clock = systemClock;
+  const startedAtMs = clock.now().wallMs;
+  const registry = new Registry();
+  registerProcessMetrics(registry);
+  const tokenMetrics = createTokenMetrics(registry);
+  const credentialsMetrics = createCredentialsMetrics(registry);
+  const proxyMetrics = createProxyMetrics(registry);
+
+  async function openCredential(credential: CredentialConfig): Promise<TokenSource> {
+    const secret = await openLiveSecret(credential.directory, ['client_id', 'client_secret'], {
+      clock,
+      pollMs: SECRET_POLL_MS,
+    });
+    return openTokenSource({
+      config: credential,
+      secret,
+      endpoint: createTokenEndpoint(credential, clock),
+      clock,
+      random: Math.random,
+      metrics: tokenMetrics,
+      credentialsMetrics,
+      log,
+    });
+  }
+
+  // The first grants are on their way while the listeners come up.
+  const tokens = await Promise.all(config.credentials.map(openCredential));
+  const closeTokens = () => Promise.all(tokens.map((token) => token.close()));
+
+  let proxy: DataPath | undefined;
+  let draining = false;
+  const health = {
+    draining: () => draining,
+    started: () => tokens.every((token) => token.snapshot().obtainedFirstToken),
+    missing: () => [...(proxy === undefined ? [LISTENER_MISSING] : []), ...tokens.flatMap(missingToken)],
+  };
+  let admin: AdminServer | undefined;
+  try {
+    admin = await startAdminServer(
+      config.admin.listen,
+      {
+        ...probes(health),
+        '/metrics': metricsEndpoint(registry),
+        '/': statusPageEndpoint,
+        '/api/status': statusEndpoint(() =>
+          readStatus({
+            config,
+            tokens,
+            requests: () => proxyMetrics.traffic(),
+            draining: health.draining,
+            startedAtMs,
+            nowMs: () => clock.now().wallMs,
+          }),
+        ),
+        '/quitquitquit': quitEndpoint(quit),
+      },
+      log,
+    );
+    proxy = await startProxy({
+      listen: config.listen,
+      routes: config.routes,
+      limits: config.limits,
+      bearers: new Map(tokens.map((token) => [token.name, token])),
+      metrics: proxyMetrics,
+      clock,
+      log,
+      instanceId: randomBytes(8).toString('hex'),
+    });
+  } catch (error) {
+    await Promise.all([admin?.close(), closeTokens()]);
+    throw error;
+  }
+
+  const running = { admin, proxy };
+  const ready = Promise.all(tokens.map((token) => token.firstToken)).then(() => undefined);
+  log.info(
+    {
+      proxy: formatAddress(proxy.address),
+      admin: formatAddress(admin.address),
+      routes: config.routes.length,
+    },
+    'listening',
+  );
+  void ready.then(() => log.info(startupFigures(tokens), 'ready'));
+
+  async function stop(): Promise<void> {
+    draining = true;
+    const { drainTimeoutMs } = config.shutdown;
+    const beganAtMs = clock.now().monotonicMs;
+    log.info({ drainTimeoutMs }, 'draining');
+    // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
+    await running.proxy.whenUnused(drainTimeoutMs * 0.8);
+    await running.proxy.drain(Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs)));
+    await Promise.all([running.admin.close(), closeTokens()]);
+    log.info('stopped');
+  }
+
+  let stopped: Promise<void> | undefined;
+  return {
+    proxyAddress: proxy.address,
+    adminAddress: admin.address,
+    ready,
+    tokens,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
+
+function missingToken(token: TokenSource): MissingPart[] {
+  const { name, ready, lastFailure, credentials } = token.snapshot();
+  if (ready) return [];
+  const detail = credentials.detail ?? lastFailure?.detail ?? 'no token has been obtained yet';
+  return [{ part: 'credential', name, detail }];
+}
+
+/** Start-up time, with the part of it that was spent waiting for the provider told apart. Milliseconds. */
+function startupFigures(tokens: readonly TokenSource[]): Record<string, number> {
+  const sinceStartMs = Math.round(performance.now());
+  const grants = tokens.map((token) => token.snapshot().history.at(-1)?.durationMs ?? 0);
+  const tokenRoundTripMs = Math.round(Math.max(0, ...grants));
+  return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
+}

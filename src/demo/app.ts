@@ -1,0 +1,43 @@
+import { Agent, get } from 'node:http';
+import type { Clock } from '../clock.ts';
+
+export interface CallingApp {
+  summary(): string;
+  stop(): Promise<void>;
+}
+
+const INTERVAL_MS = 200;
+
+/** An app as the demo needs one: it knows no token, calls `url` five times a second and counts what did not work. */
+export function keepCalling(url: string, clock: Clock): CallingApp {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  let calls = 0;
+  let failures = 0;
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+
+  function call(): void {
+    const request = get(url, { agent }, (response) => {
+      response.resume();
+      response.once('end', () => finish(response.statusCode === 200));
+    });
+    request.once('error', () => finish(false));
+  }
+
+  function finish(succeeded: boolean): void {
+    if (stopped) return;
+    calls += 1;
+    if (!succeeded) failures += 1;
+    cancel = clock.after(INTERVAL_MS, call);
+  }
+
+  call();
+  return {
+    summary: () => `the app: ${calls} requests, ${failures} failed`,
+    async stop() {
+      stopped = true;
+      cancel();
+      agent.destroy();
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const SRC = join(import.meta.dirname, '../src');
+
+/** What each room may import from; data flows one way. Files directly in src/ are open to all but main.ts. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  config: [],
+  credentials: ['config'],
+  token: ['credentials', 'config'],
+  proxy: ['token', 'config'],
+  admin: ['token', 'config'],
+  issuer: ['credentials', 'config'],
+  demo: ['config'],
+  commands: ['proxy', 'admin', 'issuer', 'demo', 'token', 'credentials', 'config'],
+  main: ['commands', 'config'],
+};
+
+/** What the data path may know of tokens. */
+const TOKEN_FOR_PROXY = ['token/bearer-source.ts', 'token/token-unavailable.ts'];
+
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+
+function roomOf(file: string): string {
+  const [first, ...rest] = file.split('/');
+  if (rest.length > 0) return first as string;
+  return first === 'main.ts' ? 'main' : 'src';
+}
+
+interface Import {
+  readonly from: string;
+  /** Erased when run: it costs nothing and makes no cycle. */
+  readonly typeOnly: boolean;
+  readonly specifier: string;
+}
+
+const imports: readonly Import[] = files.flatMap((from) => {
+  const text = readFileSync(join(SRC, from), 'utf8');
+  const found = text.matchAll(/^(?:import|export)\s[^;]*?'([^']+)'|\bimport\('([^']+)'\)/gm);
+  return [...found].map(([statement, fixed, dynamic]) => ({
+    from,
+    specifier: (fixed ?? dynamic) as string,
+    typeOnly: /^(?:import|export) type\b/.test(statement),
+  }));
+});
+
+const internal = imports
+  .filter(({ specifier }) => specifier.startsWith('.'))
+  .map(({ from, specifier, typeOnly }) => ({
+    from,
+    typeOnly,
+    to: relative(SRC, resolve(SRC, dirname(from), specifier)),
+  }))
+  .filter(({ to }) => !to.startsWith('..'));
+
+it('finds the imports it judges', () => {
+  expect(files.length).toBeGreaterThan(50);
+  expect(internal.length).toBeGreaterThan(150);
+});
+
+describe('layering', () => {
+  it.each(Object.entries(MAY_IMPORT))('%s imports only from rooms below it', (room, allowed) => {
+    const wrong = internal
+      .filter(({ from }) => roomOf(from) === room)
+      .filter(({ to }) => ![room, 'src', ...allowed].includes(roomOf(to)));
+    expect(wrong).toEqual([]);
+  });
+
+  it('every room is known here', () => {
+    const rooms = new Set(files.map(roomOf));
+    rooms.delete('src');
+    expect([...rooms].filter((room) => !(room in MAY_IMPORT))).toEqual([]);
+  });
+
+  it('files directly in src know no room but the types of config', () => {
+    const wrong = internal.filter(
+      ({ from, to }) => roomOf(from) === 'src' && !['src', 'config'].includes(roomOf(to)),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('the data path knows of tokens only how to ask for a header value', () => {
+    const wrong = internal
+      .filter(({ from, to }) => roomOf(from) === 'proxy' && roomOf(to) === 'token')
+      .filter(({ to }) => !TOKEN_FOR_PROXY.includes(to));
+    expect(wrong).toEqual([]);
+  });
+
+  it('no two files import each other, however long the way round', () => {
+    const next = new Map<string, string[]>();
+    for (const { from, to, typeOnly } of internal) {
+      if (!typeOnly) next.set(from, [...(next.get(from) ?? []), to]);
+    }
+    const done = new Set<string>();
+    const cycles: string[][] = [];
+    function visit(file: string, path: readonly string[]): void {
+      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file]);
+      if (done.has(file) || path.includes(file)) return;
+      for (const to of next.get(file) ?? []) visit(to, [...path, file]);
+      done.add(file);
+    }
+    for (const file of files) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+});
+
+describe('banned', () => {
+  const wholePackages: readonly (readonly [string, string])[] = [
+    [
+      'undici',
+      'its entry point costs 10 MB and 100 ms in every pod: import the part (token/token-endpoint.ts)',
+    ],
+    ['@prometheus-io/client', 'its entry point costs 6 MB in every pod: import from prometheus.ts'],
+    ['prom-client', 'it continues as @prometheus-io/client'],
+    ['http-proxy', 'it forwards some requests ambiguously: a benchmark baseline only'],
+  ];
+  it.each(wholePackages)('%s: %s', (name) => {
+    expect(imports.filter(({ specifier, from }) => specifier === name && !from.endsWith('.d.ts'))).toEqual(
+      [],
+    );
+  });
+
+  it('@kubernetes/client-node outside injector/: it would cost the sidecar 70 MB', () => {
+    const wrong = imports.filter(
+      ({ specifier, from }) => specifier.startsWith('@kubernetes/') && roomOf(from) !== 'injector',
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('reading process.env or a clock of one’s own, outside the places that pass them in', () => {
+    const allowed = ['main.ts', 'clock.ts'];
+    const wrong = files
+      .filter((file) => !allowed.includes(file) && roomOf(file) !== 'demo')
+      .filter((file) => /process\.env|Date\.now\(|new Date\(\)/.test(readFileSync(join(SRC, file), 'utf8')));
+    expect(wrong).toEqual([]);
+  });
+});

@@ -1,0 +1,195 @@
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+
+/** An upstream that accepts connections; nothing is asked of it here. */
+async function openPort(): Promise<number> {
+  const server = createServer((socket) => socket.on('error', () => undefined).end());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function environment(provider: ScriptedTokenEndpoint): Promise<Record<string, string>> {
+  const secret = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+  return {
+    TOKEN_SIDECAR_TOKEN_URL: provider.url,
+    TOKEN_SIDECAR_UPSTREAM: `http://127.0.0.1:${await openPort()}`,
+    TOKEN_SIDECAR_CREDENTIALS_DIR: secret.directory,
+    TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
+    TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+  };
+}
+
+const COMMANDS = ['proxy', 'issuer', 'check', 'wait', 'demo'];
+
+describe('help and version', () => {
+  it('--help lists the commands', async () => {
+    const { code, stdout } = await runToEnd(['--help']);
+    expect(code).toBe(0);
+    for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
+  });
+
+  it.each(COMMANDS)('%s --help lists its flags with their variables', async (command) => {
+    const { code, stdout } = await runToEnd([command, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/--[a-z-]+listen HOST:PORT\n.*\(TOKEN_SIDECAR_[A-Z_]*LISTEN/);
+  });
+
+  it('--version says the version of the package', async () => {
+    expect(await runToEnd(['--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
+    expect(await runToEnd(['issuer', '--version'])).toMatchObject({
+      code: 0,
+      stdout: `${manifest.version}\n`,
+    });
+  });
+});
+
+describe('exit status', () => {
+  it('64 for a command or flag that there is not, with the nearest one there is', async () => {
+    expect(await runToEnd(['prox'])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('did you mean "proxy"?'),
+    });
+    expect(await runToEnd(['--lisen=x'])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('did you mean "--listen"?'),
+    });
+  });
+
+  it('78 for a bad configuration, with all that is wrong', async () => {
+    const { code, stderr } = await runToEnd(['proxy', '--listen=nowhere'], {
+      TOKEN_SIDECAR_AUTH_URL: 'ftp://x',
+    });
+    expect(code).toBe(78);
+    expect(stderr).toContain('--listen: "nowhere"');
+    expect(stderr).toContain('TOKEN_SIDECAR_AUTH_URL: "ftp://x"');
+    expect(stderr).toContain('TOKEN_SIDECAR_UPSTREAM: expected');
+  });
+
+  it('78 for an address that is taken, and nothing is left running', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const taken = await openPort();
+    const env = { ...(await environment(provider)), TOKEN_SIDECAR_LISTEN: `127.0.0.1:${taken}` };
+    const { code, stderr } = await runToEnd(['proxy'], env);
+    expect(code).toBe(78);
+    expect(stderr).toContain(`cannot listen on 127.0.0.1:${taken}: EADDRINUSE`);
+  });
+});
+
+describe('the sidecar as a process', () => {
+  async function startSidecar() {
+    const provider = await ScriptedTokenEndpoint.start();
+    const sidecar = new RunningCommand([], await environment(provider));
+    const [, admin] = await sidecar.output(/"admin":"([^"]+)"/);
+    return { provider, sidecar, admin: `http://${admin}` };
+  }
+
+  it('says when it is ready, how long it took, and how much of that was the provider', async () => {
+    const { sidecar } = await startSidecar();
+    await sidecar.output(/"sinceStartMs":\d+,"tokenRoundTripMs":\d+,"ownMs":\d+,"msg":"ready"/);
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 on %s', async (signal) => {
+    const { sidecar } = await startSidecar();
+    await sidecar.output(/"msg":"ready"/);
+    sidecar.process.kill(signal);
+    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+    expect(sidecar.stdout).toContain('"msg":"stopped"');
+  });
+
+  it('ends with 0 on POST /quitquitquit', async () => {
+    const { sidecar, admin } = await startSidecar();
+    const response = await fetch(`${admin}/quitquitquit`, { method: 'POST' });
+    expect([response.status, await response.text()]).toEqual([200, 'stopping\n']);
+    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+  });
+
+  it('a second signal ends it at once, whatever is still open', async () => {
+    const { sidecar } = await startSidecar();
+    const [, proxy] = await sidecar.output(/"proxy":"([^"]+)"/);
+    const { connect } = await import('node:net');
+    const [host, port] = (proxy as string).split(':');
+    const open = connect({ host: host as string, port: Number(port) });
+    open.on('error', () => undefined);
+    await new Promise<void>((resolve) => open.once('connect', resolve));
+    sidecar.process.kill('SIGTERM');
+    await sidecar.output(/"msg":"draining"/);
+    sidecar.process.kill('SIGTERM');
+    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+    expect(sidecar.stdout).not.toContain('"msg":"stopped"');
+    open.destroy();
+  });
+
+  it('prints no secret and no token, at the most talkative level', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const env = { ...(await environment(provider)), TOKEN_SIDECAR_LOG_LEVEL: 'trace' };
+    const sidecar = new RunningCommand([], env);
+    await sidecar.output(/"msg":"ready"/);
+    sidecar.process.kill('SIGTERM');
+    await sidecar.exited;
+    expect(sidecar.stdout + sidecar.stderr).not.toMatch(/S3CRET|token-1|shop/);
+  });
+});
+
+describe('check', () => {
+  it('says that all is well, and ends with 0', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { code, stdout } = await runToEnd(['check'], await environment(provider));
+    expect(stdout).toMatch(/^ok {4}configuration .*1 credential/m);
+    expect(stdout).toMatch(/^ok {4}credential default: token +granted by 127.0.0.1:\d+, lives 300 s/m);
+    expect(stdout).toMatch(/^ok {4}route default: upstream/m);
+    expect(code).toBe(0);
+  });
+
+  it('ends with 77 when the credentials are rejected', async () => {
+    const provider = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
+    const { code, stdout } = await runToEnd(['check'], await environment(provider));
+    expect(stdout).toMatch(/^FAIL {2}credential default: token +rejected by .*: status 401 invalid_client/m);
+    expect(code).toBe(77);
+  });
+
+  it('ends with 69 when the provider or an upstream cannot be reached', async () => {
+    const provider = await ScriptedTokenEndpoint.start(answerToken());
+    const env = await environment(provider);
+    const upstreamAway = await runToEnd(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
+    expect(upstreamAway.stdout).toMatch(
+      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED/m,
+    );
+    expect(upstreamAway.code).toBe(69);
+    const providerAway = await runToEnd(['check'], {
+      ...env,
+      TOKEN_SIDECAR_TOKEN_URL: 'http://127.0.0.1:1/token',
+    });
+    expect(providerAway.code).toBe(69);
+  });
+
+  it('ends with 78 when the Secret is not mounted', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const env = { ...(await environment(provider)), TOKEN_SIDECAR_CREDENTIALS_DIR: '/nonexistent' };
+    const { code, stdout } = await runToEnd(['check'], env);
+    expect(stdout).toMatch(
+      /^FAIL {2}credential default: mounted Secret +\/nonexistent\/client_id does not exist/m,
+    );
+    expect(code).toBe(78);
+  });
+});
+
+describe('wait', () => {
+  it('returns 0 once the sidecar is ready', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const sidecar = new RunningCommand([], await environment(provider));
+    const [, admin] = await sidecar.output(/"admin":"([^"]+)"/);
+    expect(await runToEnd(['wait', `--admin-listen=${admin}`])).toMatchObject({ code: 0 });
+  });
+
+  it('returns 69 when it is not ready in time, with what it last saw', async () => {
+    const { code, stderr } = await runToEnd(['wait', '--admin-listen=127.0.0.1:1', '--wait-timeout=200ms']);
+    expect(code).toBe(69);
+    expect(stderr).toContain('the sidecar at 127.0.0.1:1 was not ready within 200 ms: ECONNREFUSED');
+  });
+});
