@@ -151,6 +151,7 @@ export class RawUpstream {
   #deliver(request: UpstreamRequest): void {
     this.requests.push(request);
     this.#wake();
+    // A script fails when the request it waits for breaks off; its connection is of no more use then.
     Promise.resolve(this.#script?.(request)).catch(() => request.connection.destroy());
   }
 

@@ -1,0 +1,122 @@
+/**
+ * The fields that say how a connection is to be read on: Content-Length, Transfer-Encoding, Connection and Host.
+ * They are read once, here, and in one sense only; whatever a second reader could take otherwise is refused,
+ * and so are names that become theirs where names become variables (CGI, WSGI: `-` and `_` are one).
+ */
+
+import { isAuthority } from './authority.ts';
+import type { Fields } from './field-lines.ts';
+import { consistsOf, isWhitespace, TOKEN } from './octets.ts';
+import type { MessageKind, RefusalReason } from './refusal.ts';
+
+export interface ControlFields {
+  /** Octets, if Content-Length was there. */
+  readonly contentLength: number | undefined;
+  /** Whether `Transfer-Encoding: chunked` was there; never together with `contentLength`. */
+  readonly chunked: boolean;
+  /** Value of a request's one Host field; an answer's has no meaning and is not looked at. */
+  readonly host: string | undefined;
+  /** Options of all Connection fields, in lower case (RFC 9110 §7.6.1), and `close` if Proxy-Connection has it. */
+  readonly connectionOptions: readonly string[];
+}
+
+const NO_OPTIONS: readonly string[] = [];
+const KEEP_ALIVE: readonly string[] = ['keep-alive'];
+const CLOSE: readonly string[] = ['close'];
+const DECIMAL = /^(?:0|[1-9][0-9]{0,15})$/;
+
+/** Reads the control fields of a message of version HTTP/1.`minorVersion`. */
+export function readControlFields(
+  kind: MessageKind,
+  fields: Fields,
+  minorVersion: 0 | 1,
+): ControlFields | RefusalReason {
+  let contentLength: number | undefined;
+  let chunked = false;
+  let host: string | undefined;
+  let connectionOptions = NO_OPTIONS;
+
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    // The length rules out almost every field before a string is made for the comparison.
+    switch (name.length) {
+      case 4:
+        if (kind === 'request' && name.toLowerCase() === 'host') {
+          if (host !== undefined) return 'host_repeated';
+          host = fields[at + 1] as string;
+          if (!isAuthority(host)) return 'host_malformed';
+        }
+        break;
+      case 10:
+        if (name.toLowerCase() === 'connection') {
+          const options = parseConnectionOptions(fields[at + 1] as string);
+          if (options === undefined) return 'connection_malformed';
+          connectionOptions = connectionOptions.length === 0 ? options : [...connectionOptions, ...options];
+        }
+        break;
+      case 14:
+        if (name.toLowerCase() === 'content-length') {
+          if (contentLength !== undefined) return 'length_repeated';
+          contentLength = parseContentLength(fields[at + 1] as string);
+          if (contentLength === undefined) return 'length_malformed';
+        } else if (name.toLowerCase() === 'content_length') {
+          return 'framing_lookalike';
+        }
+        break;
+      case 16:
+        // Not a field of the standard (RFC 9112 §C.2.2), but some readers close for it; none goes wrong if all do.
+        if (name.toLowerCase() === 'proxy-connection') {
+          const options = parseConnectionOptions(fields[at + 1] as string);
+          if (options === undefined) return 'connection_malformed';
+          if (options.includes('close')) connectionOptions = [...connectionOptions, ...CLOSE];
+        }
+        break;
+      case 17:
+        if (name.toLowerCase() === 'transfer-encoding') {
+          if (chunked || (fields[at + 1] as string).toLowerCase() !== 'chunked') return 'coding_unknown';
+          chunked = true;
+        } else if (name.toLowerCase() === 'transfer_encoding') {
+          return 'framing_lookalike';
+        }
+        break;
+    }
+  }
+
+  if (chunked && contentLength !== undefined) return 'length_with_coding';
+  if (chunked && minorVersion === 0) return 'coding_in_http_1_0';
+  return { contentLength, chunked, host, connectionOptions };
+}
+
+/**
+ * RFC 9110 §8.6, without the list of equal values that it lets a recipient forgive, and without leading zeros,
+ * which some readers take for octal.
+ */
+function parseContentLength(value: string): number | undefined {
+  if (!DECIMAL.test(value)) return undefined;
+  const length = Number(value);
+  return length <= Number.MAX_SAFE_INTEGER ? length : undefined;
+}
+
+/** `#connection-option` (RFC 9110 §7.6.1, §5.6.1); undefined when it is not that. */
+function parseConnectionOptions(value: string): readonly string[] | undefined {
+  const lower = value.toLowerCase();
+  if (lower === 'keep-alive') return KEEP_ALIVE;
+  if (lower === 'close') return CLOSE;
+  const options: string[] = [];
+  for (const element of lower.split(',')) {
+    const option = withoutWhitespace(element);
+    if (option === '') continue;
+    if (!consistsOf(TOKEN, option)) return undefined;
+    options.push(option);
+  }
+  return options;
+}
+
+/** Takes SP and HTAB off both ends; `trim` would take off more, and a regular expression time in the square of the length. */
+function withoutWhitespace(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isWhitespace(text.charCodeAt(start))) start++;
+  while (end > start && isWhitespace(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}

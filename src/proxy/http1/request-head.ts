@@ -1,0 +1,81 @@
+import { type BodyFraming, frameRequest } from './body-framing.ts';
+import { type ControlFields, readControlFields } from './control-fields.ts';
+import { type Fields, parseFieldLines } from './field-lines.ts';
+import type { HeadLimits } from './head-limits.ts';
+import { CR, endOfRun, isLineEnd, METHOD, SP, TARGET } from './octets.ts';
+import type { RefusalReason } from './refusal.ts';
+import { formOf, type TargetForm } from './request-target.ts';
+
+export interface RequestHead extends ControlFields {
+  readonly method: string;
+  readonly target: string;
+  readonly targetForm: TargetForm;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  readonly framing: BodyFraming;
+  /** Whether another request may follow on the connection (RFC 9112 §9.3). */
+  readonly persistent: boolean;
+}
+
+const MAX_METHOD_BYTES = 32;
+
+/**
+ * Parses one request head (RFC 9112 §3, §5) that lies in `bytes[start..end)` and ends with its first empty line.
+ *
+ * The method must be upper case and is otherwise free. A CONNECT that announces a body is refused: what follows its
+ * head is either the tunnel's or nothing. HTTP/1.0 requests never persist, as the RFC has it for proxies.
+ */
+export function parseRequestHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  limits: HeadLimits,
+): RequestHead | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const methodEnd = endOfRun(METHOD, bytes, start);
+  if (methodEnd === start || methodEnd - start > MAX_METHOD_BYTES || bytes[methodEnd] !== SP) {
+    return 'method_malformed';
+  }
+  const targetStart = methodEnd + 1;
+  const targetEnd = endOfRun(TARGET, bytes, targetStart);
+  if (targetEnd === targetStart) return 'target_malformed';
+  if (targetEnd - targetStart > limits.targetBytes) return 'target_too_long';
+  if (bytes[targetEnd] !== SP) return bytes[targetEnd] === CR ? 'version_unsupported' : 'target_octet';
+
+  const text = bytes.toString('latin1', start, end);
+  const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
+  const lineEnd = targetEnd + 9;
+  if (minorVersion === undefined || !isLineEnd(bytes, lineEnd)) return 'version_unsupported';
+  const method = text.slice(0, methodEnd - start);
+  const target = text.slice(targetStart - start, targetEnd - start);
+  const targetForm = formOf(method, target);
+  if (targetForm === undefined) return 'target_malformed';
+
+  const fields = parseFieldLines(bytes, start, text, lineEnd + 2, limits.headerCount);
+  if (typeof fields === 'string') return fields;
+  const control = readControlFields('request', fields, minorVersion);
+  if (typeof control === 'string') return control;
+  const { contentLength, chunked, host, connectionOptions } = control;
+  if (minorVersion === 1 && host === undefined) return 'host_missing';
+  if (method === 'CONNECT' && (chunked || contentLength !== undefined)) return 'body_not_allowed';
+
+  return {
+    method,
+    target,
+    targetForm,
+    minorVersion,
+    fields,
+    framing: frameRequest(control),
+    persistent: minorVersion === 1 && !connectionOptions.includes('close'),
+    contentLength,
+    chunked,
+    host,
+    connectionOptions,
+  };
+}
+
+/** The minor version of an `HTTP-version` of major version 1 that starts at `at` (RFC 9112 §2.3). */
+export function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
+  if (text.startsWith('HTTP/1.1', at)) return 1;
+  return text.startsWith('HTTP/1.0', at) ? 0 : undefined;
+}

@@ -1,0 +1,74 @@
+import { type ControlFields, readControlFields } from './control-fields.ts';
+import { type Fields, parseFieldLines } from './field-lines.ts';
+import type { HeadLimits } from './head-limits.ts';
+import { endOfRun, FIELD_VALUE, isLineEnd, SP } from './octets.ts';
+import type { RefusalReason } from './refusal.ts';
+import { minorVersionOf } from './request-head.ts';
+
+/** How its body is framed depends on the request: `frameResponse`. */
+export interface ResponseHead extends ControlFields {
+  /** 100 to 999: codes from 600 up have no meaning (RFC 9110 §15) but exist, and do not touch framing. */
+  readonly status: number;
+  /** Reason phrase; may be empty. */
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: Fields;
+  /** Whether another answer may follow on the connection once this one has ended by itself (RFC 9112 §9.3). */
+  readonly persistent: boolean;
+}
+
+/**
+ * Parses one response head (RFC 9112 §4, §5) that lies in `bytes[start..end)` and ends with its first empty line.
+ *
+ * One leniency: the space after the status code may be missing when there is no reason phrase, because servers leave
+ * it out and no reader takes the line for another.
+ */
+export function parseResponseHead(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  limits: HeadLimits,
+): ResponseHead | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const text = bytes.toString('latin1', start, end);
+  const minorVersion = minorVersionOf(text, 0);
+  if (minorVersion === undefined || bytes[start + 8] !== SP) return 'version_unsupported';
+  const status = statusAt(bytes, start + 9);
+  if (status === undefined) return 'status_malformed';
+
+  const reasonStart = start + 13;
+  let lineEnd = start + 12;
+  if (bytes[lineEnd] === SP) lineEnd = endOfRun(FIELD_VALUE, bytes, reasonStart);
+  if (!isLineEnd(bytes, lineEnd)) return 'reason_malformed';
+
+  const fields = parseFieldLines(bytes, start, text, lineEnd + 2, limits.headerCount);
+  if (typeof fields === 'string') return fields;
+  const control = readControlFields('response', fields, minorVersion);
+  if (typeof control === 'string') return control;
+  const { contentLength, chunked, host, connectionOptions } = control;
+
+  return {
+    status,
+    reason: text.slice(reasonStart - start, lineEnd - start),
+    minorVersion,
+    fields,
+    persistent:
+      !connectionOptions.includes('close') &&
+      (minorVersion === 1 || connectionOptions.includes('keep-alive')),
+    contentLength,
+    chunked,
+    host,
+    connectionOptions,
+  };
+}
+
+/** Three digits, the first not zero. */
+function statusAt(bytes: Buffer, at: number): number | undefined {
+  let status = 0;
+  for (let index = at; index < at + 3; index++) {
+    const digit = (bytes[index] as number) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    status = status * 10 + digit;
+  }
+  return status >= 100 ? status : undefined;
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { LIMITS, octets, readResponses } from './transcript.ts';
+
+function head(text: string) {
+  return responseHeadReader(LIMITS).read(octets(text), 0);
+}
+
+describe('a status line', () => {
+  test.each([
+    ['HTTP/1.1 200 OK', 200, 'OK', 1],
+    ['HTTP/1.0 404 Not Found', 404, 'Not Found', 0],
+    ['HTTP/1.1 200 ', 200, '', 1],
+    ['HTTP/1.1 200', 200, '', 1],
+    ['HTTP/1.1 999 \xe9\t!', 999, '\xe9\t!', 1],
+  ])('%j is read', (line, status, reason, minorVersion) => {
+    expect(head(`${line}\r\nX: y\r\n\r\n`)).toMatchObject({
+      status,
+      reason,
+      minorVersion,
+      fields: ['X', 'y'],
+    });
+  });
+
+  test.each([
+    ['HTTP/1.1  200 OK', 'status_malformed'],
+    ['HTTP/1.1 099 X', 'status_malformed'],
+    ['HTTP/1.1 20 X', 'status_malformed'],
+    ['HTTP/1.1 2x0 X', 'status_malformed'],
+    ['HTTP/1.1 ', 'status_malformed'],
+    ['HTTP/1.1 2000 X', 'reason_malformed'],
+    ['HTTP/1.1 200\tOK', 'reason_malformed'],
+    ['HTTP/1.1 200OK', 'reason_malformed'],
+    ['HTTP/1.1', 'version_unsupported'],
+    ['HTTP/2 200 OK', 'version_unsupported'],
+    ['HTTP/1.2 200 OK', 'version_unsupported'],
+    ['http/1.1 200 OK', 'version_unsupported'],
+    [' HTTP/1.1 200 OK', 'version_unsupported'],
+    ['ICY 200 OK', 'version_unsupported'],
+    ['\r\nHTTP/1.1 200 OK', 'empty_line_before_start'],
+    ['HTTP/1.1 200 OK\x07', 'control_octet'],
+    ['HTTP/1.1 200 OK\rX', 'bare_cr'],
+    ['HTTP/1.1 200 OK\nX: y', 'bare_lf'],
+  ])('%j is refused: %s', (line, reason) => {
+    expect(readResponses(`${line}\r\nX: y\r\n\r\n`)).toMatchObject({ messages: [], reason });
+  });
+
+  test('an empty line before it is what a wrongly framed body leaves behind', () => {
+    expect(readResponses('\r\n\r\nHTTP/1.1 200 OK\r\n\r\n').reason).toBe('empty_line_before_start');
+  });
+});
+
+describe('an answer', () => {
+  test.each([
+    ['HTTP/1.1 200 OK', true],
+    ['HTTP/1.1 200 OK\r\nConnection: close', false],
+    ['HTTP/1.0 200 OK', false],
+    ['HTTP/1.0 200 OK\r\nConnection: Keep-Alive', true],
+    ['HTTP/1.0 200 OK\r\nConnection: keep-alive, close', false],
+  ])('%j lets another follow: %s', (text, persistent) => {
+    expect(head(`${text}\r\nContent-Length: 0\r\n\r\n`)?.persistent).toBe(persistent);
+  });
+
+  test('may carry a Host field, which means nothing', () => {
+    expect(head('HTTP/1.1 200 OK\r\nHost: a b\r\nHost: c\r\n\r\n')).toMatchObject({
+      status: 200,
+      host: undefined,
+    });
+  });
+});

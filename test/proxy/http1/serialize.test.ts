@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import {
+  CHUNK_END,
+  chunkStart,
+  lastChunk,
+  serializeRequestHead,
+  serializeResponseHead,
+} from '../../../src/proxy/http1/serialize.ts';
+
+const internal = expect.objectContaining({ code: 'internal' });
+
+describe('serialization', () => {
+  test('writes a request head', () => {
+    expect(serializeRequestHead('GET', '/a?b', ['Host', 'a', 'x', '1', 'X', ''])).toBe(
+      'GET /a?b HTTP/1.1\r\nHost: a\r\nx: 1\r\nX: \r\n\r\n',
+    );
+  });
+
+  test('writes a response head', () => {
+    expect(serializeResponseHead(404, 'Not Found', ['X', '\xe9'])).toBe(
+      'HTTP/1.1 404 Not Found\r\nX: \xe9\r\n\r\n',
+    );
+    expect(serializeResponseHead(200, '', [])).toBe('HTTP/1.1 200 \r\n\r\n');
+  });
+
+  test('writes chunks', () => {
+    expect(`${chunkStart(26)}${'x'.repeat(26)}${CHUNK_END}`).toBe(`1a\r\n${'x'.repeat(26)}\r\n`);
+    expect(lastChunk([])).toBe('0\r\n\r\n');
+    expect(lastChunk(['X', '1', 'Y', '2'])).toBe('0\r\nX: 1\r\nY: 2\r\n\r\n');
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, 2 ** 53])('refuses a chunk of %s octets', (bytes) => {
+    expect(() => chunkStart(bytes)).toThrowError(internal);
+  });
+
+  test.each(['\r', '\n', '\r\n', '\0', '\u010a', '\u010d', '\u{1f600}', '\r\nX: y'])(
+    'refuses %j in every part',
+    (evil) => {
+      const parts = [`${evil}a`, `a${evil}`, `a${evil}b`];
+      for (const part of parts) {
+        expect(() => serializeRequestHead(part, '/', [])).toThrowError(internal);
+        expect(() => serializeRequestHead('GET', part, [])).toThrowError(internal);
+        expect(() => serializeRequestHead('GET', '/', [part, 'a'])).toThrowError(internal);
+        expect(() => serializeRequestHead('GET', '/', ['a', part])).toThrowError(internal);
+        expect(() => serializeResponseHead(200, part, [])).toThrowError(internal);
+        expect(() => serializeResponseHead(200, '', ['a', part])).toThrowError(internal);
+        expect(() => lastChunk([part, 'a'])).toThrowError(internal);
+        expect(() => lastChunk(['a', part])).toThrowError(internal);
+      }
+    },
+  );
+
+  test('refuses a name without a value', () => {
+    expect(() => serializeRequestHead('GET', '/', ['Host'])).toThrowError(internal);
+  });
+
+  test('keeps what it refuses to itself', () => {
+    expect(() => serializeRequestHead('GET', '/', ['Authorization', 'Bearer s3cret\n'])).toThrowError(
+      expect.not.objectContaining({ message: expect.stringContaining('s3cret') }),
+    );
+  });
+});
