@@ -1,0 +1,97 @@
+{{/*
+Names and labels of the chart's own objects.
+*/}}
+
+{{- define "token-sidecar.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Prefix of object names. Leaves room for the longest suffix, "-injector-certificates". */}}
+{{- define "token-sidecar.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "token-sidecar.injector.fullname" -}}
+{{- printf "%s-injector" (include "token-sidecar.fullname" .) -}}
+{{- end -}}
+
+{{- define "token-sidecar.issuer.fullname" -}}
+{{- printf "%s-issuer" (include "token-sidecar.fullname" .) -}}
+{{- end -}}
+
+{{/* Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. */}}
+{{- define "token-sidecar.injector.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "token-sidecar.injector.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Arguments: root, component. */}}
+{{- define "token-sidecar.labels" -}}
+{{ include "token-sidecar.selectorLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: token-sidecar
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Arguments: root, component. */}}
+{{- define "token-sidecar.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "token-sidecar.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* The image as `repository:tag` or `repository@digest`. */}}
+{{- define "token-sidecar.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else -}}
+{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "token-sidecar.injector.serviceAccountName" -}}
+{{- if .Values.injector.serviceAccount.create -}}
+{{- default (include "token-sidecar.injector.fullname" .) .Values.injector.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.injector.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "token-sidecar.injector.certificateSecret" -}}
+{{- if eq .Values.injector.certificates.source "existing" -}}
+{{- required "injector.certificates.existing.secretName: name the TLS Secret when injector.certificates.source is \"existing\"" .Values.injector.certificates.existing.secretName -}}
+{{- else -}}
+{{- printf "%s-certificates" (include "token-sidecar.injector.fullname" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Probes of every listener of the program: the admin endpoints. */}}
+{{- define "token-sidecar.probes" -}}
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: admin
+  periodSeconds: 5
+  failureThreshold: 2
+livenessProbe:
+  httpGet:
+    path: /livez
+    port: admin
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+{{- end -}}

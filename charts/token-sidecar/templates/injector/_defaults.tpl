@@ -1,0 +1,58 @@
+{{/*
+What the injector gives a pod whose annotations are silent: one variable for each annotation.
+*/}}
+{{- define "token-sidecar.injector.defaults" -}}
+{{- $native := toString .Values.sidecar.native -}}
+{{- /* Without the API the injector cannot read the cluster's version; Helm has. */ -}}
+{{- if and (eq $native "auto") (not .Values.injector.kubernetesApi.enabled) -}}
+{{-   $native = semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version | toString -}}
+{{- end -}}
+{{- with .Values.sidecar -}}
+- name: TOKEN_SIDECAR_DEFAULT_IMAGE
+  value: {{ default (include "token-sidecar.image" $) .image | quote }}
+- name: TOKEN_SIDECAR_DEFAULT_IMAGE_PULL_POLICY
+  value: {{ default $.Values.image.pullPolicy .imagePullPolicy }}
+{{- with .authUrl }}
+- name: TOKEN_SIDECAR_DEFAULT_AUTH_URL
+  value: {{ . | quote }}
+{{- end }}
+- name: TOKEN_SIDECAR_DEFAULT_REALM
+  value: {{ .realm | quote }}
+{{- if .allowInsecureTokenUrl }}
+- name: TOKEN_SIDECAR_DEFAULT_ALLOW_INSECURE_TOKEN_URL
+  value: "true"
+{{- end }}
+{{- with .scope }}
+- name: TOKEN_SIDECAR_DEFAULT_SCOPE
+  value: {{ . | quote }}
+{{- end }}
+{{- with .audience }}
+- name: TOKEN_SIDECAR_DEFAULT_AUDIENCE
+  value: {{ . | quote }}
+{{- end }}
+{{- with .upstream }}
+- name: TOKEN_SIDECAR_DEFAULT_UPSTREAM
+  value: {{ . | quote }}
+{{- end }}
+{{- with .secret }}
+- name: TOKEN_SIDECAR_DEFAULT_SECRET
+  value: {{ . | quote }}
+{{- end }}
+- name: TOKEN_SIDECAR_DEFAULT_MODE
+  value: {{ .mode }}
+{{- if ne $native "auto" }}
+- name: TOKEN_SIDECAR_DEFAULT_NATIVE_SIDECAR
+  value: {{ $native | quote }}
+{{- end }}
+- name: TOKEN_SIDECAR_DEFAULT_LOG_LEVEL
+  value: {{ .logLevel }}
+{{- range $kind := list "requests" "limits" }}
+{{- range $resource := list "cpu" "memory" }}
+{{- with dig $kind $resource "" $.Values.sidecar.resources }}
+- name: TOKEN_SIDECAR_DEFAULT_{{ upper $resource }}_{{ trimSuffix "s" $kind | upper }}
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

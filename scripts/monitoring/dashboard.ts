@@ -1,0 +1,431 @@
+/** The Grafana dashboard: the fleet first, then the proxy, one pod, the injector and the issuer. */
+
+import { DATASOURCE, heatmap, layOut, lines, type Query, type Row, stat, table } from './dashboard-panels.ts';
+import { INJECTOR_JOB } from './injector-rules.ts';
+import { buckets, series } from './metrics.ts';
+
+const FLEET = 'namespace=~"$namespace", credential=~"$credential"';
+const ROUTES = 'namespace=~"$namespace", route=~"$route"';
+const POD = 'namespace=~"$namespace", pod=~"$pod"';
+
+const remaining = `${series('token_expiry_timestamp_seconds', FLEET)} - time()`;
+
+/** How many tokens have between `from` and `to` seconds left. */
+function tokensWith(from: number | undefined, to: number | undefined, legend: string): Query {
+  const bounds = `${from === undefined ? '' : ` >= ${from}`}${to === undefined ? '' : ` < ${to}`}`;
+  return { expr: `count((${remaining})${bounds}) or on () vector(0)`, legend };
+}
+
+const ALWAYS_GREEN = [{ from: null, color: 'green' }] as const;
+const ANY_IS_BAD = [
+  { from: null, color: 'green' },
+  { from: 1, color: 'red' },
+] as const;
+const MOST_IS_GOOD = [
+  { from: null, color: 'red' },
+  { from: 0.9, color: 'orange' },
+  { from: 0.99, color: 'green' },
+] as const;
+
+const fleet: Row = {
+  title: 'Fleet',
+  collapsed: false,
+  panels: [
+    stat(
+      'Sidecars',
+      'Pods with a sidecar that is scraped.',
+      'short',
+      {
+        expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)}))`,
+      },
+      ALWAYS_GREEN,
+    ),
+    stat(
+      'Credentials with a token',
+      'Share of the credentials that hold a token which may be sent.',
+      'percentunit',
+      {
+        expr: `avg(${series('token_ready', FLEET)})`,
+      },
+      MOST_IS_GOOD,
+    ),
+    stat(
+      'Refresh success',
+      'Share of the grants of the last 30 minutes that succeeded.',
+      'percentunit',
+      {
+        expr: `sum(increase(${series('token_refresh_total', `${FLEET}, result="success"`)}[30m])) / (sum(increase(${series('token_refresh_total', FLEET)}[30m])) > 0)`,
+      },
+      MOST_IS_GOOD,
+    ),
+    stat(
+      'Failing credentials',
+      'Credentials of pods whose last grant failed.',
+      'short',
+      {
+        expr: `count(${series('token_refresh_consecutive_failures', FLEET)} > 0) or on () vector(0)`,
+      },
+      ANY_IS_BAD,
+    ),
+    stat(
+      'Next token to end',
+      'Time left to the token that ends first.',
+      's',
+      {
+        expr: `min(${remaining})`,
+      },
+      [
+        { from: null, color: 'red' },
+        { from: 5, color: 'green' },
+      ],
+    ),
+    stat(
+      'Upstream 401s',
+      'Share of the requests of the last 5 minutes that the upstream answered with 401.',
+      'percentunit',
+      {
+        expr: `sum(rate(${series('proxy_upstream_unauthorized_total', 'namespace=~"$namespace"')}[5m])) / (sum(rate(${series('proxy_requests_total', 'namespace=~"$namespace"')}[5m])) > 0) or on () vector(0)`,
+      },
+      [
+        { from: null, color: 'green' },
+        { from: 0.05, color: 'red' },
+      ],
+    ),
+    lines(
+      'Tokens by time to expiry',
+      'How many tokens have how long to go. A healthy fleet never has one in the first band.',
+      'short',
+      [
+        tokensWith(undefined, 0, 'ended'),
+        tokensWith(0, 30, '< 30 s'),
+        tokensWith(30, 60, '30 s – 1 min'),
+        tokensWith(60, 300, '1 – 5 min'),
+        tokensWith(300, 900, '5 – 15 min'),
+        tokensWith(900, 3600, '15 min – 1 h'),
+        tokensWith(3600, undefined, '> 1 h'),
+      ],
+      { stacked: true },
+    ),
+    lines(
+      'Grants by result',
+      'Requests to the token endpoint.',
+      'ops',
+      [
+        {
+          expr: `sum by (result) (rate(${series('token_refresh_total', FLEET)}[$__rate_interval]))`,
+          legend: '{{result}}',
+        },
+      ],
+      { stacked: true },
+    ),
+    heatmap('Grant latency', 'Time from the request for a token to the verdict on the answer.', {
+      expr: `sum by (le) (increase(${buckets('token_refresh_duration_seconds', FLEET)}[$__rate_interval]))`,
+    }),
+    lines(
+      'Grants by reason',
+      'What caused them: a steady fleet shows scheduled ones, and startup ones during rollouts.',
+      'ops',
+      [
+        {
+          expr: `sum by (reason) (rate(${series('token_refresh_total', FLEET)}[$__rate_interval]))`,
+          legend: '{{reason}}',
+        },
+      ],
+      { stacked: true },
+    ),
+    table(
+      'Failing pods',
+      'Grants that failed in a row, the worst first. Zero is healthy.',
+      'short',
+      'Failures in a row',
+      {
+        expr: `topk(20, sum by (namespace, pod, credential) (${series('token_refresh_consecutive_failures', FLEET)}))`,
+      },
+    ),
+    table('Tokens that end first', 'Time left, the least first.', 's', 'Time left', {
+      expr: `bottomk(20, min by (namespace, pod, credential) (${remaining}))`,
+    }),
+    lines('Rotations', 'Changes of the mounted credentials, by what was found.', 'short', [
+      {
+        expr: `sum by (result) (increase(${series('credentials_reload_total', FLEET)}[$__rate_interval]))`,
+        legend: '{{result}}',
+      },
+    ]),
+    lines('Age of the credentials', 'Time since the credentials in use were read, the oldest of each.', 's', [
+      {
+        expr: `max by (namespace, credential) (time() - ${series('credentials_loaded_timestamp_seconds', FLEET)})`,
+        legend: '{{namespace}} {{credential}}',
+      },
+    ]),
+  ],
+};
+
+const proxy: Row = {
+  title: 'Proxy',
+  collapsed: false,
+  panels: [
+    lines('Requests by route', 'Requests answered.', 'reqps', [
+      {
+        expr: `sum by (namespace, route) (rate(${series('proxy_requests_total', ROUTES)}[$__rate_interval]))`,
+        legend: '{{namespace}} {{route}}',
+      },
+    ]),
+    lines(
+      'Requests by status',
+      'Requests answered, by status code.',
+      'reqps',
+      [
+        {
+          expr: `sum by (code) (rate(${series('proxy_requests_total', ROUTES)}[$__rate_interval]))`,
+          legend: '{{code}}',
+        },
+      ],
+      { stacked: true },
+    ),
+    heatmap(
+      'Request latency',
+      'Time from the head of a request to the end of its answer, upstream included.',
+      {
+        expr: `sum by (le) (increase(${buckets('proxy_request_duration_seconds', ROUTES)}[$__rate_interval]))`,
+      },
+    ),
+    lines('Request latency by route', 'Median and 99th percentile, upstream included.', 's', [
+      {
+        expr: `histogram_quantile(0.5, sum by (route, le) (rate(${buckets('proxy_request_duration_seconds', ROUTES)}[$__rate_interval])))`,
+        legend: '{{route}} p50',
+      },
+      {
+        expr: `histogram_quantile(0.99, sum by (route, le) (rate(${buckets('proxy_request_duration_seconds', ROUTES)}[$__rate_interval])))`,
+        legend: '{{route}} p99',
+      },
+    ]),
+    lines('Errors of the proxy', 'Requests that the proxy itself answered, by error code.', 'reqps', [
+      {
+        expr: `sum by (error) (rate(${series('proxy_errors_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
+        legend: '{{error}}',
+      },
+    ]),
+    lines(
+      'Upstream 401s and replays',
+      'Answers 401 from the upstream, and requests sent again with a renewed token.',
+      'reqps',
+      [
+        {
+          expr: `sum by (route) (rate(${series('proxy_upstream_unauthorized_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
+          legend: '{{route}} 401',
+        },
+        {
+          expr: `sum by (route, result) (rate(${series('proxy_replays_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
+          legend: '{{route}} replay {{result}}',
+        },
+      ],
+    ),
+    lines('Requests in flight', 'Requests begun and not yet answered.', 'short', [
+      {
+        expr: `sum by (namespace, route) (${series('proxy_requests_in_flight', ROUTES)})`,
+        legend: '{{namespace}} {{route}}',
+      },
+    ]),
+    lines(
+      'Versions',
+      'Sidecars by version.',
+      'short',
+      [
+        {
+          expr: `count by (version) (${series('build_info', 'namespace=~"$namespace"')})`,
+          legend: '{{version}}',
+        },
+      ],
+      { stacked: true },
+    ),
+  ],
+};
+
+const pod: Row = {
+  title: 'Pod $pod',
+  collapsed: false,
+  panels: [
+    lines(
+      'Token life',
+      'Time to the end of the token and to the next planned grant. Saw teeth that turn well above zero are healthy.',
+      's',
+      [
+        {
+          expr: `${series('token_expiry_timestamp_seconds', POD)} - time()`,
+          legend: '{{pod}} {{credential}} ends',
+        },
+        {
+          expr: `${series('token_renewal_timestamp_seconds', POD)} - time()`,
+          legend: '{{pod}} {{credential}} renews',
+        },
+      ],
+    ),
+    lines('Token held', 'Whether a token that may be sent is held.', 'bool_yes_no', [
+      { expr: series('token_ready', POD), legend: '{{pod}} {{credential}}' },
+    ]),
+    lines('Grants', 'Requests to the token endpoint.', 'ops', [
+      {
+        expr: `sum by (pod, credential, result) (rate(${series('token_refresh_total', POD)}[$__rate_interval]))`,
+        legend: '{{pod}} {{credential}} {{result}}',
+      },
+    ]),
+    lines('Failures in a row', 'Grants that failed since the last that succeeded.', 'short', [
+      { expr: series('token_refresh_consecutive_failures', POD), legend: '{{pod}} {{credential}}' },
+    ]),
+    lines('Requests', 'Requests answered, by route and status.', 'reqps', [
+      {
+        expr: `sum by (pod, route, code) (rate(${series('proxy_requests_total', POD)}[$__rate_interval]))`,
+        legend: '{{pod}} {{route}} {{code}}',
+      },
+    ]),
+    lines('Errors of the proxy', 'Requests that the proxy itself answered, by error code.', 'reqps', [
+      {
+        expr: `sum by (pod, route, error) (rate(${series('proxy_errors_total', POD)}[$__rate_interval])) or on () vector(0)`,
+        legend: '{{pod}} {{route}} {{error}}',
+      },
+    ]),
+  ],
+};
+
+const injector: Row = {
+  title: 'Injector',
+  collapsed: true,
+  panels: [
+    lines(
+      'Admissions',
+      'Admission reviews, by outcome.',
+      'ops',
+      [
+        {
+          expr: `sum by (result) (rate(${series('injector_admissions_total')}[$__rate_interval]))`,
+          legend: '{{result}}',
+        },
+      ],
+      { stacked: true, width: 8 },
+    ),
+    lines(
+      'Admission latency',
+      'Median and 99th percentile; the API server gives up after 5 s by default.',
+      's',
+      [
+        {
+          expr: `histogram_quantile(0.5, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p50',
+        },
+        {
+          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p99',
+        },
+      ],
+      { width: 8 },
+    ),
+    lines(
+      'Replicas up',
+      'Replicas that Prometheus can scrape.',
+      'short',
+      [{ expr: `sum(up{job="${INJECTOR_JOB}"})`, legend: 'up' }],
+      { width: 8 },
+    ),
+  ],
+};
+
+const issuer: Row = {
+  title: 'Issuer',
+  collapsed: true,
+  panels: [
+    lines(
+      'Token requests',
+      'Requests to the token listener, by how they ended.',
+      'ops',
+      [
+        {
+          expr: `sum by (result) (rate(${series('issuer_tokens_total')}[$__rate_interval]))`,
+          legend: '{{result}}',
+        },
+      ],
+      { stacked: true, width: 8 },
+    ),
+    lines(
+      'Token request latency',
+      'Median and 99th percentile.',
+      's',
+      [
+        {
+          expr: `histogram_quantile(0.5, sum by (le) (rate(${buckets('issuer_request_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p50',
+        },
+        {
+          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('issuer_request_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p99',
+        },
+      ],
+      { width: 8 },
+    ),
+    lines(
+      'Clients and reloads',
+      'Registered clients, and changes of the mounted Secrets.',
+      'short',
+      [
+        { expr: series('issuer_clients'), legend: '{{pod}} clients' },
+        {
+          expr: `sum by (source, result) (increase(${series('issuer_reloads_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: '{{source}} {{result}}',
+        },
+      ],
+      { width: 8 },
+    ),
+  ],
+};
+
+function variable(name: string, label: string, query: string): unknown {
+  return {
+    name,
+    label,
+    type: 'query',
+    datasource: DATASOURCE,
+    definition: query,
+    query: { query, refId: name },
+    refresh: 2,
+    sort: 1,
+    multi: true,
+    includeAll: true,
+    allValue: '.*',
+    current: { selected: true, text: ['All'], value: ['$__all'] },
+  };
+}
+
+/** The dashboard as Grafana imports it. */
+export function dashboard(): Readonly<Record<string, unknown>> {
+  return {
+    uid: 'token-sidecar',
+    title: 'Token sidecar',
+    description: 'OAuth 2.0 access tokens of pods: do they renew, do requests pass.',
+    tags: ['token-sidecar', 'oauth2'],
+    schemaVersion: 39,
+    version: 1,
+    editable: true,
+    graphTooltip: 1,
+    refresh: '30s',
+    time: { from: 'now-1h', to: 'now' },
+    timezone: 'browser',
+    templating: {
+      list: [
+        { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', current: {} },
+        variable('namespace', 'Namespace', `label_values(${series('token_ready')}, namespace)`),
+        variable(
+          'credential',
+          'Credential',
+          `label_values(${series('token_ready', 'namespace=~"$namespace"')}, credential)`,
+        ),
+        variable(
+          'route',
+          'Route',
+          `label_values(${series('proxy_requests_total', 'namespace=~"$namespace"')}, route)`,
+        ),
+        variable('pod', 'Pod', `label_values(${series('token_ready', 'namespace=~"$namespace"')}, pod)`),
+      ],
+    },
+    annotations: { list: [] },
+    panels: layOut([fleet, proxy, pod, injector, issuer]),
+  };
+}

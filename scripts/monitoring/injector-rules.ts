@@ -1,0 +1,40 @@
+/** Rules on the injector: does it answer, soon enough, without errors. */
+
+import { buckets, series } from './metrics.ts';
+import { alert, type RuleGroup } from './rule-groups.ts';
+
+export const INJECTOR_JOB = 'token-sidecar-injector';
+
+export const INJECTOR_GROUPS: readonly RuleGroup[] = [
+  {
+    name: 'token-sidecar.injector',
+    rules: [
+      alert('TokenSidecarInjectorDown', {
+        severity: 'critical',
+        expr: `absent(up{job="${INJECTOR_JOB}"} == 1)`,
+        for: '5m',
+        summary: 'No replica of the injector is up.',
+        description:
+          'Pods that ask for the sidecar start without it (failurePolicy Ignore) or do not start at all (Fail).',
+      }),
+      alert('TokenSidecarInjectorFailing', {
+        severity: 'warning',
+        expr: `sum(rate(${series('injector_admissions_total', 'result="error"')}[10m]))
+/ sum(rate(${series('injector_admissions_total')}[10m])) > 0.01`,
+        for: '5m',
+        summary: 'The injector fails on admission reviews.',
+        description:
+          '{{ $value | humanizePercentage }} of the admission reviews end in an error of the injector.',
+      }),
+      alert('TokenSidecarInjectorSlow', {
+        severity: 'warning',
+        // The API server gives up after 5 s by default.
+        expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[10m]))) > 1`,
+        for: '10m',
+        summary: 'The injector answers slowly.',
+        description:
+          'The slowest hundredth of the admission reviews takes {{ $value | humanizeDuration }}; the API server gives up after the timeout of the webhook, 5 s by default.',
+      }),
+    ],
+  },
+];

@@ -1,0 +1,32 @@
+/** Rules on the Token Issuance Service. */
+
+import { series } from './metrics.ts';
+import { alert, type RuleGroup } from './rule-groups.ts';
+
+export const ISSUER_JOB = 'token-sidecar-issuer';
+
+export const ISSUER_GROUPS: readonly RuleGroup[] = [
+  {
+    name: 'token-sidecar.issuer',
+    rules: [
+      alert('TokenSidecarIssuerDown', {
+        severity: 'critical',
+        expr: `absent(up{job="${ISSUER_JOB}"} == 1)`,
+        for: '2m',
+        summary: 'No replica of the issuer is up.',
+        description: 'No tokens are issued. Sidecars serve the ones they hold until those end.',
+      }),
+      alert('TokenSidecarIssuerReloadFailing', {
+        severity: 'warning',
+        expr: `sum by (namespace, pod, source) (
+  increase(${series('issuer_reloads_total', 'result="failure"')}[30m]) > 0
+  or (${series('issuer_reloads_total', 'result="failure"')} > 0 unless ${series('issuer_reloads_total', 'result="failure"')} offset 30m)
+)`,
+        for: '0m',
+        summary: 'The issuer cannot use a changed Secret.',
+        description:
+          'The {{ $labels.source }} of the issuer {{ $labels.namespace }}/{{ $labels.pod }} changed into something it cannot use; it goes on with what it had.',
+      }),
+    ],
+  },
+];

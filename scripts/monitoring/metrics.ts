@@ -1,0 +1,171 @@
+/**
+ * The one list of the program's metrics. Dashboard, rules and alerts name metrics through this list alone, so that one
+ * renamed in the program cannot live on in a query.
+ */
+
+export interface Metric {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /** The subcommand that exports it. */
+  readonly program: 'every' | 'proxy' | 'injector' | 'issuer';
+  readonly labels: readonly string[];
+  readonly meaning: string;
+}
+
+export const METRIC_PREFIX = 'token_sidecar_';
+
+/** By name without the prefix. */
+export const METRICS = {
+  build_info: {
+    type: 'gauge',
+    program: 'every',
+    labels: ['version', 'revision', 'node_version'],
+    meaning: 'Always 1; what runs.',
+  },
+  token_expiry_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Unix time at which the held token ends.',
+  },
+  token_renewal_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Unix time of the next planned grant.',
+  },
+  token_ready: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: '1 while a token that may be sent is held.',
+  },
+  token_refresh_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential', 'result', 'reason'],
+    meaning: 'Grants requested, by outcome and by what caused them.',
+  },
+  token_refresh_duration_seconds: {
+    type: 'histogram',
+    program: 'proxy',
+    labels: ['credential', 'result'],
+    meaning: 'Time from the request for a token to the verdict on the answer.',
+  },
+  token_refresh_consecutive_failures: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Grants that failed since the last that succeeded.',
+  },
+  credentials_reload_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['credential', 'result'],
+    meaning: 'Changes of the mounted credentials, by what was found.',
+  },
+  credentials_loaded_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: 'Unix time at which the credentials in use were read.',
+  },
+  proxy_requests_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'method', 'code'],
+    meaning: 'Requests answered.',
+  },
+  proxy_request_duration_seconds: {
+    type: 'histogram',
+    program: 'proxy',
+    labels: ['route'],
+    meaning: 'Time from the head of a request to the end of its answer.',
+  },
+  proxy_requests_in_flight: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['route'],
+    meaning: 'Requests begun and not yet answered.',
+  },
+  proxy_errors_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'error'],
+    meaning: 'Requests that the proxy itself answered with an error.',
+  },
+  proxy_upstream_unauthorized_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route'],
+    meaning: 'Answers 401 from the upstream.',
+  },
+  proxy_replays_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'result'],
+    meaning: 'Requests sent again with a renewed token.',
+  },
+  injector_admissions_total: {
+    type: 'counter',
+    program: 'injector',
+    labels: ['result', 'reason'],
+    meaning: 'Admission reviews, by outcome.',
+  },
+  injector_admission_duration_seconds: {
+    type: 'histogram',
+    program: 'injector',
+    labels: [],
+    meaning: 'Time from an admission review to its answer.',
+  },
+  issuer_tokens_total: {
+    type: 'counter',
+    program: 'issuer',
+    labels: ['result'],
+    meaning: 'Requests to the token listener, by how they ended.',
+  },
+  issuer_request_duration_seconds: {
+    type: 'histogram',
+    program: 'issuer',
+    labels: ['result'],
+    meaning: 'Time from the head of a token request to its answer.',
+  },
+  issuer_reloads_total: {
+    type: 'counter',
+    program: 'issuer',
+    labels: ['source', 'result'],
+    meaning: 'Changes of the registered clients and of the signing key, by whether they could be used.',
+  },
+  issuer_clients: {
+    type: 'gauge',
+    program: 'issuer',
+    labels: [],
+    meaning: 'Registered clients.',
+  },
+} as const satisfies Record<string, Metric>;
+
+export type MetricName = keyof typeof METRICS;
+
+type NameOfType<Type extends Metric['type']> = {
+  [Name in MetricName]: (typeof METRICS)[Name]['type'] extends Type ? Name : never;
+}[MetricName];
+
+/** A gauge or counter as a PromQL selector; `matchers` go between the braces. */
+export function series(name: NameOfType<'gauge' | 'counter'>, matchers = ''): string {
+  return `${METRIC_PREFIX}${name}${matchers === '' ? '' : `{${matchers}}`}`;
+}
+
+/** The buckets of a histogram as a PromQL selector; `matchers` go between the braces. */
+export function buckets(name: NameOfType<'histogram'>, matchers = ''): string {
+  return `${METRIC_PREFIX}${name}_bucket${matchers === '' ? '' : `{${matchers}}`}`;
+}
+
+/** Every series name that the program exports: a histogram's three, otherwise the metric's own. */
+export function exportedSeriesNames(): Set<string> {
+  return new Set(
+    Object.entries(METRICS).flatMap(([name, { type }]) =>
+      type === 'histogram'
+        ? ['_bucket', '_sum', '_count'].map((suffix) => `${METRIC_PREFIX}${name}${suffix}`)
+        : [`${METRIC_PREFIX}${name}`],
+    ),
+  );
+}

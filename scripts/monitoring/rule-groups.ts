@@ -1,0 +1,50 @@
+/** Recording and alerting rules in Prometheus's own file format. */
+
+export interface RecordingRule {
+  readonly record: string;
+  readonly expr: string;
+}
+
+export interface AlertingRule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for: string;
+  readonly labels: { readonly severity: 'critical' | 'warning' };
+  readonly annotations: {
+    readonly summary: string;
+    readonly description: string;
+    readonly runbook_url: string;
+  };
+}
+
+export interface RuleGroup {
+  readonly name: string;
+  readonly interval?: string;
+  readonly rules: readonly (RecordingRule | AlertingRule)[];
+}
+
+const RUNBOOKS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs/runbooks';
+
+/** An alert whose runbook is the page named like it. */
+export function alert(
+  name: string,
+  rule: {
+    readonly severity: 'critical' | 'warning';
+    readonly expr: string;
+    readonly for: string;
+    readonly summary: string;
+    readonly description: string;
+  },
+): AlertingRule {
+  return {
+    alert: name,
+    expr: rule.expr,
+    for: rule.for,
+    labels: { severity: rule.severity },
+    annotations: {
+      summary: rule.summary,
+      description: rule.description,
+      runbook_url: `${RUNBOOKS}/${name}.md`,
+    },
+  };
+}

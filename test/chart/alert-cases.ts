@@ -1,0 +1,466 @@
+/** For each alert, time series under which it fires and such under which it must not. */
+
+/** One sample every 30 s from zero on. */
+const STEP_SECONDS = 30;
+
+export interface InputSeries {
+  readonly series: string;
+  readonly values: string;
+}
+
+export interface AlertCase {
+  readonly alert: string;
+  readonly when: string;
+  readonly input: readonly InputSeries[];
+  readonly atSeconds: number;
+  /** Absent: the alert is silent. */
+  readonly fires?: { readonly labels: Readonly<Record<string, string>>; readonly description: string };
+}
+
+/** Samples of `value` at each step until `untilSeconds`; undefined is a scrape without the series. */
+function series(
+  name: string,
+  untilSeconds: number,
+  value: (seconds: number) => number | undefined | 'stale',
+): InputSeries {
+  const values: (number | string)[] = [];
+  for (let at = 0; at <= untilSeconds; at += STEP_SECONDS) values.push(value(at) ?? '_');
+  return { series: name, values: values.join(' ') };
+}
+
+const POD = 'namespace="shop", pod="shop-1"';
+const CREDENTIAL = `${POD}, credential="default"`;
+const CREDENTIAL_LABELS = { namespace: 'shop', pod: 'shop-1', credential: 'default' };
+const ROUTE = `${POD}, route="payments"`;
+const ROUTE_LABELS = { namespace: 'shop', route: 'payments' };
+
+/** End of the token held at `seconds` when each lives `lifetime` and is renewed at three quarters of it, until `stop`. */
+function expiry(seconds: number, lifetime: number, stop = Number.POSITIVE_INFINITY): number {
+  const renewals = Math.floor(Math.min(seconds, stop) / (0.75 * lifetime));
+  return renewals * 0.75 * lifetime + lifetime;
+}
+
+/** The gauges of one credential. */
+function token(
+  untilSeconds: number,
+  gauges: {
+    readonly expiry: (seconds: number) => number;
+    readonly renewal?: (seconds: number) => number;
+    readonly failures?: (seconds: number) => number;
+  },
+): InputSeries[] {
+  return [
+    series(`token_sidecar_token_expiry_timestamp_seconds{${CREDENTIAL}}`, untilSeconds, gauges.expiry),
+    series(
+      `token_sidecar_token_renewal_timestamp_seconds{${CREDENTIAL}}`,
+      untilSeconds,
+      gauges.renewal ?? ((at) => at + 1),
+    ),
+    series(
+      `token_sidecar_token_refresh_consecutive_failures{${CREDENTIAL}}`,
+      untilSeconds,
+      gauges.failures ?? (() => 0),
+    ),
+  ];
+}
+
+function proxied(untilSeconds: number, perSecond: number): InputSeries {
+  return series(
+    `token_sidecar_proxy_requests_total{${ROUTE}, method="GET", code="200"}`,
+    untilSeconds,
+    (at) => at * perSecond,
+  );
+}
+
+function rejections(untilSeconds: number, count: (seconds: number) => number | undefined): InputSeries {
+  return series(
+    `token_sidecar_token_refresh_total{${CREDENTIAL}, result="rejected", reason="retry"}`,
+    untilSeconds,
+    count,
+  );
+}
+
+function failures(untilSeconds: number, count: (seconds: number) => number): InputSeries {
+  return series(`token_sidecar_token_refresh_consecutive_failures{${CREDENTIAL}}`, untilSeconds, count);
+}
+
+function admissions(untilSeconds: number, perSecond: Readonly<Record<string, number>>): InputSeries[] {
+  return Object.entries(perSecond).map(([result, rate]) =>
+    series(
+      `token_sidecar_injector_admissions_total{result="${result}", reason="none"}`,
+      untilSeconds,
+      (at) => at * rate,
+    ),
+  );
+}
+
+/** Reviews, ten a second, that all take between `bounds[i - 1]` and `bounds[i]` seconds. */
+function admissionDurations(untilSeconds: number, slowest: number): InputSeries[] {
+  return [0.01, 1, 5]
+    .map((bound) =>
+      series(`token_sidecar_injector_admission_duration_seconds_bucket{le="${bound}"}`, untilSeconds, (at) =>
+        bound < slowest ? 0 : at * 10,
+      ),
+    )
+    .concat(
+      series(
+        'token_sidecar_injector_admission_duration_seconds_bucket{le="+Inf"}',
+        untilSeconds,
+        (at) => at * 10,
+      ),
+    );
+}
+
+const EXPIRING = (left: string) => ({
+  labels: CREDENTIAL_LABELS,
+  description: `Less than a tenth of the life of the token of credential default in shop/shop-1 is left (${left}) and no renewal has succeeded.`,
+});
+
+const REJECTED = {
+  labels: CREDENTIAL_LABELS,
+  description:
+    'The identity provider refuses credential default of shop/shop-1. It does not heal by itself: the Secret or the client at the provider must be put right.',
+};
+
+const INJECTOR_DOWN = {
+  labels: {},
+  description:
+    'Pods that ask for the sidecar start without it (failurePolicy Ignore) or do not start at all (Fail).',
+};
+
+const ISSUER_DOWN = {
+  labels: {},
+  description: 'No tokens are issued. Sidecars serve the ones they hold until those end.',
+};
+
+export const ALERT_CASES: readonly AlertCase[] = [
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'a token of an hour nears its end and renewals fail',
+    input: token(3600, { expiry: () => 3600, failures: (at) => (at < 2700 ? 0 : 4) }),
+    atSeconds: 3330,
+    fires: EXPIRING('4m 30s'),
+  },
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'a token of an hour nears its end and the planned renewal never came',
+    input: token(3600, { expiry: () => 3600, renewal: () => 2700 }),
+    atSeconds: 3330,
+    fires: EXPIRING('4m 30s'),
+  },
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'a token of five minutes has ended after healthy renewals',
+    input: token(1800, { expiry: (at) => expiry(at, 300, 900), failures: (at) => (at < 1125 ? 0 : 5) }),
+    atSeconds: 1260,
+    fires: EXPIRING('-1m 0s'),
+  },
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'renewals fail and most of the life is left',
+    input: token(3600, { expiry: () => 3600, failures: () => 4 }),
+    atSeconds: 3000,
+  },
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'tokens of a minute are renewed in time',
+    input: token(3600, { expiry: (at) => expiry(at, 60) }),
+    atSeconds: 3600,
+  },
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'the life of tokens was cut from an hour to five minutes and they are renewed in time',
+    input: token(7200, { expiry: (at) => (at < 3600 ? expiry(at, 3600) : expiry(at, 300)) }),
+    atSeconds: 5400,
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
+    when: 'no token is held',
+    input: [series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, () => 0)],
+    atSeconds: 120,
+    fires: {
+      labels: CREDENTIAL_LABELS,
+      description:
+        'shop/shop-1 holds no valid token for credential default. Requests on its routes are answered 503 token_unavailable.',
+    },
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
+    when: 'a new pod had to wait a minute for its first token',
+    input: [series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, (at) => (at <= 60 ? 0 : 1))],
+    atSeconds: 300,
+  },
+  {
+    alert: 'TokenSidecarRefreshFailing',
+    when: 'grants have failed in a row for five minutes',
+    input: [failures(600, () => 7)],
+    atSeconds: 300,
+    fires: {
+      labels: CREDENTIAL_LABELS,
+      description:
+        'The last 7 grants for credential default in shop/shop-1 failed. The held token is served until it ends.',
+    },
+  },
+  {
+    alert: 'TokenSidecarRefreshFailing',
+    when: 'a provider was away for four minutes',
+    input: [failures(1200, (at) => (at < 240 ? 6 : 0))],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'the very first grant is rejected, which starts the counter at one',
+    input: [rejections(1200, (at) => (at < 600 ? undefined : 1)), failures(1200, (at) => (at < 600 ? 0 : 1))],
+    atSeconds: 750,
+    fires: REJECTED,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'grants go on being rejected every ten minutes',
+    input: [
+      rejections(7200, (at) => 1 + Math.floor(at / 600)),
+      failures(7200, (at) => 1 + Math.floor(at / 600)),
+    ],
+    atSeconds: 7200,
+    fires: REJECTED,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'a rotation reached the provider before the pod, and the next grant succeeded',
+    input: [
+      rejections(1200, (at) => (at < 600 ? undefined : 1)),
+      failures(1200, (at) => (at === 600 ? 1 : 0)),
+    ],
+    atSeconds: 750,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'grants fail for another reason, long after a rejection',
+    input: [rejections(7200, () => 3), failures(7200, (at) => (at < 6000 ? 0 : 5))],
+    atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarDown',
+    when: 'a sidecar cannot be scraped',
+    input: [series(`up{job="token-sidecar", ${POD}}`, 600, () => 0)],
+    atSeconds: 300,
+    fires: {
+      labels: { job: 'token-sidecar', namespace: 'shop', pod: 'shop-1' },
+      description:
+        'Prometheus cannot scrape the sidecar of shop/shop-1; it may be crashing, and its app without a proxy.',
+    },
+  },
+  {
+    alert: 'TokenSidecarDown',
+    when: 'the sidecar is up and another job is down',
+    input: [
+      series(`up{job="token-sidecar", ${POD}}`, 600, () => 1),
+      series(`up{job="shop", ${POD}}`, 600, () => 0),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'a namespace has lost its sidecars and another has not',
+    input: [
+      series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, (at) => (at < 600 ? 1 : 'stale')),
+      series(
+        'token_sidecar_token_ready{namespace="billing", pod="billing-1", credential="default"}',
+        3600,
+        () => 1,
+      ),
+    ],
+    atSeconds: 1800,
+    fires: {
+      labels: { namespace: 'shop' },
+      description:
+        'Namespace shop had sidecars within the last six hours and has none now: they were removed, are not injected any more, or are not scraped.',
+    },
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'one pod of a namespace took the place of another',
+    input: [
+      series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, (at) => (at < 600 ? 1 : 'stale')),
+      series('token_sidecar_token_ready{namespace="shop", pod="shop-2", credential="default"}', 3600, (at) =>
+        at < 630 ? undefined : 1,
+      ),
+    ],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarNotInjected',
+    when: 'an annotated pod has only its own container',
+    input: [
+      series(`kube_pod_annotations{${POD}, annotation_token_sidecar_dev_inject="true"}`, 600, () => 1),
+      series(`kube_pod_container_info{${POD}, container="app"}`, 600, () => 1),
+    ],
+    atSeconds: 300,
+    fires: {
+      labels: { namespace: 'shop', pod: 'shop-1', annotation_token_sidecar_dev_inject: 'true' },
+      description:
+        'shop/shop-1 carries token-sidecar.dev/inject: "true" but no container named token-sidecar. Its calls to loopback are refused.',
+    },
+  },
+  {
+    alert: 'TokenSidecarNotInjected',
+    when: 'an annotated pod has a native sidecar',
+    input: [
+      series(`kube_pod_annotations{${POD}, annotation_token_sidecar_dev_inject="true"}`, 600, () => 1),
+      series(`kube_pod_init_container_info{${POD}, container="token-sidecar"}`, 600, () => 1),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarNotInjected',
+    when: 'an annotated pod has a classic sidecar',
+    input: [
+      series(`kube_pod_annotations{${POD}, annotation_token_sidecar_dev_inject="true"}`, 600, () => 1),
+      series(`kube_pod_container_info{${POD}, container="token-sidecar"}`, 600, () => 1),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarUpstreamUnauthorized',
+    when: 'a tenth of the requests is refused by the upstream',
+    input: [
+      proxied(1800, 10),
+      series(`token_sidecar_proxy_upstream_unauthorized_total{${ROUTE}}`, 1800, (at) => at),
+    ],
+    atSeconds: 1200,
+    fires: {
+      labels: ROUTE_LABELS,
+      description:
+        '10% of the requests on route payments in namespace shop are answered 401 by the upstream although they carry a token.',
+    },
+  },
+  {
+    alert: 'TokenSidecarUpstreamUnauthorized',
+    when: 'a hundredth of the requests is refused by the upstream',
+    input: [
+      proxied(1800, 10),
+      series(`token_sidecar_proxy_upstream_unauthorized_total{${ROUTE}}`, 1800, (at) => at / 10),
+    ],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarProxyErrors',
+    when: 'half of the requests end in an error of the proxy',
+    input: [
+      proxied(1800, 10),
+      series(
+        `token_sidecar_proxy_errors_total{${ROUTE}, error="upstream_unreachable"}`,
+        1800,
+        (at) => at * 5,
+      ),
+    ],
+    atSeconds: 1200,
+    fires: {
+      labels: ROUTE_LABELS,
+      description:
+        '50% of the requests on route payments in namespace shop end in an error made by the proxy.',
+    },
+  },
+  {
+    alert: 'TokenSidecarProxyErrors',
+    when: 'there was never an error',
+    input: [proxied(1800, 10)],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'no replica is known',
+    input: [],
+    atSeconds: 300,
+    fires: INJECTOR_DOWN,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'every replica is down',
+    input: ['injector-1', 'injector-2'].map((pod) =>
+      series(`up{job="token-sidecar-injector", pod="${pod}"}`, 600, () => 0),
+    ),
+    atSeconds: 300,
+    fires: INJECTOR_DOWN,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'one of two replicas is down',
+    input: ['injector-1', 'injector-2'].map((pod, index) =>
+      series(`up{job="token-sidecar-injector", pod="${pod}"}`, 600, () => index),
+    ),
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarInjectorFailing',
+    when: 'one admission review in twenty ends in an error',
+    input: admissions(1800, { injected: 19, error: 1 }),
+    atSeconds: 1200,
+    fires: { labels: {}, description: '5% of the admission reviews end in an error of the injector.' },
+  },
+  {
+    alert: 'TokenSidecarInjectorFailing',
+    when: 'pods are refused for their annotations',
+    input: admissions(1800, { injected: 1, rejected: 10, error: 0 }),
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarInjectorSlow',
+    when: 'reviews take seconds',
+    input: admissionDurations(1800, 5),
+    atSeconds: 1800,
+    fires: {
+      labels: {},
+      description:
+        'The slowest hundredth of the admission reviews takes 4.96s; the API server gives up after the timeout of the webhook, 5 s by default.',
+    },
+  },
+  {
+    alert: 'TokenSidecarInjectorSlow',
+    when: 'reviews take milliseconds',
+    input: admissionDurations(1800, 0.01),
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'the only replica is down',
+    input: [series('up{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 0)],
+    atSeconds: 120,
+    fires: ISSUER_DOWN,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'the issuer is up',
+    input: [series('up{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 1)],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarIssuerReloadFailing',
+    when: 'changed clients cannot be used',
+    input: [
+      series(
+        'token_sidecar_issuer_reloads_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
+        1800,
+        (at) => (at < 600 ? undefined : 1),
+      ),
+    ],
+    atSeconds: 630,
+    fires: {
+      labels: { namespace: 'sso', pod: 'issuer-1', source: 'clients' },
+      description:
+        'The clients of the issuer sso/issuer-1 changed into something it cannot use; it goes on with what it had.',
+    },
+  },
+  {
+    alert: 'TokenSidecarIssuerReloadFailing',
+    when: 'the failure is an hour old',
+    input: [
+      series(
+        'token_sidecar_issuer_reloads_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
+        7200,
+        () => 1,
+      ),
+    ],
+    atSeconds: 7200,
+  },
+];

@@ -1,0 +1,63 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeApiServer, startFakeApiServer } from './fake-api-server.ts';
+import { NAMESPACE } from './manifests.ts';
+import { CHART, run } from './tools.ts';
+
+let directory: string;
+let cluster: FakeApiServer;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'notes-'));
+  cluster = await startFakeApiServer(directory);
+});
+
+afterAll(async () => {
+  await cluster.close();
+  await rm(directory, { recursive: true });
+});
+
+/** What `helm install` prints at its end. */
+async function notes(...set: string[]): Promise<string> {
+  const { ok, stdout, stderr } = await run('helm', [
+    'install',
+    'token-sidecar',
+    CHART,
+    '--namespace',
+    NAMESPACE,
+    '--dry-run=server',
+    '--disable-openapi-validation',
+    '--kubeconfig',
+    cluster.kubeconfig,
+    ...set.flatMap((value) => ['--set', value]),
+  ]);
+  if (!ok) throw new Error(stderr);
+  return stdout.slice(stdout.indexOf('NOTES:'));
+}
+
+test('a first installation is told how to get a token and what happens while the injector is away', async () => {
+  const text = await notes();
+
+  expect(text).toContain('token-sidecar.dev/inject: "true"');
+  expect(text).toContain('token-sidecar.dev/auth-url: https://sso.example.com');
+  expect(text).toContain('rollout status deployment/token-sidecar-injector');
+  expect(text).toContain('While the injector is away');
+  expect(text).toContain('injector.certificates.source=cert-manager');
+  expect(text).not.toContain('Token Issuance Service');
+});
+
+test('annotations that the values make needless are not asked for', async () => {
+  expect(await notes('sidecar.authUrl=https://sso.example.com')).not.toContain('token-sidecar.dev/auth-url');
+});
+
+test('with the issuer it says where tokens and keys are, and that its key is not kept', async () => {
+  const text = await notes('issuer.enabled=true', 'issuer.clients.secrets={shop}');
+
+  expect(text).toContain(
+    'POST http://token-sidecar-issuer.token-sidecar.svc:15090/realms/dx/protocol/openid-connect/token',
+  );
+  expect(text).toContain('http://token-sidecar-issuer.token-sidecar.svc:15091/jwks');
+  expect(text).toContain('issuer.signingKey.existingSecret');
+});

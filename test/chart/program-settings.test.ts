@@ -1,0 +1,69 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ISSUER_SETTINGS } from '../../src/commands/issuer-settings.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { PROXY_SETTINGS } from '../../src/config/proxy-settings.ts';
+import { environmentName, readSettings, type Settings } from '../../src/config/settings.ts';
+import { containersOf, type Manifest, manifests, parseManifests, podOf } from './manifests.ts';
+import { ROOT } from './tools.ts';
+
+const EXAMPLES = `${ROOT}deploy/examples`;
+
+/** Variables set on a container that are none of the program's settings. */
+function unknownSettings(container: Manifest, settings: Settings): string[] {
+  const known = Object.keys(settings).map(environmentName);
+  return container.env
+    .map(({ name }: { name: string }) => name)
+    .filter((name: string) => name.startsWith('TOKEN_SIDECAR_') && !known.includes(name));
+}
+
+function environment(container: Manifest): Record<string, string> {
+  return Object.fromEntries(container.env.map(({ name, value }: Manifest) => [name, value]));
+}
+
+let directory: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'program-settings-'));
+});
+
+afterAll(() => rm(directory, { recursive: true }));
+
+const files = (await readdir(EXAMPLES, { recursive: true })).filter(
+  (file) => file.endsWith('.yaml') && !/^(helm-include|injected)\//.test(file),
+);
+
+test.each(files)('the program runs by the sidecar settings of %s', async (file) => {
+  const all = parseManifests(await readFile(`${EXAMPLES}/${file}`, 'utf8'));
+  const sidecars = all
+    .flatMap((manifest) => podOf(manifest) ?? [])
+    .flatMap(containersOf)
+    .filter(({ name }) => name === 'token-sidecar');
+  expect(sidecars).toHaveLength(1);
+
+  for (const sidecar of sidecars) {
+    expect(unknownSettings(sidecar, PROXY_SETTINGS)).toEqual([]);
+    const env = environment(sidecar);
+    if (env['TOKEN_SIDECAR_CONFIG'] !== undefined) {
+      const config = all.find(({ kind }) => kind === 'ConfigMap').data['token-sidecar.yaml'];
+      env['TOKEN_SIDECAR_CONFIG'] = join(directory, 'token-sidecar.yaml');
+      await writeFile(env['TOKEN_SIDECAR_CONFIG'], config);
+    }
+
+    const config = await loadConfig(readSettings(PROXY_SETTINGS, [], env).given);
+
+    const mounts = sidecar.volumeMounts?.map(({ mountPath }: Manifest) => mountPath) ?? ['/vault/secrets'];
+    for (const credential of config.credentials) expect(mounts).toContain(credential.directory);
+  }
+});
+
+test('the issuer of the chart is set by settings that it has', async () => {
+  for (const ci of ['issuer-values.yaml', 'everything-values.yaml']) {
+    const issuer = (await manifests({ ci })).find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-issuer'),
+    );
+    expect(unknownSettings(issuer.spec.template.spec.containers[0], ISSUER_SETTINGS)).toEqual([]);
+  }
+});

@@ -1,0 +1,232 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { METRIC_PREFIX, METRICS, type Metric } from '../../scripts/monitoring/metrics.ts';
+import { type RunningProgram, start } from './child-process.ts';
+import { dashboardQueries, ruleQueries } from './queries.ts';
+import { pathOf, ROOT } from './tools.ts';
+
+/** Queries are asked again until they have data: two scrapes and two evaluations after the last event, seconds apart. */
+const PATIENCE_MS = 90_000;
+
+/** Prometheus tells nobody when it has scraped, so it is asked, twice a scrape. */
+const ASK_AGAIN_MS = 500;
+
+const MAIN = `${ROOT}src/main.ts`;
+
+/** The injector has no process here; its queries are only checked by the rules' own tests. */
+const OF_THE_INJECTOR = /token_sidecar_injector_|job="token-sidecar-injector"/;
+
+let directory: string;
+const programs: RunningProgram[] = [];
+let admins: { healthy: string; rejected: string; issuer: string };
+let prometheus: string;
+
+function run(command: string, args: readonly string[]): RunningProgram {
+  const program = start(command, args);
+  programs.push(program);
+  return program;
+}
+
+/** The issuer, as itself. */
+async function startIssuer(): Promise<{ admin: string; tokenUrl: string }> {
+  const clients = join(directory, 'clients.yaml');
+  await writeFile(
+    clients,
+    stringify({ clients: [{ clientId: 'shop', clientSecret: 'the-right-one-0123456789' }] }),
+  );
+  const issuer = run(process.execPath, [
+    MAIN,
+    'issuer',
+    '--listen',
+    '127.0.0.1:0',
+    '--admin-listen',
+    '127.0.0.1:0',
+    '--clients-file',
+    clients,
+  ]);
+  const [, line] = await issuer.output(/^(\{.*"msg":"ready".*\})$/);
+  const { admin, tokenUrl } = JSON.parse(line ?? '') as { admin: string; tokenUrl: string };
+  return { admin, tokenUrl };
+}
+
+/** A sidecar whose requests pass, whose tokens are renewed every few seconds, and whose secret rotates. */
+async function startHealthySidecar(): Promise<string> {
+  const ports = ['listen', 'admin-listen', 'issuer-listen', 'issuer-admin-listen', 'api-listen'];
+  const demo = run(process.execPath, [
+    MAIN,
+    'demo',
+    ...ports.flatMap((flag) => [`--${flag}`, '127.0.0.1:0']),
+    '--token-lifetime',
+    '12s',
+    '--rotate-after',
+    '5s',
+  ]);
+  const [, admin] = await demo.output(/listening: .*admin (\S+?),/);
+  return admin ?? '';
+}
+
+/** A sidecar whose credentials the issuer rejects. */
+async function startRejectedSidecar(tokenUrl: string): Promise<string> {
+  const credentials = join(directory, 'credentials');
+  await mkdir(credentials);
+  await writeFile(join(credentials, 'client_id'), 'shop');
+  await writeFile(join(credentials, 'client_secret'), 'the-wrong-one');
+  const sidecar = run(process.execPath, [
+    MAIN,
+    'proxy',
+    '--listen',
+    '127.0.0.1:0',
+    '--admin-listen',
+    '127.0.0.1:0',
+    '--token-url',
+    tokenUrl,
+    '--credentials-dir',
+    credentials,
+    '--upstream',
+    'http://127.0.0.1:9',
+  ]);
+  const [, admin] = await sidecar.output(/"admin":"([^"]+)"/);
+  return admin ?? '';
+}
+
+async function startPrometheus(): Promise<string> {
+  const config = join(directory, 'prometheus.yaml');
+  const target = (address: string, namespace: string, pod: string) => ({
+    targets: [address],
+    labels: { namespace, pod },
+  });
+  await writeFile(
+    config,
+    stringify({
+      global: { scrape_interval: '1s', evaluation_interval: '1s' },
+      rule_files: [`${ROOT}deploy/monitoring/rules.yaml`],
+      scrape_configs: [
+        {
+          job_name: 'token-sidecar',
+          static_configs: [
+            target(admins.healthy, 'shop', 'healthy'),
+            target(admins.rejected, 'shop', 'rejected'),
+          ],
+        },
+        { job_name: 'token-sidecar-issuer', static_configs: [target(admins.issuer, 'sso', 'issuer')] },
+      ],
+    }),
+  );
+  const server = run(pathOf('prometheus'), [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${join(directory, 'data')}`,
+    '--web.listen-address=127.0.0.1:0',
+  ]);
+  const [, address] = await server.output(/msg="Listening on".* address=(127\.0\.0\.1:\d+)/);
+  return address ?? '';
+}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'prometheus-scrape-'));
+  const issuer = await startIssuer();
+  admins = {
+    issuer: issuer.admin,
+    healthy: await startHealthySidecar(),
+    rejected: await startRejectedSidecar(issuer.tokenUrl),
+  };
+  prometheus = await startPrometheus();
+});
+
+afterAll(async () => {
+  await Promise.all(programs.map((program) => program.stop()));
+  await rm(directory, { recursive: true });
+});
+
+async function hasData(query: string): Promise<boolean> {
+  const response = await fetch(`http://${prometheus}/api/v1/query`, {
+    method: 'POST',
+    body: new URLSearchParams({ query }),
+  });
+  const answer = (await response.json()) as { status: string; error?: string; data?: { result: unknown[] } };
+  if (answer.status !== 'success') throw new Error(`${query}: ${answer.error}`);
+  return (answer.data?.result.length ?? 0) > 0;
+}
+
+/** The queries that are still without data when patience ends. */
+async function withoutData(queries: readonly string[]): Promise<string[]> {
+  const deadline = performance.now() + PATIENCE_MS;
+  let missing = queries.filter((query) => !OF_THE_INJECTOR.test(query));
+  for (;;) {
+    for (const program of programs) program.assertRunning();
+    const answers = await Promise.all(missing.map(async (query) => ({ query, found: await hasData(query) })));
+    missing = answers.filter(({ found }) => !found).map(({ query }) => query);
+    if (missing.length === 0 || performance.now() > deadline) return missing;
+    await setTimeout(ASK_AGAIN_MS);
+  }
+}
+
+test('every query of the dashboard returns data', { timeout: 2 * PATIENCE_MS }, async () => {
+  const queries = await dashboardQueries();
+  expect(queries.filter((query) => !OF_THE_INJECTOR.test(query)).length).toBeGreaterThan(30);
+
+  expect(await withoutData(queries)).toEqual([]);
+});
+
+test('every recording rule returns data', { timeout: 2 * PATIENCE_MS }, async () => {
+  const recorded = (await ruleQueries())
+    .filter((query) => !query.includes('kube_'))
+    .flatMap((query) => query.match(/\w+:token_sidecar_\w+:\w+|token_sidecar:\w+(:\w+)?/g) ?? []);
+
+  expect(await withoutData([...new Set(recorded)])).toEqual([]);
+});
+
+test('the alerts on rejected credentials see a sidecar whose credentials are rejected', {
+  timeout: 2 * PATIENCE_MS,
+}, async () => {
+  const pending = ['TokenSidecarCredentialsRejected', 'TokenSidecarTokenUnavailable'].map(
+    (alert) => `ALERTS{alertname="${alert}", pod="rejected", credential="default"}`,
+  );
+
+  expect(await withoutData(pending)).toEqual([]);
+});
+
+test('no alert is raised for a sidecar that is well', async () => {
+  expect(await hasData('token_sidecar_token_ready{pod="healthy"} == 1')).toBe(true);
+  expect(await hasData('ALERTS{pod="healthy"}')).toBe(false);
+});
+
+/** Names, types and label names of an exposition in the Prometheus text format. */
+function exposed(text: string): Map<string, { type: string; labels: Set<string> }> {
+  const metrics = new Map(
+    [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [
+      name,
+      { type, labels: new Set<string>() },
+    ]),
+  );
+  for (const [, name = '', labels = ''] of text.matchAll(/^(\w+)\{([^}]*)\}/gm)) {
+    const metric = metrics.get(name) ?? metrics.get(name.replace(/_(bucket|sum|count)$/, ''));
+    for (const [, label = ''] of labels.matchAll(/(\w+)="/g)) if (label !== 'le') metric?.labels.add(label);
+  }
+  return metrics;
+}
+
+test('the list of metrics is what the program exports: names, types and labels', async () => {
+  const found = new Map<string, { type: string; labels: Set<string> }>();
+  for (const admin of Object.values(admins)) {
+    const text = await (await fetch(`http://${admin}/metrics`)).text();
+    for (const [name, { type, labels }] of exposed(text)) {
+      if (!name.startsWith(METRIC_PREFIX)) continue;
+      found.set(name, { type, labels: new Set([...labels, ...(found.get(name)?.labels ?? [])]) });
+    }
+  }
+
+  const listed = Object.entries(METRICS as Record<string, Metric>).filter(
+    ([, { program }]) => program !== 'injector',
+  );
+  expect([...found.keys()].sort()).toEqual(listed.map(([name]) => METRIC_PREFIX + name).sort());
+  for (const [name, { type, labels }] of listed) {
+    const metric = found.get(METRIC_PREFIX + name);
+    expect(metric?.type, name).toBe(type);
+    // A series with labels appears with its first event, which not every one of them sees here.
+    for (const label of metric?.labels ?? []) expect(labels, name).toContain(label);
+  }
+});

@@ -1,0 +1,33 @@
+/** Every query of the committed dashboard and rules. */
+
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { ROOT } from './tools.ts';
+
+interface PanelJson {
+  readonly targets?: readonly { readonly expr: string }[];
+  readonly panels?: readonly PanelJson[];
+}
+
+function queriesOf(panel: PanelJson): string[] {
+  return [...(panel.targets ?? []).map(({ expr }) => expr), ...(panel.panels ?? []).flatMap(queriesOf)];
+}
+
+/** As Grafana would send them with every variable at *All*. */
+export async function dashboardQueries(): Promise<string[]> {
+  const dashboard = JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')) as {
+    panels: PanelJson[];
+  };
+  return dashboard.panels
+    .flatMap(queriesOf)
+    .map((query) =>
+      query.replaceAll('$__rate_interval', '1m').replace(/\$(namespace|pod|credential|route)/g, '.*'),
+    );
+}
+
+export async function ruleQueries(): Promise<string[]> {
+  const rules = parse(await readFile(`${ROOT}deploy/monitoring/rules.yaml`, 'utf8')) as {
+    groups: { rules: { expr: string }[] }[];
+  };
+  return rules.groups.flatMap((group) => group.rules.map(({ expr }) => expr));
+}

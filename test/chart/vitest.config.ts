@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+/** The chart's tests need the programs of scripts/install-tools.ts, so they run by themselves: `npm run test:chart`. */
+export default defineConfig({
+  test: {
+    root: new URL('../..', import.meta.url).pathname,
+    include: ['test/chart/**/*.test.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});

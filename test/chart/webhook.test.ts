@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+import { manifests, only, template } from './manifests.ts';
+
+async function webhook(set: readonly string[] = []) {
+  const { webhooks } = only(await manifests({ set }), 'MutatingWebhookConfiguration');
+  expect(webhooks).toHaveLength(1);
+  return webhooks[0];
+}
+
+test('the webhook fails open, soon, without side effects, and is asked again', async () => {
+  expect(await webhook()).toMatchObject({
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 5,
+    sideEffects: 'None',
+    reinvocationPolicy: 'IfNeeded',
+    admissionReviewVersions: ['v1'],
+    rules: [
+      {
+        apiGroups: [''],
+        apiVersions: ['v1'],
+        operations: ['CREATE'],
+        resources: ['pods'],
+        scope: 'Namespaced',
+      },
+    ],
+  });
+});
+
+test('only annotated pods reach it', async () => {
+  const { matchConditions } = await webhook();
+
+  expect(matchConditions).toEqual([
+    {
+      name: 'asks-for-the-sidecar',
+      expression:
+        "has(object.metadata.annotations) && 'token-sidecar.dev/inject' in object.metadata.annotations && object.metadata.annotations['token-sidecar.dev/inject'] != 'false'",
+    },
+  ]);
+});
+
+test('its own namespace and those of the system never reach it', async () => {
+  const { namespaceSelector } = await webhook();
+
+  expect(namespaceSelector.matchExpressions).toEqual([
+    {
+      key: 'kubernetes.io/metadata.name',
+      operator: 'NotIn',
+      values: ['kube-system', 'kube-public', 'kube-node-lease', 'token-sidecar'],
+    },
+    { key: 'token-sidecar.dev/injection', operator: 'NotIn', values: ['disabled'] },
+  ]);
+});
+
+test('its own namespace is left out even when the excluded ones are replaced', async () => {
+  const { namespaceSelector } = await webhook(['injector.webhook.excludedNamespaces={monitoring}']);
+
+  expect(namespaceSelector.matchExpressions[0].values).toEqual(['monitoring', 'token-sidecar']);
+});
+
+test('it can be limited to namespaces that carry the label', async () => {
+  const { namespaceSelector } = await webhook(['injector.webhook.namespaces=labelled']);
+
+  expect(namespaceSelector.matchExpressions[1]).toEqual({
+    key: 'token-sidecar.dev/injection',
+    operator: 'In',
+    values: ['enabled'],
+  });
+});
+
+test('it calls the Service that the chart makes, at a port that the Service has', async () => {
+  const all = await manifests();
+  const { clientConfig } = only(all, 'MutatingWebhookConfiguration').webhooks[0];
+  const service = only(all, 'Service');
+
+  expect(clientConfig.service).toMatchObject({
+    name: service.metadata.name,
+    namespace: service.metadata.namespace,
+    port: 443,
+  });
+  expect(service.spec.ports.map(({ port }: { port: number }) => port)).toContain(443);
+});
+
+test('cert-manager is told to write the CA, and none is rendered', async () => {
+  const all = await manifests({ ci: 'cert-manager-values.yaml' });
+  const configuration = only(all, 'MutatingWebhookConfiguration');
+  const serving = all.find(({ kind, spec }) => kind === 'Certificate' && spec.isCA !== true);
+
+  expect(configuration.metadata.annotations['cert-manager.io/inject-ca-from']).toBe(
+    `token-sidecar/${serving.metadata.name}`,
+  );
+  expect(configuration.webhooks[0].clientConfig).not.toHaveProperty('caBundle');
+  expect(serving.spec.dnsNames).toContain('token-sidecar-injector.token-sidecar.svc');
+});
+
+test('enforcement denies, by a policy that needs no injector, exactly what the webhook selects', async () => {
+  const all = await manifests({ ci: 'enforce-values.yaml' });
+  const policy = only(all, 'ValidatingAdmissionPolicy');
+  const selected = only(all, 'MutatingWebhookConfiguration').webhooks[0];
+
+  expect(policy.spec.failurePolicy).toBe('Fail');
+  expect(policy.spec.matchConstraints.namespaceSelector).toEqual(selected.namespaceSelector);
+  expect(policy.spec.matchConditions).toEqual(selected.matchConditions);
+  expect(only(all, 'ValidatingAdmissionPolicyBinding').spec).toEqual({
+    policyName: policy.metadata.name,
+    validationActions: ['Deny'],
+  });
+});
+
+test('without the API the injector has no permissions, no token, and is told about native sidecars', async () => {
+  const set = ['injector.kubernetesApi.enabled=false'];
+  const all = await manifests({ set });
+  const native = (variables: { name: string; value: string }[]) =>
+    variables.find(({ name }) => name === 'TOKEN_SIDECAR_DEFAULT_NATIVE_SIDECAR')?.value;
+
+  expect(all.map(({ kind }) => kind)).not.toContain('ClusterRole');
+  const { spec } = only(all, 'Deployment').spec.template;
+  expect(spec.automountServiceAccountToken).toBe(false);
+  expect(native(spec.containers[0].env)).toBe('true');
+  const older = only(await manifests({ set, kubernetes: '1.28' }), 'Deployment').spec.template.spec;
+  expect(native(older.containers[0].env)).toBe('false');
+});
+
+test('two releases in one cluster do not share a cluster-wide name', async () => {
+  const elsewhere = await template({ args: ['--namespace', 'elsewhere'] });
+  const names = (text: string) =>
+    [...text.matchAll(/kind: (?:ClusterRole|MutatingWebhookConfiguration)\nmetadata:\n {2}name: (\S+)/g)].map(
+      (match) => match[1],
+    );
+
+  const here = names((await template()).stdout);
+  expect(here).toHaveLength(2);
+  expect(names(elsewhere.stdout).filter((name) => here.includes(name))).toEqual([]);
+});
