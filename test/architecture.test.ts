@@ -121,6 +121,10 @@ describe('banned', () => {
     );
   });
 
+  it('importing node:http: that loads 7 MB in every pod; use node-http.ts', () => {
+    expect(imports.filter(({ specifier, typeOnly }) => specifier === 'node:http' && !typeOnly)).toEqual([]);
+  });
+
   it('@kubernetes/client-node outside injector/: it would cost the sidecar 70 MB', () => {
     const wrong = imports.filter(
       ({ specifier, from }) => specifier.startsWith('@kubernetes/') && roomOf(from) !== 'injector',

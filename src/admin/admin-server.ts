@@ -1,9 +1,10 @@
 /** The admin listener: a table of paths, each answered from a snapshot. Apart from the data path, so that neither can starve the other's port. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
+import { http } from '../node-http.ts';
 
 export interface AdminAnswer {
   readonly status: number;
@@ -39,7 +40,11 @@ export async function startAdminServer(
   endpoints: Readonly<Record<string, AdminEndpoint>>,
   log: Logger,
 ): Promise<AdminServer> {
-  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000, keepAliveTimeout: 75_000 });
+  const server = http.createServer({
+    requestTimeout: 10_000,
+    headersTimeout: 10_000,
+    keepAliveTimeout: 75_000,
+  });
   server.on('request', (request, response) => {
     answerRequest(request, endpoints)
       .catch((error: unknown): AdminAnswer => {

@@ -1,10 +1,10 @@
-import { get } from 'node:http';
 import { type Clock, isPast, later, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings, readValue, type Settings } from '../config/settings.ts';
 import { duration, formatAddress, listenAddress } from '../config/values.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+import { http } from '../node-http.ts';
 import type { Command } from './command.ts';
 
 const SETTINGS = {
@@ -62,7 +62,7 @@ export async function waitUntilReady(
 
 function probe({ host, port }: ListenAddress): Promise<string> {
   return new Promise((resolve) => {
-    const request = get({ host, port, path: '/readyz', agent: false, timeout: 2000 }, (response) => {
+    const request = http.get({ host, port, path: '/readyz', agent: false, timeout: 2000 }, (response) => {
       response.resume();
       resolve(response.statusCode === 200 ? 'ready' : `/readyz answered ${response.statusCode}`);
     });

@@ -1,5 +1,5 @@
-import { Agent, get } from 'node:http';
 import type { Clock } from '../clock.ts';
+import { http } from '../node-http.ts';
 
 export interface CallingApp {
   summary(): string;
@@ -10,14 +10,14 @@ const INTERVAL_MS = 200;
 
 /** An app as the demo needs one: it knows no token, calls `url` five times a second and counts what did not work. */
 export function keepCalling(url: string, clock: Clock): CallingApp {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   let calls = 0;
   let failures = 0;
   let stopped = false;
   let cancel: () => void = () => undefined;
 
   function call(): void {
-    const request = get(url, { agent }, (response) => {
+    const request = http.get(url, { agent }, (response) => {
       response.resume();
       response.once('end', () => finish(response.statusCode === 200));
     });

@@ -1,7 +1,8 @@
-import { createServer, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
+import { http } from '../node-http.ts';
 
 export interface ProtectedApi {
   readonly address: ListenAddress;
@@ -22,7 +23,7 @@ export interface ProtectedApiOptions {
  * each request. Tells every caller who it is.
  */
 export async function startProtectedApi(options: ProtectedApiOptions): Promise<ProtectedApi> {
-  const server = createServer(async (request, response) => {
+  const server = http.createServer(async (request, response) => {
     request.resume();
     const [status, body] = await answer(request, options);
     response.writeHead(status, {

@@ -1,12 +1,13 @@
 /** The token endpoint's sockets: bounded in time and size, and every answer JSON, even to what is not HTTP. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { systemCodeOf } from '../errors.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
+import { http } from '../node-http.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
@@ -57,7 +58,7 @@ export interface TokenListenerOptions {
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startTokenListener(options: TokenListenerOptions): Promise<TokenListener> {
   const { limits, clock, log, metrics } = options;
-  const server = createServer({
+  const server = http.createServer({
     maxHeaderSize: limits.headerBytes,
     headersTimeout: limits.requestTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
