@@ -1,7 +1,5 @@
 import { defineConfig } from 'vitest/config';
-
-/** Where CI wants the counts. */
-const results = process.env['TEST_RESULTS'];
+import { reporters } from './test/support/reporters.ts';
 
 export default defineConfig({
   test: {
@@ -11,6 +9,6 @@ export default defineConfig({
     // Tests wait for events; this bound only ends one that would never finish.
     testTimeout: 20_000,
     hookTimeout: 20_000,
-    reporters: results === undefined ? ['dot'] : ['dot', ['json', { outputFile: results }]],
+    reporters: reporters(),
   },
 });

@@ -31,6 +31,7 @@ export const ERRORS = {
 
   usage: { exit: 64, title: 'The command line is not understood' },
   provider_unavailable: { exit: 69, title: 'The identity provider or an upstream is unavailable' },
+  kubernetes_api: { exit: 69, title: 'The Kubernetes API refused or did not answer' },
   internal: { exit: 70, status: 500, title: 'An unexpected error' },
   credentials_rejected: { exit: 77, title: 'The identity provider rejected the credentials' },
   configuration: { exit: 78, title: 'The configuration is not valid' },

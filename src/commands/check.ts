@@ -6,8 +6,8 @@ import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readSettings } from '../config/settings.ts';
-import { readMountedSecret } from '../credentials/mounted-secret.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
+import { readCredentials } from '../token/client-credentials.ts';
 import { createTokenEndpoint } from '../token/token-endpoint.ts';
 import type { Command } from './command.ts';
 
@@ -51,12 +51,12 @@ async function examine(config: Config): Promise<Finding[]> {
 }
 
 async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
-  const secret = await readMountedSecret(config.directory, ['client_id', 'client_secret']);
+  const secret = await readCredentials(config);
   const mounted = `credential ${config.name}: mounted Secret`;
   if (secret.state !== 'loaded') return [{ what: mounted, detail: secret.detail, failure: 'configuration' }];
 
   const endpoint = createTokenEndpoint(config, systemClock);
-  const outcome = await endpoint.requestToken(secret.values, new AbortController().signal);
+  const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
   await endpoint.close();
   const token = `credential ${config.name}: token`;
   const host = new URL(config.tokenUrl).host;

@@ -8,16 +8,16 @@ import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { quitEndpoint } from '../admin/quit.ts';
 import { readStatus } from '../admin/status.ts';
 import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
-import { openLiveSecret } from '../credentials/live-secret.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log.ts';
 import { Registry } from '../prometheus.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import type { DataPath } from '../proxy/proxy.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
+import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/token-endpoint.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
@@ -40,13 +40,17 @@ export interface SidecarOptions {
   readonly log: Logger;
   /** What `POST /quitquitquit` does. */
   readonly quit: () => void;
+  /** The system's unless given. */
+  readonly clock?: Clock;
+  /** Numbers in [0, 1) for jitter. */
+  readonly random?: () => number;
 }
 
 /** How often the Secret is read whether or not a notification came. */
 const SECRET_POLL_MS = 30_000;
 
-export async function startSidecar({ config, log, quit }: SidecarOptions): Promise<Sidecar> {
-  const clock = systemClock;
+export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
+  const { config, log, quit, clock = systemClock, random = Math.random } = options;
   const startedAtMs = clock.now().wallMs;
   const registry = new Registry();
   registerProcessMetrics(registry);
@@ -55,16 +59,13 @@ export async function startSidecar({ config, log, quit }: SidecarOptions): Promi
   const proxyMetrics = createProxyMetrics(registry);
 
   async function openCredential(credential: CredentialConfig): Promise<TokenSource> {
-    const secret = await openLiveSecret(credential.directory, ['client_id', 'client_secret'], {
-      clock,
-      pollMs: SECRET_POLL_MS,
-    });
+    const credentials = await openLiveCredentials(credential, { clock, pollMs: SECRET_POLL_MS });
     return openTokenSource({
       config: credential,
-      secret,
+      credentials,
       endpoint: createTokenEndpoint(credential, clock),
       clock,
-      random: Math.random,
+      random,
       metrics: tokenMetrics,
       credentialsMetrics,
       log,

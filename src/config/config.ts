@@ -14,6 +14,8 @@ export interface Config {
   readonly credentials: readonly CredentialConfig[];
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
+  /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
+  readonly forwardProxy?: ForwardProxyConfig;
   readonly limits: ProxyLimits;
   readonly shutdown: { readonly drainTimeoutMs: number };
 }
@@ -34,7 +36,23 @@ export interface TlsConfig {
   readonly serverName?: string;
 }
 
-export type ClientAuthenticationMethod = 'client_secret_basic' | 'client_secret_post';
+/** How the client proves itself, with what only this method needs. Files are names in the credential's directory. */
+export type ClientAuthentication =
+  | { readonly method: 'client_secret_basic'; readonly encoding: 'form' | 'raw' }
+  | { readonly method: 'client_secret_post' }
+  | PrivateKeyJwt
+  | { readonly method: 'tls_client_auth' }
+  | { readonly method: 'kubernetes_jwt'; readonly tokenFile: string };
+
+export interface PrivateKeyJwt {
+  readonly method: 'private_key_jwt';
+  /** PEM or JWK. */
+  readonly keyFile: string;
+  /** Instead of the JWK's own, or the key's thumbprint. */
+  readonly keyId?: string;
+  /** The assertion's `aud`: the token endpoint's URL or the issuer. */
+  readonly audience: string;
+}
 
 export interface CredentialConfig {
   readonly name: string;
@@ -42,13 +60,15 @@ export interface CredentialConfig {
   readonly tokenUrl: string;
   /** Directory of the mounted Secret. */
   readonly directory: string;
-  readonly clientAuth: ClientAuthenticationMethod;
-  readonly basicEncoding: 'form' | 'raw';
+  /** Instead of the file `client_id`. */
+  readonly clientId?: string;
+  readonly clientAuth: ClientAuthentication;
   readonly scope?: string;
   readonly audience?: string;
   /** Further parameters of the grant; an array is sent as a repeated parameter. */
   readonly parameters: Readonly<Record<string, string | readonly string[]>>;
-  readonly tls: TlsConfig;
+  /** A client certificate is the mounted credential's, with `tls_client_auth`. */
+  readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
   /** Bound on one request to the token endpoint, from connecting to the last byte. */
   readonly requestTimeoutMs: number;
   /** How long a request may wait for a token when none is held. */
@@ -69,7 +89,18 @@ export interface RenewalPolicy {
   readonly defaultLifetimeMs: number;
 }
 
-export interface RouteConfig {
+/** What is done with a request on its way to an upstream, however the upstream was found. */
+export interface ForwardingPolicy {
+  /** Name of the credential whose token is injected. */
+  readonly credential: string;
+  readonly existingAuthorization: 'replace' | 'keep' | 'reject';
+  readonly whenTokenUnavailable: 'fail' | 'passthrough';
+  readonly retryOn401: boolean;
+  readonly timeouts: RouteTimeouts;
+  readonly tls: TlsConfig;
+}
+
+export interface RouteConfig extends ForwardingPolicy {
   readonly name: string;
   readonly match: {
     /** Lower-case host name without port; any host when absent. */
@@ -80,13 +111,26 @@ export interface RouteConfig {
   readonly upstream: Upstream;
   /** Take the matched prefix off before the upstream's base path is put on. */
   readonly stripPrefix: boolean;
-  /** Name of the credential whose token is injected. */
-  readonly credential: string;
-  readonly existingAuthorization: 'replace' | 'keep' | 'reject';
-  readonly whenTokenUnavailable: 'fail' | 'passthrough';
-  readonly retryOn401: boolean;
+}
+
+export interface ForwardProxyConfig {
+  /** First match wins. */
+  readonly allow: readonly AllowedDestination[];
+  /** What becomes of a host that is not on the list: refused, or forwarded without a token. */
+  readonly otherHosts: 'deny' | 'pass';
+  /** Whether CONNECT to a listed host is refused, or tunnelled as bytes without a token. */
+  readonly connect: 'deny' | 'tunnel';
+  /** For hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
-  readonly tls: TlsConfig;
+}
+
+export interface AllowedDestination extends ForwardingPolicy {
+  /** Lower-case name or address (IPv6 in brackets), or `*.suffix` for all names below the suffix. */
+  readonly host: string;
+  /** Only this port; the scheme's own (80, 443) when absent. */
+  readonly port?: number;
+  /** Send what was asked for as `http://` over TLS, to port 443 where no port was named. */
+  readonly upgradeToTls: boolean;
 }
 
 export interface Upstream {

@@ -61,6 +61,32 @@ const parameterValue = v.union(
   PARAMETER_VALUE,
 );
 
+/** A key of a Secret (Kubernetes refuses others), which is a file in its volume. */
+const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
+const fileName = v.pipe(
+  v.string(FILE_NAME),
+  v.regex(/^(?!\.\.)[A-Za-z0-9._-]{1,253}$/, FILE_NAME),
+  v.check((value) => value !== '.', FILE_NAME),
+);
+
+export const CLIENT_AUTHENTICATION_METHODS = [
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'tls_client_auth',
+  'kubernetes_jwt',
+] as const;
+
+const assertion = v.strictObject(
+  {
+    keyFile: v.optional(fileName),
+    keyId: v.optional(text),
+    audience: v.optional(text),
+    tokenFile: v.optional(fileName),
+  },
+  'a mapping',
+);
+
 const credentialTls = v.strictObject({ caFile: v.optional(path), serverName: v.optional(text) }, 'a mapping');
 
 const routeTls = v.strictObject(
@@ -81,7 +107,9 @@ const credential = v.strictObject(
     tokenUrl: v.optional(url),
     allowInsecureTokenUrl: v.optional(flag),
     dir: v.optional(path),
-    clientAuth: v.optional(words(['client_secret_basic', 'client_secret_post'])),
+    clientId: v.optional(text),
+    clientAuth: v.optional(words(CLIENT_AUTHENTICATION_METHODS)),
+    assertion: v.optional(assertion),
     basicEncoding: v.optional(words(['form', 'raw'])),
     scope: v.optional(text),
     audience: v.optional(text),
@@ -109,6 +137,15 @@ const credential = v.strictObject(
   'a mapping',
 );
 
+const timeouts = v.strictObject(
+  {
+    connect: v.optional(formatted(duration)),
+    response: v.optional(formatted(duration)),
+    idle: v.optional(formatted(duration)),
+  },
+  'a mapping',
+);
+
 const route = v.strictObject(
   {
     name,
@@ -121,17 +158,44 @@ const route = v.strictObject(
     existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
     whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
     retryOn401: v.optional(flag),
-    timeouts: v.optional(
-      v.strictObject(
-        {
-          connect: v.optional(formatted(duration)),
-          response: v.optional(formatted(duration)),
-          idle: v.optional(formatted(duration)),
-        },
-        'a mapping',
-      ),
-    ),
+    timeouts: v.optional(timeouts),
     tls: v.optional(routeTls),
+  },
+  'a mapping',
+);
+
+const ALLOWED_HOST = 'a host name such as api.example.com, or *.example.com for all names below it';
+const allowedHost = v.pipe(
+  v.string(ALLOWED_HOST),
+  v.regex(/^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?$|^\[[0-9A-Fa-f:.]+\]$/, ALLOWED_HOST),
+);
+
+const PORT = 'a port from 1 to 65535';
+const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(1, PORT), v.maxValue(65_535, PORT));
+
+const allowedDestination = v.strictObject(
+  {
+    host: allowedHost,
+    port: v.optional(port),
+    credential: v.optional(name),
+    upgradeToTls: v.optional(flag),
+    existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
+    whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
+    retryOn401: v.optional(flag),
+    timeouts: v.optional(timeouts),
+    tls: v.optional(routeTls),
+  },
+  'a mapping',
+);
+
+const forwardProxy = v.strictObject(
+  {
+    allow: v.pipe(
+      v.array(allowedDestination, 'a list of hosts'),
+      v.minLength(1, 'a list of at least one host'),
+    ),
+    otherHosts: v.optional(words(['deny', 'pass'])),
+    connect: v.optional(words(['deny', 'tunnel'])),
   },
   'a mapping',
 );
@@ -143,6 +207,7 @@ export const fileSchema = v.strictObject(
     logLevel: v.optional(words(LOG_LEVELS)),
     credentials: v.optional(v.array(credential, 'a list of credentials')),
     routes: v.optional(v.array(route, 'a list of routes')),
+    forwardProxy: v.optional(forwardProxy),
     limits: v.optional(
       v.strictObject(
         {
@@ -166,3 +231,4 @@ export const fileSchema = v.strictObject(
 export type FileConfig = v.InferOutput<typeof fileSchema>;
 export type CredentialEntry = v.InferOutput<typeof credential>;
 export type RouteEntry = v.InferOutput<typeof route>;
+export type AllowedDestinationEntry = v.InferOutput<typeof allowedDestination>;

@@ -6,7 +6,8 @@ import { readConfigFile } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { resolveCredentials } from './resolve-credentials.ts';
+import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
+import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
 import { listenAddress, oneOf } from './values.ts';
@@ -33,8 +34,11 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
       ? { config: {} as FileConfig, understood: true }
       : await readConfigFile(given.config.text, given.config.key, problems);
   const routes = understood ? resolveRoutes(file, given, problems) : [];
-  const credentials = understood ? resolveCredentials(file, routes, given, problems) : [];
-  checkRoutes(routes, credentials, problems);
+  const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
+  const users = [...routes, ...(forwardProxy?.destinations ?? [])];
+  const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
+  checkCredentials(credentials, users, problems);
+  checkRoutes(routes, problems);
 
   const config: Config = {
     listen: readValue(given.listen, listenAddress, problems) ??
@@ -46,6 +50,7 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
     credentials: credentials.map(({ entry }) => entry),
     routes: routes.map(({ entry }) => entry),
+    ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
     limits: resolveLimits(file.limits),
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
   };

@@ -1,13 +1,14 @@
-import type { CredentialConfig, RenewalPolicy, RouteConfig } from './config.ts';
-import { DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
+import type { CredentialConfig, RenewalPolicy } from './config.ts';
+import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
+import { resolveClientAuthentication } from './resolve-client-authentication.ts';
 import { resolveTls } from './resolve-tls.ts';
 import { readValue } from './settings.ts';
 import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
 
-const DEFAULT_RENEWAL: RenewalPolicy = {
+export const DEFAULT_RENEWAL: RenewalPolicy = {
   at: 0.75,
   jitter: 0.1,
   startupJitterMs: 50,
@@ -15,21 +16,24 @@ const DEFAULT_RENEWAL: RenewalPolicy = {
   defaultLifetimeMs: 300_000,
 };
 
+/** A route or destination: whatever names the credential whose token it injects. */
+export type CredentialUser = Keyed<{ readonly credential: string }>;
+
 /** Stands for the credential that is not in the file; its settings are known by their variables. */
 const MADE_UP_KEY = 'environment';
 
 /**
  * The file's credentials; flags and environment override the one named `default`, or add it when the file has none
- * or a route uses it.
+ * or something uses it.
  */
 export function resolveCredentials(
   file: FileConfig,
-  routes: readonly Keyed<RouteConfig>[],
+  users: readonly CredentialUser[],
   given: ProxyValues,
   problems: Problem[],
 ): Keyed<CredentialConfig>[] {
   const entries = keyed<CredentialEntry>('credentials', file.credentials);
-  const isUsed = entries.length === 0 || routes.some(({ entry }) => entry.credential === DEFAULT_NAME);
+  const isUsed = entries.length === 0 || users.some(({ entry }) => entry.credential === DEFAULT_NAME);
   if (isUsed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
     entries.push({ key: MADE_UP_KEY, entry: { name: DEFAULT_NAME } });
   }
@@ -37,15 +41,16 @@ export function resolveCredentials(
     const overrides = entry.name === DEFAULT_NAME ? given : {};
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
     const tokenUrl = resolveTokenUrl(key, entry, overrides, problems);
-    if (tokenUrl === undefined) return [];
+    const clientAuth = resolveClientAuthentication(key, entry, tokenUrl, problems);
+    if (tokenUrl === undefined || clientAuth === undefined) return [];
     const scope = overrides.scope?.text ?? entry.scope;
     const audience = overrides.audience?.text ?? entry.audience;
     const resolved: CredentialConfig = {
       name: entry.name,
       tokenUrl,
       directory: overrides['credentials-dir']?.text ?? entry.dir ?? PROXY_SETTINGS['credentials-dir'].default,
-      clientAuth: entry.clientAuth ?? 'client_secret_basic',
-      basicEncoding: entry.basicEncoding ?? 'form',
+      ...(entry.clientId === undefined ? {} : { clientId: entry.clientId }),
+      clientAuth,
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
       parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),
@@ -56,6 +61,25 @@ export function resolveCredentials(
     };
     return [{ key, entry: resolved }];
   });
+}
+
+/** Names are unique, and every name that is used is there. */
+export function checkCredentials(
+  credentials: readonly Keyed<CredentialConfig>[],
+  users: readonly CredentialUser[],
+  problems: Problem[],
+): void {
+  checkUnique(credentials, problems);
+  const names = credentials.map(({ entry }) => entry.name);
+  for (const { key, entry } of users) {
+    // A `default` that could not be resolved has been reported as such.
+    if (names.includes(entry.credential) || entry.credential === DEFAULT_NAME) continue;
+    problems.push({
+      key: `${key}.credential`,
+      value: entry.credential,
+      expected: `a credential's name: ${names.join(', ')}`,
+    });
+  }
 }
 
 function resolveTokenUrl(
@@ -101,14 +125,22 @@ function resolveTokenUrl(
       key: source.key,
       value: source.text,
       expected:
-        'https, because the client secret is sent there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
+        'https, because the client proves itself and receives tokens there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
     });
   }
   return url;
 }
 
 /** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
-const OWN_PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope', 'audience'];
+const OWN_PARAMETERS = [
+  'grant_type',
+  'client_id',
+  'client_secret',
+  'client_assertion',
+  'client_assertion_type',
+  'scope',
+  'audience',
+];
 
 function resolveParameters(
   key: string,

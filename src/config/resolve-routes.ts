@@ -1,13 +1,11 @@
-import type { CredentialConfig, RouteConfig, RouteTimeouts, Upstream } from './config.ts';
+import type { RouteConfig, Upstream } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { resolveTls } from './resolve-tls.ts';
+import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { upstream } from './values.ts';
-
-const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
 
 /** The file's routes; `upstream` overrides that of the route named `default`, or adds it at the end. */
 export function resolveRoutes(
@@ -20,7 +18,7 @@ export function resolveRoutes(
   if (given.upstream !== undefined && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
   }
-  if (entries.length === 0) {
+  if (entries.length === 0 && file.forwardProxy === undefined) {
     problems.push({ key: 'TOKEN_SIDECAR_UPSTREAM', expected: 'a URL, or routes in the configuration file' });
   }
   return entries.flatMap(({ key, entry }) => {
@@ -35,7 +33,6 @@ export function resolveRoutes(
 }
 
 function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
-  const tls = resolveTls(`${key}.tls`, entry.tls, problems);
   return {
     name: entry.name,
     match: {
@@ -44,37 +41,14 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
     },
     upstream: target,
     stripPrefix: entry.stripPrefix ?? false,
-    credential: entry.credential ?? DEFAULT_NAME,
-    existingAuthorization: entry.existingAuthorization ?? 'replace',
-    whenTokenUnavailable: entry.whenTokenUnavailable ?? 'fail',
-    retryOn401: entry.retryOn401 ?? true,
-    timeouts: {
-      connectMs: entry.timeouts?.connect ?? DEFAULT_TIMEOUTS.connectMs,
-      responseMs: entry.timeouts?.response ?? DEFAULT_TIMEOUTS.responseMs,
-      idleMs: entry.timeouts?.idle ?? DEFAULT_TIMEOUTS.idleMs,
-    },
-    tls,
+    ...resolvePolicy(key, entry, problems),
   };
 }
 
 /** What can only be judged of all routes together. */
-export function checkRoutes(
-  routes: readonly Keyed<RouteConfig>[],
-  credentials: readonly Keyed<CredentialConfig>[],
-  problems: Problem[],
-): void {
-  checkUnique(credentials, problems);
+export function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
   checkUnique(routes, problems);
-  const names = credentials.map(({ entry }) => entry.name);
   routes.forEach(({ key, entry: route }, index) => {
-    // A `default` that could not be resolved has been reported as such.
-    if (!names.includes(route.credential) && route.credential !== DEFAULT_NAME) {
-      problems.push({
-        key: `${key}.credential`,
-        value: route.credential,
-        expected: `a credential's name: ${names.join(', ')}`,
-      });
-    }
     const shadow = routes.slice(0, index).find(({ entry }) => covers(entry.match, route.match));
     if (shadow !== undefined) {
       problems.push({

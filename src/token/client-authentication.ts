@@ -1,11 +1,17 @@
 /** How the client proves itself to the token endpoint (RFC 6749 §2.3). */
 
-import type { CredentialConfig } from '../config/config.ts';
-
-export interface ClientCredentials {
-  readonly client_id: string;
-  readonly client_secret: string;
-}
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Clock } from '../clock.ts';
+import { readMountedSecret } from '../credentials/mounted-secret.ts';
+import { signAssertion } from './client-assertion.ts';
+import {
+  type AttestedClient,
+  type BasicClient,
+  type ClientCredentials,
+  isJwt,
+} from './client-credentials.ts';
+import { UnusableFile } from './unusable-file.ts';
 
 export interface ProofOfClient {
   /** The Authorization field, for methods that use one. */
@@ -14,22 +20,56 @@ export interface ProofOfClient {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-type AuthenticationSettings = Pick<CredentialConfig, 'clientAuth' | 'basicEncoding'>;
+/** RFC 7523 §2.2. */
+const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-export function proveClient(credentials: ClientCredentials, settings: AuthenticationSettings): ProofOfClient {
-  const { client_id: id, client_secret: secret } = credentials;
-  switch (settings.clientAuth) {
-    case 'client_secret_basic': {
-      const encode = settings.basicEncoding === 'form' ? formEncode : (text: string) => text;
-      const pair = Buffer.from(`${encode(id)}:${encode(secret)}`, 'utf8').toString('base64');
-      return { authorization: `Basic ${pair}`, parameters: {} };
+/**
+ * What one request carries to show who the client is; an assertion is made, or read, for this request alone.
+ * @throws {UnusableFile} when the token that vouches for the client cannot be read now.
+ */
+export async function proveClient(credentials: ClientCredentials, clock: Clock): Promise<ProofOfClient> {
+  switch (credentials.method) {
+    case 'client_secret_basic':
+      return { authorization: basic(credentials), parameters: {} };
+    case 'client_secret_post': {
+      const { clientId, clientSecret } = credentials;
+      return { parameters: { client_id: clientId, client_secret: clientSecret } };
     }
-    case 'client_secret_post':
-      return { parameters: { client_id: id, client_secret: secret } };
+    case 'private_key_jwt': {
+      const { clientId, audience, key } = credentials;
+      const facts = { clientId, audience, nowMs: clock.now().wallMs, assertionId: randomUUID() };
+      return { parameters: { client_id: clientId, ...assertion(signAssertion(key, facts)) } };
+    }
+    case 'tls_client_auth':
+      // The certificate is shown in the handshake; the id says whose it should be (RFC 8705 §2).
+      return { parameters: { client_id: credentials.clientId } };
+    case 'kubernetes_jwt': {
+      const { clientId } = credentials;
+      const token = assertion(await readAttestation(credentials));
+      return { parameters: clientId === undefined ? token : { client_id: clientId, ...token } };
+    }
   }
+}
+
+function basic({ clientId, clientSecret, encoding }: BasicClient): string {
+  const encode = encoding === 'form' ? formEncode : (text: string) => text;
+  const pair = Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`, 'utf8');
+  return `Basic ${pair.toString('base64')}`;
 }
 
 /** application/x-www-form-urlencoded of one value: what RFC 6749 §2.3.1 asks of both halves of Basic. */
 function formEncode(text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1);
+}
+
+function assertion(jwt: string): Record<string, string> {
+  return { client_assertion_type: ASSERTION_TYPE, client_assertion: jwt };
+}
+
+async function readAttestation({ directory, tokenFile }: AttestedClient): Promise<string> {
+  const reading = await readMountedSecret(directory, [tokenFile]);
+  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  const token = reading.values[tokenFile] ?? '';
+  if (!isJwt(token)) throw new UnusableFile(`${join(directory, tokenFile)} is not a signed JWT`);
+  return token;
 }

@@ -1,15 +1,16 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
-import { readFile } from 'node:fs/promises';
 // Not through undici's entry point: that also loads fetch, WebSocket and caches, at 10 MB and 100 ms in every pod.
 import requestThrough from 'undici/lib/api/api-request.js';
 import errors from 'undici/lib/core/errors.js';
-import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../clock.ts';
-import type { CredentialConfig, TlsConfig } from '../config/config.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
-import { type ClientCredentials, proveClient } from './client-authentication.ts';
+import type { CredentialConfig } from '../config/config.ts';
+import { systemCodeOf } from '../errors.ts';
+import { proveClient } from './client-authentication.ts';
+import type { ClientCredentials } from './client-credentials.ts';
+import { providerConnections } from './provider-connections.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
+import { UnusableFile } from './unusable-file.ts';
 
 export interface TokenEndpoint {
   /**
@@ -27,26 +28,17 @@ const TIMED_OUT = Symbol('the request timeout has passed');
 
 export function createTokenEndpoint(config: CredentialConfig, clock: Clock): TokenEndpoint {
   const url = new URL(config.tokenUrl);
-  let tls: TlsMaterial | undefined;
-  let pool: InstanceType<typeof Pool> | undefined;
-
-  /** The connections, made anew when a certificate file has changed since. */
-  async function connections(): Promise<InstanceType<typeof Pool>> {
-    const material = await readTlsMaterial(config.tls);
-    if (pool !== undefined && tls !== undefined && sameMaterial(material, tls)) return pool;
-    void pool?.close();
-    tls = material;
-    pool = new Pool(url.origin, {
-      connections: 1,
-      maxResponseSize: MAX_RESPONSE_BYTES,
-      connect: { ...material, timeout: config.requestTimeoutMs },
-    });
-    return pool;
-  }
+  const connections = providerConnections({
+    origin: url.origin,
+    tls: config.tls,
+    connectTimeoutMs: config.requestTimeoutMs,
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+  });
 
   async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
-    const proof = proveClient(credentials, config);
-    const { statusCode, headers, body } = await requestThrough.call(await connections(), {
+    const pool = await connections.with(credentials);
+    const proof = await proveClient(credentials, clock);
+    const { statusCode, headers, body } = await requestThrough.call(pool, {
       method: 'POST',
       path: `${url.pathname}${url.search}`,
       headers: {
@@ -81,9 +73,7 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
         cancelTimeout();
       }
     },
-    async close() {
-      await pool?.destroy();
-    },
+    close: connections.close,
   };
 }
 
@@ -109,38 +99,8 @@ function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   // A library's message may quote what it was parsing; its code cannot.
   return {
     result: 'unavailable',
-    detail: code ?? (error instanceof TlsFileError ? error.message : 'unknown error'),
+    detail: code ?? (error instanceof UnusableFile ? error.message : 'unknown error'),
   };
-}
-
-interface TlsMaterial {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  readonly servername?: string;
-}
-
-class TlsFileError extends Error {}
-
-async function readTlsMaterial(tls: TlsConfig): Promise<TlsMaterial> {
-  return {
-    ...(tls.caFile === undefined ? {} : { ca: await readPem(tls.caFile) }),
-    ...(tls.certFile === undefined ? {} : { cert: await readPem(tls.certFile) }),
-    ...(tls.keyFile === undefined ? {} : { key: await readPem(tls.keyFile) }),
-    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-  };
-}
-
-async function readPem(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw new TlsFileError(`${path} cannot be read: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function sameMaterial(a: TlsMaterial, b: TlsMaterial): boolean {
-  return a.ca === b.ca && a.cert === b.cert && a.key === b.key;
 }
 
 function single(field: string | string[] | undefined): string | undefined {

@@ -93,9 +93,14 @@ function readGrant(answer: EndpointAnswer, policy: Pick<RenewalPolicy, 'defaultL
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer') {
     return invalid('token_type is not Bearer');
   }
-  const lifetimeMs = readLifetimeMs(expiresIn, accessToken, policy.defaultLifetimeMs);
+  const missing = expiresIn === undefined || expiresIn === null;
+  const lifetimeMs = missing
+    ? ownLifetimeMs(accessToken, answer.receivedAtMs, policy.defaultLifetimeMs)
+    : statedLifetimeMs(expiresIn);
   if (lifetimeMs === undefined) {
-    return invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
+    return missing
+      ? invalid('expires_in is missing and the exp of the token itself is past or makes no sense')
+      : invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
   }
   return { result: 'success', accessToken, lifetimeMs };
 }
@@ -104,16 +109,8 @@ function invalid(detail: string): RefusedGrant {
   return { result: 'invalid_response', detail };
 }
 
-/**
- * The lifetime in ms: `expires_in` as a number or a numeric string of seconds; when it is missing, the JWT's own
- * `exp - iat`; when the token is no JWT, the configured default. Undefined when it is there but makes no sense.
- */
-export function readLifetimeMs(
-  expiresIn: unknown,
-  accessToken: string,
-  defaultLifetimeMs: number,
-): number | undefined {
-  if (expiresIn === undefined || expiresIn === null) return jwtLifetimeMs(accessToken) ?? defaultLifetimeMs;
+/** `expires_in` as a number or a numeric string of seconds, in ms; undefined when it makes no sense. */
+function statedLifetimeMs(expiresIn: unknown): number | undefined {
   const seconds =
     typeof expiresIn === 'string' && /^\d{1,12}$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
   return typeof seconds === 'number' ? lifetimeFromSeconds(seconds) : undefined;
@@ -123,14 +120,21 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
   return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
 }
 
-/** `exp - iat` of a JWT (RFC 7519 §4.1), unverified: it is the upstream's to verify, ours only to know when to renew. */
-function jwtLifetimeMs(token: string): number | undefined {
+/**
+ * The lifetime in ms by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from now, the
+ * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. What is
+ * no JWT, or has no `exp`, lives for the default. Undefined when it has ended. Unverified: that is the upstream's part.
+ */
+function ownLifetimeMs(token: string, nowMs: number, defaultLifetimeMs: number): number | undefined {
   const parts = token.split('.');
-  if (parts.length !== 3) return undefined;
-  const claims = parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'));
+  const claims =
+    parts.length === 3
+      ? parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'))
+      : undefined;
   const { exp, iat } = claims ?? {};
-  if (typeof exp !== 'number' || typeof iat !== 'number') return undefined;
-  return lifetimeFromSeconds(exp - iat);
+  if (typeof exp !== 'number') return defaultLifetimeMs;
+  const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
+  return lifetimeFromSeconds(Math.min(sinceIssued, exp - nowMs / 1000));
 }
 
 /** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */

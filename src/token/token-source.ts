@@ -5,12 +5,11 @@
 
 import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
-import type { LiveSecret } from '../credentials/live-secret.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
-import type { MountedSecret } from '../credentials/mounted-secret.ts';
 import type { Logger } from '../log.ts';
 import type { BearerSource } from './bearer-source.ts';
-import type { ClientCredentials } from './client-authentication.ts';
+import type { ClientCredentials, CredentialsReading } from './client-credentials.ts';
+import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 import type { TokenResponse } from './token-response.ts';
@@ -48,7 +47,7 @@ export interface TokenSnapshot {
   readonly consecutiveFailures: number;
   readonly lastFailure: FailedGrant | undefined;
   /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
-  readonly credentials: { readonly state: MountedSecret['state']; readonly detail: string | undefined };
+  readonly credentials: { readonly state: CredentialsReading['state']; readonly detail: string | undefined };
   /** The latest grants, oldest first. */
   readonly history: readonly FinishedGrant[];
 }
@@ -62,7 +61,8 @@ export interface FinishedGrant {
 
 export interface TokenSourceOptions {
   readonly config: CredentialConfig;
-  readonly secret: LiveSecret<keyof ClientCredentials>;
+  /** Closed with the source. */
+  readonly credentials: LiveCredentials;
   readonly endpoint: TokenEndpoint;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -86,7 +86,7 @@ interface Waiter {
 }
 
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
-  const { config, secret, endpoint, clock, metrics } = options;
+  const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
   const waiters = new Set<Waiter>();
   const history: FinishedGrant[] = [];
@@ -162,16 +162,15 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
   }
 
-  function readCredentials(reading: MountedSecret<keyof ClientCredentials>): void {
+  function takeCredentials(reading: CredentialsReading): void {
     if (reading.state !== 'loaded') {
       // The last good ones stay in use: a Secret is briefly missing or half-written while it is being changed.
       log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
       return;
     }
-    const { client_id, client_secret } = reading.values;
-    if (credentials?.client_id === client_id && credentials.client_secret === client_secret) return;
+    if (credentials === reading.credentials) return;
     log.info(credentials === undefined ? 'credentials loaded' : 'credentials changed');
-    credentials = reading.values;
+    credentials = reading.credentials;
     options.credentialsMetrics.loaded(config.name, clock.now().wallMs);
     apply({ type: 'credentials_loaded' });
   }
@@ -192,7 +191,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   function unavailable(): TokenUnavailable {
-    const reading = secret.current();
+    const reading = options.credentials.current();
     const why =
       credentials === undefined && reading.state !== 'loaded'
         ? `the mounted credentials cannot be used: ${reading.detail}`
@@ -255,7 +254,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function snapshot(): TokenSnapshot {
     const now = clock.now();
-    const reading = secret.current();
+    const reading = options.credentials.current();
     return {
       name: config.name,
       ready: validToken(state, now) !== undefined,
@@ -276,11 +275,11 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   metrics.observe(config.name, snapshot);
-  const endSubscription = secret.onChange((reading) => {
+  options.credentials.onChange((reading) => {
     options.credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
-    readCredentials(reading);
+    takeCredentials(reading);
   });
-  readCredentials(secret.current());
+  takeCredentials(options.credentials.current());
 
   return {
     name: config.name,
@@ -291,7 +290,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     snapshot,
     async close() {
       closed = true;
-      endSubscription();
+      options.credentials.close();
       cancelTimer?.();
       abortGrant?.abort();
       for (const waiter of [...waiters]) waiter.reject(unavailable());

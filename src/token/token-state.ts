@@ -4,9 +4,15 @@
  * requested, `due` is when to look again.
  */
 
-import { type Instant, isPast, later } from '../clock.ts';
+import { type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
-import { refusalCooldownMs, renewalDelayMs, retryDelayMs } from './schedule.ts';
+import {
+  refusalCooldownMs,
+  renewalDelayMs,
+  retryDelayMs,
+  sendableMs,
+  spreadRenewalDelayMs,
+} from './schedule.ts';
 import type { GrantedToken, RefusedGrant } from './token-response.ts';
 
 export type GrantReason = 'startup' | 'scheduled' | 'rotation' | 'upstream_401' | 'retry';
@@ -23,7 +29,9 @@ export interface TokenState {
   /** Failures that count for the backoff: like the above, but new credentials start afresh. */
   readonly backoffStep: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** Renewals forced by an upstream in a row that it refused as well. */
+  /** Monotonic ms at which an upstream's 401 last forced a renewal. */
+  readonly forcedAtMs: number;
+  /** Forced renewals in a row that did not silence the upstream. */
   readonly futileRenewals: number;
   /** Monotonic ms at which the allowance of immediate rotations is whole again (a token bucket's arrival time). */
   readonly rotationsPaidUntilMs: number;
@@ -37,7 +45,8 @@ export interface HeldToken {
   /** When the request for it was sent: its lifetime counts from there, however slow the answer was. */
   readonly requestedAt: Instant;
   readonly expiresAt: Instant;
-  readonly reason: GrantReason;
+  /** A little before its end; see `sendableMs`. */
+  readonly sendableUntil: Instant;
 }
 
 export interface GrantInFlight {
@@ -81,6 +90,7 @@ export const INITIAL_STATE: TokenState = {
   consecutiveFailures: 0,
   backoffStep: 0,
   lastFailure: undefined,
+  forcedAtMs: Number.NEGATIVE_INFINITY,
   futileRenewals: 0,
   rotationsPaidUntilMs: Number.NEGATIVE_INFINITY,
   grantsBegun: 0,
@@ -110,7 +120,7 @@ export function reduce(state: TokenState, event: TokenEvent, circumstances: Circ
 
 /** The token that may be sent now. Expired by either clock is expired. */
 export function validToken(state: TokenState, now: Instant): HeldToken | undefined {
-  return state.token === undefined || isPast(state.token.expiresAt, now) ? undefined : state.token;
+  return state.token === undefined || isPast(state.token.sendableUntil, now) ? undefined : state.token;
 }
 
 function planForCredentials(state: TokenState, { now, random, policy }: Circumstances): TokenState {
@@ -148,16 +158,17 @@ function conclude(
   const ended = { ...state, grant: undefined };
   if (outcome.result === 'success') {
     const { requestedAt, reason } = grant;
+    const delayMs = reason === 'scheduled' ? renewalDelayMs : spreadRenewalDelayMs;
     return {
       ...ended,
       token: {
         authorization: `Bearer ${outcome.accessToken}`,
         requestedAt,
         expiresAt: later(requestedAt, outcome.lifetimeMs),
-        reason,
+        sendableUntil: later(requestedAt, sendableMs(outcome.lifetimeMs)),
       },
       due: state.due ?? {
-        at: later(requestedAt, renewalDelayMs(outcome.lifetimeMs, policy, random)),
+        at: later(requestedAt, delayMs(outcome.lifetimeMs, policy, random)),
         reason: 'scheduled',
       },
       consecutiveFailures: 0,
@@ -165,8 +176,16 @@ function conclude(
       lastFailure: undefined,
     };
   }
+  const { token } = state;
   const delayMs = retryDelayMs(
-    { ...outcome, consecutiveFailures: state.backoffStep + 1, rejected: outcome.result === 'rejected' },
+    {
+      ...outcome,
+      consecutiveFailures: state.backoffStep + 1,
+      rejected: outcome.result === 'rejected',
+      heldForMs: token === undefined ? 0 : remainingMs(token.sendableUntil, now),
+      lifetimeMs:
+        token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),
+    },
     random,
   );
   return {
@@ -183,9 +202,14 @@ function considerRefusal(state: TokenState, authorization: string, now: Instant)
   // A newer token is in hand, or on its way, or being waited for after a failure.
   if (token === undefined || token.authorization !== authorization || grant !== undefined) return state;
   if (state.consecutiveFailures > 0) return state;
-  const ageMs = now.monotonicMs - token.requestedAt.monotonicMs;
-  if (ageMs < YOUNGEST_RENEWABLE_MS) return state;
-  const wasForced = token.reason === 'upstream_401';
-  if (wasForced && ageMs < refusalCooldownMs(state.futileRenewals)) return state;
-  return { ...begin(state, 'upstream_401', now), futileRenewals: wasForced ? state.futileRenewals + 1 : 0 };
+  if (now.monotonicMs - token.requestedAt.monotonicMs < YOUNGEST_RENEWABLE_MS) return state;
+  // Counted from the last forced renewal, not from the token: a scheduled one in between cures the upstream no better.
+  const sinceForcedMs = now.monotonicMs - state.forcedAtMs;
+  const cooldownMs = refusalCooldownMs(state.futileRenewals);
+  if (sinceForcedMs < cooldownMs) return state;
+  return {
+    ...begin(state, 'upstream_401', now),
+    forcedAtMs: now.monotonicMs,
+    futileRenewals: sinceForcedMs < 2 * cooldownMs ? state.futileRenewals + 1 : 0,
+  };
 }

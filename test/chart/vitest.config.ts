@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { reporters } from '../support/reporters.ts';
 
 /** The chart's tests need the programs of scripts/install-tools.ts, so they run by themselves: `npm run test:chart`. */
 export default defineConfig({
@@ -7,5 +8,6 @@ export default defineConfig({
     include: ['test/chart/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    reporters: reporters(),
   },
 });

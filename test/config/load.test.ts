@@ -51,8 +51,7 @@ describe('the simple case', () => {
           name: 'default',
           tokenUrl: 'https://sso.example.com/realms/dx/protocol/openid-connect/token',
           directory: '/var/run/secrets/token-sidecar',
-          clientAuth: 'client_secret_basic',
-          basicEncoding: 'form',
+          clientAuth: { method: 'client_secret_basic', encoding: 'form' },
         },
       ],
       routes: [
@@ -126,6 +125,68 @@ routes:
       { TOKEN_SIDECAR_AUTH_URL: 'https://sso' },
     );
     expect(config.credentials.map(({ name }) => name)).toEqual(['a']);
+  });
+});
+
+describe('the forward proxy', () => {
+  it('needs no route, takes the defaults of one, and uses the credential of the environment', async () => {
+    const config = await loadFile(
+      'forwardProxy: { allow: [{ host: API.example.com, upgradeToTls: true }, { host: "*.example.com", port: 8443, credential: other }] }\n' +
+        'credentials: [{ name: other, tokenUrl: https://other/token }]',
+      { TOKEN_SIDECAR_AUTH_URL: 'https://sso' },
+    );
+    expect(config.routes).toEqual([]);
+    expect(config.credentials.map(({ name }) => name)).toEqual(['other', 'default']);
+    expect(config.forwardProxy).toMatchObject({
+      otherHosts: 'deny',
+      connect: 'deny',
+      allow: [
+        {
+          host: 'api.example.com',
+          upgradeToTls: true,
+          credential: 'default',
+          existingAuthorization: 'replace',
+        },
+        { host: '*.example.com', port: 8443, upgradeToTls: false, credential: 'other' },
+      ],
+    });
+  });
+
+  it.each([
+    [
+      'an empty list',
+      'forwardProxy: { allow: [] }',
+      /^forwardProxy.allow: "a list": expected a list of at least one host/,
+    ],
+    [
+      'a bad host',
+      'forwardProxy: { allow: [{ host: "*" }] }',
+      /^forwardProxy.allow\[0\].host: "\*": expected a host name such as/,
+    ],
+    [
+      'a host with a port in it',
+      'forwardProxy: { allow: [{ host: "a:80" }] }',
+      /^forwardProxy.allow\[0\].host: "a:80"/,
+    ],
+    [
+      'a host that another covers',
+      'forwardProxy: { allow: [{ host: "*.a.com" }, { host: b.a.com }] }',
+      /^forwardProxy.allow\[1\].host: "b.a.com": expected a host that forwardProxy.allow\[0\]/,
+    ],
+    [
+      'an unknown credential',
+      'forwardProxy: { allow: [{ host: a.com, credential: no }] }',
+      /^forwardProxy.allow\[0\].credential: "no"/,
+    ],
+    [
+      'interception',
+      'forwardProxy: { allow: [{ host: a.com }], connect: intercept }',
+      /^forwardProxy.connect: "intercept": expected one of deny, tunnel/,
+    ],
+  ])('refuses %s', async (_name, text, problem) => {
+    expect(await problemsOf(() => loadFile(text, { TOKEN_SIDECAR_AUTH_URL: 'https://sso' }))).toContainEqual(
+      expect.stringMatching(problem),
+    );
   });
 });
 

@@ -8,8 +8,7 @@ export function credentialConfig(
   return {
     name: 'default',
     directory: '/nonexistent',
-    clientAuth: 'client_secret_basic',
-    basicEncoding: 'form',
+    clientAuth: { method: 'client_secret_basic', encoding: 'form' },
     parameters: {},
     tls: {},
     requestTimeoutMs: 10_000,

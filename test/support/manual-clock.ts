@@ -10,6 +10,12 @@ export class ManualClock implements Clock {
   #monotonicMs = 1000;
   #wallMs = Date.parse('2030-01-01T00:00:00Z');
   readonly #timers = new Set<Timer>();
+  readonly #quiet: () => Promise<void>;
+
+  /** @param quiet resolves when all that the present moment can cause has happened. */
+  constructor(quiet: () => Promise<void> = settle) {
+    this.#quiet = quiet;
+  }
 
   now(): Instant {
     return { monotonicMs: this.#monotonicMs, wallMs: this.#wallMs };
@@ -25,7 +31,7 @@ export class ManualClock implements Clock {
   async advance(ms: number): Promise<void> {
     const endMs = this.#monotonicMs + ms;
     for (;;) {
-      await settle();
+      await this.#quiet();
       const next = [...this.#timers].sort((a, b) => a.atMs - b.atMs)[0];
       if (next === undefined || next.atMs > endMs) break;
       this.#timers.delete(next);
@@ -33,7 +39,7 @@ export class ManualClock implements Clock {
       next.callback();
     }
     this.#move(endMs - this.#monotonicMs);
-    await settle();
+    await this.#quiet();
   }
 
   /** Steps the wall clock alone, as an administrator or a time server does. */

@@ -17,9 +17,15 @@ export class RunningCommand {
   stderr = '';
   #waiting: (() => void)[] = [];
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  /** @param through a command that runs the one it is given: `unshare …`. */
+  constructor(
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    through: readonly string[] = [],
+  ) {
     const path = process.env['PATH'] ?? '';
-    this.process = spawn(process.execPath, [MAIN, ...args], {
+    const [command = '', ...rest] = [...through, process.execPath, MAIN, ...args];
+    this.process = spawn(command, rest, {
       env: { PATH: path, ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
     });

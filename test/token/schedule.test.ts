@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { refusalCooldownMs, renewalDelayMs, retryDelayMs } from '../../src/token/schedule.ts';
+import {
+  backoffBoundMs,
+  type FailedAttempt,
+  refusalCooldownMs,
+  renewalDelayMs,
+  retryDelayMs,
+  spreadRenewalDelayMs,
+} from '../../src/token/schedule.ts';
 import { RENEWAL } from './policy.ts';
 
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
@@ -25,36 +32,89 @@ describe('renewal', () => {
     fc.assert(
       fc.property(lifetimeMs, random, (life, r) => {
         expect(renewalDelayMs(life, RENEWAL, r)).toBeGreaterThanOrEqual(RENEWAL.minIntervalMs);
+        expect(spreadRenewalDelayMs(life, RENEWAL, r)).toBeGreaterThanOrEqual(RENEWAL.minIntervalMs);
+      }),
+    );
+  });
+
+  it('keeps its jitter where the latest moment comes before the planned fraction', () => {
+    expect(renewalDelayMs(100_000, { ...RENEWAL, at: 0.95 }, 0)).toBe(80_000);
+    expect(renewalDelayMs(100_000, { ...RENEWAL, at: 0.95 }, 0.5)).toBe(75_000);
+  });
+
+  it('after a grant that a whole fleet may have made is anywhere in the last three quarters of the wait', () => {
+    expect(spreadRenewalDelayMs(300_000, RENEWAL, 0)).toBe(225_000);
+    expect(spreadRenewalDelayMs(300_000, RENEWAL, 0.5)).toBe(140_625);
+    expect(spreadRenewalDelayMs(300_000, RENEWAL, 0.9999)).toBeCloseTo(56_267, 0);
+    fc.assert(
+      fc.property(lifetimeMs, random, (life, r) => {
+        const ordinary = renewalDelayMs(life, RENEWAL, 0);
+        expect(spreadRenewalDelayMs(life, RENEWAL, r)).toBeLessThanOrEqual(ordinary);
       }),
     );
   });
 });
 
 describe('retry', () => {
-  it('is full jitter within a bound that doubles from 1 s to 60 s', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: 10_000 }), random, (consecutiveFailures, r) => {
-        const bound = Math.min(60_000, 1000 * 2 ** (consecutiveFailures - 1));
-        const delay = retryDelayMs({ consecutiveFailures, rejected: false }, r);
-        expect(delay).toBe(Math.max(250, bound * r));
-      }),
+  const WITHOUT_TOKEN: FailedAttempt = {
+    consecutiveFailures: 1,
+    rejected: false,
+    heldForMs: 0,
+    lifetimeMs: 300_000,
+  };
+  const bounds = (failure: Partial<FailedAttempt>) =>
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 50].map(
+      (consecutiveFailures) => backoffBoundMs({ ...WITHOUT_TOKEN, ...failure, consecutiveFailures }) / 1000,
     );
+
+  it('has a bound that doubles from 1 s to 40 % of the lifetime while no token is held', () => {
+    expect(bounds({})).toEqual([1, 2, 4, 8, 16, 32, 64, 120, 120, 120]);
+  });
+
+  it('has a longest step of 60 to 120 s, however short or long tokens live', () => {
+    expect(bounds({ lifetimeMs: 5000 }).at(-1)).toBe(60);
+    expect(bounds({ lifetimeMs: 86_400_000 }).at(-1)).toBe(120);
+  });
+
+  it('grows fourfold while a token is held, but tries again before that ends', () => {
+    expect(bounds({ heldForMs: 80_000 })).toEqual([1, 4, 16, 64, 80, 80, 80, 120, 120, 120]);
+    expect(bounds({ heldForMs: 86_400_000 })).toEqual([1, 4, 16, 64, 256, 600, 600, 600, 600, 600]);
+  });
+
+  it('is never shorter with a token than without', () => {
+    expect(bounds({ heldForMs: 1 })).toEqual(bounds({}));
   });
 
   it('slows to minutes when the credentials are rejected', () => {
-    const delays = [1, 2, 3, 4, 5, 6, 50].map((n) =>
-      retryDelayMs({ consecutiveFailures: n, rejected: true }, 0),
+    expect(bounds({ rejected: true })).toEqual([30, 60, 120, 240, 480, 600, 600, 600, 600, 600]);
+  });
+
+  it('comes at random in the second half of the bound', () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          consecutiveFailures: fc.integer({ min: 1, max: 10_000 }),
+          rejected: fc.boolean(),
+          heldForMs: fc.integer({ min: 0, max: 3_600_000 }),
+          lifetimeMs,
+        }),
+        random,
+        (failure, r) => {
+          const delay = retryDelayMs(failure, r);
+          const bound = backoffBoundMs(failure);
+          expect(delay).toBeGreaterThanOrEqual(bound / 2);
+          expect(delay).toBeLessThanOrEqual(bound);
+        },
+      ),
     );
-    expect(delays).toEqual([15_000, 30_000, 60_000, 120_000, 240_000, 300_000, 300_000]);
   });
 
   it('honours Retry-After as a lower bound, up to ten minutes, and spreads what it delays', () => {
-    const retry = (retryAfterMs: number, r: number) =>
-      retryDelayMs({ consecutiveFailures: 1, rejected: false, retryAfterMs }, r);
+    const retry = (retryAfterMs: number, r: number) => retryDelayMs({ ...WITHOUT_TOKEN, retryAfterMs }, r);
     expect(retry(20_000, 0)).toBe(20_000);
     expect(retry(20_000, 0.5)).toBe(21_000);
     expect(retry(86_400_000, 0)).toBe(600_000);
-    expect(retry(0, 0)).toBe(250);
+    expect(retry(0, 0)).toBe(500);
   });
 });
 

@@ -38,12 +38,27 @@ describe('the lifetime of a token', () => {
     ['null in an opaque token: the default', { expires_in: null }, 300_000],
     [
       'missing in a JWT: exp - iat',
-      { expires_in: undefined, access_token: jwt({ iat: 100, exp: 160 }) },
+      { expires_in: undefined, access_token: jwt({ iat: NOW / 1000, exp: NOW / 1000 + 60 }) },
       60_000,
     ],
     [
-      'missing in a JWT without iat: the default',
-      { expires_in: undefined, access_token: jwt({ exp: 160 }) },
+      'missing in a JWT of a provider whose clock is ahead: exp - iat',
+      { expires_in: undefined, access_token: jwt({ iat: NOW / 1000 + 3600, exp: NOW / 1000 + 3660 }) },
+      60_000,
+    ],
+    [
+      'missing in a JWT that was issued a while ago: what is left of it',
+      { expires_in: undefined, access_token: jwt({ iat: NOW / 1000 - 50, exp: NOW / 1000 + 10 }) },
+      10_000,
+    ],
+    [
+      'missing in a JWT without iat: what is left of it',
+      { expires_in: undefined, access_token: jwt({ exp: NOW / 1000 + 10 }) },
+      10_000,
+    ],
+    [
+      'missing in a JWT without exp: the default',
+      { expires_in: undefined, access_token: jwt({ iat: NOW / 1000 }) },
       300_000,
     ],
     [
@@ -61,6 +76,14 @@ describe('the lifetime of a token', () => {
       expect(grant({ expires_in })).toMatchObject({ result: 'invalid_response' });
     },
   );
+});
+
+it('a JWT without expires_in that has ended is no token', () => {
+  const access_token = jwt({ iat: NOW / 1000 - 600, exp: NOW / 1000 - 300 });
+  expect(grant({ expires_in: undefined, access_token })).toEqual({
+    result: 'invalid_response',
+    detail: 'expires_in is missing and the exp of the token itself is past or makes no sense',
+  });
 });
 
 describe('a grant', () => {

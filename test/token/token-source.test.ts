@@ -1,9 +1,8 @@
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { LiveSecret } from '../../src/credentials/live-secret.ts';
 import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
-import type { MountedSecret } from '../../src/credentials/mounted-secret.ts';
-import type { ClientCredentials } from '../../src/token/client-authentication.ts';
+import type { CredentialsReading } from '../../src/token/client-credentials.ts';
+import type { LiveCredentials } from '../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import type { TokenResponse } from '../../src/token/token-response.ts';
 import { openTokenSource } from '../../src/token/token-source.ts';
@@ -12,29 +11,26 @@ import { credentialConfig } from '../support/credential-config.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock, settle } from '../support/manual-clock.ts';
 
-type Reading = MountedSecret<keyof ClientCredentials>;
-
-const loaded = (client_secret: string): Reading => ({
+const loaded = (clientSecret: string): CredentialsReading => ({
   state: 'loaded',
-  values: { client_id: 'shop', client_secret },
+  credentials: { method: 'client_secret_post', clientId: 'shop', clientSecret },
 });
 
-/** A mounted Secret in memory; the real one has tests of its own. */
-function fakeSecret(initial: Reading) {
+/** Mounted credentials in memory; the real ones have tests of their own. */
+function fakeCredentials(initial: CredentialsReading) {
   let current = initial;
-  const listeners = new Set<(reading: Reading) => void>();
-  const secret: LiveSecret<keyof ClientCredentials> = {
-    directory: '/secret',
+  const listeners = new Set<(reading: CredentialsReading) => void>();
+  const credentials: LiveCredentials = {
     current: () => current,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    close() {},
+    close: () => listeners.clear(),
   };
   return {
-    secret,
-    change(next: Reading) {
+    credentials,
+    change(next: CredentialsReading) {
       current = next;
       for (const listener of listeners) listener(next);
     },
@@ -47,20 +43,20 @@ interface PendingGrant {
   answer(outcome: TokenResponse): Promise<void>;
 }
 
-function open(initial: Reading = loaded('one')) {
+function open(initial: CredentialsReading = loaded('one')) {
   const clock = new ManualClock();
-  const { secret, change } = fakeSecret(initial);
+  const { credentials, change } = fakeCredentials(initial);
   const registry = new Registry();
   const { log, lines } = captureLog();
   const grants: PendingGrant[] = [];
   const source = openTokenSource({
     config: credentialConfig({ tokenUrl: 'http://127.0.0.1/token' }),
-    secret,
+    credentials,
     endpoint: {
-      requestToken: ({ client_secret }, signal) =>
+      requestToken: (client, signal) =>
         new Promise((resolve) => {
           grants.push({
-            secret: client_secret,
+            secret: client.method === 'client_secret_post' ? client.clientSecret : '',
             signal,
             answer: (outcome) => {
               resolve(outcome);
@@ -111,7 +107,7 @@ describe('the first token', () => {
     const { source, clock, last } = open();
     const caller = source.obtain();
     await last().answer(failure);
-    await clock.advance(250);
+    await clock.advance(500);
     await last().answer(token('a'));
     expect(await caller).toBe('Bearer a');
   });
@@ -162,12 +158,12 @@ describe('renewal', () => {
     await last().answer(token('a', 60_000));
     await clock.advance(45_000);
     await last().answer(failure);
-    await clock.advance(250);
+    await clock.advance(500);
     await last().answer(rejection);
     expect(source.current()).toBe('Bearer a');
-    await clock.advance(14_750);
+    await clock.advance(14_500);
     expect(source.current()).toBeUndefined();
-    await clock.advance(15_250);
+    await clock.advance(15_500);
     await last().answer(token('b'));
     expect(source.current()).toBe('Bearer b');
   });
@@ -203,13 +199,14 @@ describe('rotation', () => {
   });
 
   it('keeps the last good credentials while the Secret cannot be used', async () => {
-    const { source, clock, grants, change, last } = open();
+    const one = loaded('one');
+    const { source, clock, grants, change, last } = open(one);
     await last().answer(token('a'));
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
     expect(source.snapshot().credentials).toMatchObject({ state: 'missing' });
     await clock.advance(225_000);
     expect(grants.at(-1)?.secret).toBe('one');
-    change(loaded('one'));
+    change(one);
     expect(grants).toHaveLength(2);
   });
 });
@@ -261,7 +258,7 @@ describe('what is told', () => {
   it('metrics count grants by result and reason, and gauge the token by wall time', async () => {
     const { clock, last, metrics } = open();
     await last().answer(failure);
-    await clock.advance(250);
+    await clock.advance(500);
     const requestedAtSeconds = clock.now().wallMs / 1000;
     await last().answer(token('a'));
     const text = await metrics();

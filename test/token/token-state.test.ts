@@ -81,10 +81,16 @@ describe('starting', () => {
 describe('a held token', () => {
   it('counts its lifetime from the moment it was requested', () => {
     const engine = new Engine().load();
-    engine.now = later(engine.now, 9000);
+    engine.now = later(engine.now, 8000);
     engine.succeed(10_000);
     expect(engine.valid).toBe('Bearer t1');
     expect(engine.wait(1000).valid).toBeUndefined();
+  });
+
+  it('is not sent in its last second, which the provider may have begun to count before', () => {
+    const engine = started();
+    expect(engine.wait(298_999).valid).toBe('Bearer t1');
+    expect(engine.wait(1).valid).toBeUndefined();
   });
 
   it('is renewed at three quarters of its life while it goes on being served', () => {
@@ -94,6 +100,16 @@ describe('a held token', () => {
     expect(engine.grant.reason).toBe('scheduled');
     expect(engine.valid).toBe('Bearer t1');
     expect(engine.succeed().valid).toBe('Bearer t2');
+  });
+
+  it('is renewed on a jittered schedule, but anywhere in its life after a grant that others may have made too', () => {
+    const engine = new Engine();
+    engine.random = 0.5;
+    expect(engine.load().succeed().dueInMs).toBe(140_625);
+    expect(engine.wait(140_625).succeed().dueInMs).toBe(210_000);
+    expect(engine.load().succeed().dueInMs).toBe(140_625);
+    expect(engine.wait(5000).refuse().succeed().dueInMs).toBe(140_625);
+    expect(engine.wait(140_625).fail().wait(1000).succeed().dueInMs).toBe(140_625);
   });
 
   it('is expired when either clock says so', () => {
@@ -123,6 +139,18 @@ describe('a failed grant', () => {
     expect(engine.wait(75_000).valid).toBeUndefined();
     expect(engine.state.grant ?? engine.wait(60_000).state.grant).toMatchObject({ reason: 'retry' });
     expect(engine.succeed().state).toMatchObject({ consecutiveFailures: 0, lastFailure: undefined });
+  });
+
+  it('is retried in less of a hurry while a token is held, but before that ends', () => {
+    const engine = started().wait(225_000);
+    const delays: number[] = [];
+    while (engine.valid !== undefined) {
+      engine.fail();
+      delays.push(engine.dueInMs ?? Number.NaN);
+      engine.wait(engine.dueInMs ?? Number.NaN);
+    }
+    expect(delays).toEqual([500, 2000, 8000, 31_750, 15_875, 16_000]);
+    expect(engine.fail().dueInMs).toBe(32_000);
   });
 
   it('is not retried before Retry-After', () => {
@@ -223,6 +251,19 @@ describe('a token that an upstream refuses', () => {
     }
     expect(gaps).toEqual([30_000, 60_000, 120_000, 240_000]);
   });
+});
+
+it('an upstream that refuses every token forces no more renewals because scheduled ones come in between', () => {
+  const engine = started();
+  let forced = 0;
+  for (let second = 0; second < 3600; second++) {
+    engine.wait(1000);
+    if (engine.state.grant !== undefined) engine.succeed(10_000);
+    if (engine.refuse().state.grant === undefined) continue;
+    forced += 1;
+    engine.succeed(10_000);
+  }
+  expect(forced).toBeLessThanOrEqual(10);
 });
 
 describe('whatever happens', () => {

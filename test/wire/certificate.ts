@@ -2,6 +2,7 @@
 
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { isIPv4 } from 'node:net';
+import { der, integer, octets, oid, sequence, set, utcTime } from '../support/der.ts';
 
 export interface Certificate {
   readonly cert: string;
@@ -41,36 +42,4 @@ export function selfSigned(...names: string[]): Certificate {
     cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
-}
-
-/** Tag, length and value (ITU-T X.690 §8.1). */
-function der(tag: number, ...parts: Buffer[]): Buffer {
-  const value = Buffer.concat(parts);
-  const size = value.length;
-  const length = size < 0x80 ? [size] : size < 0x100 ? [0x81, size] : [0x82, size >> 8, size & 0xff];
-  return Buffer.concat([Buffer.from([tag, ...length]), value]);
-}
-
-function sequence(...parts: Buffer[]): Buffer {
-  return der(0x30, ...parts);
-}
-
-function set(...parts: Buffer[]): Buffer {
-  return der(0x31, ...parts);
-}
-
-function octets(part: Buffer): Buffer {
-  return der(0x04, part);
-}
-
-function oid(hex: string): Buffer {
-  return der(0x06, Buffer.from(hex, 'hex'));
-}
-
-function integer(hex: string): Buffer {
-  return der(0x02, Buffer.from(hex, 'hex'));
-}
-
-function utcTime(text: string): Buffer {
-  return der(0x17, Buffer.from(text));
 }

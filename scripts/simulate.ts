@@ -1,0 +1,169 @@
+/** What a fleet's engines ask of one provider, over simulated time: prints tables, draws docs/images/provider-load.svg. */
+
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { drawChart, type Panel } from './simulation/chart.ts';
+import { runFleet } from './simulation/fleet.ts';
+import { BUCKETS_PER_PERIOD, mostAllowed, reportOn } from './simulation/report.ts';
+import { rolloutWithOutage, steadyPerSecond } from './simulation/scenarios.ts';
+
+const IMAGE = join(import.meta.dirname, '../docs/images/provider-load.svg');
+const QUICK_MS = 5000;
+const REALISTIC_MS = 600_000;
+const LIFETIME_MS = 300_000;
+
+function print(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
+function printTable(header: readonly string[], rows: readonly (readonly string[])[]): void {
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, column) => cell.padStart(widths[column] ?? 0)).join(' | ')} |`;
+  print(line(header));
+  print(`|${widths.map((width) => '-'.repeat(width + 1)).join(':|')}:|`);
+  for (const row of rows) print(line(row));
+  print();
+}
+
+const seconds = (ms: number) => `${Math.round(ms / 1000)} s`;
+const times = (ratio: number) => `${ratio.toFixed(2)}×`;
+
+print(
+  `Peaks in multiples of the steady load, counted over 1/${BUCKETS_PER_PERIOD} of a mean renewal period.`,
+);
+print(
+  'A small fleet has a handful of requests in each, so that its peaks are counting noise: see the last column.',
+);
+print();
+
+const panels: Panel[] = [];
+const fleets = [1, 100, 10_000].flatMap((pods) =>
+  [QUICK_MS, REALISTIC_MS].map((rolloutMs) => {
+    const scenario = rolloutWithOutage({ pods, rolloutMs, tokenLifetimeMs: LIFETIME_MS });
+    const run = runFleet(scenario);
+    const report = reportOn(scenario, run);
+    const most = Math.max(report.mostAfterRollout, report.mostAfterOutage);
+    if (most > mostAllowed(report)) process.exitCode = 1;
+    if (pods === 10_000) {
+      panels.push({
+        title: `${pods} pods started within ${seconds(rolloutMs)}, tokens of ${seconds(LIFETIME_MS)}: requests to the provider, 1× = ${steadyPerSecond(scenario).toFixed(1)}/s`,
+        scenario,
+        report,
+      });
+    }
+    return [
+      String(pods),
+      seconds(rolloutMs),
+      `${steadyPerSecond(scenario).toFixed(3)}/s`,
+      times(report.peakInRollout),
+      times(report.peakAfterRollout),
+      times(report.peakInOutage),
+      times(report.peakAfterOutage),
+      seconds(run.allRecoveredAtMs - scenario.provider.outage.toMs),
+      String(most),
+      String(mostAllowed(report)),
+    ];
+  }),
+);
+print(`Tokens of ${seconds(LIFETIME_MS)}, an outage of 10 min, a provider without limits:`);
+print();
+printTable(
+  [
+    'pods',
+    'rollout',
+    'steady',
+    'in rollout',
+    'after rollout',
+    'in outage',
+    'after outage',
+    'all back after',
+    'busiest bucket',
+    'allowed',
+  ],
+  fleets,
+);
+
+const lifetimes = [60_000, 300_000, 900_000, 3_600_000].map((tokenLifetimeMs) => {
+  const scenario = rolloutWithOutage({ pods: 10_000, rolloutMs: REALISTIC_MS, tokenLifetimeMs });
+  const run = runFleet(scenario);
+  const report = reportOn(scenario, run);
+  return [
+    seconds(tokenLifetimeMs),
+    `${steadyPerSecond(scenario).toFixed(1)}/s`,
+    times(report.peakAfterRollout),
+    times(report.peakInOutage),
+    times(report.peakAfterOutage),
+    `${((report.mostAfterOutage * 1000) / report.bucketMs).toFixed(0)}/s`,
+    seconds(run.allRecoveredAtMs - scenario.provider.outage.toMs),
+    `${(run.withoutTokenSeconds / scenario.pods).toFixed(1)} s`,
+  ];
+});
+print('10000 pods, tokens of other lifetimes:');
+print();
+printTable(
+  [
+    'lifetime',
+    'steady',
+    'after rollout',
+    'in outage',
+    'after outage',
+    'that is',
+    'all back after',
+    'mean without token',
+  ],
+  lifetimes,
+);
+
+const capacities = [1.5, 2, 3, 6].map((factor) => {
+  const unlimited = rolloutWithOutage({ pods: 10_000, rolloutMs: QUICK_MS, tokenLifetimeMs: LIFETIME_MS });
+  const capacityPerSecond = factor * steadyPerSecond(unlimited);
+  const scenario = rolloutWithOutage({
+    pods: 10_000,
+    rolloutMs: QUICK_MS,
+    tokenLifetimeMs: LIFETIME_MS,
+    capacityPerSecond,
+  });
+  const run = runFleet(scenario);
+  return [
+    `${factor}× = ${capacityPerSecond.toFixed(0)}/s`,
+    seconds(run.allReadyAtMs),
+    seconds(run.allRecoveredAtMs - scenario.provider.outage.toMs),
+    String(run.shedAfterOutage),
+  ];
+});
+print(
+  '10000 pods, tokens of 300 s, all started within 5 s, a provider that queues for 2 s and turns away the rest:',
+);
+print();
+printTable(['capacity', 'all ready after', 'all back after', 'turned away after outage'], capacities);
+
+const outages = [1, 2, 3, 5, 10, 30].map((minutes) => {
+  const options = {
+    pods: 10_000,
+    rolloutMs: REALISTIC_MS,
+    tokenLifetimeMs: LIFETIME_MS,
+    outageMs: minutes * 60_000,
+  };
+  const scenario = rolloutWithOutage(options);
+  const report = reportOn(scenario, runFleet(scenario));
+  const limited = rolloutWithOutage({ ...options, capacityPerSecond: 3 * steadyPerSecond(scenario) });
+  const run = runFleet(limited);
+  return [
+    `${minutes} min`,
+    times(report.peakInOutage),
+    times(report.peakAfterOutage),
+    String(run.shedAfterOutage),
+    seconds(run.allRecoveredAtMs - limited.provider.outage.toMs),
+  ];
+});
+print('10000 pods, tokens of 300 s, outages of other lengths; the last two columns at a capacity of 3×:');
+print();
+printTable(['outage', 'in outage', 'after outage', 'turned away', 'all back after'], outages);
+
+if (process.exitCode === 1) print('A fleet asks for more than is allowed.');
+await mkdir(join(IMAGE, '..'), { recursive: true });
+await writeFile(IMAGE, drawChart(panels));
+print('drawn: docs/images/provider-load.svg');

@@ -1,0 +1,66 @@
+import type { ClientAuthentication } from './config.ts';
+import type { CredentialEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+
+type Method = ClientAuthentication['method'];
+
+const DEFAULT_METHOD: Method = 'client_secret_basic';
+
+interface MethodSetting {
+  readonly name: string;
+  readonly method: Method;
+  readonly read: (entry: CredentialEntry) => string | undefined;
+}
+
+/** Settings that one method has a use for: with another they are a mistake about what is being set up. */
+const METHOD_SETTINGS: readonly MethodSetting[] = [
+  { name: 'basicEncoding', method: 'client_secret_basic', read: ({ basicEncoding }) => basicEncoding },
+  { name: 'assertion.keyFile', method: 'private_key_jwt', read: ({ assertion }) => assertion?.keyFile },
+  { name: 'assertion.keyId', method: 'private_key_jwt', read: ({ assertion }) => assertion?.keyId },
+  { name: 'assertion.audience', method: 'private_key_jwt', read: ({ assertion }) => assertion?.audience },
+  { name: 'assertion.tokenFile', method: 'kubernetes_jwt', read: ({ assertion }) => assertion?.tokenFile },
+];
+
+/**
+ * The method with its settings, or undefined when it needs a token URL and there is none, which has been reported.
+ * @param key names the entry in messages.
+ */
+export function resolveClientAuthentication(
+  key: string,
+  entry: CredentialEntry,
+  tokenUrl: string | undefined,
+  problems: Problem[],
+): ClientAuthentication | undefined {
+  const method = entry.clientAuth ?? DEFAULT_METHOD;
+  for (const setting of METHOD_SETTINGS) {
+    const value = setting.read(entry);
+    if (value === undefined || setting.method === method) continue;
+    problems.push({
+      key: `${key}.${setting.name}`,
+      value,
+      expected: `nothing with clientAuth ${method}: it belongs to ${setting.method}`,
+    });
+  }
+  switch (method) {
+    case 'client_secret_basic':
+      return { method, encoding: entry.basicEncoding ?? 'form' };
+    case 'client_secret_post':
+      return { method };
+    case 'private_key_jwt': {
+      const { keyFile = 'private_key', keyId, audience = tokenUrl } = entry.assertion ?? {};
+      if (audience === undefined) return undefined;
+      return { method, keyFile, audience, ...(keyId === undefined ? {} : { keyId }) };
+    }
+    case 'tls_client_auth':
+      if (tokenUrl !== undefined && new URL(tokenUrl).protocol === 'http:') {
+        problems.push({
+          key: `${key}.clientAuth`,
+          value: method,
+          expected: `a method that works over http, or an https token endpoint instead of ${tokenUrl}`,
+        });
+      }
+      return { method };
+    case 'kubernetes_jwt':
+      return { method, tokenFile: entry.assertion?.tokenFile ?? 'token' };
+  }
+}

@@ -1,0 +1,27 @@
+import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
+import { DEFAULT_NAME } from './entries.ts';
+import type { AllowedDestinationEntry, RouteEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { resolveTls } from './resolve-tls.ts';
+
+export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
+
+/** The settings that a route and a forward-proxy destination share. */
+export function resolvePolicy(
+  key: string,
+  entry: RouteEntry | AllowedDestinationEntry,
+  problems: Problem[],
+): ForwardingPolicy {
+  return {
+    credential: entry.credential ?? DEFAULT_NAME,
+    existingAuthorization: entry.existingAuthorization ?? 'replace',
+    whenTokenUnavailable: entry.whenTokenUnavailable ?? 'fail',
+    retryOn401: entry.retryOn401 ?? true,
+    timeouts: {
+      connectMs: entry.timeouts?.connect ?? DEFAULT_TIMEOUTS.connectMs,
+      responseMs: entry.timeouts?.response ?? DEFAULT_TIMEOUTS.responseMs,
+      idleMs: entry.timeouts?.idle ?? DEFAULT_TIMEOUTS.idleMs,
+    },
+    tls: resolveTls(`${key}.tls`, entry.tls, problems),
+  };
+}
