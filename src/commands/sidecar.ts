@@ -108,6 +108,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     proxy = await startProxy({
       listen: config.listen,
       routes: config.routes,
+      ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
       limits: config.limits,
       bearers: new Map(tokens.map((token) => [token.name, token])),
       metrics: proxyMetrics,

@@ -1,244 +1,300 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Clock } from '../clock.ts';
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
-import { type AppConnection, LINGER_MS } from './app-connection.ts';
-import { type Fields, informationFields } from './header-rules.ts';
+import type { AppConnection } from './app-connection.ts';
+import { ConnectTunnel } from './connect-tunnel.ts';
+import type { ProxyContext } from './context.ts';
+import { type Destination, destinationOf } from './destination.ts';
+import { Forwarding } from './forwarding.ts';
+import {
+  answerFields,
+  type Fields,
+  fieldValues,
+  hasField,
+  hasPassed,
+  informationFields,
+} from './header-rules.ts';
+import type { BodyFraming } from './http1/body-framing.ts';
+import type { RequestHead } from './http1/request-head.ts';
+import type { ResponseHead } from './http1/response-head.ts';
+import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from './http1/serialize.ts';
 import type { RouteMetrics } from './metrics.ts';
-import { problemOf } from './problem.ts';
+import { problemMessage, problemOf } from './problem.ts';
+import { asProxyError, logFailure } from './proxy-error.ts';
+import { bodyTooLarge, type RequestBody } from './request-body.ts';
 
 /** The app left before there was an answer; nginx's number, for the metric alone. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** Requests in flight over all connections, and whether new ones are taken. */
-export interface ProxyLoad {
-  inFlight: number;
-  draining: boolean;
+/** A refused request's body is read, to keep the connection, if no more than this can follow. */
+const WORTH_DROPPING_BYTES = 64 * 1024;
+
+/** How the answer's body is delimited for the app (RFC 9112 §6.3); `none` has none. */
+type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
+
+/** What is done for an admitted request: it is forwarded, or a tunnel is made. */
+export interface RequestService {
+  /** The request's body, on its way; undefined for a request without one. */
+  readonly body: RequestBody | undefined;
+  /** @throws {SidecarError} */
+  begin(): void;
+  /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
+  flushRequest(): void;
+  /** The app takes more of the answer. */
+  appReady(): void;
+  /** Lets go of everything: the exchange has ended otherwise. */
+  release(): void;
 }
 
-/** One request of the app and its answer: how it is answered, cut, and counted, exactly once. */
+/** One request of the app and its answer: admitted, then answered, refused or cut, and counted exactly once. */
 export class Exchange {
   readonly connection: AppConnection;
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-  readonly #clock: Clock;
-  readonly #load: ProxyLoad;
-  readonly #startedAtMs: number;
-  readonly #onAborted: (() => void)[] = [];
+  readonly head: RequestHead;
+  /** When the request's head had come, on the monotonic clock. */
+  readonly startedAtMs: number;
+  readonly #context: ProxyContext;
   #metrics: RouteMetrics;
+  #service: RequestService | undefined;
+  #framing: AnswerFraming = 'none';
+  #status = CLIENT_CLOSED_REQUEST;
+  #patienceMs: number;
   #inFlight = false;
-  #counted = false;
-  #gone = false;
-  #switched = false;
-  #cutWhenFirst = false;
+  #requestWhole: boolean;
   #continued = false;
-  #refused = false;
-  #endsWithConnection = false;
+  #begun = false;
+  #last = false;
+  #answered = false;
+  #over = false;
+  #settled = false;
 
-  constructor(
-    connection: AppConnection,
-    incoming: IncomingMessage,
-    outgoing: ServerResponse,
-    context: { readonly clock: Clock; readonly load: ProxyLoad; readonly noRoute: RouteMetrics },
-  ) {
+  constructor(connection: AppConnection, context: ProxyContext, head: RequestHead, nowMs: number) {
     this.connection = connection;
-    this.incoming = incoming;
-    this.outgoing = outgoing;
-    this.#clock = context.clock;
-    this.#load = context.load;
+    this.head = head;
+    this.startedAtMs = nowMs;
+    this.#context = context;
     this.#metrics = context.noRoute;
-    this.#startedAtMs = context.clock.now().monotonicMs;
-    connection.begin(this);
-    outgoing.on('close', () => this.#answered());
-    outgoing.on('error', () => this.cut());
-    incoming.on('end', () => this.#settleIfDone());
-    incoming.on('error', () => this.cut());
+    this.#patienceMs = context.limits.headerTimeoutMs;
+    this.#requestWhole = !head.chunked && (head.contentLength ?? 0) === 0;
   }
 
   /** Whether there is nobody to answer any more, or nothing to add to the answer. */
   get over(): boolean {
-    return this.#counted || this.#gone || this.#refused || this.#cutWhenFirst;
+    return this.#over;
   }
 
-  /** Calls `release` if the exchange ends other than by the upstream's answer: refused, cut, or left by the app. */
-  onAborted(release: () => void): void {
-    if (this.#gone || this.#cutWhenFirst) release();
-    else this.#onAborted.push(release);
+  /** Whether the answer has been written whole. */
+  get answered(): boolean {
+    return this.#answered;
   }
 
-  /** The request has a route and counts as in flight. */
-  admit(metrics: RouteMetrics): void {
-    this.attribute(metrics);
-    this.#inFlight = true;
-    this.#load.inFlight += 1;
-    metrics.started();
+  /** Whether the head of the final answer has been written. */
+  get begun(): boolean {
+    return this.#begun;
   }
 
-  /** Counts the request for this route from here on. */
-  attribute(metrics: RouteMetrics): void {
-    this.#metrics = metrics;
+  /** Whether the app has sent its request whole. */
+  get requestWhole(): boolean {
+    return this.#requestWhole;
+  }
+
+  /** Whether the client waits for 100 before it sends the body. */
+  get awaitsContinue(): boolean {
+    if (this.#requestWhole || this.#continued || this.head.minorVersion === 0) return false;
+    return fieldValues(this.head.fields, 'expect').some((value) => value.toLowerCase() === '100-continue');
+  }
+
+  /** Serves the request. Every end of it, good or bad, is on this exchange; nothing is thrown. */
+  begin(): void {
+    try {
+      const destination = this.#admit();
+      const Service = destination.tunnel ? ConnectTunnel : Forwarding;
+      this.#service = new Service(this, this.#context, destination);
+      this.#service.begin();
+    } catch (error) {
+      const refusal = asProxyError(error);
+      // The others are the app's to see to, and counted.
+      if (refusal.code === 'internal') logFailure(this.#context.log, 'none', refusal);
+      this.fail(refusal);
+    }
+  }
+
+  /** @throws {SidecarError} `request_too_large`. */
+  takeBody(slice: Buffer): void {
+    if (!this.#over) this.#service?.body?.take(slice);
+  }
+
+  endBody(trailers: Fields): void {
+    this.#requestWhole = true;
+    if (!this.#over) this.#service?.body?.end(trailers, this.#nowMs());
+  }
+
+  /** Sends upstream what was taken. */
+  flushRequest(): void {
+    if (!this.#over) this.#service?.flushRequest();
+  }
+
+  /** The app's connection takes more of the answer. */
+  appReady(): void {
+    if (!this.#over) this.#service?.appReady();
+  }
+
+  /** The app's connection is closed. */
+  appGone(): void {
+    this.#end();
+    this.settle(this.#nowMs());
+  }
+
+  /** Passes an informational answer (RFC 9110 §15.2) to a client that understands it, 100 only if it was asked for. */
+  inform(head: ResponseHead): void {
+    if (this.#begun || this.head.minorVersion === 0) return;
+    if (head.status === 100) {
+      if (!this.awaitsContinue) return;
+      this.#continued = true;
+    }
+    const { writer } = this.connection;
+    writer.text(serializeResponseHead(head.status, head.reason, informationFields(head)));
+    writer.flush();
+  }
+
+  /** Begins the final answer, and passes its head on with the next flush. */
+  beginAnswer(head: ResponseHead, framing: BodyFraming): void {
+    this.#framing = this.#framingFor(head.status, framing);
+    const fields = answerFields(head, { status: head.status, chunked: this.#framing === 'chunked' });
+    // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
+    this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
+    if (this.#last) fields.push('connection', 'close');
+    const text = serializeResponseHead(head.status, head.reason, fields);
+    this.#begun = true;
+    this.#status = head.status;
+    this.connection.writer.text(text);
+  }
+
+  answerData(slice: Buffer): void {
+    const { writer } = this.connection;
+    switch (this.#framing) {
+      case 'none':
+        break;
+      case 'chunked':
+        writer.text(chunkStart(slice.length));
+        writer.bytes(slice);
+        writer.text(CHUNK_END);
+        break;
+      default:
+        writer.bytes(slice);
+    }
+  }
+
+  /** Says whether the app keeps up; if not, `RequestService.appReady` is called once it does. */
+  flushAnswer(): boolean {
+    return this.connection.writer.flush();
+  }
+
+  endAnswer(trailers: Fields): void {
+    if (this.#framing === 'chunked') this.connection.writer.text(lastChunk(trailers));
+    this.#answered = true;
+    this.#over = true;
+    this.connection.endAnswer(this.#last, this.#patienceMs);
   }
 
   /** Answers with the problem that `error` is; if an answer has begun, cuts it. */
-  refuse(error: SidecarError<ProxyErrorCode>): void {
-    if (this.over) return;
-    this.#refused = true;
+  fail(error: SidecarError<ProxyErrorCode>): void {
+    if (this.#over) return;
     this.#metrics.error(error.code);
-    this.#release();
-    if (this.outgoing.headersSent) {
+    if (this.#begun) {
       this.cut();
       return;
     }
     const problem = problemOf(error);
-    const { incoming, outgoing } = this;
-    if (problem.closes || this.#load.draining) this.closeAfterAnswer();
-    this.writeHead(problem.status, undefined, problem.fields);
-    incoming.resume();
-    if (incoming.complete || !problem.closes) {
-      outgoing.end(problem.body);
+    this.#end();
+    this.#answered = true;
+    this.#status = problem.status;
+    const last = problem.closes || this.#mustClose() || !this.#isWorthDropping();
+    const { connection } = this;
+    connection.writer.clear();
+    connection.writer.text(problemMessage(problem, this.head.method, last));
+    connection.endAnswer(last, this.#patienceMs);
+  }
+
+  /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
+  cut(): void {
+    if (this.#over) return;
+    this.#end();
+    this.connection.writer.flush();
+    this.connection.cut(this.#framing === 'close');
+  }
+
+  /** The connection has become a tunnel by an answer of `status`; it is answered when that closes. */
+  becomeTunnel(status: 101 | 200): void {
+    this.#begun = true;
+    this.#status = status;
+  }
+
+  /** Counts the request; called when its answer has left, or nothing of it will any more. */
+  settle(nowMs: number): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    const durationMs = nowMs - this.startedAtMs;
+    const { method } = this.head;
+    if (!this.#inFlight) {
+      this.#metrics.refused(method, this.#status, durationMs);
       return;
     }
-    // Content-length ends the answer for the app; the connection stays a while for what it is still sending.
-    outgoing.write(problem.body);
-    const end = (): void => {
-      cancel();
-      outgoing.end();
-    };
-    const cancel = this.#clock.after(LINGER_MS, end);
-    incoming.on('end', end);
-    this.onAborted(cancel);
+    this.#context.load.inFlight -= 1;
+    this.#metrics.ended(method, this.#status, durationMs);
   }
 
-  /** The request body turned out not to be validly framed; more bytes of it may follow that are not, either. */
-  bodyBroke(): void {
-    if (this.#refused) return;
-    if (this.over) this.cut();
-    else this.refuse(new SidecarError('bad_request', 'the request body is not validly framed'));
-  }
-
-  /** Passes an informational answer (RFC 9110 §15.2) to a client that understands it, 100 only if it was asked for, once. */
-  inform(status: number, fields: Fields): void {
-    const { incoming, outgoing } = this;
-    if (this.over || outgoing.headersSent || incoming.httpVersion !== '1.1') return;
-    if (status === 100) {
-      if (!this.expectsContinue || this.#continued) return;
-      this.#continued = true;
-      outgoing.writeContinue();
-      return;
+  /** Decides whether the request may go on, and where to, before anything is spent on it. */
+  #admit(): Destination {
+    const { head } = this;
+    const { limits, load, instanceId } = this.#context;
+    if (load.draining) throw new SidecarError('draining', 'the sidecar takes no new requests');
+    if (hasPassed(head.fields, instanceId)) {
+      throw new SidecarError('loop_detected', 'the request has already passed this sidecar');
     }
-    writeInformation(outgoing, status, informationFields(fields));
+    const destination = destinationOf(head, this.#context);
+    const { config, metrics } = destination.route;
+    this.#metrics = metrics;
+    this.#patienceMs = config.timeouts.idleMs;
+    if (config.existingAuthorization === 'reject' && hasField(head.fields, 'authorization')) {
+      throw new SidecarError(
+        'authorization_not_allowed',
+        `route ${config.name} takes no request that has Authorization`,
+      );
+    }
+    const { requestBodyBytes, maxInFlight } = limits;
+    if (requestBodyBytes > 0 && (head.contentLength ?? 0) > requestBodyBytes) {
+      throw bodyTooLarge(requestBodyBytes);
+    }
+    if (load.inFlight >= maxInFlight) {
+      throw new SidecarError('overloaded', `${maxInFlight} requests are in flight`);
+    }
+    this.#inFlight = true;
+    load.inFlight += 1;
+    metrics.started();
+    return destination;
   }
 
-  /**
-   * Begins the final answer; the reason phrase is the status's own where undefined.
-   * @throws {Error} when Node does not take a field or the phrase; nothing has been sent then.
-   */
-  writeHead(status: number, reason: string | undefined, fields: Fields): void {
-    const { incoming, outgoing } = this;
-    // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
-    if (this.expectsContinue && !this.#continued && !incoming.complete) this.closeAfterAnswer();
-    // HTTP/1.1 connections persist unsaid; without this Node says so, and how long, in fields of its own.
-    if (incoming.httpVersion === '1.1' && outgoing.shouldKeepAlive) outgoing.removeHeader('connection');
-    outgoing.writeHead(status, reason ?? STATUS_CODES[status] ?? '', [...fields]);
+  #framingFor(status: number, framing: BodyFraming): AnswerFraming {
+    if (framing.kind === 'none' || status === 205) return 'none';
+    if (framing.kind === 'length') return 'length';
+    return this.head.minorVersion === 1 ? 'chunked' : 'close';
   }
 
-  /** Whether the client waits for 100 before it sends the body. */
-  get expectsContinue(): boolean {
+  #mustClose(): boolean {
+    return !this.head.persistent || this.#context.load.draining;
+  }
+
+  #isWorthDropping(): boolean {
+    if (this.#requestWhole) return true;
     return (
-      this.incoming.httpVersion === '1.1' && this.incoming.headers.expect?.toLowerCase() === '100-continue'
+      !this.head.chunked && (this.head.contentLength ?? 0) <= WORTH_DROPPING_BYTES && !this.awaitsContinue
     );
   }
 
-  /** The connection ends with this answer. */
-  closeAfterAnswer(): void {
-    this.outgoing.shouldKeepAlive = false;
-    this.connection.close();
+  #end(): void {
+    this.#over = true;
+    this.#service?.release();
   }
 
-  /** The answer is delimited by the connection's end, so that a proper end would say that it is whole. */
-  delimitByClose(): void {
-    this.#endsWithConnection = true;
+  #nowMs(): number {
+    return this.#context.clock.now().monotonicMs;
   }
-
-  /** The connection has become a tunnel; it is answered when that closes. */
-  switchedProtocols(): void {
-    this.#switched = true;
-  }
-
-  /**
-   * Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. An answer
-   * that is delimited by the connection's end needs a reset for that.
-   */
-  cut(): void {
-    if (this.#gone || this.#cutWhenFirst) return;
-    if (this.outgoing.writableFinished && this.incoming.complete) return;
-    if (!this.connection.isFirst(this)) {
-      this.#cutWhenFirst = true;
-      this.connection.close();
-      this.#release();
-      return;
-    }
-    const { socket } = this.connection;
-    if (this.#endsWithConnection) socket.resetAndDestroy();
-    else socket.destroy();
-  }
-
-  /** Called by the connection when every earlier request is settled. */
-  becameFirst(): void {
-    if (!this.#cutWhenFirst) return;
-    this.connection.socket.destroy();
-  }
-
-  /** Called by the connection when it is closed. */
-  connectionClosed(): void {
-    if (!this.#gone) {
-      this.#gone = true;
-      this.#release();
-    }
-    this.#count();
-    this.connection.settle(this);
-  }
-
-  #answered(): void {
-    this.#count();
-    this.#settleIfDone();
-  }
-
-  #settleIfDone(): void {
-    if (this.#counted && this.incoming.complete && !this.#switched) this.connection.settle(this);
-  }
-
-  #release(): void {
-    for (const release of this.#onAborted.splice(0)) release();
-  }
-
-  #count(): void {
-    if (this.#counted) return;
-    this.#counted = true;
-    const durationMs = this.#clock.now().monotonicMs - this.#startedAtMs;
-    const method = this.incoming.method ?? '';
-    if (!this.#inFlight) {
-      this.#metrics.refused(method, this.#status(), durationMs);
-      return;
-    }
-    this.#load.inFlight -= 1;
-    this.#metrics.ended(method, this.#status(), durationMs);
-  }
-
-  #status(): number {
-    if (this.#switched) return 101;
-    return this.outgoing.headersSent ? this.outgoing.statusCode : CLIENT_CLOSED_REQUEST;
-  }
-}
-
-/**
- * Node 24 has public methods for some informational answers only, each with its own idea of fields; this is what
- * they are made of, and what keeps pipelined answers in order.
- */
-function writeInformation(outgoing: ServerResponse, status: number, fields: Fields): void {
-  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
-  for (let index = 0; index < fields.length; index += 2) head += `${fields[index]}: ${fields[index + 1]}\r\n`;
-  (outgoing as unknown as { _writeRaw(data: string, encoding: string): void })._writeRaw(
-    `${head}\r\n`,
-    'latin1',
-  );
 }

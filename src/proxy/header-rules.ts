@@ -6,6 +6,12 @@
 /** A field section: [name, value, name, value, …]. */
 export type Fields = readonly string[];
 
+/** A field section with the options of its Connection fields, in lower case (RFC 9110 §7.6.1). */
+export interface FieldSection {
+  readonly fields: Fields;
+  readonly connectionOptions: readonly string[];
+}
+
 /** Names the sidecars that a request has passed, so that one that comes back is a loop. See decision 0003. */
 export const HOP_FIELD = 'token-sidecar-hop';
 
@@ -23,44 +29,39 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** Options that say something of the connection and name no field that would pass. */
+const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
+
 /** If `Connection` could name these away, a client could strip the token, the framing or the loop guard. */
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
-/** A recipient may merge trailers into the head, so framing, routing and credentials have no place there (RFC 9110 §6.5.1). */
-const NEVER_IN_TRAILERS: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
-  'authorization',
-  'content-encoding',
-  'content-length',
-  'content-range',
-  'content-type',
-  'expect',
-  'host',
-  'trailer',
-  ERROR_FIELD,
-  HOP_FIELD,
-]);
-
-const NONE: ReadonlySet<string> = new Set();
+/**
+ * Nearly every field that no rule names is told by its length, before a string is made to compare its name in lower
+ * case: 1 where a name of that length has to be looked at.
+ */
+const REQUEST_LENGTHS = lengthsOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
+const ANSWER_LENGTHS = lengthsOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
 /** Every value of the field `name` (lower case), in order. */
 export function fieldValues(fields: Fields, name: string): string[] {
   const values: string[] = [];
   for (let index = 0; index < fields.length; index += 2) {
-    const candidate = fields[index] as string;
-    if (candidate.length === name.length && candidate.toLowerCase() === name) {
-      values.push(fields[index + 1] as string);
-    }
+    if (isNamed(fields[index] as string, name)) values.push(fields[index + 1] as string);
   }
   return values;
 }
 
+/** Whether the field `name` (lower case) is there. */
+export function hasField(fields: Fields, name: string): boolean {
+  for (let index = 0; index < fields.length; index += 2) {
+    if (isNamed(fields[index] as string, name)) return true;
+  }
+  return false;
+}
+
 /** The members of the list-valued field `name` (RFC 9110 §5.6.1), trimmed, without empty ones, case kept. */
 export function listMembers(fields: Fields, name: string): string[] {
-  return fieldValues(fields, name)
-    .flatMap((value) => value.split(','))
-    .map((member) => member.trim())
-    .filter((member) => member !== '');
+  return fieldValues(fields, name).flatMap(members);
 }
 
 export interface UpstreamFieldRules {
@@ -71,8 +72,8 @@ export interface UpstreamFieldRules {
   /** Pass the client's own Authorization fields, in which case none is injected beside them. */
   readonly keepClientAuthorization: boolean;
   readonly instanceId: string;
-  /** How the body leaves; `none` also where a content-length of 0 passes. */
-  readonly framing: 'none' | 'length' | 'chunked';
+  /** The body leaves chunked. */
+  readonly chunked: boolean;
   /** Protocols to offer in Upgrade; undefined where none is to be switched to. */
   readonly upgrade: string | undefined;
   /** Say `content-length: 0` where the client said nothing: for methods that anticipate a body (RFC 9110 §8.6). */
@@ -80,54 +81,62 @@ export interface UpstreamFieldRules {
 }
 
 /** The field section of the request sent upstream. */
-export function upstreamFields(fields: Fields, rules: UpstreamFieldRules): string[] {
-  const nominated = nominatedNames(fields);
+export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules): string[] {
+  const { fields } = section;
+  const nominated = nominatedNames(section);
   const passed: string[] = [];
-  const hops: string[] = [];
+  const options: string[] = [];
+  let hops = '';
   let ownAuthorization = false;
   let host = false;
   let contentLength = false;
-  let teTrailers = false;
 
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] as string;
     const value = fields[index + 1] as string;
+    if (nominated === undefined && REQUEST_LENGTHS[name.length] !== 1) {
+      passed.push(name, value);
+      continue;
+    }
     const key = name.toLowerCase();
-    if (key === 'te') teTrailers ||= acceptsTrailers(value);
-    if (HOP_BY_HOP.has(key) || nominated.has(key)) continue;
-    if (key === 'host') {
-      if (!host) passed.push(name, rules.authority);
-      host = true;
-      continue;
+    switch (key) {
+      case 'host':
+        if (!host) passed.push(name, rules.authority);
+        host = true;
+        break;
+      case HOP_FIELD:
+        hops = joined(hops, value);
+        break;
+      case 'te':
+        if (!options.includes('te') && acceptsTrailers(value)) options.push('te');
+        break;
+      case 'authorization':
+        if (rules.keepClientAuthorization) passed.push(name, value);
+        ownAuthorization = rules.keepClientAuthorization;
+        break;
+      case 'content-length':
+        contentLength = true;
+        passed.push(name, value);
+        break;
+      case 'trailer':
+        // Trailers exist only behind chunked framing (RFC 9112 §7.1.2); announcing them elsewhere is a lie.
+        if (rules.chunked && nominated?.has(key) !== true) passed.push(name, value);
+        break;
+      default:
+        if (!HOP_BY_HOP.has(key) && nominated?.has(key) !== true) passed.push(name, value);
     }
-    if (key === HOP_FIELD) {
-      hops.push(value);
-      continue;
-    }
-    if (key === 'authorization') {
-      if (!rules.keepClientAuthorization) continue;
-      ownAuthorization = true;
-    }
-    // Trailers exist only behind chunked framing (RFC 9112 §7.1.2); announcing them elsewhere is a lie.
-    if (key === 'trailer' && rules.framing !== 'chunked') continue;
-    contentLength ||= key === 'content-length';
-    passed.push(name, value);
   }
 
   if (!host) passed.unshift('host', rules.authority);
-  if (rules.framing === 'chunked') passed.push('transfer-encoding', 'chunked');
+  if (rules.chunked) passed.push('transfer-encoding', 'chunked');
   else if (rules.sayEmpty && !contentLength) passed.push('content-length', '0');
-  const options: string[] = [];
-  if (teTrailers) {
-    passed.push('te', 'trailers');
-    options.push('te');
-  }
+  if (options.length > 0) passed.push('te', 'trailers');
   if (rules.upgrade !== undefined) {
     passed.push('upgrade', rules.upgrade);
     options.push('upgrade');
   }
   if (options.length > 0) passed.push('connection', options.join(', '));
-  passed.push(HOP_FIELD, [...hops, rules.instanceId].filter((hop) => hop.trim() !== '').join(', '));
+  passed.push(HOP_FIELD, joined(hops, rules.instanceId));
   if (rules.authorization !== undefined && !ownAuthorization) {
     passed.push('authorization', rules.authorization);
   }
@@ -136,7 +145,14 @@ export function upstreamFields(fields: Fields, rules: UpstreamFieldRules): strin
 
 /** Whether the request has already passed the sidecar `instanceId`. */
 export function hasPassed(fields: Fields, instanceId: string): boolean {
-  return listMembers(fields, HOP_FIELD).includes(instanceId);
+  return hasField(fields, HOP_FIELD) && listMembers(fields, HOP_FIELD).includes(instanceId);
+}
+
+/** The protocols offered in Upgrade (RFC 9110 §7.8); undefined when Connection does not name it or it names none. */
+export function offeredProtocols({ fields, connectionOptions }: FieldSection): string | undefined {
+  if (!connectionOptions.includes('upgrade')) return undefined;
+  const protocols = listMembers(fields, 'upgrade');
+  return protocols.length === 0 ? undefined : protocols.join(', ');
 }
 
 export interface AnswerFieldRules {
@@ -145,52 +161,67 @@ export interface AnswerFieldRules {
   readonly chunked: boolean;
 }
 
-/** The field section of the answer sent to the app, framing left to the engine save for content-length. */
-export function answerFields(fields: Fields, rules: AnswerFieldRules): string[] {
-  const nominated = nominatedNames(fields);
+/** The field section of the answer sent to the app, with its framing but without connection options. */
+export function answerFields(section: FieldSection, rules: AnswerFieldRules): string[] {
+  const { fields } = section;
+  const nominated = nominatedNames(section);
   const passed: string[] = [];
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] as string;
-    const value = fields[index + 1] as string;
-    const key = name.toLowerCase();
-    if (HOP_BY_HOP.has(key) || nominated.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
-    if (key === 'trailer' && !rules.chunked) continue;
-    // A server must not send it there (RFC 9110 §8.6), and a client that believed it would wait for a body.
-    if (key === 'content-length' && hasNoLength(rules.status)) continue;
-    passed.push(name, value);
+    if (nominated !== undefined || ANSWER_LENGTHS[name.length] === 1) {
+      const key = name.toLowerCase();
+      if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
+      if (key === 'trailer' && !rules.chunked) continue;
+      // A server must not send it there (RFC 9110 §8.6), and a client that believed it would wait for a body.
+      if (key === 'content-length' && hasNoLength(rules.status)) continue;
+    }
+    passed.push(name, fields[index + 1] as string);
   }
+  if (rules.status === 205) passed.push('content-length', '0');
+  if (rules.chunked) passed.push('transfer-encoding', 'chunked');
   return passed;
 }
 
-/** The field section of an informational answer (1xx but 101), or of the head of a 101 without its connection options. */
-export function informationFields(fields: Fields): string[] {
-  return answerFields(fields, { status: 100, chunked: false });
+/** The field section of an informational answer (1xx but 101), or of a 101 without its connection options. */
+export function informationFields(section: FieldSection): string[] {
+  return answerFields(section, { status: 100, chunked: false });
 }
 
-/** Trailers that may pass, either way. */
-export function trailerFields(fields: Fields): string[] {
-  const passed: string[] = [];
-  for (let index = 0; index < fields.length; index += 2) {
-    const name = fields[index] as string;
-    const value = fields[index + 1] as string;
-    if (!NEVER_IN_TRAILERS.has(name.toLowerCase())) passed.push(name, value);
-  }
-  return passed;
-}
-
-function nominatedNames(fields: Fields): ReadonlySet<string> {
-  const members = listMembers(fields, 'connection');
-  if (members.length === 0) return NONE;
-  const names = new Set<string>();
-  for (const member of members) {
-    const name = member.toLowerCase();
-    if (!NEVER_NOMINATED.has(name)) names.add(name);
+/** Names of fields, in lower case, that Connection takes away; undefined where there are none but the usual. */
+function nominatedNames({ connectionOptions }: FieldSection): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (const option of connectionOptions) {
+    if (PLAIN_OPTIONS.has(option) || NEVER_NOMINATED.has(option)) continue;
+    names ??= new Set();
+    names.add(option);
   }
   return names;
 }
 
+function lengthsOf(names: readonly string[]): Uint8Array {
+  const lengths = new Uint8Array(64);
+  for (const name of names) lengths[name.length] = 1;
+  return lengths;
+}
+
+function isNamed(candidate: string, name: string): boolean {
+  return candidate.length === name.length && candidate.toLowerCase() === name;
+}
+
+function members(list: string): string[] {
+  return list
+    .split(',')
+    .map((member) => member.trim())
+    .filter((member) => member !== '');
+}
+
+function joined(list: string, value: string): string {
+  if (list === '' || value.trim() === '') return list + value.trim();
+  return `${list}, ${value}`;
+}
+
 function acceptsTrailers(te: string): boolean {
-  return te.split(',').some((member) => member.trim().toLowerCase() === 'trailers');
+  return members(te).some((member) => member.toLowerCase() === 'trailers');
 }
 
 function hasNoLength(status: number): boolean {

@@ -1,6 +1,7 @@
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../errors.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
 import { ERROR_FIELD } from './header-rules.ts';
+import { serializeResponseHead } from './http1/serialize.ts';
 
 /** The proxy's own answer to a request that it does not forward. */
 export interface Problem {
@@ -22,6 +23,21 @@ const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
   'request_too_large',
   'uri_too_long',
 ]);
+
+/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2; of the statuses in the table of errors. */
+const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
+  400: 'Bad Request',
+  403: 'Forbidden',
+  404: 'Not Found',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  508: 'Loop Detected',
+};
 
 /** Problem details (RFC 9457) of an error; its message is the `detail`, so it must hold no secret and no field value. */
 export function problemOf(error: SidecarError<ProxyErrorCode>): Problem {
@@ -47,13 +63,16 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): Problem {
   };
 }
 
-/** The whole message, for a connection that carries no request to answer any more: it closes after this. */
-export function problemMessage(problem: Problem, reason: string): string {
-  let head = `HTTP/1.1 ${problem.status} ${reason}\r\n`;
-  for (let index = 0; index < problem.fields.length; index += 2) {
-    head += `${problem.fields[index]}: ${problem.fields[index + 1]}\r\n`;
-  }
-  return `${head}connection: close\r\n\r\n${problem.body}`;
+/**
+ * The whole message.
+ * @param method of the request: the answer to HEAD has no body.
+ * @param closes whether the connection ends with it.
+ */
+export function problemMessage(problem: Problem, method: string, closes: boolean): string {
+  const reason = REASONS[problem.status as keyof typeof REASONS];
+  const fields = closes ? [...problem.fields, 'connection', 'close'] : [...problem.fields];
+  const head = serializeResponseHead(problem.status, reason, fields);
+  return method === 'HEAD' ? head : head + problem.body;
 }
 
 function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {

@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '../clock.ts';
-import type { ListenAddress, ProxyLimits, RouteConfig } from '../config/config.ts';
+import type { ForwardProxyConfig, ListenAddress, ProxyLimits, RouteConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import type { ProxyMetrics } from './metrics.ts';
@@ -13,6 +13,7 @@ export interface ProxyOptions {
   readonly listen: ListenAddress;
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
+  readonly forwardProxy?: ForwardProxyConfig;
   readonly limits: ProxyLimits;
   /** By credential name; holds every name that a route uses. */
   readonly bearers: ReadonlyMap<string, BearerSource>;

@@ -4,7 +4,7 @@
  */
 export class ReplayBuffer {
   readonly #maxBytes: number;
-  #chunks: Uint8Array[] = [];
+  #slices: Buffer[] = [];
   #bytes = 0;
   #whole = true;
 
@@ -12,26 +12,26 @@ export class ReplayBuffer {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether `chunks` is everything that was added. */
+  /** Whether `slices` is everything that was added. */
   get whole(): boolean {
     return this.#whole;
   }
 
-  get chunks(): readonly Uint8Array[] {
-    return this.#chunks;
+  get slices(): readonly Buffer[] {
+    return this.#slices;
   }
 
-  /** Keeps the chunk itself, not a copy: the caller must not write into it any more. */
-  add(chunk: Uint8Array): void {
+  /** Keeps a copy. */
+  add(slice: Buffer): void {
     if (!this.#whole) return;
-    this.#bytes += chunk.byteLength;
+    this.#bytes += slice.length;
     if (this.#bytes > this.#maxBytes) this.release();
-    else this.#chunks.push(chunk);
+    else this.#slices.push(Buffer.from(slice));
   }
 
   /** Lets go of what was kept; from here on the body cannot be sent again. */
   release(): void {
     this.#whole = false;
-    this.#chunks = [];
+    this.#slices = [];
   }
 }

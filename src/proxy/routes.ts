@@ -11,6 +11,13 @@ export function routeMatcher(match: RouteConfig['match']): RouteMatcher {
   return { host: match.host?.toLowerCase(), prefix: match.pathPrefix.replace(/\/+$/, '') };
 }
 
+/** The host of an authority (RFC 9110 §7.2), in lower case and without port; an IPv6 address keeps its brackets. */
+export function hostName(authority: string): string {
+  const colon = authority.lastIndexOf(':');
+  const host = colon > authority.lastIndexOf(']') ? authority.slice(0, colon) : authority;
+  return host.toLowerCase();
+}
+
 /**
  * The first route whose host and path prefix match. Prefixes match by whole segments, as a Kubernetes Ingress
  * `Prefix` path does: `/a` and `/a/` match `/a`, `/a/` and `/a/x`, but not `/ab`. `*` (RFC 9112 §3.2.4) is

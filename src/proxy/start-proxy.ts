@@ -1,10 +1,11 @@
-import type { RouteConfig } from '../config/config.ts';
 import { SidecarError } from '../errors.ts';
-import type { ActiveRoute } from './forwarding.ts';
+import type { BearerSource } from '../token/bearer-source.ts';
+import type { ActiveRoute } from './context.ts';
+import { ForwardProxy } from './forward-proxy.ts';
 import { Listener } from './listener.ts';
 import type { DataPath, ProxyOptions } from './proxy.ts';
 import { routeMatcher } from './routes.ts';
-import { createUpstreamPool } from './upstream-pool.ts';
+import { UpstreamPool } from './upstream-pool.ts';
 
 /** The `route` label of requests that no route matched. */
 const NO_ROUTE = 'none';
@@ -20,13 +21,23 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     (config): ActiveRoute => ({
       config,
       matcher: routeMatcher(config.match),
-      pool: createUpstreamPool(config),
-      bearer: bearerOf(config, options),
+      pool: new UpstreamPool(config, clock, log),
+      bearer: bearerOf(`route ${config.name}`, config.credential, options),
       metrics: metrics.forRoute(config.name),
     }),
   );
+  const forwardProxy =
+    options.forwardProxy &&
+    new ForwardProxy({
+      config: options.forwardProxy,
+      bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
+      metrics,
+      clock,
+      log,
+    });
   const listener = new Listener({
     routes,
+    forwardProxy,
     limits,
     clock,
     log,
@@ -41,17 +52,15 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     async drain(timeoutMs) {
       await listener.drain(timeoutMs);
       for (const { pool } of routes) pool.close();
+      forwardProxy?.close();
     },
   };
 }
 
-function bearerOf(route: RouteConfig, { bearers }: ProxyOptions): ActiveRoute['bearer'] {
-  const bearer = bearers.get(route.credential);
+function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): BearerSource {
+  const bearer = bearers.get(credential);
   if (bearer === undefined) {
-    throw new SidecarError(
-      'configuration',
-      `route ${route.name}: credential ${route.credential} is not configured`,
-    );
+    throw new SidecarError('configuration', `${user}: credential ${credential} is not configured`);
   }
   return bearer;
 }

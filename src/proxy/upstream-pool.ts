@@ -1,110 +1,129 @@
-import { readFileSync } from 'node:fs';
-import http, { type ClientRequest } from 'node:http';
-import https from 'node:https';
-import { isIP } from 'node:net';
-import type { RouteConfig, TlsConfig } from '../config/config.ts';
-import { messageOf, SidecarError } from '../errors.ts';
-import type { Fields } from './header-rules.ts';
-
-export interface UpstreamRequestHead {
-  readonly method: string;
-  readonly target: string;
-  readonly fields: Fields;
-}
-
-/** The connections of one route to its upstream. */
-export interface UpstreamPool {
-  readonly protocol: 'http' | 'https';
-  /** Begins a request on an idle connection, or on a new one. */
-  request(head: UpstreamRequestHead): ClientRequest;
-  /** Begins a request that asks to switch protocols, on a connection of its own. */
-  requestUpgrade(head: UpstreamRequestHead): ClientRequest;
-  /** Closes connections that carry no request, so that the next one is begun on a new connection. */
-  discardIdle(): void;
-  /** Closes every connection. */
-  close(): void;
-}
-
-/** Answers may carry larger heads than the app may send; cookies and policies do. */
-const ANSWER_HEAD_BYTES = 128 * 1024;
+import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Clock } from '../clock.ts';
+import type { RouteConfig } from '../config/config.ts';
+import type { Logger } from '../log.ts';
+import { UpstreamConnection } from './upstream-connection.ts';
+import { UpstreamFailures } from './upstream-failures.ts';
+import { UpstreamTls } from './upstream-tls.ts';
+import type { UpstreamUser } from './upstream-user.ts';
 
 /** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
 const ADDRESS_ATTEMPT_MS = 1_000;
 
-/** @throws {SidecarError} `configuration` when a TLS file of the route cannot be read. */
-export function createUpstreamPool(route: RouteConfig): UpstreamPool {
-  const { upstream } = route;
-  const tls = upstream.protocol === 'https' ? tlsOptions(route.name, route.tls, upstream.host) : {};
-  const { request, Agent } = upstream.protocol === 'https' ? https : http;
-  const connection = {
-    ...tls,
-    noDelay: true,
-    autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(route.timeouts.connectMs / 2)),
-  };
-  const pooled = new Agent({ ...connection, keepAlive: true, scheduling: 'lifo' });
-  // A tunnel's ends close one direction at a time; a pooled connection that did so would look alive when it is not.
-  const halfOpen: http.AgentOptions & { allowHalfOpen: boolean } = {
-    ...connection,
-    keepAlive: false,
-    allowHalfOpen: true,
-  };
-  const single = new Agent(halfOpen);
+/** So that a peer that is gone without a word is found out in a tunnel, too. */
+const TCP_PROBE_MS = 60_000;
 
-  function begin(agent: InstanceType<typeof Agent>, head: UpstreamRequestHead): ClientRequest {
-    const outgoing = request({
-      agent,
-      protocol: `${upstream.protocol}:`,
-      host: upstream.host,
-      port: upstream.port,
-      method: head.method,
-      path: head.target,
-      headers: head.fields,
-      setDefaultHeaders: false,
-      insecureHTTPParser: false,
-      maxHeaderSize: ANSWER_HEAD_BYTES,
-    });
-    // Node would silently drop the fields above its own limit; the size bounds them already.
-    outgoing.maxHeadersCount = 0;
-    return outgoing;
+/**
+ * The connections of one route to its upstream. An idle one is lent out before a new one is made, the last used first,
+ * so that those beyond the need grow old and are closed. The name is resolved anew for each connection.
+ */
+export class UpstreamPool {
+  readonly #route: RouteConfig;
+  readonly #clock: Clock;
+  readonly #failures: UpstreamFailures;
+  readonly #tls: UpstreamTls | undefined;
+  readonly #idle: UpstreamConnection[] = [];
+  readonly #open = new Set<UpstreamConnection>();
+  /** Those made under a trust or identity that has been replaced since. */
+  #retired = new WeakSet<UpstreamConnection>();
+  #closed = false;
+
+  /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
+  constructor(route: RouteConfig, clock: Clock, log: Logger) {
+    this.#route = route;
+    this.#clock = clock;
+    this.#failures = new UpstreamFailures(route.upstream.authority);
+    if (route.upstream.protocol === 'https') {
+      this.#tls = new UpstreamTls(route, { clock, log, onChange: () => this.#retireAll() });
+    }
   }
 
-  return {
-    protocol: upstream.protocol,
-    request: (head) => begin(pooled, head),
-    requestUpgrade: (head) => begin(single, head),
-    discardIdle() {
-      for (const sockets of Object.values(pooled.freeSockets)) {
-        for (const socket of sockets ?? []) socket.destroy();
-      }
-    },
-    close() {
-      pooled.destroy();
-      single.destroy();
-    },
-  };
-}
+  /** An idle connection, or one that is about to be made and says so to `user`. */
+  acquire(user: UpstreamUser): UpstreamConnection {
+    const idle = this.#idle.pop();
+    if (idle === undefined) return this.acquireNew(user);
+    idle.lend(user);
+    return idle;
+  }
 
-function tlsOptions(route: string, tls: TlsConfig, host: string): https.AgentOptions {
-  const read = (key: keyof TlsConfig, path: string | undefined): Record<string, Buffer> => {
-    if (path === undefined) return {};
-    try {
-      return { [key.replace('File', '')]: readFileSync(path) };
-    } catch (error) {
-      throw new SidecarError(
-        'configuration',
-        `route ${route}: tls.${key} ${path} cannot be read: ${messageOf(error)}`,
-        { cause: error },
-      );
-    }
-  };
-  return {
-    ...read('caFile', tls.caFile),
-    ...read('certFile', tls.certFile),
-    ...read('keyFile', tls.keyFile),
-    // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
-    servername: tls.serverName ?? (isIP(host) === 0 ? host : ''),
-    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
-    rejectUnauthorized: true,
-    minVersion: 'TLSv1.2',
-  };
+  /** A connection that is about to be made. */
+  acquireNew(user: UpstreamUser): UpstreamConnection {
+    const connection = new UpstreamConnection(user, {
+      route: this.#route,
+      clock: this.#clock,
+      failures: this.#failures,
+      connect: (onread) => this.#connect(onread),
+      onReusable: (reusable) => this.#keep(reusable),
+      onClosed: (closed) => this.#forget(closed),
+    });
+    this.#open.add(connection);
+    return connection;
+  }
+
+  /** Closes connections that carry no request, so that the next one is begun on a new connection. */
+  discardIdle(): void {
+    for (const connection of this.#idle.splice(0)) connection.abandon();
+  }
+
+  /** Takes the pool out of use: connections end with the requests that they carry. */
+  retire(): void {
+    this.#closed = true;
+    this.#tls?.close();
+    this.discardIdle();
+  }
+
+  /** Closes every connection, and makes none reusable any more. */
+  close(): void {
+    this.#closed = true;
+    this.#tls?.close();
+    for (const connection of this.#open) connection.abandon();
+  }
+
+  #connect(onread: OnReadOpts): Socket {
+    const { upstream, timeouts } = this.#route;
+    const tcp = {
+      host: upstream.host,
+      port: upstream.port,
+      onread,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_PROBE_MS,
+      // Each direction ends by itself, in a tunnel; elsewhere the end of one is acted upon.
+      allowHalfOpen: true,
+      autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(timeouts.connectMs / 2)),
+    };
+    if (this.#tls === undefined) return connectTcp(tcp);
+    const tls = this.#tls;
+    const { session } = tls;
+    const socket = connectTls({
+      ...tcp,
+      secureContext: tls.context,
+      // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
+      servername: this.#route.tls.serverName ?? (isIP(upstream.host) === 0 ? upstream.host : ''),
+      // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
+      rejectUnauthorized: true,
+      ...(session === undefined ? {} : { session }),
+    });
+    const { context } = tls;
+    socket.on('session', (ticket) => tls.remember(ticket, context));
+    return socket;
+  }
+
+  #keep(connection: UpstreamConnection): void {
+    if (this.#closed || this.#retired.has(connection)) connection.abandon();
+    else this.#idle.push(connection);
+  }
+
+  #forget(connection: UpstreamConnection): void {
+    this.#open.delete(connection);
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+  }
+
+  /** What was trusted, or shown, when these were made no longer is: they end with the requests that they carry. */
+  #retireAll(): void {
+    this.discardIdle();
+    this.#retired = new WeakSet(this.#open);
+  }
 }

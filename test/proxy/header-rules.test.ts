@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import {
   answerFields,
   ERROR_FIELD,
+  type FieldSection,
   type Fields,
   fieldValues,
   HOP_FIELD,
   hasPassed,
   listMembers,
-  trailerFields,
+  offeredProtocols,
   type UpstreamFieldRules,
   upstreamFields,
 } from '../../src/proxy/header-rules.ts';
@@ -18,7 +19,7 @@ const RULES: UpstreamFieldRules = {
   authorization: 'Bearer injected',
   keepClientAuthorization: false,
   instanceId: 'me',
-  framing: 'none',
+  chunked: false,
   upgrade: undefined,
   sayEmpty: false,
 };
@@ -26,8 +27,14 @@ const RULES: UpstreamFieldRules = {
 /** What the rules always put behind the fields that pass. */
 const OWN = [HOP_FIELD, 'me', 'authorization', 'Bearer injected'];
 
+/** As the codec reads it. */
+function section(fields: Fields): FieldSection {
+  const connectionOptions = listMembers(fields, 'connection').map((option) => option.toLowerCase());
+  return { fields, connectionOptions };
+}
+
 function sent(fields: Fields, rules: Partial<UpstreamFieldRules> = {}): string[] {
-  return upstreamFields(fields, { ...RULES, ...rules });
+  return upstreamFields(section(fields), { ...RULES, ...rules });
 }
 
 describe('fields sent upstream', () => {
@@ -116,7 +123,7 @@ describe('fields sent upstream', () => {
         HOP_FIELD,
         'other',
       ],
-      { framing: 'length' },
+      {},
       [
         'host',
         'api.example.com',
@@ -143,13 +150,13 @@ describe('fields sent upstream', () => {
     [
       'a chunked body is framed anew, and Trailer stays with it',
       ['host', 'a', 'Trailer', 'x'],
-      { framing: 'chunked' },
+      { chunked: true },
       ['host', 'api.example.com', 'Trailer', 'x', 'transfer-encoding', 'chunked', ...OWN],
     ],
     [
       'Trailer without chunks stays',
       ['host', 'a', 'Trailer', 'x', 'Content-Length', '1'],
-      { framing: 'length' },
+      {},
       ['host', 'api.example.com', 'Content-Length', '1', ...OWN],
     ],
     [
@@ -248,7 +255,7 @@ describe('fields of an answer', () => {
       ['Connection', 'close, X-A', 'X-A', '1', 'Transfer-Encoding', 'chunked', 'Upgrade', 'h2c', 'X-B', '2'],
       200,
       true,
-      ['X-B', '2'],
+      ['X-B', '2', 'transfer-encoding', 'chunked'],
     ],
     [
       'content-length cannot be nominated away',
@@ -267,31 +274,29 @@ describe('fields of an answer', () => {
     ['no length where none may be', ['Content-Length', '3'], 204, false, []],
     ['a length that only tells of a body', ['Content-Length', '3'], 304, false, ['Content-Length', '3']],
     ['Trailer without chunks stays', ['Trailer', 'x'], 200, false, []],
-    ['Trailer with chunks passes', ['Trailer', 'x'], 200, true, ['Trailer', 'x']],
+    [
+      'Trailer with chunks passes',
+      ['Trailer', 'x'],
+      200,
+      true,
+      ['Trailer', 'x', 'transfer-encoding', 'chunked'],
+    ],
+    ['an empty 205 is said to be', ['Content-Length', '0'], 205, false, ['content-length', '0']],
   ])('%s', (_, fields, status, chunked, expected) => {
-    expect(answerFields(fields, { status, chunked })).toEqual(expected);
+    expect(answerFields(section(fields), { status, chunked })).toEqual(expected);
   });
 });
 
-it('trailers hold no framing, routing or credentials', () => {
-  expect(
-    trailerFields([
-      'X-Sum',
-      '1',
-      'Authorization',
-      'x',
-      'content-length',
-      '3',
-      'Host',
-      'x',
-      'Transfer-Encoding',
-      'chunked',
-      HOP_FIELD,
-      'x',
-      'grpc-status',
-      '0',
-    ]),
-  ).toEqual(['X-Sum', '1', 'grpc-status', '0']);
+describe('protocols to switch to', () => {
+  it.each<[string, Fields, string | undefined]>([
+    ['asked for', ['Connection', 'keep-alive, Upgrade', 'Upgrade', 'SPDY/3.1'], 'SPDY/3.1'],
+    ['several', ['connection', 'upgrade', 'upgrade', 'a, b', 'upgrade', 'c'], 'a, b, c'],
+    ['not named in Connection', ['upgrade', 'websocket'], undefined],
+    ['none', ['connection', 'upgrade'], undefined],
+    ['an empty one', ['connection', 'upgrade', 'upgrade', ' ,'], undefined],
+  ])('%s', (_, fields, protocols) => {
+    expect(offeredProtocols(section(fields))).toBe(protocols);
+  });
 });
 
 it('list members are taken from every line, trimmed, without empty ones', () => {

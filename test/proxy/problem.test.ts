@@ -39,11 +39,29 @@ describe('a problem', () => {
     expect(JSON.parse(body)).toMatchObject({ detail: 'é "\n\u{1f511}' });
   });
 
-  it('as a whole message closes the connection', () => {
-    const problem = problemOf(new SidecarError('bad_request', 'why'));
-    const [head, body] = problemMessage(problem, 'Bad Request').split('\r\n\r\n');
-    expect(head?.split('\r\n')[0]).toBe('HTTP/1.1 400 Bad Request');
-    expect(head?.split('\r\n').at(-1)).toBe('connection: close');
+  it('is a whole message', () => {
+    const problem = problemOf(new SidecarError('route_not_found', 'why'));
+    const [head, body] = problemMessage(problem, 'GET', false).split('\r\n\r\n');
+    expect(head?.split('\r\n')[0]).toBe('HTTP/1.1 404 Not Found');
+    expect(head).not.toContain('connection');
     expect(body).toBe(problem.body);
+  });
+
+  it('that closes the connection says so', () => {
+    const message = problemMessage(problemOf(new SidecarError('bad_request', 'why')), 'POST', true);
+    expect(message).toContain('\r\nconnection: close\r\n\r\n{');
+  });
+
+  it('has no body for HEAD, but its length', () => {
+    const problem = problemOf(new SidecarError('route_not_found', 'why'));
+    const message = problemMessage(problem, 'HEAD', false);
+    expect(message.endsWith('\r\n\r\n')).toBe(true);
+    expect(message).toContain(`content-length: ${problem.body.length}\r\n`);
+  });
+
+  it.each(CODES)('%s has a reason phrase', (code) => {
+    const message = problemMessage(problemOf(new SidecarError(code, 'why')), 'GET', true);
+    expect(message).toMatch(/^HTTP\/1\.1 \d{3} [A-Z]/);
+    expect(message).not.toContain('undefined');
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { matchRoute, routeMatcher, upstreamTarget } from '../../src/proxy/routes.ts';
+import { hostName, matchRoute, routeMatcher, upstreamTarget } from '../../src/proxy/routes.ts';
 
 function route(name: string, pathPrefix: string, host?: string) {
   return { name, matcher: routeMatcher(host === undefined ? { pathPrefix } : { pathPrefix, host }) };
@@ -26,6 +26,16 @@ describe('a path prefix', () => {
   ])('%s and %s: %s', (prefix, path, matches) => {
     expect(matchRoute([route('r', prefix)], 'h', path) !== undefined).toBe(matches);
   });
+});
+
+it.each([
+  ['api.example.com', 'api.example.com'],
+  ['API.example.com:8080', 'api.example.com'],
+  ['127.0.0.1:1', '127.0.0.1'],
+  ['[::1]:80', '[::1]'],
+  ['[::1]', '[::1]'],
+])('the host of %s is %s', (authority, host) => {
+  expect(hostName(authority)).toBe(host);
 });
 
 describe('the first route that matches wins', () => {

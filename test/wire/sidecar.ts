@@ -4,7 +4,14 @@ import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { expect, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { ProxyLimits, RouteConfig, RouteTimeouts, Upstream } from '../../src/config/config.ts';
+import type {
+  AllowedDestination,
+  ForwardProxyConfig,
+  ProxyLimits,
+  RouteConfig,
+  RouteTimeouts,
+  Upstream,
+} from '../../src/config/config.ts';
 import { createLogger } from '../../src/log.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import type { DataPath } from '../../src/proxy/proxy.ts';
@@ -62,11 +69,40 @@ export function routeTo(
   };
 }
 
+/** A forward proxy whose list is the upstream's address, unless told otherwise. */
+export function forwardTo(
+  { address }: { address: DataPath['address'] },
+  entry: Partial<AllowedDestination> = {},
+  settings: Partial<ForwardProxyConfig> = {},
+): ForwardProxyConfig {
+  return {
+    allow: [
+      {
+        host: address.host,
+        port: address.port,
+        upgradeToTls: false,
+        credential: 'default',
+        existingAuthorization: 'replace',
+        whenTokenUnavailable: 'fail',
+        retryOn401: true,
+        timeouts: TIMEOUTS,
+        tls: {},
+        ...entry,
+      },
+    ],
+    otherHosts: 'deny',
+    connect: 'deny',
+    timeouts: TIMEOUTS,
+    ...settings,
+  };
+}
+
 export interface SidecarSettings {
   /** One route to it, shaped by `route`; or give `routes`. */
   readonly upstream?: RawUpstream;
   readonly route?: RouteOverrides;
   readonly routes?: readonly RouteConfig[];
+  readonly forwardProxy?: ForwardProxyConfig;
   readonly limits?: Partial<ProxyLimits>;
   /** Behind the credential `default`. */
   readonly bearer?: BearerSource;
@@ -147,6 +183,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
   const proxy = await startProxy({
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
     routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
+    ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
     limits: { ...LIMITS, ...settings.limits },
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
     metrics: createProxyMetrics(registry),

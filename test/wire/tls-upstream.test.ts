@@ -1,3 +1,4 @@
+import type { TLSSocket } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { selfSigned } from './certificate.ts';
 import { FIRST, TOKEN_MARK } from './fake-bearer.ts';
@@ -59,6 +60,23 @@ describe('an upstream behind TLS', () => {
     const sidecar = await startSidecar({ upstream, route: { tls: { caFile, certFile, keyFile } } });
 
     expect((await sidecar.exchange(get('/'))).body).toBe('private');
+  });
+
+  it('is not made to shake hands in full for every connection', async () => {
+    const resumed: boolean[] = [];
+    const upstream = await startUpstream((arrived) => {
+      resumed.push((arrived.connection.socket as TLSSocket).isSessionReused());
+      arrived.answer(ok('', 'Connection: close'));
+    }, TRUSTED);
+    const caFile = await temporaryFile('ca.crt', TRUSTED.cert);
+    const sidecar = await startSidecar({ upstream, route: { tls: { caFile } } });
+
+    for (const target of ['/1', '/2', '/3']) {
+      expect((await sidecar.exchange(get(target))).status).toBe(200);
+      await upstream.connections.at(-1)?.closed();
+    }
+
+    expect(resumed).toEqual([false, true, true]);
   });
 
   it('that breaks off amid an answer leaves the app no clean end', async () => {

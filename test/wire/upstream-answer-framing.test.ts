@@ -79,6 +79,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
   it.each([
     ['garbage', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
     ['an answer of HTTP/1.2', message('HTTP/1.2 200 OK', ['Content-Length: 0'])],
+    ['an answer of HTTP/2.0', message('HTTP/2.0 200 OK', ['Content-Length: 0'])],
     ['a status of two digits', message('HTTP/1.1 20 OK', ['Content-Length: 0'])],
     ['a status of letters', message('HTTP/1.1 abc OK', ['Content-Length: 0'])],
     ['Content-Length and Transfer-Encoding', `${field('Content-Length: 5', CHUNKED)}`],
@@ -160,6 +161,7 @@ describe('an answer that breaks off has no clean end', () => {
   it.each([
     ['a chunk size that is none', `${chunk('hello')}zz\r\n`],
     ['a chunk longer than its size', '5\r\nhello!\r\n0\r\n\r\n'],
+    ['a chunk size past 2^53', `${chunk('hello')}20000000000001\r\nhello`],
     ['a signed chunk size', `${chunk('hello')}+0\r\n\r\n`],
     ['a bare LF', `${chunk('hello')}0\n\n`],
     ['a malformed trailer', `${chunk('hello')}0\r\nX : y\r\n\r\n`],

@@ -4,7 +4,9 @@
  */
 
 import { SidecarError } from '../../errors.ts';
-import type { Fields } from './field-lines.ts';
+
+/** Name, value, name, value, … */
+type Fields = readonly string[];
 
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';

@@ -1,0 +1,100 @@
+import type { Socket } from 'node:net';
+import { BlockPool } from './block-pool.ts';
+
+/** Up to here a piece goes as text: a string of this size is written without a request object or memory of its own. */
+const TEXT_BYTES = 4096;
+
+/** What one read can bring, with its head and framing. */
+const BLOCK_BYTES = 80 * 1024;
+
+/** As many slow readers at once cost no new memory. */
+const SPARE_BLOCKS = 32;
+
+const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
+
+/**
+ * Gathers a head, chunk framing and the first bytes of a body, so that what is known together leaves in one write.
+ * Copies all that it is given. Nothing is held after `flush`, and as a rule nothing leaves before it.
+ */
+export class GatheredWriter {
+  readonly #socket: Socket;
+  /** Follows what is in the block. */
+  #text = '';
+  #block: Buffer | undefined;
+  #used = 0;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** @param text one char an octet (latin1). */
+  text(text: string): void {
+    this.#text += text;
+  }
+
+  bytes(slice: Buffer): void {
+    if (slice.length <= TEXT_BYTES) {
+      this.#text += slice.toString('latin1');
+      return;
+    }
+    this.#moveText();
+    if (slice.length > BLOCK_BYTES) {
+      this.#writeBlock();
+      this.#socket.write(Buffer.from(slice));
+      return;
+    }
+    const block = this.#blockFor(slice.length);
+    slice.copy(block, this.#used);
+    this.#used += slice.length;
+  }
+
+  /** Sends what was gathered; says whether the peer keeps up. If not, the socket emits `drain` once it does. */
+  flush(): boolean {
+    if (this.#block !== undefined) {
+      this.#moveText();
+      this.#writeBlock();
+    } else if (this.#text !== '') {
+      this.#socket.write(this.#text, 'latin1');
+      this.#text = '';
+    }
+    return !this.#socket.writableNeedDrain;
+  }
+
+  /** Drops what was gathered. */
+  clear(): void {
+    this.#text = '';
+    if (this.#block !== undefined) BLOCKS.giveBack(this.#block);
+    this.#block = undefined;
+  }
+
+  #moveText(): void {
+    const text = this.#text;
+    if (text === '') return;
+    this.#text = '';
+    if (text.length > BLOCK_BYTES) {
+      this.#writeBlock();
+      this.#socket.write(text, 'latin1');
+      return;
+    }
+    this.#used += this.#blockFor(text.length).write(text, this.#used, 'latin1');
+  }
+
+  /** A block with room for so many bytes more. */
+  #blockFor(bytes: number): Buffer {
+    if (this.#used + bytes > BLOCK_BYTES) this.#writeBlock();
+    if (this.#block === undefined) {
+      this.#block = BLOCKS.take();
+      this.#used = 0;
+    }
+    return this.#block;
+  }
+
+  #writeBlock(): void {
+    const block = this.#block;
+    if (block === undefined) return;
+    this.#block = undefined;
+    // Called, too, when the write fails or is given up with the socket.
+    this.#socket.write(block.subarray(0, this.#used), () => BLOCKS.giveBack(block));
+    this.#used = 0;
+  }
+}

@@ -1,0 +1,76 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../clock.ts';
+import type { AppConnection } from './app-connection.ts';
+import { Deadline } from './deadline.ts';
+import type { GatheredWriter } from './gathered-writer.ts';
+import { fieldValues, informationFields } from './header-rules.ts';
+import type { ResponseHead } from './http1/response-head.ts';
+import { serializeResponseHead } from './http1/serialize.ts';
+import type { TakeBytes } from './shared-read.ts';
+import type { UpstreamConnection } from './upstream-connection.ts';
+
+export interface TunnelOptions {
+  readonly clock: Clock;
+  /** Without a byte in either direction for this long it is cut. */
+  readonly idleMs: number;
+}
+
+/**
+ * Sends `answer`, the head that makes the connection a tunnel, to the app, and from then on bytes both ways, those
+ * first that came glued to the heads. Each direction ends by itself; a fault or an idle bound ends both.
+ */
+export function runTunnel(
+  appConnection: AppConnection,
+  upstreamConnection: UpstreamConnection,
+  answer: string,
+  { clock, idleMs }: TunnelOptions,
+): void {
+  const { socket: app } = appConnection;
+  const { socket: upstream } = upstreamConnection;
+  const idle = new Deadline(clock, () => app.destroy());
+  const touch = (): void => idle.set(clock.now().monotonicMs + idleMs);
+  touch();
+  app.on('close', () => {
+    idle.dispose();
+    upstream.destroy();
+  });
+  upstream.on('close', () => {
+    // Ended both ways it closes in peace, what is still to be written to the app included.
+    if (upstream.errored === null && upstream.readableEnded) app.destroySoon();
+    else app.destroy();
+  });
+
+  app.write(answer, 'latin1');
+  const up = direction(app, upstreamConnection, touch);
+  const down = direction(upstream, appConnection, touch);
+  const fromApp = appConnection.takeOver(up);
+  const fromUpstream = upstreamConnection.takeOver(down);
+  if (fromUpstream !== undefined) down(fromUpstream);
+  if (fromApp !== undefined) up(fromApp);
+}
+
+/** Passes on what `from` has to say, no faster than `to` takes it, and its end. */
+function direction(
+  from: Socket,
+  to: { readonly socket: Socket; readonly writer: GatheredWriter },
+  touch: () => void,
+): TakeBytes {
+  from.on('end', () => to.socket.end());
+  to.socket.on('drain', () => {
+    touch();
+    from.resume();
+  });
+  from.resume();
+  return (chunk) => {
+    touch();
+    to.writer.bytes(chunk);
+    if (!to.writer.flush()) from.pause();
+  };
+}
+
+/** The upstream's 101 (RFC 9110 §15.2.2), for the app. */
+export function switchingHead(head: ResponseHead): string {
+  const protocols = fieldValues(head.fields, 'upgrade').join(', ');
+  const fields = [...informationFields(head), 'connection', 'upgrade', 'upgrade', protocols];
+  return serializeResponseHead(101, head.reason, fields);
+}

@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import { selfSigned } from './certificate.ts';
+import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
+import { answer, get, message, ok } from './messages.ts';
+import { expectProblem } from './problem.ts';
+import { answering, inTurn, startUpstream } from './raw-upstream.ts';
+import { forwardTo, routeTo, startSidecar, temporaryFile } from './sidecar.ts';
+
+/** An absolute-form request, with the Host that belongs to it unless told otherwise. */
+function absolute(
+  authority: string,
+  pathAndQuery = '/',
+  fields: readonly string[] = [],
+  host = authority,
+): string {
+  return message(`GET http://${authority}${pathAndQuery} HTTP/1.1`, [`Host: ${host}`, ...fields]);
+}
+
+describe('a listed host', () => {
+  it('gets the request in origin-form, with the token and its own Host', async () => {
+    const upstream = await startUpstream(answering(ok('hello')));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
+
+    expect((await sidecar.exchange(absolute(upstream.authority, '/a?b', ['X-One: 1']))).body).toBe('hello');
+
+    const [arrived] = upstream.requests;
+    expect(arrived?.head.startLine).toBe('GET /a?b HTTP/1.1');
+    expect(arrived?.head.values('host')).toEqual([upstream.authority]);
+    expect(arrived?.head.values('authorization')).toEqual([FIRST]);
+    expect(arrived?.head.value('x-one')).toBe('1');
+    expect(await sidecar.metric('proxy_requests_total', { route: 'forward:127.0.0.1', code: '200' })).toBe(1);
+  });
+
+  it.each([
+    ['', 'GET / HTTP/1.1'],
+    ['?q', 'GET /?q HTTP/1.1'],
+    ['/../a', 'GET /../a HTTP/1.1'],
+  ])('with path %j is asked for it as %j', async (pathAndQuery, startLine) => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
+    await sidecar.exchange(absolute(upstream.authority, pathAndQuery));
+    expect(upstream.requests[0]?.head.startLine).toBe(startLine);
+  });
+
+  it('has its connection reused', async () => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
+    const client = await sidecar.connect();
+    for (let n = 0; n < 3; n++) await client.send(absolute(upstream.authority)).response();
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  it('is reached over TLS where the list says so, and never in clear', async () => {
+    const certificate = selfSigned('127.0.0.1');
+    const upstream = await startUpstream(answering(ok('private')), certificate);
+    const caFile = await temporaryFile('ca.crt', certificate.cert);
+    const sidecar = await startSidecar({
+      forwardProxy: forwardTo(upstream, { upgradeToTls: true, tls: { caFile } }),
+    });
+    expect((await sidecar.exchange(absolute(upstream.authority))).body).toBe('private');
+    expect(upstream.requests[0]?.head.values('authorization')).toEqual([FIRST]);
+  });
+
+  it('gets no token and no request when there is no token', async () => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), bearer: withoutToken() });
+    expectProblem(await sidecar.exchange(absolute(upstream.authority)), 'token_unavailable');
+    expect(upstream.connections).toHaveLength(0);
+  });
+
+  it('that answers 401 is asked once more with another token', async () => {
+    const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('now'))));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), bearer: renewable() });
+    expect((await sidecar.exchange(absolute(upstream.authority))).body).toBe('now');
+    expect(upstream.requests.map(({ head }) => head.value('authorization'))).toEqual([FIRST, SECOND]);
+  });
+
+  it('gets the token of its own credential', async () => {
+    const upstream = await startUpstream(answering(ok()));
+    const bearers = new Map([
+      ['default', new FakeBearer()],
+      ['other', new FakeBearer({ held: SECOND })],
+    ]);
+    const sidecar = await startSidecar({
+      forwardProxy: forwardTo(upstream, { credential: 'other' }),
+      bearers,
+    });
+    await sidecar.exchange(absolute(upstream.authority));
+    expect(upstream.requests[0]?.head.values('authorization')).toEqual([SECOND]);
+  });
+});
+
+describe('a host that is not on the list', () => {
+  it('is refused, whatever routes there are', async () => {
+    const listed = await startUpstream(answering(ok()));
+    const other = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ routes: [routeTo(listed)], forwardProxy: forwardTo(listed) });
+    expectProblem(await sidecar.exchange(absolute(other.authority)), 'destination_not_allowed');
+    expect([...listed.requests, ...other.requests]).toEqual([]);
+  });
+
+  it('passes by choice, without a token, with what the app itself sends', async () => {
+    const listed = await startUpstream(answering(ok()));
+    const other = await startUpstream(answering(ok('public')));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(listed, {}, { otherHosts: 'pass' }) });
+
+    expect((await sidecar.exchange(absolute(other.authority))).body).toBe('public');
+    expect((await sidecar.exchange(absolute(other.authority, '/', ['Authorization: Basic YTpi']))).body).toBe(
+      'public',
+    );
+
+    expect(other.requests.map(({ head }) => head.values('authorization'))).toEqual([[], ['Basic YTpi']]);
+    expect(await sidecar.metric('proxy_requests_total', { route: 'forward:other' })).toBe(2);
+  });
+
+  it('that answers 401 gets no token for it', async () => {
+    const listed = await startUpstream(answering(ok()));
+    const other = await startUpstream(answering(answer(401)));
+    const sidecar = await startSidecar({
+      forwardProxy: forwardTo(listed, {}, { otherHosts: 'pass' }),
+      bearer: renewable(),
+    });
+    expect((await sidecar.exchange(absolute(other.authority))).status).toBe(401);
+    expect(other.requests.map(({ head }) => head.values('authorization'))).toEqual([[]]);
+  });
+});
+
+describe('what is ambiguous is refused', () => {
+  it.each([
+    [
+      'a Host field that names another host',
+      (authority: string) => absolute(authority, '/', [], 'evil.test'),
+    ],
+    ['a Host field with another port', (authority: string) => absolute(authority, '/', [], '127.0.0.1:1')],
+    ['user information', (authority: string) => absolute(`user@${authority}`, '/', [], authority)],
+    [
+      'a scheme that is not http',
+      (authority: string) => message(`GET ftp://${authority}/ HTTP/1.1`, [`Host: ${authority}`]),
+    ],
+  ])('%s', async (_name, bytes) => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
+    expectProblem(await sidecar.exchange(bytes(upstream.authority)), 'bad_request');
+    expect(upstream.connections).toHaveLength(0);
+  });
+});
+
+it('routes are served on the same listener', async () => {
+  const upstream = await startUpstream(answering(ok('routed')));
+  const listed = await startUpstream(answering(ok('forwarded')));
+  const sidecar = await startSidecar({ upstream, forwardProxy: forwardTo(listed) });
+  const client = await sidecar.connect();
+  expect((await client.send(get('/')).response()).body).toBe('routed');
+  expect((await client.send(absolute(listed.authority)).response()).body).toBe('forwarded');
+});
