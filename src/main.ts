@@ -11,6 +11,8 @@ import { VERSION } from './version.ts';
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   proxy: async () => (await import('./commands/proxy.ts')).proxy,
   issuer: async () => (await import('./commands/issuer.ts')).issuer,
+  injector: async () => (await import('./commands/injector.ts')).injector,
+  inject: async () => (await import('./commands/inject.ts')).inject,
   check: async () => (await import('./commands/check.ts')).check,
   wait: async () => (await import('./commands/wait.ts')).wait,
   demo: async () => (await import('./commands/demo.ts')).demo,
@@ -36,6 +38,7 @@ async function main(argv: readonly string[]): Promise<number> {
     args,
     env: process.env,
     stdout: process.stdout,
+    stderr: process.stderr,
     stdin: process.stdin,
     shutdown: listenForShutdown(process),
   });

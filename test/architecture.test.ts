@@ -12,8 +12,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   proxy: ['token', 'config'],
   admin: ['token', 'config'],
   issuer: ['credentials', 'config'],
+  injector: ['credentials', 'config'],
   demo: ['config'],
-  commands: ['proxy', 'admin', 'issuer', 'demo', 'token', 'credentials', 'config'],
+  commands: ['proxy', 'admin', 'issuer', 'injector', 'demo', 'token', 'credentials', 'config'],
   main: ['commands', 'config'],
 };
 
@@ -37,7 +38,7 @@ interface Import {
 
 const imports: readonly Import[] = files.flatMap((from) => {
   const text = readFileSync(join(SRC, from), 'utf8');
-  const found = text.matchAll(/^(?:import|export)\s[^;]*?'([^']+)'|\bimport\('([^']+)'\)/gm);
+  const found = text.matchAll(/^(?:import|export)\s(?:[^;=]*?\sfrom\s)?'([^']+)'|\bimport\('([^']+)'\)/gm);
   return [...found].map(([statement, fixed, dynamic]) => ({
     from,
     specifier: (fixed ?? dynamic) as string,

@@ -18,7 +18,8 @@ const HIGHEST = 10;
 export function drawChart(panels: readonly Panel[]): string {
   const height = PANEL_HEIGHT * panels.length;
   return `${[
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#24292f">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#24292f" role="img">`,
+    '<title>Requests to the identity provider over time</title>',
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     ...panels.map((panel, index) => drawPanel(panel, index * PANEL_HEIGHT)),
     '</svg>',

@@ -6,6 +6,8 @@ export interface CommandContext {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): void };
+  /** Words beside the output, for commands whose output is read by programs. */
+  readonly stderr: { write(text: string): void };
   /** Standard input, for commands that read it. */
   readonly stdin: AsyncIterable<Buffer>;
   /** The process's termination signals, see `Shutdown`. */

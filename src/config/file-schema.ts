@@ -63,11 +63,7 @@ const parameterValue = v.union(
 
 /** A key of a Secret (Kubernetes refuses others), which is a file in its volume. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
-const fileName = v.pipe(
-  v.string(FILE_NAME),
-  v.regex(/^(?!\.\.)[A-Za-z0-9._-]{1,253}$/, FILE_NAME),
-  v.check((value) => value !== '.', FILE_NAME),
-);
+const fileName = v.pipe(v.string(FILE_NAME), v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME));
 
 export const CLIENT_AUTHENTICATION_METHODS = [
   'client_secret_basic',

@@ -25,7 +25,7 @@ async function environment(provider: ScriptedTokenEndpoint): Promise<Record<stri
   };
 }
 
-const COMMANDS = ['proxy', 'issuer', 'check', 'wait', 'demo'];
+const COMMANDS = ['proxy', 'issuer', 'injector', 'check', 'wait', 'demo'];
 
 describe('help and version', () => {
   it('--help lists the commands', async () => {

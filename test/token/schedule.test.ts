@@ -6,6 +6,7 @@ import {
   refusalCooldownMs,
   renewalDelayMs,
   retryDelayMs,
+  sendableMs,
   spreadRenewalDelayMs,
 } from '../../src/token/schedule.ts';
 import { RENEWAL } from './policy.ts';
@@ -24,6 +25,19 @@ describe('renewal', () => {
       fc.property(lifetimeMs, random, fc.double({ min: 0.1, max: 0.95, noNaN: true }), (life, r, at) => {
         const delay = renewalDelayMs(life, { ...RENEWAL, at }, r);
         expect(delay <= life - Math.min(30_000, life * 0.2) || delay === RENEWAL.minIntervalMs).toBe(true);
+      }),
+    );
+  });
+
+  it('is planned while the token may still be sent, unless the floor forbids it', () => {
+    expect(sendableMs(300_000)).toBe(299_000);
+    expect(sendableMs(2000)).toBe(1600);
+    fc.assert(
+      fc.property(lifetimeMs, random, (life, r) => {
+        for (const plan of [renewalDelayMs, spreadRenewalDelayMs]) {
+          const delay = plan(life, { ...RENEWAL, at: 0.95 }, r);
+          expect(delay <= sendableMs(life) || delay === RENEWAL.minIntervalMs).toBe(true);
+        }
       }),
     );
   });

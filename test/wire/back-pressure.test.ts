@@ -92,6 +92,21 @@ describe('a slow reader holds a fast writer back', () => {
     await client.received.reached(TOTAL);
   });
 
+  it('pipelined requests of an app that does not read its answers', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('x'.repeat(MEGABYTE))));
+    const sidecar = await startBeside(upstream);
+    const client = await sidecar.connect();
+    client.socket.pause();
+    client.received.discard();
+
+    client.send(get('/').repeat(TOTAL / MEGABYTE));
+
+    const answered = () => upstream.requests.length * MEGABYTE;
+    expect(await stalledAt(sidecar, answered)).toBeLessThan(BOUND);
+    client.socket.resume();
+    await client.received.reached(TOTAL);
+  });
+
   it('a tunnel, both ways', async () => {
     const upstream = await startUpstream();
     const sidecar = await startBeside(upstream);

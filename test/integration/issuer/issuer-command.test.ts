@@ -47,6 +47,7 @@ function run(args: readonly string[], env: Readonly<Record<string, string>> = {}
     args,
     env,
     stdout,
+    stderr: { write: () => undefined },
     stdin: (async function* () {
       yield Buffer.from(input);
     })(),

@@ -1,0 +1,85 @@
+import { parseArgs } from 'node:util';
+import { ALL_CELLS, type Cell, DEFAULT_CELLS } from './cells.ts';
+import type { Effort } from './measure-cell.ts';
+import { ALL_PROXIES } from './proxies/all.ts';
+import type { ProxyKind } from './proxies/proxy.ts';
+
+export interface Options {
+  readonly kinds: readonly ProxyKind[];
+  readonly cells: readonly Cell[];
+  readonly effort: Effort;
+  readonly starts: number;
+  readonly build: boolean;
+  /** Everything a reader of the results expects, measured for long enough: such a run may be published. */
+  readonly isWhole: boolean;
+}
+
+export const USAGE = `npm run bench -- [FLAGS]
+  --only NAMES        proxies, by commas: ${ALL_PROXIES.map(({ name }) => name).join(', ')}
+  --cell NAMES        cells, by commas: tls-small-32, plain-large-256-4ktoken-close, …
+  --full              the whole matrix (${ALL_CELLS.length} cells) instead of ${DEFAULT_CELLS.length} cells
+  --seconds N         of load for each figure; default 3
+  --repetitions N     of which the median is taken; default 3
+  --starts N          of which the median time to listening is taken; default 10
+  --smoke             one second, one repetition, two starts: to see that it works
+  --no-build          measure dist/ as it is
+`;
+
+/** @throws {Error} naming the flag that is wrong. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: 'string' },
+      cell: { type: 'string' },
+      full: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
+      repetitions: { type: 'string' },
+      starts: { type: 'string' },
+      smoke: { type: 'boolean', default: false },
+      'no-build': { type: 'boolean', default: false },
+    },
+  });
+  const { smoke } = values;
+  const seconds = wholeNumber('seconds', values.seconds ?? (smoke ? '1' : '3'), 1, 600);
+  const repetitions = wholeNumber('repetitions', values.repetitions ?? (smoke ? '1' : '3'), 1, 99);
+  const starts = wholeNumber('starts', values.starts ?? (smoke ? '2' : '10'), 0, 1000);
+  return {
+    kinds: pick('only', values.only, ALL_PROXIES) ?? ALL_PROXIES,
+    cells: pick('cell', values.cell, ALL_CELLS) ?? (values.full ? ALL_CELLS : DEFAULT_CELLS),
+    effort: { seconds, repetitions },
+    starts,
+    build: !values['no-build'],
+    isWhole:
+      values.only === undefined &&
+      values.cell === undefined &&
+      seconds >= 3 &&
+      repetitions >= 3 &&
+      starts >= 10,
+  };
+}
+
+function pick<T extends { readonly name: string }>(
+  flag: string,
+  given: string | undefined,
+  from: readonly T[],
+): readonly T[] | undefined {
+  return given?.split(',').map((name) => {
+    const found = from.find((each) => each.name === name);
+    if (found === undefined) {
+      const names = from.map((each) => each.name).join(', ');
+      throw new Error(`--${flag} names ${JSON.stringify(name)}; it must be of ${names}`);
+    }
+    return found;
+  });
+}
+
+function wholeNumber(flag: string, text: string, least: number, most: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= least && value <= most)) {
+    throw new Error(
+      `--${flag} is ${JSON.stringify(text)}; it must be a whole number from ${least} to ${most}`,
+    );
+  }
+  return value;
+}

@@ -1,0 +1,116 @@
+import { mkdtemp } from 'node:fs/promises';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cell } from '../cells.ts';
+import type { Cores } from '../cores.ts';
+import { freePort, whenListening } from '../free-port.ts';
+import { startPinned } from '../pinned-process.ts';
+import { type TokenEndpoint, tokenOf } from '../token-endpoint.ts';
+import type { Upstream } from '../upstream.ts';
+import type { ProxyKind } from './proxy.ts';
+
+/** What every proxy of a run shares. */
+export interface Surroundings {
+  readonly directory: string;
+  readonly cores: Cores;
+  readonly upstream: Upstream;
+  readonly tokenEndpoint: TokenEndpoint;
+}
+
+export interface RunningProxy {
+  readonly kind: ProxyKind;
+  readonly pid: number;
+  readonly port: number;
+  /** From the fork to the first connection that was accepted. */
+  readonly connectedAfterMs: number;
+  /** From the fork to the log line that says so, which only the sidecar writes. */
+  readonly loggedAfterMs: () => number | undefined;
+  stop(): Promise<void>;
+}
+
+const READY_BOUND_MS = 15_000;
+const LISTENING = '"msg":"listening"';
+
+/** Starts a proxy and waits until it listens. It need not have its token yet. */
+export async function launchProxy(
+  kind: ProxyKind,
+  cell: Pick<Cell, 'upstream' | 'tokenBytes'>,
+  { directory, cores, upstream, tokenEndpoint }: Surroundings,
+): Promise<RunningProxy> {
+  const port = await freePort();
+  const tls = cell.upstream === 'tls';
+  const launch = await kind.prepare({
+    directory: await mkdtemp(join(directory, `${kind.name}-`)),
+    port,
+    upstreamPort: tls ? upstream.tlsPort : upstream.plainPort,
+    tls,
+    caFile: upstream.caFile,
+    token: tokenOf(cell.tokenBytes),
+    tokenUrl: { port: tokenEndpoint.port, path: tokenEndpoint.path(cell.tokenBytes) },
+  });
+  const startedAtMs = performance.now();
+  const child = startPinned({ ...launch, cores: cores.proxy });
+  let loggedAfterMs: number | undefined;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    if (text.includes(LISTENING)) loggedAfterMs ??= performance.now() - startedAtMs;
+  });
+  let hasEnded = false;
+  void child.exited.then(() => {
+    hasEnded = true;
+  });
+  try {
+    await whenListening(port, () => (hasEnded ? `${kind.name} ended: ${child.errorOutput()}` : undefined));
+  } catch (error) {
+    await child.stop();
+    throw error;
+  }
+  return {
+    kind,
+    pid: child.pid,
+    port,
+    connectedAfterMs: performance.now() - startedAtMs,
+    loggedAfterMs: () => loggedAfterMs,
+    stop: () => child.stop(),
+  };
+}
+
+/**
+ * Starts a proxy and waits until a request through it has reached the upstream with exactly the token: proof that it
+ * does the work it is measured at.
+ */
+export async function startProxy(
+  kind: ProxyKind,
+  cell: Pick<Cell, 'upstream' | 'tokenBytes'>,
+  surroundings: Surroundings,
+): Promise<RunningProxy> {
+  const proxy = await launchProxy(kind, cell, surroundings);
+  const expected = `Bearer ${tokenOf(cell.tokenBytes)}`;
+  const end = performance.now() + READY_BOUND_MS;
+  for (;;) {
+    const answer = await fetchText(proxy.port, '/authorization').catch((error: Error) => error.message);
+    if (answer === expected) return proxy;
+    if (performance.now() > end) {
+      await proxy.stop();
+      throw new Error(
+        `${kind.name} does not inject the token; the upstream's answer: ${answer.slice(0, 100)}`,
+      );
+    }
+    await sleep(50);
+  }
+}
+
+function fetchText(port: number, path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = get({ host: '127.0.0.1', port, path, agent: false, timeout: 5000 }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+      response.once('end', () => resolve(text));
+      response.once('error', reject);
+    });
+    request.once('timeout', () => request.destroy(new Error('no answer within 5 s')));
+    request.once('error', reject);
+  });
+}

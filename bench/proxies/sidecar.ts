@@ -1,0 +1,56 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { CLIENT_ID, CLIENT_SECRET } from '../token-endpoint.ts';
+import { SERVER_NAME } from '../upstream.ts';
+import type { ProxyKind } from './proxy.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** This project as it is shipped: the bundle, under the image's flags, with its own grant. */
+export const sidecar: ProxyKind = {
+  name: 'sidecar',
+  token: 'obtained',
+  async version() {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+    return `${version} (Node ${process.versions.node})`;
+  },
+  async prepare({ directory, port, upstreamPort, tls, caFile, tokenUrl }) {
+    const secret = join(directory, 'secret');
+    await mkdir(secret);
+    await writeFile(join(secret, 'client_id'), CLIENT_ID);
+    await writeFile(join(secret, 'client_secret'), CLIENT_SECRET, { mode: 0o600 });
+    const file = join(directory, 'token-sidecar.json');
+    await writeFile(
+      file,
+      JSON.stringify({
+        listen: `127.0.0.1:${port}`,
+        admin: { listen: '127.0.0.1:0' },
+        credentials: [
+          { name: 'default', tokenUrl: `http://127.0.0.1:${tokenUrl.port}${tokenUrl.path}`, dir: secret },
+        ],
+        routes: [
+          {
+            name: 'upstream',
+            upstream: `${tls ? 'https' : 'http'}://127.0.0.1:${upstreamPort}`,
+            ...(tls ? { tls: { caFile, serverName: SERVER_NAME } } : {}),
+          },
+        ],
+      }),
+    );
+    return {
+      command: process.execPath,
+      args: [...(await readImageFlags()), join(ROOT, 'dist/token-sidecar.js')],
+      env: { TOKEN_SIDECAR_CONFIG: file, NODE_ENV: 'production' },
+    };
+  },
+};
+
+/** Node's flags are those of the image. */
+async function readImageFlags(): Promise<readonly string[]> {
+  const text = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
+  const entrypoint: unknown = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? 'null');
+  if (!Array.isArray(entrypoint) || entrypoint[0] !== 'node') {
+    throw new Error('the Dockerfile has no ENTRYPOINT ["node", …] to take flags from');
+  }
+  return entrypoint.slice(1).filter((argument) => argument.startsWith('--'));
+}

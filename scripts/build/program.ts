@@ -1,0 +1,85 @@
+import { chmod, readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { build, type Plugin } from 'rolldown';
+
+const ENTRY = 'token-sidecar';
+
+/** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
+const PARTS: readonly string[] = ['injector-cluster'];
+
+/** A file of the program and the modules whose code is in it. */
+export interface BundledFile {
+  readonly name: string;
+  /** Absolute paths; those that the bundler itself brings begin with a null character. */
+  readonly modules: readonly string[];
+}
+
+export interface ProgramOptions {
+  readonly root: string;
+  readonly output: string;
+  /** The commit that the program says it is. */
+  readonly revision: string;
+}
+
+/** Each command gets a file of its own: the sidecar's thereby holds nothing that only another command needs. */
+export async function bundleProgram(options: ProgramOptions): Promise<BundledFile[]> {
+  const { root, output } = options;
+  const commands = await readCommandNames(root);
+  const plugins = [commandsAreSeparate(commands)];
+  const files = [await bundle(join(root, 'src/main.ts'), ENTRY, plugins, options)];
+  for (const name of [...commands, ...PARTS]) {
+    files.push(await bundle(join(root, `src/commands/${name}.ts`), name, plugins, options));
+  }
+  await chmod(join(output, `${ENTRY}.js`), 0o755);
+  return files;
+}
+
+/** The commands that main.ts can load: those files of src/commands that export a constant of their own name. */
+async function readCommandNames(root: string): Promise<string[]> {
+  const files = (await readdir(join(root, 'src/commands'))).filter((file) => file.endsWith('.ts'));
+  const names = files.map((file) => basename(file, '.ts')).sort();
+  const exporting = await Promise.all(
+    names.map(async (name) => name in (await import(join(root, `src/commands/${name}.ts`)))),
+  );
+  return names.filter((_, index) => exporting[index]);
+}
+
+/** `import('./commands/proxy.ts')` in main.ts becomes `import('./proxy.js')`, the bundle of that command; parts likewise. */
+function commandsAreSeparate(commands: readonly string[]): Plugin {
+  return {
+    name: 'commands-are-separate',
+    resolveId(source, importer) {
+      const name = basename(source, '.ts');
+      if (PARTS.includes(name) && importer !== undefined) return { id: `./${name}.js`, external: true };
+      if (importer?.endsWith('/src/main.ts') !== true || !source.startsWith('./commands/')) return null;
+      return commands.includes(name) ? { id: `./${name}.js`, external: true } : null;
+    },
+  };
+}
+
+async function bundle(
+  input: string,
+  name: string,
+  plugins: readonly Plugin[],
+  { output, revision }: ProgramOptions,
+): Promise<BundledFile> {
+  const file = `${name}.js`;
+  const { output: chunks } = await build({
+    input,
+    platform: 'node',
+    plugins: [...plugins],
+    transform: { define: { __REVISION__: JSON.stringify(revision) } },
+    output: {
+      file: join(output, file),
+      format: 'esm',
+      codeSplitting: false,
+      sourcemap: true,
+      minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+      // What they say is in THIRD-PARTY-LICENSES.txt.
+      comments: { legal: false },
+    },
+    logLevel: 'warn',
+  });
+  const modules = chunks.flatMap((chunk) => (chunk.type === 'chunk' ? Object.entries(chunk.modules) : []));
+  return { name: file, modules: modules.filter(([, { code }]) => code !== null).map(([id]) => id) };
+}

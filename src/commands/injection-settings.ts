@@ -1,0 +1,129 @@
+/** What the injector gives a pod whose annotations are silent: one setting for each annotation that can have a default. */
+
+import type { Problem } from '../config/problems.ts';
+import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
+import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
+import { quantity } from '../injector/pod/quantity.ts';
+import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-settings.ts';
+import { LOG_LEVELS } from '../log.ts';
+import { VERSION } from '../version.ts';
+
+const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;
+const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const;
+
+export const INJECTION_SETTINGS = {
+  'default-image': { argument: 'IMAGE', description: 'Image of the sidecar', default: DEFAULT_IMAGE },
+  'default-image-pull-policy': {
+    argument: 'POLICY',
+    description: `One of ${PULL_POLICIES.join(', ')}`,
+    default: 'IfNotPresent',
+  },
+  'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
+  'default-auth-url': { argument: 'URL', description: 'Base URL of the identity provider' },
+  'default-realm': { argument: 'NAME', description: 'Realm name', default: 'dx' },
+  'default-allow-insecure-token-url': {
+    argument: 'BOOLEAN',
+    description: 'Allow http:// to a token endpoint on another host: the client secret travels in clear',
+    default: 'false',
+  },
+  'default-scope': { argument: 'SCOPE', description: 'Scope sent with the grant' },
+  'default-audience': { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
+  'default-upstream': {
+    argument: 'URL',
+    description: "Where the apps' requests go, with an optional base path",
+  },
+  'default-mode': { argument: 'MODE', description: `One of ${SIDECAR_MODES.join(', ')}`, default: 'reverse' },
+  'default-native-sidecar': {
+    argument: 'BOOLEAN',
+    description: 'Use native sidecars',
+    default: "true, or what the cluster's version allows where it is known",
+  },
+  'default-log-level': {
+    argument: 'LEVEL',
+    description: `Log level of the sidecar, one of ${LOG_LEVELS.join(', ')}`,
+    default: 'info',
+  },
+  'default-cpu-request': { argument: 'QUANTITY', description: 'CPU requested', default: '10m' },
+  'default-cpu-limit': { argument: 'QUANTITY', description: 'CPU limit', default: 'none' },
+  'default-memory-request': { argument: 'QUANTITY', description: 'Memory requested', default: '48Mi' },
+  'default-memory-limit': { argument: 'QUANTITY', description: 'Memory limit', default: '128Mi' },
+  'default-startup-seconds': {
+    argument: 'SECONDS',
+    description: 'Within which the first token must be obtained before the kubelet restarts the sidecar',
+    default: '120',
+  },
+  'default-prometheus-annotations': {
+    argument: 'BOOLEAN',
+    description: 'Mark pods with prometheus.io/scrape, port and path, unless they are marked already',
+    default: 'true',
+  },
+} as const satisfies Settings;
+
+const boolean = oneOf(['true', 'false']);
+
+const seconds: ValueFormat<number> = {
+  expected: 'a whole number of seconds from 1 to 86400',
+  parse: (text) => (/^\d{1,5}$/.test(text) && +text >= 1 && +text <= 86_400 ? Number(text) : undefined),
+};
+
+/** What is wrong joins `problems`, and has its default in the result. */
+export function readInjectionDefaults(
+  given: GivenValues<typeof INJECTION_SETTINGS>,
+  problems: Problem[],
+): InjectionDefaults {
+  type Flag = keyof typeof INJECTION_SETTINGS;
+  const read = <T>(flag: Flag, format: ValueFormat<T>): T | undefined =>
+    readValue(given[flag], format, problems);
+  /** As it was written, once its format is right. */
+  const readText = <Key extends string>(
+    key: Key,
+    flag: Flag,
+    format: ValueFormat<unknown>,
+  ): Partial<Record<Key, string>> => {
+    const value = given[flag];
+    if (value === undefined || read(flag, format) === undefined) return {};
+    return { [key]: value.text } as Record<Key, string>;
+  };
+
+  const native = read('default-native-sidecar', boolean);
+  const allowInsecureTokenUrl = read('default-allow-insecure-token-url', boolean) === 'true';
+  const authUrl = readText('authUrl', 'default-auth-url', serverUrl);
+  if (authUrl.authUrl !== undefined && !allowInsecureTokenUrl) checkSecure(authUrl.authUrl, problems, given);
+  return {
+    image: read('default-image', imageReference) ?? DEFAULT_IMAGE,
+    imagePullPolicy: read('default-image-pull-policy', oneOf(PULL_POLICIES)) ?? 'IfNotPresent',
+    ...readText('secret', 'default-secret', objectName),
+    ...authUrl,
+    realm: read('default-realm', grantValue) ?? 'dx',
+    allowInsecureTokenUrl,
+    ...readText('scope', 'default-scope', grantValue),
+    ...readText('audience', 'default-audience', grantValue),
+    ...readText('upstream', 'default-upstream', upstream),
+    mode: read('default-mode', oneOf(SIDECAR_MODES)) ?? 'reverse',
+    ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
+    logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',
+    resources: {
+      cpuRequest: '10m',
+      memoryRequest: '48Mi',
+      memoryLimit: '128Mi',
+      ...readText('cpuRequest', 'default-cpu-request', quantity),
+      ...readText('cpuLimit', 'default-cpu-limit', quantity),
+      ...readText('memoryRequest', 'default-memory-request', quantity),
+      ...readText('memoryLimit', 'default-memory-limit', quantity),
+    },
+    startupSeconds: read('default-startup-seconds', seconds) ?? 120,
+    prometheusAnnotations: read('default-prometheus-annotations', boolean) !== 'false',
+  };
+}
+
+function checkSecure(url: string, problems: Problem[], given: GivenValues<typeof INJECTION_SETTINGS>): void {
+  const { protocol, hostname } = new URL(url);
+  if (protocol === 'https:' || isLoopbackHost(hostname)) return;
+  problems.push({
+    key: given['default-auth-url']?.key ?? '--default-auth-url',
+    value: url,
+    expected:
+      'https, because the client secret travels there; --default-allow-insecure-token-url permits http',
+  });
+}

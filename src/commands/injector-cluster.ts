@@ -1,0 +1,74 @@
+/** The injector's side towards the Kubernetes API. Loaded only when the API is used: the client takes some 30 MB. */
+
+import { SidecarError } from '../errors.ts';
+import type { ClusterContact } from '../injector/admission.ts';
+import { manageCertificate } from '../injector/certificate/self-managed-certificate.ts';
+import type { CertificateSource } from '../injector/certificate/serving-certificate.ts';
+import type { BackoffOptions } from '../injector/kubernetes/backoff.ts';
+import { connectKubernetes } from '../injector/kubernetes/client.ts';
+import { followClusterVersion } from '../injector/kubernetes/cluster-version.ts';
+import { createOwnerEvents } from '../injector/kubernetes/owner-events.ts';
+import { createSecretExistence } from '../injector/kubernetes/secret-existence.ts';
+import type { Cluster } from '../injector/pod/injection-defaults.ts';
+import type { Logger } from '../log.ts';
+import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
+
+export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
+  /** Of this replica. */
+  readonly identity: string;
+  readonly log: Logger;
+}
+
+export interface ConnectedCluster {
+  readonly cluster: () => Cluster;
+  readonly contact: ClusterContact;
+  keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
+  close(): void;
+}
+
+/** @throws {SidecarError} `configuration` when there is no API server to be found. */
+export function connectCluster(options: ClusterOptions): ConnectedCluster {
+  const { clock, random, log, identity, checkSecrets } = options;
+  const api = connectKubernetes(options.kubeconfig, clock);
+  const version = followClusterVersion(api, options);
+  return {
+    cluster: version.current,
+    contact: {
+      tellOwner: createOwnerEvents(api, options),
+      ...(checkSecrets ? { secretExists: createSecretExistence(api, options) } : {}),
+    },
+    async keepCertificate(config) {
+      const namespace = options.namespace ?? api.namespace;
+      if (namespace === undefined) {
+        throw new SidecarError(
+          'configuration',
+          '--namespace: expected the namespace that the injector runs in',
+        );
+      }
+      const { issueCertificate } = await import('../injector/certificate/certificate-authority.ts');
+      const { secretName, serviceName, mutatingConfiguration, validatingConfiguration } = config;
+      const host = `${serviceName}.${namespace}.svc`;
+      return manageCertificate(api, {
+        namespace,
+        secretName,
+        webhooks: [
+          { kind: 'mutating', name: mutatingConfiguration },
+          ...(validatingConfiguration === undefined
+            ? []
+            : [{ kind: 'validating', name: validatingConfiguration } as const]),
+        ],
+        policy: {
+          lifetimeMs: config.lifetimeMs,
+          propagationMs: config.propagationMs,
+          hosts: [host, `${host}.cluster.local`],
+        },
+        identity,
+        issue: issueCertificate,
+        clock,
+        random,
+        log,
+      });
+    },
+    close: version.close,
+  };
+}

@@ -1,0 +1,208 @@
+/** The settings of `token-sidecar injector`, and what they come to. */
+
+import { dirname } from 'node:path';
+import type { ListenAddress } from '../config/config.ts';
+import type { Problem } from '../config/problems.ts';
+import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
+import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import type { CertificateFiles } from '../injector/certificate/file-certificate.ts';
+import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
+import { objectName } from '../injector/pod/sidecar-settings.ts';
+import { LOG_LEVELS, type LogLevel } from '../log.ts';
+import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
+
+export const INJECTOR_SETTINGS = {
+  listen: { argument: 'HOST:PORT', description: 'Where the webhooks listen', default: '0.0.0.0:15443' },
+  'admin-listen': { argument: 'HOST:PORT', description: 'Probes and metrics', default: '0.0.0.0:15081' },
+  'tls-cert-file': {
+    argument: 'PATH',
+    description: 'Serving certificate in PEM, with its chain; followed when it changes',
+  },
+  'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
+  'certificate-secret': {
+    argument: 'NAME',
+    description: 'Instead of files: make the certificate, and keep it in this Secret; needs the API',
+  },
+  'certificate-lifetime': {
+    argument: 'DURATION',
+    description: 'Life of a certificate that is made; it is replaced after two thirds',
+    default: '90d',
+  },
+  'certificate-propagation': {
+    argument: 'DURATION',
+    description: 'How long API servers may take to notice that the webhooks trust a new CA',
+    default: '60s',
+  },
+  'service-name': {
+    argument: 'NAME',
+    description: 'Service that the API server calls, for the names in a certificate that is made',
+    default: 'token-sidecar-injector',
+  },
+  'webhook-configuration': {
+    argument: 'NAME',
+    description: 'MutatingWebhookConfiguration whose CA bundle is kept, when the certificate is made',
+  },
+  'validating-webhook-configuration': {
+    argument: 'NAME',
+    description: 'ValidatingWebhookConfiguration likewise, where there is one',
+  },
+  'kubernetes-api': {
+    argument: 'BOOLEAN',
+    description: "Use the Kubernetes API: the cluster's version, Events, Secrets",
+    default: 'false',
+  },
+  kubeconfig: {
+    argument: 'PATH',
+    description: "Reach the API by this file, not by the pod's service account",
+  },
+  namespace: {
+    argument: 'NAME',
+    description: 'Our own namespace',
+    default: 'that of the service account or the kubeconfig',
+  },
+  'check-secrets': {
+    argument: 'BOOLEAN',
+    description: 'Warn when the Secret that a pod names does not exist',
+    default: 'false',
+  },
+  'drain-delay': {
+    argument: 'DURATION',
+    description: 'How long to go on serving when stopped, until no review is sent here any more',
+    default: '5s',
+  },
+  'drain-timeout': {
+    argument: 'DURATION',
+    description: 'How long reviews in flight may then take to finish',
+    default: '10s',
+  },
+  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+  ...INJECTION_SETTINGS,
+} as const satisfies Settings;
+
+export interface InjectorConfig {
+  readonly listen: ListenAddress;
+  readonly adminListen: ListenAddress;
+  /** Missing only when that is among the problems. */
+  readonly certificate?: CertificateConfig;
+  readonly kubernetes?: KubernetesConfig;
+  readonly drainDelayMs: number;
+  readonly drainTimeoutMs: number;
+  readonly logLevel: LogLevel;
+  readonly defaults: InjectionDefaults;
+}
+
+export type CertificateConfig =
+  | ({ readonly source: 'files' } & CertificateFiles)
+  | ({ readonly source: 'self-managed' } & SelfManagedConfig);
+
+export interface SelfManagedConfig {
+  readonly secretName: string;
+  readonly serviceName: string;
+  readonly mutatingConfiguration: string;
+  readonly validatingConfiguration?: string;
+  readonly lifetimeMs: number;
+  readonly propagationMs: number;
+}
+
+export interface KubernetesConfig {
+  readonly kubeconfig?: string;
+  readonly namespace?: string;
+  readonly checkSecrets: boolean;
+}
+
+type Given = GivenValues<typeof INJECTOR_SETTINGS>;
+
+const boolean = oneOf(['true', 'false']);
+
+/** A certificate that lives shorter is replaced before it is known. */
+const certificateLifetime: ValueFormat<number> = {
+  expected: 'a duration of at least 1h, such as 90d',
+  parse(text) {
+    const ms = duration.parse(text);
+    return ms === undefined || ms < 3_600_000 ? undefined : ms;
+  },
+};
+
+/** What is wrong joins `problems`, and has its default in the result. */
+export function readInjectorConfig(given: Given, problems: Problem[]): InjectorConfig {
+  const usesApi = readValue(given['kubernetes-api'], boolean, problems) === 'true';
+  const checkSecrets = readValue(given['check-secrets'], boolean, problems) === 'true';
+  if (checkSecrets && !usesApi) {
+    const key = given['check-secrets']?.key ?? '--check-secrets';
+    problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
+  }
+  const certificate = readCertificate(given, usesApi, problems);
+  const namespace = readValue(given.namespace, objectName, problems);
+  return {
+    listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_443 },
+    adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
+      host: '0.0.0.0',
+      port: 15_081,
+    },
+    ...(certificate === undefined ? {} : { certificate }),
+    ...(usesApi
+      ? {
+          kubernetes: {
+            ...(given.kubeconfig === undefined ? {} : { kubeconfig: given.kubeconfig.text }),
+            ...(namespace === undefined ? {} : { namespace }),
+            checkSecrets,
+          },
+        }
+      : {}),
+    drainDelayMs: readValue(given['drain-delay'], duration, problems) ?? 5000,
+    drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
+    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
+    defaults: readInjectionDefaults(given, problems),
+  };
+}
+
+function readCertificate(given: Given, usesApi: boolean, problems: Problem[]): CertificateConfig | undefined {
+  const secret = given['certificate-secret'];
+  const certFile = given['tls-cert-file'];
+  const keyFile = given['tls-key-file'];
+  if (secret === undefined) return readFiles(certFile, keyFile, problems);
+  for (const file of [certFile, keyFile]) {
+    if (file !== undefined)
+      problems.push({ key: file.key, expected: `either this or ${secret.key}, not both` });
+  }
+  if (!usesApi)
+    problems.push({ key: secret.key, value: secret.text, expected: 'nothing without --kubernetes-api' });
+  const secretName = readValue(secret, objectName, problems);
+  const serviceName = readValue(given['service-name'], objectName, problems) ?? 'token-sidecar-injector';
+  const mutatingConfiguration = readValue(given['webhook-configuration'], objectName, problems);
+  if (given['webhook-configuration'] === undefined) {
+    const expected = `the name of the MutatingWebhookConfiguration, as ${secret.key} is given`;
+    problems.push({ key: '--webhook-configuration', expected });
+  }
+  const validating = readValue(given['validating-webhook-configuration'], objectName, problems);
+  const lifetimeMs =
+    readValue(given['certificate-lifetime'], certificateLifetime, problems) ?? 90 * 86_400_000;
+  const propagationMs = readValue(given['certificate-propagation'], duration, problems) ?? 60_000;
+  if (secretName === undefined || mutatingConfiguration === undefined) return undefined;
+  return {
+    source: 'self-managed',
+    secretName,
+    serviceName,
+    mutatingConfiguration,
+    ...(validating === undefined ? {} : { validatingConfiguration: validating }),
+    lifetimeMs,
+    propagationMs,
+  };
+}
+
+function readFiles(
+  cert: Given['tls-cert-file'],
+  key: Given['tls-key-file'],
+  problems: Problem[],
+): CertificateConfig | undefined {
+  if (cert === undefined || key === undefined) {
+    const name = cert === undefined ? '--tls-cert-file' : '--tls-key-file';
+    problems.push({ key: name, expected: 'the serving certificate and its key, or --certificate-secret' });
+    return undefined;
+  }
+  if (dirname(cert.text) !== dirname(key.text)) {
+    problems.push({ key: key.key, value: key.text, expected: `a file in the directory of ${cert.key}` });
+    return undefined;
+  }
+  return { source: 'files', certFile: cert.text, keyFile: key.text, key: cert.key };
+}

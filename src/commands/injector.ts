@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { type MissingPart, probes } from '../admin/probes.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { readSettings } from '../config/settings.ts';
+import { formatAddress } from '../config/values.ts';
+import { SidecarError } from '../errors.ts';
+import {
+  type ClusterContact,
+  createMutatingWebhook,
+  createValidatingWebhook,
+} from '../injector/admission.ts';
+import { followCertificateFiles } from '../injector/certificate/file-certificate.ts';
+import { type CertificateSource, certificateMissing } from '../injector/certificate/serving-certificate.ts';
+import { createInjectorMetrics } from '../injector/metrics.ts';
+import type { Cluster } from '../injector/pod/injection-defaults.ts';
+import { startWebhookListener } from '../injector/webhook-listener.ts';
+import { createLogger, type Logger } from '../log.ts';
+import { Registry } from '../prometheus.ts';
+import type { Command, CommandContext } from './command.ts';
+import {
+  type CertificateConfig,
+  INJECTOR_SETTINGS,
+  type InjectorConfig,
+  readInjectorConfig,
+} from './injector-settings.ts';
+import { whenAborted } from './shutdown.ts';
+
+/** How often files are read whether or not a notification came. */
+const POLL_MS = 30_000;
+
+export const injector: Command = {
+  summary: 'Run the mutating admission webhook that adds the sidecar to annotated pods',
+  settings: INJECTOR_SETTINGS,
+  async run(context) {
+    const { given } = readSettings(INJECTOR_SETTINGS, context.args, context.env);
+    const problems: Problem[] = [];
+    const config = readInjectorConfig(given, problems);
+    if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
+    return await serve(config, config.certificate, context);
+  },
+};
+
+async function serve(
+  config: InjectorConfig,
+  certificateConfig: CertificateConfig,
+  { stdout, shutdown }: CommandContext,
+): Promise<number> {
+  const clock = systemClock;
+  const log = createLogger(config.logLevel, stdout);
+  const registry = new Registry();
+  registerProcessMetrics(registry);
+  const metrics = createInjectorMetrics(registry);
+  /** In the order of starting; undone in reverse. */
+  const closers: (() => Promise<void> | void)[] = [];
+  try {
+    const kubernetes = await connect(config, clock, log);
+    closers.push(kubernetes.close);
+    const certificates = await kubernetes.openCertificate(certificateConfig);
+    closers.push(certificates.close);
+    const first = certificates.current();
+    if (first !== undefined) metrics.certificateLoaded(first.expiresAtMs);
+    certificates.onChange(({ expiresAtMs }) => metrics.certificateLoaded(expiresAtMs));
+
+    const { defaults } = config;
+    const admission = {
+      defaults,
+      cluster: kubernetes.cluster,
+      contact: kubernetes.contact,
+      metrics,
+      clock,
+      log,
+    };
+    const listener = await startWebhookListener({
+      listen: config.listen,
+      certificates,
+      webhooks: {
+        '/mutate': createMutatingWebhook(admission),
+        '/validate': createValidatingWebhook(admission),
+      },
+      clock,
+      log,
+    });
+    closers.push(() => listener.drain(config.drainDelayMs, config.drainTimeoutMs));
+
+    function missing(): MissingPart[] {
+      const detail = certificateMissing(certificates.current(), clock.now().wallMs);
+      const certificate = detail === undefined ? [] : [{ part: 'certificate', name: 'serving', detail }];
+      return [...certificate, ...kubernetes.missing()];
+    }
+    const admin = await startAdminServer(
+      config.adminListen,
+      {
+        ...probes({
+          draining: () => shutdown.signal.aborted,
+          started: () => missing().length === 0,
+          missing,
+        }),
+        '/metrics': metricsEndpoint(registry),
+      },
+      log,
+    );
+    // Probes are answered until the very end of the drain.
+    closers.splice(-1, 0, admin.close);
+    const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
+    log.info(
+      { ...addresses, certificate: certificateConfig.source, api: config.kubernetes !== undefined },
+      'listening',
+    );
+    await whenAborted(shutdown.signal);
+    log.info({ drainDelayMs: config.drainDelayMs, drainTimeoutMs: config.drainTimeoutMs }, 'draining');
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+  log.info('stopped');
+  return 0;
+}
+
+/** What depends on whether the Kubernetes API is used. */
+interface ClusterSide {
+  readonly cluster: () => Cluster;
+  readonly contact: ClusterContact;
+  missing(): MissingPart[];
+  openCertificate(config: CertificateConfig): Promise<CertificateSource>;
+  close(): void;
+}
+
+async function connect(
+  { kubernetes, defaults }: InjectorConfig,
+  clock: Clock,
+  log: Logger,
+): Promise<ClusterSide> {
+  const openFiles = (config: CertificateConfig): Promise<CertificateSource> => {
+    // The settings allow no other source without the API.
+    if (config.source !== 'files')
+      throw new SidecarError('internal', 'a certificate cannot be kept without the API');
+    return followCertificateFiles(config, { clock, pollMs: POLL_MS, log });
+  };
+  if (kubernetes === undefined) {
+    return {
+      cluster: () => ({}),
+      contact: {},
+      missing: () => [],
+      openCertificate: openFiles,
+      close: () => undefined,
+    };
+  }
+  const { connectCluster } = await import('./injector-cluster.ts');
+  const side = connectCluster({
+    ...kubernetes,
+    clock,
+    log,
+    random: Math.random,
+    identity: `${hostname()}_${randomUUID()}`,
+  });
+  // A native sidecar would hang a pod of an older cluster: nobody is injected before the version is known.
+  const needsVersion = defaults.nativeSidecar === undefined;
+  return {
+    ...side,
+    missing: () =>
+      needsVersion && side.cluster().version === undefined
+        ? [{ part: 'cluster', name: 'version', detail: 'the API server has not been reached yet' }]
+        : [],
+    openCertificate: (config) =>
+      config.source === 'files' ? openFiles(config) : side.keepCertificate(config),
+  };
+}

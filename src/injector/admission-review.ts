@@ -1,0 +1,92 @@
+/** AdmissionReview of admission.k8s.io/v1: what the API server asks, and what it understands as an answer. */
+
+import type { JsonPatch } from './pod/json-patch.ts';
+import type { Pod } from './pod/pod.ts';
+
+export interface AdmissionRequest {
+  readonly uid: string;
+  readonly namespace: string;
+  /** The operation must change nothing outside of the answer: no Events. */
+  readonly dryRun: boolean;
+  /** Undefined when the review is about something else than a pod being made. */
+  readonly pod: Pod | undefined;
+}
+
+export interface AdmissionVerdict {
+  readonly allowed: boolean;
+  readonly patch?: JsonPatch;
+  /** Why not; shown to whoever made the pod. */
+  readonly message?: string;
+  /** Printed by kubectl. */
+  readonly warnings?: readonly string[];
+  /** Kept in the audit log of the API server, under the webhook's name. */
+  readonly audit?: Readonly<Record<string, string>>;
+}
+
+const API_VERSION = 'admission.k8s.io/v1';
+const KIND = 'AdmissionReview';
+
+/** The request in a review's body, or what is wrong with the body. */
+export function parseAdmissionReview(body: string): AdmissionRequest | string {
+  let review: unknown;
+  try {
+    review = JSON.parse(body);
+  } catch {
+    return 'the body is not JSON';
+  }
+  if (!isObject(review) || review['apiVersion'] !== API_VERSION || review['kind'] !== KIND) {
+    return `the body is no ${KIND} of ${API_VERSION}`;
+  }
+  const request = review['request'];
+  if (!isObject(request) || typeof request['uid'] !== 'string' || request['uid'] === '') {
+    return 'the review has no request with a uid';
+  }
+  const isPod =
+    isObject(request['kind']) && request['kind']['group'] === '' && request['kind']['kind'] === 'Pod';
+  const isMade = request['operation'] === 'CREATE' && (request['subResource'] ?? '') === '';
+  const object = request['object'];
+  if (isPod && isMade && !isPodShaped(object)) return "the review's object does not have the shape of a Pod";
+  return {
+    uid: request['uid'],
+    namespace: typeof request['namespace'] === 'string' ? request['namespace'] : '',
+    dryRun: request['dryRun'] === true,
+    pod: isPod && isMade ? (object as Pod) : undefined,
+  };
+}
+
+/** The body of the answer. */
+export function admissionResponse(uid: string, verdict: AdmissionVerdict): string {
+  const { allowed, patch = [], message, warnings = [], audit } = verdict;
+  return JSON.stringify({
+    apiVersion: API_VERSION,
+    kind: KIND,
+    response: {
+      uid,
+      allowed,
+      ...(patch.length === 0
+        ? {}
+        : { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }),
+      ...(message === undefined ? {} : { status: { code: 403, reason: 'Forbidden', message } }),
+      ...(warnings.length === 0 ? {} : { warnings }),
+      ...(audit === undefined ? {} : { auditAnnotations: audit }),
+    },
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The API server has validated nothing yet, but it has decoded: lists are lists and texts are texts. */
+function isPodShaped(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { metadata, spec } = value;
+  if (!isObject(metadata) || !isObject(spec)) return false;
+  const annotations = metadata['annotations'] ?? {};
+  if (!isObject(annotations) || Object.values(annotations).some((text) => typeof text !== 'string'))
+    return false;
+  return ['containers', 'initContainers', 'volumes'].every((name) => {
+    const list = spec[name] ?? [];
+    return Array.isArray(list) && list.every(isObject);
+  });
+}

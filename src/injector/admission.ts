@@ -1,0 +1,145 @@
+/** What becomes of an admission review: the two webhooks, mutating and validating. */
+
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log.ts';
+import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
+import type { InjectorMetrics } from './metrics.ts';
+import { INJECT } from './pod/annotations.ts';
+import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
+import type { Cluster, InjectionDefaults } from './pod/injection-defaults.ts';
+import { controllerOf, type OwnerReference } from './pod/pod.ts';
+
+export interface AdmissionAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** One per webhook: the body of a review in, the answer out. Never rejects. */
+export type Webhook = (body: string) => Promise<AdmissionAnswer>;
+
+/** What the injector asks and tells the cluster when it has its API; in file mode it has neither. */
+export interface ClusterContact {
+  /** Whether the Secret exists; undefined when that cannot be known now. */
+  secretExists?(namespace: string, name: string): Promise<boolean | undefined>;
+  /** Tells the owner of a pod; never waits and never fails. */
+  tellOwner?(owner: OwnerReference, namespace: string, reason: EventReason, message: string): void;
+}
+
+export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing';
+
+export interface AdmissionOptions {
+  readonly defaults: InjectionDefaults;
+  /** Asked anew for each pod: clusters are upgraded. */
+  readonly cluster: () => Cluster;
+  readonly contact: ClusterContact;
+  readonly metrics: InjectorMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Adds the sidecar to a pod that asks for it, or refuses the pod with everything that stands in the way. */
+export function createMutatingWebhook(options: AdmissionOptions): Webhook {
+  const { defaults, cluster, contact, log } = options;
+
+  async function admit({ uid, namespace, dryRun, pod }: AdmissionRequest): Promise<Verdict> {
+    if (pod === undefined) return ignored(uid);
+    const injection = inject(pod, { name: namespace }, defaults, cluster());
+    const { result, reason } = injection;
+    const named = {
+      namespace,
+      pod: pod.metadata?.name ?? pod.metadata?.generateName,
+      result,
+      reason,
+      dryRun,
+    };
+    if (injection.result === 'rejected') {
+      log.warn({ ...named, message: injection.message }, 'pod refused');
+      return { result, reason, body: admissionResponse(uid, { allowed: false, message: injection.message }) };
+    }
+    const secretMissing = await missingSecret(injection, namespace);
+    const warnings = [...injection.warnings, ...(secretMissing === undefined ? [] : [secretMissing])];
+    const level = reason === 'not_requested' ? 'debug' : 'info';
+    log[level]({ ...named, ...(warnings.length === 0 ? {} : { warnings }) }, 'pod admitted');
+    const owner = controllerOf(pod);
+    const whySkipped = injection.result === 'skipped' ? injection.warnings[0] : undefined;
+    if (owner !== undefined && !dryRun) {
+      if (whySkipped !== undefined)
+        contact.tellOwner?.(owner, namespace, 'TokenSidecarNotInjected', whySkipped);
+      if (secretMissing !== undefined) {
+        contact.tellOwner?.(owner, namespace, 'TokenSidecarSecretMissing', secretMissing);
+      }
+    }
+    const audit = { result, reason };
+    const patch = injection.result === 'injected' ? injection.patch : [];
+    return { result, reason, body: admissionResponse(uid, { allowed: true, patch, warnings, audit }) };
+  }
+
+  /** The Secret may come later: its volume is not optional, so the kubelet waits for it. */
+  async function missingSecret(injection: Injection, namespace: string): Promise<string | undefined> {
+    if (injection.result !== 'injected') return undefined;
+    const exists = await contact.secretExists?.(namespace, injection.secret);
+    if (exists !== false) return undefined;
+    return `the Secret ${injection.secret} does not exist in ${namespace}: the pod will wait for it`;
+  }
+
+  return answering(options, admit);
+}
+
+/** Refuses pods that asked for the sidecar and did not get it, whatever the reason. Runs after all mutation. */
+export function createValidatingWebhook(options: AdmissionOptions): Webhook {
+  const { log } = options;
+  return answering(options, async ({ uid, namespace, pod }) => {
+    const asked = pod?.metadata?.annotations?.[INJECT] ?? 'false';
+    if (pod === undefined || asked === 'false' || SYSTEM_NAMESPACES.includes(namespace) || hasSidecar(pod)) {
+      return { body: admissionResponse(uid, { allowed: true }) };
+    }
+    const message =
+      'token-sidecar: the pod asks for the sidecar and did not get it: the injector did not answer or skipped the pod';
+    log.warn(
+      { namespace, pod: pod.metadata?.name ?? pod.metadata?.generateName },
+      'pod without its sidecar refused',
+    );
+    return {
+      result: 'rejected',
+      reason: 'not_injected',
+      body: admissionResponse(uid, { allowed: false, message }),
+    };
+  });
+}
+
+interface Verdict {
+  readonly body: string;
+  /** Absent for a review that the mutating webhook has counted already. */
+  readonly result?: Injection['result'];
+  readonly reason?: string;
+}
+
+function ignored(uid: string): Verdict {
+  return { result: 'skipped', reason: 'not_a_new_pod', body: admissionResponse(uid, { allowed: true }) };
+}
+
+/** A failure of ours is a failed call, 500, so that the webhook's failurePolicy decides about the pod. */
+function answering(
+  { metrics, clock, log }: AdmissionOptions,
+  admit: (request: AdmissionRequest) => Promise<Verdict>,
+): Webhook {
+  return async (body) => {
+    const startedAt = clock.now();
+    const seconds = (): number => (clock.now().monotonicMs - startedAt.monotonicMs) / 1000;
+    const request = parseAdmissionReview(body);
+    if (typeof request === 'string') {
+      metrics.admitted('error', 'malformed', seconds());
+      log.error({ reason: request }, 'admission review not understood');
+      return { status: 400, body: request };
+    }
+    try {
+      const verdict = await admit(request);
+      if (verdict.result !== undefined) metrics.admitted(verdict.result, verdict.reason ?? '', seconds());
+      return { status: 200, body: verdict.body };
+    } catch (error) {
+      metrics.admitted('error', 'internal', seconds());
+      log.error({ err: error }, 'admission review failed');
+      return { status: 500, body: 'internal error' };
+    }
+  };
+}

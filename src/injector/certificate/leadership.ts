@@ -1,0 +1,136 @@
+/** One replica of several is the leader, by a Lease of coordination.k8s.io (the algorithm of client-go). */
+
+import type { Logger } from '../../log.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
+import { type BackoffOptions, pause } from '../kubernetes/backoff.ts';
+
+export interface LeadershipOptions extends BackoffOptions {
+  readonly namespace: string;
+  /** Of the Lease. */
+  readonly name: string;
+  /** Tells this replica from the others, also from its own predecessor. */
+  readonly identity: string;
+  readonly log: Logger;
+}
+
+export interface Leadership {
+  /** Whether this replica is the leader now. */
+  held(): boolean;
+  /** Gives it up, so that another replica need not wait for the Lease to run out. */
+  close(): Promise<void>;
+}
+
+/** Long, because what the leader does can wait: rotations take days, and each step is safe even with two leaders. */
+const LEASE_SECONDS = 60;
+const RENEW_EVERY_MS = 15_000;
+/** Well before the others may take over. */
+const RENEW_WITHIN_MS = 45_000;
+
+interface Lease extends ApiObject {
+  readonly spec?: LeaseSpec;
+}
+
+interface LeaseSpec {
+  readonly holderIdentity?: string;
+  readonly leaseDurationSeconds?: number;
+  readonly acquireTime?: string;
+  readonly renewTime?: string;
+  readonly leaseTransitions?: number;
+}
+
+/** @param onElected called each time this replica becomes the leader. */
+export function contendForLeadership(
+  api: KubernetesApi,
+  options: LeadershipOptions,
+  onElected: () => void,
+): Leadership {
+  const { namespace, name, identity, clock, random, log } = options;
+  const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+  const abort = new AbortController();
+  /** The Lease as another holder last wrote it, and when we saw it: its own times are by a clock that is not ours. */
+  let seen: { readonly version: string | undefined; readonly atMs: number } | undefined;
+  let renewedAtMs: number | undefined;
+
+  const held = (): boolean =>
+    renewedAtMs !== undefined && clock.now().monotonicMs - renewedAtMs < RENEW_WITHIN_MS;
+
+  function specNow(previous: LeaseSpec | undefined): LeaseSpec {
+    const now = new Date(clock.now().wallMs).toISOString().replace('Z', '000Z');
+    const mine = previous?.holderIdentity === identity;
+    return {
+      holderIdentity: identity,
+      leaseDurationSeconds: LEASE_SECONDS,
+      acquireTime: (mine ? previous.acquireTime : undefined) ?? now,
+      renewTime: now,
+      leaseTransitions: (previous?.leaseTransitions ?? 0) + (mine ? 0 : 1),
+    };
+  }
+
+  function mayTake({ metadata, spec }: Lease): boolean {
+    const holder = spec?.holderIdentity ?? '';
+    if (holder === '' || holder === identity) return true;
+    const { monotonicMs } = clock.now();
+    if (seen?.version !== metadata.resourceVersion) {
+      seen = { version: metadata.resourceVersion, atMs: monotonicMs };
+    }
+    return monotonicMs - (seen?.atMs ?? monotonicMs) >= (spec?.leaseDurationSeconds ?? LEASE_SECONDS) * 1000;
+  }
+
+  /** @throws {KubernetesApiError} 409 when another replica was quicker. */
+  async function acquireOrRenew(): Promise<boolean> {
+    let lease: Lease;
+    try {
+      lease = await api.request<Lease>('GET', `${collection}/${name}`);
+    } catch (error) {
+      if (statusOf(error) !== 404) throw error;
+      const body = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace },
+        spec: specNow(undefined),
+      };
+      await api.request('POST', collection, { body });
+      return true;
+    }
+    if (!mayTake(lease)) return false;
+    await api.request('PUT', `${collection}/${name}`, { body: { ...lease, spec: specNow(lease.spec) } });
+    return true;
+  }
+
+  async function run(): Promise<void> {
+    while (!abort.signal.aborted) {
+      const wasHeld = held();
+      const startedAtMs = clock.now().monotonicMs;
+      try {
+        renewedAtMs = (await acquireOrRenew()) ? startedAtMs : undefined;
+      } catch (error) {
+        if (statusOf(error) !== 409) log.warn({ err: error }, 'the Lease could not be renewed');
+      }
+      if (held() && !wasHeld && !abort.signal.aborted) {
+        log.info({ lease: `${namespace}/${name}`, identity }, 'this replica is the leader');
+        onElected();
+      }
+      // Replicas that start together do not ask together for ever.
+      await pause(clock, RENEW_EVERY_MS * (0.9 + 0.2 * random()), abort.signal);
+    }
+  }
+
+  const running = run();
+  return {
+    held,
+    async close() {
+      abort.abort();
+      await running;
+      if (!held()) return;
+      renewedAtMs = undefined;
+      try {
+        const lease = await api.request<Lease>('GET', `${collection}/${name}`);
+        if (lease.spec?.holderIdentity !== identity) return;
+        const spec = { ...specNow(lease.spec), holderIdentity: '', leaseDurationSeconds: 1 };
+        await api.request('PUT', `${collection}/${name}`, { body: { ...lease, spec } });
+      } catch (error) {
+        log.info({ err: error }, 'the Lease was not given up, and runs out');
+      }
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/**
+ * When the certificate takes its next step. A rotation never shows an API server a certificate whose CA it may not
+ * know yet, nor forgets a CA whose certificate a replica may still show:
+ *
+ * 1. `stage`: a successor with a CA of its own is stored beside the certificate in use, and the webhooks get both CAs;
+ * 2. `promote`: some time after the webhooks have both, the successor takes over;
+ * 3. `prune`: the old CA goes when it has ended, and no replica can show its certificate any more.
+ */
+
+import { X509Certificate } from 'node:crypto';
+import { livingAuthorities, type StoredCertificates } from './stored-certificates.ts';
+
+export interface RotationPolicy {
+  /** Life of each certificate and its CA. */
+  readonly lifetimeMs: number;
+  /** How long API servers may take to notice a changed webhook. */
+  readonly propagationMs: number;
+  /** DNS names that the certificate must have. */
+  readonly hosts: readonly string[];
+}
+
+export type RotationStep = 'create' | 'stage' | 'promote' | 'prune' | 'wait';
+
+export interface RotationPlan {
+  readonly step: RotationStep;
+  /** When there may be something to do again, Unix time in ms. */
+  readonly nextAtMs: number;
+}
+
+/** A third of the life is left for whatever may keep the rotation from happening. */
+const RENEW_AT = 2 / 3;
+
+/** Pure: everything it goes by is in its arguments. */
+export function planRotation(
+  stored: StoredCertificates | undefined,
+  { lifetimeMs, propagationMs, hosts }: RotationPolicy,
+  nowMs: number,
+): RotationPlan {
+  if (stored === undefined || stored.authorities.length === 0 || nowMs >= stored.current.expiresAtMs) {
+    return { step: 'create', nextAtMs: nowMs };
+  }
+  const { current, next, publishedAtMs, authorities } = stored;
+  const renewAtMs = current.expiresAtMs - lifetimeMs * (1 - RENEW_AT);
+  const isDue = nowMs >= renewAtMs || !hasHosts(current.cert, hosts);
+  if (next === undefined || nowMs >= next.expiresAtMs || !hasHosts(next.cert, hosts)) {
+    if (isDue) return { step: 'stage', nextAtMs: nowMs };
+  } else {
+    // Not published yet: nothing to do here until the webhooks have been seen to trust it.
+    if (publishedAtMs === undefined) return { step: 'wait', nextAtMs: nowMs + propagationMs };
+    const promoteAtMs = publishedAtMs + propagationMs;
+    return nowMs >= promoteAtMs
+      ? { step: 'promote', nextAtMs: nowMs }
+      : { step: 'wait', nextAtMs: promoteAtMs };
+  }
+  if (livingAuthorities(authorities, nowMs).length < authorities.length)
+    return { step: 'prune', nextAtMs: nowMs };
+  return { step: 'wait', nextAtMs: renewAtMs };
+}
+
+function hasHosts(cert: string, hosts: readonly string[]): boolean {
+  const certificate = new X509Certificate(cert);
+  return hosts.every((host) => certificate.checkHost(host) !== undefined);
+}

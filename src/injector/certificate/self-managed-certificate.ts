@@ -1,0 +1,186 @@
+/** The certificate that the injector makes for itself: every replica serves what the Secret holds, one looks after it. */
+
+import { messageOf } from '../../errors.ts';
+import type { Logger } from '../../log.ts';
+import { type KubernetesApi, statusOf } from '../kubernetes/api.ts';
+import { type BackoffOptions, backoffMs } from '../kubernetes/backoff.ts';
+import { watchObject } from '../kubernetes/object-watch.ts';
+import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
+import { contendForLeadership } from './leadership.ts';
+import { planRotation, type RotationPolicy } from './rotation.ts';
+import type { CertificateSource, ServingCertificate } from './serving-certificate.ts';
+import {
+  type CertificateSecret,
+  livingAuthorities,
+  readStoredCertificates,
+  type StoredCertificates,
+  servingCertificateOf,
+  writeStoredCertificates,
+} from './stored-certificates.ts';
+import { collectionOf, trustAuthorities, type WebhookConfiguration } from './webhook-trust.ts';
+
+export interface SelfManagedOptions extends BackoffOptions {
+  readonly namespace: string;
+  /** Of the Secret; the Lease has the same name. */
+  readonly secretName: string;
+  readonly webhooks: readonly WebhookConfiguration[];
+  readonly policy: RotationPolicy;
+  /** See `LeadershipOptions`. */
+  readonly identity: string;
+  readonly issue: (options: IssueOptions) => Promise<IssuedCertificate>;
+  readonly log: Logger;
+}
+
+/** However quiet it is, every replica looks again after this long: leadership may have come back unnoticed. */
+const LOOK_EVERY_MS = 60_000;
+
+/** However busy it is: whoever undoes what the leader writes must not make it write without end. */
+const LOOKS_APART_MS = 1000;
+
+export function manageCertificate(api: KubernetesApi, options: SelfManagedOptions): CertificateSource {
+  const { namespace, secretName, webhooks, policy, clock, random, log } = options;
+  const collection = `/api/v1/namespaces/${namespace}/secrets`;
+  const listeners = new Set<(certificate: ServingCertificate) => void>();
+  let current: ServingCertificate | undefined;
+  let closed = false;
+
+  const unwatch = [
+    watchObject<CertificateSecret>(api, collection, secretName, options, (secret) => {
+      serve(readStoredCertificates(secret)?.current);
+      wake();
+    }),
+    // Somebody who applies the manifest again takes our CAs out of it.
+    ...webhooks.map((webhook) => watchObject(api, collectionOf(webhook), webhook.name, options, wake)),
+  ];
+  const leadership = contendForLeadership(api, { ...options, name: secretName }, wake);
+
+  function serve(certificate: ServingCertificate | undefined): void {
+    if (certificate === undefined || certificate.cert === current?.cert) return;
+    current = certificate;
+    log.info({ expiresAt: new Date(certificate.expiresAtMs).toISOString() }, 'certificate loaded');
+    for (const listener of listeners) listener(certificate);
+  }
+
+  let looking: Promise<void> | undefined;
+  let lookAgain = false;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
+  let failures = 0;
+  let cancelTimer: (() => void) | undefined;
+
+  /** One look at a time, and not one right after another; a call during one causes another after it. */
+  function wake(): void {
+    if (closed) return;
+    if (looking !== undefined) {
+      lookAgain = true;
+      return;
+    }
+    cancelTimer?.();
+    const soonestMs = lookedAtMs + LOOKS_APART_MS - clock.now().monotonicMs;
+    if (soonestMs > 0) {
+      cancelTimer = clock.after(soonestMs, wake);
+      return;
+    }
+    looking = look().finally(() => {
+      looking = undefined;
+      if (!lookAgain) return;
+      lookAgain = false;
+      wake();
+    });
+  }
+
+  async function look(): Promise<void> {
+    let delayMs = LOOK_EVERY_MS;
+    try {
+      if (leadership.held()) {
+        lookedAtMs = clock.now().monotonicMs;
+        delayMs = Math.min(delayMs, Math.max(0, (await step()) - clock.now().wallMs));
+      }
+      failures = 0;
+    } catch (error) {
+      delayMs = backoffMs(++failures, random);
+      // 409: another replica or a user was quicker; what they wrote is looked at next.
+      log[statusOf(error) === 409 ? 'info' : 'error'](
+        { err: error, failures },
+        'certificate not looked after',
+      );
+    }
+    if (!closed) cancelTimer = clock.after(delayMs, wake);
+  }
+
+  /** The next thing to do, if any. Resolves to when there may be another, Unix time in ms. */
+  async function step(): Promise<number> {
+    const secret = await readSecret();
+    const stored = readStoredCertificates(secret);
+    const nowMs = clock.now().wallMs;
+    const plan = planRotation(stored, policy, nowMs);
+    if (plan.step !== 'wait') {
+      const changed = await take(plan.step, stored, nowMs);
+      await writeSecret(secret, changed);
+      log.info({ step: plan.step }, 'certificate rotation');
+      return nowMs;
+    }
+    if (stored === undefined) return plan.nextAtMs;
+    for (const webhook of webhooks) await trustAuthorities(api, webhook, stored.authorities);
+    if (stored.next !== undefined && stored.publishedAtMs === undefined) {
+      await writeSecret(secret, { ...stored, publishedAtMs: nowMs });
+      log.info('the webhooks trust the next certificate');
+      return nowMs;
+    }
+    return plan.nextAtMs;
+  }
+
+  async function take(
+    kind: 'create' | 'stage' | 'promote' | 'prune',
+    stored: StoredCertificates | undefined,
+    nowMs: number,
+  ): Promise<StoredCertificates> {
+    const authorities = livingAuthorities(stored?.authorities ?? [], nowMs);
+    if (stored !== undefined && kind === 'prune') return { ...stored, authorities };
+    if (stored?.next !== undefined && kind === 'promote') return { current: stored.next, authorities };
+    const issued = await options.issue({ hosts: policy.hosts, nowMs, lifetimeMs: policy.lifetimeMs });
+    const made = servingCertificateOf(issued);
+    const trusted = [issued.ca, ...authorities];
+    return stored !== undefined && kind === 'stage'
+      ? { current: stored.current, next: made, authorities: trusted }
+      : { current: made, authorities: trusted };
+  }
+
+  async function readSecret(): Promise<CertificateSecret | undefined> {
+    try {
+      return await api.request<CertificateSecret>('GET', `${collection}/${secretName}`);
+    } catch (error) {
+      if (statusOf(error) === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws {KubernetesApiError} 409 when somebody wrote it since it was read. */
+  async function writeSecret(
+    secret: CertificateSecret | undefined,
+    content: StoredCertificates,
+  ): Promise<void> {
+    if (secret === undefined) {
+      const made = { metadata: { name: secretName, namespace }, type: 'kubernetes.io/tls' };
+      const body = { apiVersion: 'v1', kind: 'Secret', ...writeStoredCertificates(made, content) };
+      await api.request('POST', collection, { body });
+    } else {
+      const body = writeStoredCertificates(secret, content);
+      await api.request('PUT', `${collection}/${secretName}`, { body });
+    }
+  }
+
+  return {
+    current: () => current,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async close() {
+      closed = true;
+      cancelTimer?.();
+      for (const end of unwatch) end();
+      await looking?.catch((error: unknown) => log.debug({ err: messageOf(error) }, 'the last look failed'));
+      await leadership.close();
+    },
+  };
+}

@@ -1,0 +1,147 @@
+/**
+ * The Kubernetes API by way of @kubernetes/client-node, of which only the parts are imported that find the server,
+ * its CA and our token: the whole client would cost 50 MB more (docs/decisions/0007). Import this file lazily, so that
+ * an injector without the API does not load even those.
+ */
+
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { type HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js';
+import { IsomorphicFetchHttpLibrary } from '@kubernetes/client-node/dist/gen/http/isomorphic-fetch.js';
+import type { Clock } from '../../clock.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
+import { type ApiMethod, type ApiRequestOptions, type KubernetesApi, KubernetesApiError } from './api.ts';
+import { readLines } from './lines.ts';
+
+/** How long connections are kept before the CA is read anew; the token is read every minute by the client itself. */
+const RECONNECT_AFTER_MS = 300_000;
+
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** The server sends a bookmark about every minute: a watch that is silent for longer may be dead. */
+const SILENCE_MS = 150_000;
+
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+export interface KubernetesClient extends KubernetesApi {
+  /** The namespace that we run in, as far as the configuration says. */
+  readonly namespace: string | undefined;
+}
+
+type Dispatcher = NonNullable<ReturnType<RequestContext['getDispatcher']>>;
+type Response = Awaited<ReturnType<ReturnType<IsomorphicFetchHttpLibrary['send']>['toPromise']>>;
+
+/**
+ * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
+ * @throws {SidecarError} `configuration` when neither leads to a server.
+ */
+export function connectKubernetes(kubeconfig: string | undefined, clock: Clock): KubernetesClient {
+  const config = loadConfiguration(kubeconfig);
+  const server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
+  const http = new IsomorphicFetchHttpLibrary();
+  let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
+
+  /** The client makes a connection pool for each request; one is kept, or each request would be a TLS handshake. */
+  function keepConnections(request: RequestContext): void {
+    const fresh = request.getDispatcher();
+    if (fresh === undefined) return;
+    const { monotonicMs } = clock.now();
+    if (shared === undefined || monotonicMs - shared.sinceMs > RECONNECT_AFTER_MS) {
+      shared = { dispatcher: fresh, sinceMs: monotonicMs };
+    }
+    request.setDispatcher(shared.dispatcher);
+  }
+
+  /** @throws {KubernetesApiError} */
+  async function send(
+    method: ApiMethod,
+    path: string,
+    { query = {}, body, contentType, accept }: ApiRequestOptions,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const url = new URL(server + path);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+    const request = new RequestContext(url.href, method as HttpMethod);
+    request.setHeaderParam('Accept', accept ?? 'application/json');
+    if (body !== undefined) {
+      request.setHeaderParam('Content-Type', contentType ?? 'application/json');
+      request.setBody(JSON.stringify(body));
+    }
+    request.setSignal(signal);
+    let response: Response;
+    try {
+      await config.applySecurityAuthentication(request);
+      keepConnections(request);
+      response = await http.send(request).toPromise();
+    } catch (error) {
+      throw unreachable(`${method} ${path}`, error);
+    }
+    if (response.httpStatusCode >= 200 && response.httpStatusCode <= 299) return response;
+    // To its end, so that the connection can be used again.
+    await response.body.text().catch(() => undefined);
+    throw refused(`${method} ${path}`, response);
+  }
+
+  return {
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace,
+
+    async request<T>(method: ApiMethod, path: string, options: ApiRequestOptions = {}): Promise<T> {
+      const timeout = AbortSignal.timeout(options.timeoutMs ?? REQUEST_TIMEOUT_MS);
+      const response = await send(method, path, options, timeout);
+      try {
+        return JSON.parse(await response.body.text()) as T;
+      } catch (error) {
+        throw unreachable(`${method} ${path}`, error);
+      }
+    },
+
+    async watch(path, query, onEvent, signal): Promise<void> {
+      const silence = new AbortController();
+      let cancel = clock.after(SILENCE_MS, () => silence.abort());
+      try {
+        const either = AbortSignal.any([signal, silence.signal]);
+        const response = await send('GET', path, { query: { ...query, watch: true } }, either);
+        for await (const line of readLines(response.body.stream())) {
+          cancel();
+          cancel = clock.after(SILENCE_MS, () => silence.abort());
+          const { type, object } = JSON.parse(line) as { type: string; object: unknown };
+          onEvent({ type, object });
+        }
+      } catch (error) {
+        if (signal.aborted || silence.signal.aborted) return;
+        throw error instanceof KubernetesApiError ? error : unreachable(`WATCH ${path}`, error);
+      } finally {
+        cancel();
+      }
+    },
+  };
+}
+
+function loadConfiguration(kubeconfig: string | undefined): KubeConfig {
+  const config = new KubeConfig();
+  try {
+    if (kubeconfig === undefined) config.loadFromCluster();
+    else config.loadFromFile(kubeconfig);
+  } catch (error) {
+    throw new SidecarError('configuration', `--kubeconfig: ${messageOf(error)}`, { cause: error });
+  }
+  const server = config.getCurrentCluster()?.server ?? '';
+  if (!URL.canParse(server) || server.includes('undefined')) {
+    throw new SidecarError(
+      'configuration',
+      '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
+    );
+  }
+  return config;
+}
+
+function unreachable(what: string, error: unknown): KubernetesApiError {
+  // fetch says "fetch failed" and keeps the reason as its cause.
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return new KubernetesApiError(`${what}: ${systemCodeOf(cause) ?? messageOf(cause)}`, undefined, { cause });
+}
+
+function refused(what: string, { httpStatusCode: status, headers }: Response): KubernetesApiError {
+  const seconds = Number(headers['retry-after'] ?? Number.NaN);
+  const retry = seconds >= 0 ? { retryAfterMs: Math.min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000 } : {};
+  return new KubernetesApiError(`${what}: status ${status}`, status, retry);
+}

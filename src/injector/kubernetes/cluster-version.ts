@@ -1,0 +1,51 @@
+import type { Logger } from '../../log.ts';
+import type { Cluster, ClusterVersion } from '../pod/injection-defaults.ts';
+import type { KubernetesApi } from './api.ts';
+import { type BackoffOptions, backoffMs, pause } from './backoff.ts';
+
+/** Clusters are upgraded while we run. */
+const READ_EVERY_MS = 600_000;
+
+export interface LiveClusterVersion {
+  current(): Cluster;
+  close(): void;
+}
+
+/** Follows the version of the API server; until the first answer it is unknown. */
+export function followClusterVersion(
+  api: KubernetesApi,
+  { clock, random, log }: BackoffOptions & { readonly log: Logger },
+): LiveClusterVersion {
+  const abort = new AbortController();
+  let current: Cluster = {};
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !abort.signal.aborted; ) {
+      try {
+        const version = parseVersion(await api.request<VersionInfo>('GET', '/version'));
+        failures = 0;
+        if (version === undefined) log.warn('the API server says no version that is understood');
+        else current = { version };
+        await pause(clock, READ_EVERY_MS, abort.signal);
+      } catch (error) {
+        failures++;
+        log.warn({ err: error, failures }, "the cluster's version cannot be read");
+        await pause(clock, backoffMs(failures, random), abort.signal);
+      }
+    }
+  }
+
+  void run();
+  return { current: () => current, close: () => abort.abort() };
+}
+
+interface VersionInfo {
+  readonly major?: string;
+  readonly minor?: string;
+}
+
+/** Some clusters write a minor version as `29+`. */
+function parseVersion({ major, minor }: VersionInfo): ClusterVersion | undefined {
+  const parsed = { major: Number.parseInt(major ?? '', 10), minor: Number.parseInt(minor ?? '', 10) };
+  return Number.isNaN(parsed.major) || Number.isNaN(parsed.minor) ? undefined : parsed;
+}

@@ -1,0 +1,44 @@
+import { type Document, isAlias, isMap, isNode, isSeq, type Node } from 'yaml';
+import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
+
+/**
+ * Applies a patch below `path` of a YAML document, whose comments and order stay.
+ * @returns what keeps it from being applied, with nothing changed, or undefined.
+ */
+export function applyToDocument(
+  document: Document,
+  path: readonly (string | number)[],
+  patch: JsonPatch,
+): string | undefined {
+  const targets = patch.map((operation) => [...path, ...segmentsOf(operation.path)]);
+  const shared = targets.map((target) => sharedNode(document, target)).find((found) => found !== undefined);
+  if (shared !== undefined) return `${shared} is shared by an anchor and an alias, or merged: write it out`;
+  patch.forEach(({ value }, index) => {
+    const target = targets[index] ?? [];
+    const parent = document.getIn(target.slice(0, -1), true);
+    const last = target.at(-1) as string;
+    // A list's node of its own for each place, so that no alias is made where a value occurs twice.
+    const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
+    if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
+    else if (isMap(parent)) parent.set(last, node);
+    else document.setIn(target, node);
+  });
+  return undefined;
+}
+
+/** The first node on the way that also stands somewhere else: a change here would be one there. */
+function sharedNode(document: Document, target: readonly (string | number)[]): string | undefined {
+  for (let length = 1; length < target.length; length++) {
+    const path = target.slice(0, length);
+    const node = document.getIn(path, true);
+    if (node === undefined && isMerged(document, path)) return path.join('.');
+    if (!isNode(node)) return undefined;
+    if (isAlias(node) || (node as Node & { anchor?: string }).anchor !== undefined) return path.join('.');
+  }
+  return undefined;
+}
+
+function isMerged(document: Document, path: readonly (string | number)[]): boolean {
+  const parent = document.getIn(path.slice(0, -1), true);
+  return isMap(parent) && parent.items.some(({ key }) => isNode(key) && String(key) === '<<');
+}

@@ -1,0 +1,151 @@
+/** The injector's patch on manifests instead of pods: text in, text out. */
+
+import { type Document, parseAllDocuments, type ToStringOptions } from 'yaml';
+import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
+import { inject } from '../pod/inject.ts';
+import type { Cluster, InjectionDefaults } from '../pod/injection-defaults.ts';
+import type { Namespace, Pod } from '../pod/pod.ts';
+import { applyToDocument } from './apply-to-document.ts';
+import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
+
+export interface InjectedManifests {
+  /** Documents that did not change are as they were, to the character. */
+  readonly text: string;
+  /** What was done, one line each. */
+  readonly notes: readonly string[];
+  /** Whatever kept a workload from what it asks for; `text` is then not to be used. */
+  readonly problems: readonly string[];
+}
+
+export interface ManifestOptions {
+  readonly defaults: InjectionDefaults;
+  readonly cluster: Cluster;
+  /** Of workloads that do not say. */
+  readonly namespace: string;
+}
+
+/** YAML of one or more documents, or JSON. */
+export function injectManifests(text: string, options: ManifestOptions): InjectedManifests {
+  // Merge keys (`<<`) are resolved as kubectl resolves them.
+  const parsed = parseAllDocuments(text, { merge: true });
+  // Nothing but comments, or nothing at all.
+  if (!Array.isArray(parsed)) return { text, notes: [], problems: [] };
+  const documents: readonly Document[] = parsed;
+  const problems = documents.flatMap((document) => document.errors.map(({ message }) => message));
+  if (problems.length > 0) return { text, notes: [], problems };
+
+  const labels = namespaceLabels(documents);
+  const notes: string[] = [];
+  const changed = documents.map((document) => injectDocument(document, options, labels, notes, problems));
+  if (problems.length > 0 || !changed.includes(true)) return { text, notes, problems };
+  return { text: isJson(text) ? toJson(documents) : toYaml(text, documents, changed), notes, problems };
+}
+
+function injectDocument(
+  document: Document,
+  { defaults, cluster, namespace: fallback }: ManifestOptions,
+  labels: ReadonlyMap<string, Namespace['labels']>,
+  notes: string[],
+  problems: string[],
+): boolean {
+  const content: unknown = document.toJS();
+  let changed = false;
+  for (const workload of workloadsIn(content)) {
+    const name = workload.namespace ?? fallback;
+    const pod = podOf(content, workload);
+    const known = labels.get(name);
+    const injection = inject(
+      pod,
+      { name, ...(known === undefined ? {} : { labels: known }) },
+      defaults,
+      cluster,
+    );
+    if (injection.result === 'rejected') {
+      problems.push(`${workload.name}: ${injection.message}`);
+      continue;
+    }
+    for (const warning of injection.warnings) notes.push(`${workload.name}: warning: ${warning}`);
+    if (injection.result === 'skipped') {
+      notes.push(...misplaced(workload), `${workload.name}: skipped: ${injection.reason}`);
+      continue;
+    }
+    const obstacle = applyToDocument(document, workload.podPath, injection.patch);
+    if (obstacle === undefined) {
+      changed = true;
+      notes.push(`${workload.name}: injected: ${injection.reason}`);
+    } else {
+      problems.push(`${workload.name}: ${obstacle}`);
+    }
+  }
+  return changed;
+}
+
+function misplaced({ name, ownAnnotations }: Workload): string[] {
+  const own = Object.keys(ownAnnotations).filter((annotation) => annotation.startsWith(ANNOTATION_PREFIX));
+  if (own.length === 0) return [];
+  return [
+    `${name}: warning: ${own.join(', ')} must stand on the pod template (${INJECT} too), not on the workload`,
+  ];
+}
+
+function podOf(content: unknown, { podPath }: Workload): Pod {
+  const pod = podPath.reduce<unknown>(
+    (value, segment) => (isObject(value) || Array.isArray(value) ? value[segment as never] : undefined),
+    content,
+  );
+  return isObject(pod) ? (pod as Pod) : {};
+}
+
+/** A namespace in the same manifests says whether its pods may be injected. */
+function namespaceLabels(documents: readonly Document[]): ReadonlyMap<string, Namespace['labels']> {
+  const found = new Map<string, Namespace['labels']>();
+  for (const document of documents) {
+    const content: unknown = document.toJS();
+    if (!isObject(content) || content['kind'] !== 'Namespace' || !isObject(content['metadata'])) continue;
+    const { name, labels } = content['metadata'] as { name?: string; labels?: Record<string, string> };
+    if (name !== undefined) found.set(name, labels ?? {});
+  }
+  return found;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function toJson(documents: readonly Document[]): string {
+  return `${JSON.stringify(documents[0]?.toJS(), null, 2)}\n`;
+}
+
+/** Each document's own text where it stands, and new text for those that changed. */
+function toYaml(text: string, documents: readonly Document[], changed: readonly boolean[]): string {
+  let start = 0;
+  return documents
+    .map((document, index) => {
+      const end = index === documents.length - 1 ? text.length : (document.range?.[2] ?? text.length);
+      const source = text.slice(start, end);
+      start = end;
+      if (changed[index] !== true) return source;
+      return document.toString(styleOf(source));
+    })
+    .join('');
+}
+
+/** As the author writes, so that little else than the sidecar shows in a diff. */
+function styleOf(source: string): ToStringOptions {
+  const indentation = /^( +)\S/m.exec(source)?.[1]?.length ?? 2;
+  const [padded, tight] = [/[[{] +[^\s\]}]/g, /[[{][^\s\]}]/g].map(
+    (style) => source.match(style)?.length ?? 0,
+  );
+  return {
+    lineWidth: 0,
+    indent: Math.min(Math.max(indentation, 2), 8),
+    // Whether `- ` stands further right than the key above it; both are common.
+    indentSeq: !/^( *)(?:- )?[^\s#-][^\n]*:[ \t]*\n(?: *#[^\n]*\n)*\1- /m.test(source),
+    flowCollectionPadding: (padded ?? 0) >= (tight ?? 0),
+  };
+}

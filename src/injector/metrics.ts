@@ -1,0 +1,41 @@
+import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+
+export type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
+
+export interface InjectorMetrics {
+  /** @param reason of a small, fixed set: see docs/reference/injector.md. */
+  admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
+  /** @param expiresAtMs Unix time. */
+  certificateLoaded(expiresAtMs: number): void;
+}
+
+export function createInjectorMetrics(registry: Registry): InjectorMetrics {
+  const registers = [registry];
+  const admissions = new Counter({
+    name: 'token_sidecar_injector_admissions_total',
+    help: 'Admission reviews, by outcome.',
+    labelNames: ['result', 'reason'],
+    registers,
+  });
+  const duration = new Histogram({
+    name: 'token_sidecar_injector_admission_duration_seconds',
+    help: 'Time from an admission review to its answer.',
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers,
+  });
+  const expiry = new Gauge({
+    name: 'token_sidecar_injector_certificate_expiry_timestamp_seconds',
+    help: 'Unix time at which the serving certificate ends.',
+    registers,
+  });
+  // From zero on, so that the first one is seen as an increase.
+  admissions.inc({ result: 'injected', reason: 'native' }, 0);
+  admissions.inc({ result: 'error', reason: 'internal' }, 0);
+  return {
+    admitted(result, reason, durationSeconds) {
+      admissions.inc({ result, reason });
+      duration.observe(durationSeconds);
+    },
+    certificateLoaded: (expiresAtMs) => expiry.set(expiresAtMs / 1000),
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * The annotations, one documented constant each. They stand on the pod, or on the pod template of a workload; never
+ * on the workload itself, which the injector does not see.
+ */
+
+/** Everything that starts with this is ours: a name that is not below is refused, because it may be mistyped. */
+export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
+
+/** `"true"` asks for the sidecar, `"false"` does not; any other value is refused. */
+export const INJECT = 'token-sidecar.dev/inject';
+
+/** Name of the Secret, in the pod's namespace, with the keys `client_id` and `client_secret`. */
+export const SECRET = 'token-sidecar.dev/secret';
+
+/** Base URL of the identity provider; the token endpoint is `{auth-url}/realms/{realm}/protocol/openid-connect/token`. */
+export const AUTH_URL = 'token-sidecar.dev/auth-url';
+
+/** Realm name. */
+export const REALM = 'token-sidecar.dev/realm';
+
+/** Scope sent with the grant. */
+export const SCOPE = 'token-sidecar.dev/scope';
+
+/** Audience sent with the grant. */
+export const AUDIENCE = 'token-sidecar.dev/audience';
+
+/** Where the app's requests go, with an optional base path. */
+export const UPSTREAM = 'token-sidecar.dev/upstream';
+
+/** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
+export const CONFIG_MAP = 'token-sidecar.dev/config-map';
+
+/** `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs a ConfigMap. */
+export const MODE = 'token-sidecar.dev/mode';
+
+/** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container among the others. */
+export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
+
+/** CPU requested for the sidecar. */
+export const CPU_REQUEST = 'token-sidecar.dev/cpu-request';
+
+/** CPU limit of the sidecar. None by default: throttling would delay every request of the app. */
+export const CPU_LIMIT = 'token-sidecar.dev/cpu-limit';
+
+/** Memory requested for the sidecar. */
+export const MEMORY_REQUEST = 'token-sidecar.dev/memory-request';
+
+/** Memory limit of the sidecar. */
+export const MEMORY_LIMIT = 'token-sidecar.dev/memory-limit';
+
+/** Image of the sidecar. */
+export const IMAGE = 'token-sidecar.dev/image';
+
+/** Log level of the sidecar. */
+export const LOG_LEVEL = 'token-sidecar.dev/log-level';
+
+/** Written by the injector, always `injected`: a second pass does nothing. */
+export const STATUS = 'token-sidecar.dev/status';
+
+/** The value of `STATUS`. */
+export const INJECTED = 'injected';
+
+export const ANNOTATIONS = [
+  INJECT,
+  SECRET,
+  AUTH_URL,
+  REALM,
+  SCOPE,
+  AUDIENCE,
+  UPSTREAM,
+  CONFIG_MAP,
+  MODE,
+  NATIVE_SIDECAR,
+  CPU_REQUEST,
+  CPU_LIMIT,
+  MEMORY_REQUEST,
+  MEMORY_LIMIT,
+  IMAGE,
+  LOG_LEVEL,
+  STATUS,
+] as const;
+
+export type Annotation = (typeof ANNOTATIONS)[number];
+
+/** On the namespace: `enabled` or `disabled`. What a namespace without it means is the webhook's selector. */
+export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
+
+/** Put by the kubelet on the API server's picture of a static pod. */
+export const MIRROR_POD = 'kubernetes.io/config.mirror';
+
+/** What scrapers that go by annotation look for. */
+export const PROMETHEUS = {
+  scrape: 'prometheus.io/scrape',
+  port: 'prometheus.io/port',
+  path: 'prometheus.io/path',
+} as const;

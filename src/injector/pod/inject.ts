@@ -1,0 +1,165 @@
+/** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
+
+import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
+import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
+import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
+import { ADMIN_PORT, CONTAINER_NAME, SIDECAR_USER } from './names.ts';
+import { obstaclesIn, refusal, warningsFor } from './obstacles.ts';
+import type { Container, Namespace, Pod } from './pod.ts';
+import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
+import { resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
+
+export type Injection = InjectedPod | SkippedPod | RejectedPod;
+
+export interface InjectedPod {
+  readonly result: 'injected';
+  readonly reason: 'native' | 'classic';
+  readonly patch: JsonPatch;
+  readonly warnings: readonly string[];
+  /** The Secret that the pod will need. */
+  readonly secret: string;
+}
+
+export interface SkippedPod {
+  readonly result: 'skipped';
+  readonly reason: SkipReason;
+  readonly warnings: readonly string[];
+}
+
+export type SkipReason =
+  | 'not_requested'
+  | 'already_injected'
+  | 'container_exists'
+  | 'mirror_pod'
+  | 'namespace_excluded';
+
+export interface RejectedPod {
+  readonly result: 'rejected';
+  readonly reason: 'invalid_annotations' | 'unsuitable_pod';
+  /** Every problem in one message. */
+  readonly message: string;
+}
+
+/** Their pods keep the cluster going; an injector that is wrong must not be able to stop them. */
+export const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
+
+/** The patch applied, the same pod is `already_injected`: a second pass changes nothing. */
+export function inject(
+  pod: Pod,
+  namespace: Namespace,
+  defaults: InjectionDefaults,
+  cluster: Cluster,
+): Injection {
+  const annotations = pod.metadata?.annotations ?? {};
+  const asked = annotations[INJECT];
+  if (asked === undefined || asked === 'false') return skipped('not_requested');
+  if (SYSTEM_NAMESPACES.includes(namespace.name) || namespace.labels?.[NAMESPACE_LABEL] === 'disabled') {
+    return skipped('namespace_excluded', `pods of the namespace ${namespace.name} get no sidecar`);
+  }
+  if (annotations[MIRROR_POD] !== undefined) return skipped('mirror_pod');
+  if (annotations[STATUS] === INJECTED) {
+    if (hasSidecar(pod)) return skipped('already_injected');
+    return skipped(
+      'already_injected',
+      `${STATUS} says that the sidecar is there, but there is no container of its name`,
+    );
+  }
+  if (hasSidecar(pod)) {
+    return skipped('container_exists', `there is a container ${CONTAINER_NAME} already; it is left as it is`);
+  }
+
+  const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster);
+  const wrong = [
+    ...(asked === 'true' ? [] : [{ key: INJECT, value: asked, expected: '"true" or "false"' }]),
+    ...(annotations[STATUS] === undefined
+      ? []
+      : [{ key: STATUS, value: annotations[STATUS], expected: 'nothing: only the injector writes it' }]),
+    ...problems,
+  ];
+  const obstacles = obstaclesIn(pod);
+  if (wrong.length > 0 || obstacles.length > 0) {
+    return {
+      result: 'rejected',
+      reason: wrong.length > 0 ? 'invalid_annotations' : 'unsuitable_pod',
+      message: refusal([...wrong, ...obstacles]),
+    };
+  }
+  return {
+    result: 'injected',
+    reason: settings.native ? 'native' : 'classic',
+    patch: patchFor(pod, settings),
+    warnings: [...warnings, ...warningsFor(pod, settings)],
+    secret: settings.secret,
+  };
+}
+
+/** Whether a pod that asks for the sidecar has a container of its name: what the validating webhook goes by. */
+export function hasSidecar({ spec }: Pod): boolean {
+  const isSidecar = ({ name }: Container): boolean => name === CONTAINER_NAME;
+  return (spec?.containers?.some(isSidecar) ?? false) || (spec?.initContainers?.some(isSidecar) ?? false);
+}
+
+function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod {
+  return { result: 'skipped', reason, warnings };
+}
+
+function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
+  const { metadata = {}, spec = {} } = pod;
+  const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
+  const initContainers = spec.initContainers ?? undefined;
+  return [
+    ...environmentPatch('containers', spec.containers, settings),
+    // Before the insertion, which moves them. A classic sidecar is not there yet when they run.
+    ...(settings.native ? environmentPatch('initContainers', initContainers, settings) : []),
+    ...(!settings.native
+      ? append(spec.containers, ['spec', 'containers'], [container])
+      : initContainers === undefined
+        ? [add('/spec/initContainers', [container])]
+        : // First, so that later init containers have tokens too.
+          [add('/spec/initContainers/0', container)]),
+    ...append(spec.volumes, ['spec', 'volumes'], sidecarVolumes(settings)),
+    ...groupPatch(pod),
+    ...addMembers(metadata.annotations, ['metadata', 'annotations'], {
+      [STATUS]: INJECTED,
+      ...prometheusAnnotations(pod, settings),
+    }),
+  ];
+}
+
+/** Variables that a container sets itself stay as they are. */
+function environmentPatch(
+  list: 'containers' | 'initContainers',
+  containers: readonly Container[] | null | undefined,
+  settings: SidecarSettings,
+): AddOperation[] {
+  const variables = appEnvironment(settings);
+  return (containers ?? []).flatMap(({ env }, index) => {
+    const own = new Set((env ?? []).map(({ name }) => name));
+    const missing = variables.filter(({ name }) => !own.has(name));
+    return append(env, ['spec', list, index, 'env'], missing);
+  });
+}
+
+/** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
+function groupPatch({ spec }: Pod): AddOperation[] {
+  const existing = spec?.securityContext;
+  if (typeof existing?.fsGroup === 'number') return [];
+  return addMembers(existing, ['spec', 'securityContext'], {
+    fsGroup: SIDECAR_USER,
+    ...(typeof existing?.fsGroupChangePolicy === 'string' ? {} : { fsGroupChangePolicy: 'OnRootMismatch' }),
+  });
+}
+
+/** A pod that is scraped already stays so: there can be only one port. */
+function prometheusAnnotations(
+  { metadata }: Pod,
+  { prometheusAnnotations }: SidecarSettings,
+): Readonly<Record<string, string>> {
+  const marked = Object.values(PROMETHEUS).some((name) => metadata?.annotations?.[name] !== undefined);
+  if (!prometheusAnnotations || marked) return {};
+  return {
+    [PROMETHEUS.scrape]: 'true',
+    [PROMETHEUS.port]: String(ADMIN_PORT),
+    [PROMETHEUS.path]: '/metrics',
+  };
+}

@@ -1,0 +1,50 @@
+import type { LogLevel } from '../../log.ts';
+
+/** What a pod gets whose annotations are silent. Checked when the injector starts, so never wrong by itself. */
+export interface InjectionDefaults {
+  readonly image: string;
+  readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
+  readonly secret?: string;
+  readonly authUrl?: string;
+  readonly realm: string;
+  /** Allow a token endpoint on `http://`: the client secret then travels in clear. No annotation can. */
+  readonly allowInsecureTokenUrl: boolean;
+  readonly scope?: string;
+  readonly audience?: string;
+  readonly upstream?: string;
+  readonly mode: SidecarMode;
+  /** Whether to use a native sidecar, where that is decided; otherwise the cluster's version decides. */
+  readonly nativeSidecar?: boolean;
+  readonly logLevel: LogLevel;
+  readonly resources: SidecarResources;
+  /** Within which the first token must be obtained before the kubelet restarts the sidecar. */
+  readonly startupSeconds: number;
+  /** Mark the pod for scrapers that go by annotation, unless it is marked already. */
+  readonly prometheusAnnotations: boolean;
+}
+
+export const SIDECAR_MODES = ['reverse', 'forward'] as const;
+export type SidecarMode = (typeof SIDECAR_MODES)[number];
+
+export interface SidecarResources {
+  readonly cpuRequest?: string;
+  readonly cpuLimit?: string;
+  readonly memoryRequest?: string;
+  readonly memoryLimit?: string;
+}
+
+/** What is known of the cluster that the pod is for. */
+export interface Cluster {
+  /** Absent when it is not known. */
+  readonly version?: ClusterVersion;
+}
+
+export interface ClusterVersion {
+  readonly major: number;
+  readonly minor: number;
+}
+
+/** Kubernetes 1.29 is the first with native sidecars switched on. */
+export function hasNativeSidecars({ major, minor }: ClusterVersion): boolean {
+  return major > 1 || (major === 1 && minor >= 29);
+}

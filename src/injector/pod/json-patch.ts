@@ -1,0 +1,51 @@
+/** The one operation that injection needs (RFC 6902 §4.1): it adds, and never takes away or replaces. */
+export interface AddOperation {
+  readonly op: 'add';
+  /** A JSON Pointer. */
+  readonly path: string;
+  readonly value: unknown;
+}
+
+export type JsonPatch = readonly AddOperation[];
+
+/** `/spec/containers/-`: each segment escaped as RFC 6901 §3 asks. */
+export function pointer(...segments: readonly (string | number)[]): string {
+  return segments
+    .map((segment) => `/${String(segment).replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    .join('');
+}
+
+/** The segments of a pointer made by `pointer`. */
+export function segmentsOf(path: string): string[] {
+  return path
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+export function add(path: string, value: unknown): AddOperation {
+  return { op: 'add', path, value };
+}
+
+/** Adds members to an object that may not be there yet. */
+export function addMembers(
+  existing: object | null | undefined,
+  path: readonly string[],
+  members: Readonly<Record<string, unknown>>,
+): AddOperation[] {
+  const entries = Object.entries(members);
+  if (entries.length === 0) return [];
+  if (existing === undefined || existing === null) return [add(pointer(...path), members)];
+  return entries.map(([name, value]) => add(pointer(...path, name), value));
+}
+
+/** Adds items to the end of a list that may not be there yet. */
+export function append(
+  existing: readonly unknown[] | null | undefined,
+  path: readonly (string | number)[],
+  items: readonly unknown[],
+): AddOperation[] {
+  if (items.length === 0) return [];
+  if (existing === undefined || existing === null) return [add(pointer(...path), items)];
+  return items.map((item) => add(pointer(...path, '-'), item));
+}

@@ -1,0 +1,19 @@
+/** Names, ports and paths that an injected pod has in common with a pod whose sidecar was written by hand. */
+
+export const CONTAINER_NAME = 'token-sidecar';
+
+export const CREDENTIALS_VOLUME = 'token-sidecar-credentials';
+export const CREDENTIALS_PATH = '/var/run/secrets/token-sidecar';
+
+export const CONFIG_VOLUME = 'token-sidecar-config';
+export const CONFIG_DIRECTORY = '/etc/token-sidecar';
+export const CONFIG_KEY = 'token-sidecar.yaml';
+
+/** The app's side, on the pod's loopback. */
+export const PROXY_PORT = 15_080;
+/** Probes and metrics; PodMonitors select by this name. */
+export const ADMIN_PORT = 15_081;
+export const ADMIN_PORT_NAME = 'token-admin';
+
+/** User and group of the image. */
+export const SIDECAR_USER = 65_532;

@@ -1,0 +1,77 @@
+/**
+ * As much of a Pod (core/v1) as the injector looks at. Whatever else a pod has passes through untouched, because a
+ * patch names only what changes.
+ */
+
+export interface Pod {
+  readonly metadata?: PodMetadata;
+  readonly spec?: PodSpec;
+}
+
+export interface PodMetadata {
+  readonly name?: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly annotations?: Readonly<Record<string, string>> | null;
+  readonly ownerReferences?: readonly OwnerReference[] | null;
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+}
+
+export interface PodSpec {
+  readonly containers?: readonly Container[] | null;
+  readonly initContainers?: readonly Container[] | null;
+  readonly volumes?: readonly Volume[] | null;
+  readonly securityContext?: PodSecurityContext | null;
+  readonly hostNetwork?: boolean;
+  readonly hostPID?: boolean;
+  readonly shareProcessNamespace?: boolean;
+  readonly restartPolicy?: string;
+  readonly terminationGracePeriodSeconds?: number | null;
+  readonly nodeSelector?: Readonly<Record<string, string>> | null;
+  readonly os?: { readonly name?: string } | null;
+}
+
+export interface PodSecurityContext {
+  readonly fsGroup?: number | null;
+  readonly fsGroupChangePolicy?: string | null;
+}
+
+export interface Container {
+  readonly name: string;
+  readonly restartPolicy?: string;
+  readonly env?: readonly EnvironmentVariable[] | null;
+  readonly ports?: readonly ContainerPort[] | null;
+}
+
+export interface EnvironmentVariable {
+  readonly name: string;
+  readonly value?: string;
+}
+
+export interface ContainerPort {
+  readonly name?: string;
+  readonly containerPort: number;
+}
+
+export interface Volume {
+  readonly name: string;
+  readonly persistentVolumeClaim?: object | null;
+}
+
+/** A pod's namespace, with its labels where they are known. */
+export interface Namespace {
+  readonly name: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** The owner that made the pod: the one to tell what became of it. */
+export function controllerOf(pod: Pod): OwnerReference | undefined {
+  return pod.metadata?.ownerReferences?.find(({ controller }) => controller === true);
+}

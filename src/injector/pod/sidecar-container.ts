@@ -1,0 +1,130 @@
+/** The sidecar as a container and its volumes: what charts/token-sidecar/templates/_sidecar.tpl writes for charts. */
+
+import {
+  ADMIN_PORT,
+  ADMIN_PORT_NAME,
+  CONFIG_DIRECTORY,
+  CONFIG_KEY,
+  CONFIG_VOLUME,
+  CONTAINER_NAME,
+  CREDENTIALS_PATH,
+  CREDENTIALS_VOLUME,
+  PROXY_PORT,
+  SIDECAR_USER,
+} from './names.ts';
+import type { EnvironmentVariable } from './pod.ts';
+import type { SidecarSettings } from './sidecar-settings.ts';
+
+/** 0440: readable by root and by the pod's fsGroup. */
+const CREDENTIALS_MODE = 0o440;
+
+/** Kubernetes' own default, for pods that do not say. */
+const DEFAULT_GRACE_SECONDS = 30;
+
+/** How long a classic sidecar goes on serving while the app, told at the same moment, finishes its requests. */
+const LINGER_SECONDS = 5;
+
+/** @param graceSeconds the pod's `terminationGracePeriodSeconds`. */
+export function sidecarContainer(settings: SidecarSettings, graceSeconds?: number | null): object {
+  return {
+    name: CONTAINER_NAME,
+    image: settings.image,
+    imagePullPolicy: settings.imagePullPolicy,
+    args: ['proxy'],
+    ...(settings.native ? { restartPolicy: 'Always' } : {}),
+    env: sidecarEnvironment(settings),
+    ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
+    // On a native sidecar it holds back the app's containers until the first token is there.
+    startupProbe: { ...probe('/startupz'), periodSeconds: 1, failureThreshold: settings.startupSeconds },
+    readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
+    livenessProbe: { ...probe('/livez'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
+    // The kubelet stops a native sidecar after the app by itself.
+    ...(settings.native ? {} : linger(graceSeconds ?? DEFAULT_GRACE_SECONDS)),
+    resources: resources(settings),
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      runAsNonRoot: true,
+      runAsUser: SIDECAR_USER,
+      runAsGroup: SIDECAR_USER,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [
+      { name: CREDENTIALS_VOLUME, mountPath: CREDENTIALS_PATH, readOnly: true },
+      ...(settings.configMap === undefined
+        ? []
+        : [{ name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true }]),
+    ],
+  };
+}
+
+export function sidecarVolumes({ secret, configMap }: SidecarSettings): readonly object[] {
+  const credentials = {
+    name: CREDENTIALS_VOLUME,
+    projected: {
+      defaultMode: CREDENTIALS_MODE,
+      sources: [{ secret: { name: secret, optional: false } }],
+    },
+  };
+  if (configMap === undefined) return [credentials];
+  return [credentials, { name: CONFIG_VOLUME, configMap: { name: configMap, optional: false } }];
+}
+
+/** Environment of the app's containers. Both spellings, because clients disagree. */
+export function appEnvironment({ mode }: SidecarSettings): readonly Required<EnvironmentVariable>[] {
+  if (mode === 'reverse') return [];
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  const direct = 'localhost,127.0.0.1,::1';
+  return [
+    { name: 'HTTP_PROXY', value: proxy },
+    { name: 'http_proxy', value: proxy },
+    { name: 'NO_PROXY', value: direct },
+    { name: 'no_proxy', value: direct },
+  ];
+}
+
+function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVariable[] {
+  const values: Readonly<Record<string, string | undefined>> = {
+    CONFIG: settings.configMap === undefined ? undefined : `${CONFIG_DIRECTORY}/${CONFIG_KEY}`,
+    AUTH_URL: settings.authUrl,
+    REALM: settings.realm,
+    ALLOW_INSECURE_TOKEN_URL: settings.allowInsecureTokenUrl ? 'true' : undefined,
+    UPSTREAM: settings.upstream,
+    SCOPE: settings.scope,
+    AUDIENCE: settings.audience,
+    LOG_LEVEL: settings.logLevel,
+  };
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
+  );
+}
+
+/** The kubelet replaces `$(NAME)` in a value; `$$` stands for one dollar sign. */
+function withoutExpansion(value: string): string {
+  return value.replaceAll('$(', '$$$$(');
+}
+
+function probe(path: string): object {
+  return { httpGet: { path, port: ADMIN_PORT_NAME } };
+}
+
+/** By Node, as the image has no `sleep`; never so long that too little of the grace period is left to drain. */
+function linger(graceSeconds: number): object {
+  const seconds = Math.min(LINGER_SECONDS, Math.floor(graceSeconds / 6));
+  if (seconds === 0) return {};
+  const command = ['node', '-e', `setTimeout(() => {}, ${seconds * 1000})`];
+  return { lifecycle: { preStop: { exec: { command } } } };
+}
+
+function resources({ resources: given }: SidecarSettings): object {
+  const requests = quantities(given.cpuRequest, given.memoryRequest);
+  const limits = quantities(given.cpuLimit, given.memoryLimit);
+  return { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) };
+}
+
+function quantities(cpu: string | undefined, memory: string | undefined): object | undefined {
+  if (cpu === undefined && memory === undefined) return undefined;
+  return { ...(cpu === undefined ? {} : { cpu }), ...(memory === undefined ? {} : { memory }) };
+}

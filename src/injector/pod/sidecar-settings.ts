@@ -1,0 +1,242 @@
+/** Annotations and defaults, to what this pod's sidecar runs by. */
+
+import type { Problem } from '../../config/problems.ts';
+import { didYouMean } from '../../config/settings.ts';
+import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
+import { LOG_LEVELS, type LogLevel } from '../../log.ts';
+import {
+  ANNOTATION_PREFIX,
+  ANNOTATIONS,
+  type Annotation,
+  AUDIENCE,
+  AUTH_URL,
+  CONFIG_MAP,
+  CPU_LIMIT,
+  CPU_REQUEST,
+  IMAGE,
+  LOG_LEVEL,
+  MEMORY_LIMIT,
+  MEMORY_REQUEST,
+  MODE,
+  NATIVE_SIDECAR,
+  REALM,
+  SCOPE,
+  SECRET,
+  UPSTREAM,
+} from './annotations.ts';
+import {
+  type Cluster,
+  hasNativeSidecars,
+  type InjectionDefaults,
+  SIDECAR_MODES,
+  type SidecarMode,
+  type SidecarResources,
+} from './injection-defaults.ts';
+import { type Quantity, quantity } from './quantity.ts';
+
+export interface SidecarSettings {
+  readonly image: string;
+  readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
+  readonly secret: string;
+  readonly configMap?: string;
+  readonly authUrl?: string;
+  /** Absent when a ConfigMap says it. */
+  readonly realm?: string;
+  readonly allowInsecureTokenUrl: boolean;
+  readonly upstream?: string;
+  readonly scope?: string;
+  readonly audience?: string;
+  readonly mode: SidecarMode;
+  readonly native: boolean;
+  readonly logLevel: LogLevel;
+  readonly resources: SidecarResources;
+  readonly startupSeconds: number;
+  readonly prometheusAnnotations: boolean;
+}
+
+export interface ResolvedSettings {
+  /** Only right when there are no problems. */
+  readonly settings: SidecarSettings;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+}
+
+type Annotations = Readonly<Record<string, string>>;
+
+/** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
+export const objectName: ValueFormat<string> = {
+  expected: 'a name of lower-case letters, digits, "-" and "."',
+  parse: (text) =>
+    text.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(text)
+      ? text
+      : undefined,
+};
+
+/** Not a whole grammar: what is clearly none is refused, the rest is the kubelet's to judge. */
+export const imageReference: ValueFormat<string> = {
+  expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
+  parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),
+};
+
+/** One value of the grant. Control characters would be a mistake in any of them. */
+export const grantValue: ValueFormat<string> = {
+  expected: 'text that is not empty, without control characters',
+  parse: (text) =>
+    text.trim() !== '' && [...text].every((character) => character >= ' ') ? text : undefined,
+};
+
+export function resolveSettings(
+  annotations: Annotations,
+  defaults: InjectionDefaults,
+  cluster: Cluster,
+): ResolvedSettings {
+  const problems: Problem[] = unknownAnnotations(annotations);
+  const warnings: string[] = [];
+
+  function read<T>(name: Annotation, format: ValueFormat<T>): T | undefined {
+    const text = annotations[name];
+    if (text === undefined) return undefined;
+    const value = format.parse(text);
+    if (value === undefined) problems.push({ key: name, value: text, expected: format.expected });
+    return value;
+  }
+  /** The annotation as it was written, once its format is right. */
+  function readText(name: Annotation, format: ValueFormat<unknown>): string | undefined {
+    return read(name, format) === undefined ? undefined : annotations[name];
+  }
+
+  const configMap = read(CONFIG_MAP, objectName);
+  // Beside a file, a default for the upstream would add a route that the file does not have, and one for the
+  // provider would replace the file's own.
+  const general: Partial<InjectionDefaults> = annotations[CONFIG_MAP] === undefined ? defaults : {};
+
+  const secret = read(SECRET, objectName) ?? defaults.secret;
+  if (secret === undefined && annotations[SECRET] === undefined) {
+    problems.push({ key: SECRET, expected: 'the name of the Secret with client_id and client_secret' });
+  }
+  const authUrl = readText(AUTH_URL, serverUrl) ?? general.authUrl;
+  if (authUrl === undefined && annotations[AUTH_URL] === undefined && configMap === undefined) {
+    problems.push({ key: AUTH_URL, expected: 'the URL of the identity provider' });
+  }
+  if (authUrl !== undefined && annotations[AUTH_URL] !== undefined && travelsInClear(authUrl)) {
+    const message = 'https, because the client secret travels there';
+    if (defaults.allowInsecureTokenUrl) warnings.push(`${AUTH_URL}: http carries the client secret in clear`);
+    else problems.push({ key: AUTH_URL, value: authUrl, expected: message });
+  }
+  const target = readText(UPSTREAM, upstream) ?? general.upstream;
+  if (target === undefined && annotations[UPSTREAM] === undefined && configMap === undefined) {
+    problems.push({ key: UPSTREAM, expected: "the URL where the app's requests go" });
+  }
+  if (target !== undefined && travelsInClear(target)) {
+    warnings.push(`${UPSTREAM}: http carries the access token in clear`);
+  }
+  const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? defaults.mode;
+  if (mode === 'forward' && annotations[CONFIG_MAP] === undefined) {
+    problems.push({
+      key: CONFIG_MAP,
+      expected:
+        'the name of a ConfigMap whose forwardProxy lists the hosts allowed, because the mode is forward',
+    });
+  }
+  const realm = read(REALM, grantValue) ?? general.realm;
+  const scope = read(SCOPE, grantValue) ?? general.scope;
+  const audience = read(AUDIENCE, grantValue) ?? general.audience;
+  const image = read(IMAGE, imageReference) ?? defaults.image;
+  if (annotations[IMAGE] !== undefined && !/@|:[^/]+$/.test(image)) {
+    warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
+  }
+
+  return {
+    settings: {
+      image,
+      imagePullPolicy: defaults.imagePullPolicy,
+      secret: secret ?? '',
+      ...(configMap === undefined ? {} : { configMap }),
+      ...(authUrl === undefined ? {} : { authUrl }),
+      ...(realm === undefined ? {} : { realm }),
+      allowInsecureTokenUrl:
+        defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
+      ...(target === undefined ? {} : { upstream: target }),
+      ...(scope === undefined ? {} : { scope }),
+      ...(audience === undefined ? {} : { audience }),
+      mode,
+      native: resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems),
+      logLevel: read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel,
+      resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
+      startupSeconds: defaults.startupSeconds,
+      prometheusAnnotations: defaults.prometheusAnnotations,
+    },
+    problems,
+    warnings,
+  };
+}
+
+function unknownAnnotations(annotations: Annotations): Problem[] {
+  const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
+  return Object.keys(annotations)
+    .filter((name) => name.startsWith(ANNOTATION_PREFIX))
+    .map((name) => ({ name, own: name.slice(ANNOTATION_PREFIX.length) }))
+    .filter(({ own }) => !names.includes(own))
+    .map(({ name, own }) => ({
+      key: name,
+      expected: `an annotation that there is${didYouMean(own, names, ANNOTATION_PREFIX)}`,
+    }));
+}
+
+function travelsInClear(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !isLoopbackHost(hostname);
+}
+
+function resolveNative(
+  asked: 'true' | 'false' | undefined,
+  defaults: InjectionDefaults,
+  { version }: Cluster,
+  problems: Problem[],
+): boolean {
+  const supported = version === undefined || hasNativeSidecars(version);
+  if (asked === 'true' && !supported) {
+    problems.push({
+      key: NATIVE_SIDECAR,
+      value: asked,
+      expected: `"false", because the cluster is Kubernetes ${version.major}.${version.minor} and native sidecars came with 1.29`,
+    });
+  }
+  if (asked !== undefined) return asked === 'true';
+  return defaults.nativeSidecar ?? supported;
+}
+
+function resolveResources(
+  read: (name: Annotation) => Quantity | undefined,
+  defaults: SidecarResources,
+  problems: Problem[],
+): SidecarResources {
+  const pairs = [
+    ['cpu', CPU_REQUEST, CPU_LIMIT],
+    ['memory', MEMORY_REQUEST, MEMORY_LIMIT],
+  ] as const;
+  const resources: Record<string, string> = {};
+  for (const [resource, requestName, limitName] of pairs) {
+    const givenRequest = read(requestName);
+    const givenLimit = read(limitName);
+    let request = givenRequest ?? parsed(defaults[`${resource}Request`]);
+    let limit = givenLimit ?? parsed(defaults[`${resource}Limit`]);
+    if (request !== undefined && limit !== undefined && request.amount > limit.amount) {
+      if (givenRequest !== undefined && givenLimit !== undefined) {
+        const expected = `at most the limit, ${limit.text}`;
+        problems.push({ key: requestName, value: request.text, expected });
+      } else if (givenRequest === undefined) {
+        request = limit;
+      } else {
+        limit = request;
+      }
+    }
+    if (request !== undefined) resources[`${resource}Request`] = request.text;
+    if (limit !== undefined) resources[`${resource}Limit`] = limit.text;
+  }
+  return resources;
+}
+
+function parsed(text: string | undefined): Quantity | undefined {
+  return text === undefined ? undefined : quantity.parse(text);
+}

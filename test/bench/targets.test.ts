@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest';
+import { type Cell, LARGE, MANY, PLAIN, REFERENCE } from '../../bench/cells.ts';
+import type { BenchmarkResult, CellFigures, ProxyFigures } from '../../bench/results.ts';
+import { judge, MEGABYTE } from '../../bench/targets.ts';
+
+interface Figures {
+  readonly cpuUs: number;
+  readonly megabytesPerSecond?: number;
+  readonly p99Us?: number;
+  readonly anonymousMegabytes?: number;
+}
+
+const PEERS = { nginx: { cpuUs: 10, p99Us: 300 }, 'http-proxy': { cpuUs: 100 }, envoy: { cpuUs: 40 } };
+
+function proxyFigures({
+  cpuUs,
+  megabytesPerSecond = 100,
+  p99Us = 400,
+  anonymousMegabytes = 20,
+}: Figures): ProxyFigures {
+  const memory = { residentBytes: 80 * MEGABYTE, anonymousBytes: anonymousMegabytes * MEGABYTE };
+  const repetition = {
+    requestsPerSecond: 1000,
+    cpuUsPerRequest: cpuUs,
+    bytesPerSecond: megabytesPerSecond * MEGABYTE,
+    proxyCoreShare: 1,
+    loadCoreShare: 1,
+    latency: { p50Us: 200, p99Us, samples: 1000 },
+    loaded: memory,
+    failures: 0,
+  };
+  // The outlier must not count: the middle one does.
+  const outlier = { ...repetition, cpuUsPerRequest: 1000 * cpuUs, bytesPerSecond: 1 };
+  return { idle: memory, repetitions: [repetition, outlier, repetition] };
+}
+
+function resultOf(sidecar: Figures, startMs = 100): BenchmarkResult {
+  const figures = (cell: Cell): CellFigures => ({
+    cell,
+    direct: { requestsPerSecond: 50_000, latencies: [{ p50Us: 100, p99Us: 150 }] },
+    proxies: Object.fromEntries(
+      Object.entries({ sidecar, ...PEERS }).map(([name, each]) => [name, proxyFigures(each)]),
+    ),
+  });
+  return {
+    startedAt: '2026-11-30T00:00:00.000Z',
+    machine: {
+      host: 'host',
+      cpu: 'cpu',
+      cores: 2,
+      memoryBytes: 1,
+      kernel: 'Linux',
+      node: '26',
+      loadAverageBefore: 0,
+      revision: 'revision',
+      versions: {},
+    },
+    secondsPerCell: 3,
+    repetitions: 3,
+    starts: { sidecar: { toFirstConnectionMs: startMs - 5, toLogLineMs: startMs, starts: 10 } },
+    cells: [REFERENCE, PLAIN, LARGE, MANY].map(figures),
+  };
+}
+
+function missed(result: BenchmarkResult): string[] {
+  return judge(result)
+    .filter(({ isMet }) => isMet !== true)
+    .map(({ subject, bound }) => `${subject} ${bound}`);
+}
+
+describe('the verdict on the targets', () => {
+  it('is met where every figure is at its bound', () => {
+    const sidecar = { cpuUs: 15, megabytesPerSecond: 80, p99Us: 800, anonymousMegabytes: 25 };
+    expect(missed(resultOf(sidecar, 120))).toEqual([]);
+  });
+
+  it.each<[string, Figures, number, number]>([
+    ['CPU', { cpuUs: 26 }, 100, 4],
+    ['CPU beside nginx alone', { cpuUs: 16 }, 100, 2],
+    ['throughput', { cpuUs: 15, megabytesPerSecond: 79 }, 100, 1],
+    ['latency', { cpuUs: 15, p99Us: 801 }, 100, 1],
+    ['idle memory', { cpuUs: 15, anonymousMegabytes: 26 }, 100, 1],
+    ['loaded memory', { cpuUs: 15, anonymousMegabytes: 46 }, 100, 2],
+    ['the log line', { cpuUs: 15 }, 121, 1],
+  ])('is missed by %s beyond its bound', (_, sidecar, startMs, count) => {
+    expect(missed(resultOf(sidecar, startMs))).toHaveLength(count);
+  });
+
+  it('says of what was not measured that it was not', () => {
+    const { cells, ...rest } = resultOf({ cpuUs: 15 });
+    const withoutEnvoy = cells.map(({ proxies: { envoy: _, ...proxies }, ...cell }) => ({
+      ...cell,
+      proxies,
+    }));
+    const verdicts = judge({ ...rest, cells: withoutEnvoy, starts: {} });
+    expect(verdicts.filter(({ isMet }) => isMet === undefined).map(({ bound }) => bound)).toEqual([
+      '≤ 0.6 × envoy',
+      '≤ 120 ms',
+    ]);
+  });
+});

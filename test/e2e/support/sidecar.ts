@@ -1,0 +1,95 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { type Sidecar, startSidecar } from '../../../src/commands/sidecar.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { formatAddress } from '../../../src/config/values.ts';
+import type { SecretValues } from '../../../src/demo/kubelet-secret.ts';
+import type { TokenSnapshot } from '../../../src/token/token-source.ts';
+import { mountSecret } from '../../support/kubelet-secret.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import type { Verdict, VerifyingUpstream } from './upstream.ts';
+
+export interface SidecarUnderTest {
+  /** Replaces what is mounted, as the kubelet does. */
+  remount(files: SecretValues): Promise<void>;
+  snapshot(): TokenSnapshot;
+  /** Results and reasons of the grants so far, oldest first. */
+  grants(): string[];
+  /** One request of the app, through the proxy. */
+  request(): Promise<AppAnswer>;
+  stop(): Promise<void>;
+}
+
+export interface AppAnswer {
+  readonly status: number;
+  /** The proxy's own error, when it answered itself. */
+  readonly error: string | null;
+  readonly body: Verdict;
+}
+
+export interface SidecarUnderTestOptions {
+  /** The credential as in the configuration file, without name and directory. */
+  readonly credential: Readonly<Record<string, unknown>>;
+  /** The mounted files. */
+  readonly files: SecretValues;
+  readonly upstream: VerifyingUpstream;
+}
+
+/**
+ * The real sidecar with a configuration file and a mounted Secret. When the test ends it is stopped, and all that it
+ * logged is searched for what was mounted and for tokens.
+ */
+export async function runSidecar(options: SidecarUnderTestOptions): Promise<SidecarUnderTest> {
+  const secret = await mountSecret(options.files);
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-e2e-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'token-sidecar.yaml');
+  const config = {
+    listen: '127.0.0.1:0',
+    admin: { listen: '127.0.0.1:0' },
+    credentials: [{ name: 'default', dir: secret.directory, ...options.credential }],
+    routes: [{ name: 'default', upstream: options.upstream.url }],
+  };
+  await writeFile(file, JSON.stringify(config));
+  const { log, lines } = captureLog();
+  const sidecar = await startSidecar({
+    config: await loadConfig({ config: { key: '--config', text: file } }),
+    log,
+    quit: () => undefined,
+  });
+  const mounted = [options.files];
+  onTestFinished(async () => {
+    await sidecar.stop();
+    const logged = lines.join('\n');
+    expect(mounted.flatMap(fragments).filter((fragment) => logged.includes(fragment))).toEqual([]);
+    // Access tokens, assertions, attestations: every JWT begins so.
+    expect(logged).not.toMatch(/eyJ[\w-]{8}/);
+  });
+  const source = sidecar.tokens[0] as Sidecar['tokens'][number];
+  return {
+    async remount(files) {
+      mounted.push(files);
+      await secret.update(files);
+    },
+    snapshot: () => source.snapshot(),
+    grants: () => source.snapshot().history.map(({ reason, result }) => `${reason} ${result}`),
+    async request() {
+      const response = await fetch(`http://${formatAddress(sidecar.proxyAddress)}/`, {
+        headers: { connection: 'close' },
+      });
+      const error = response.headers.get('token-sidecar-error');
+      return { status: response.status, error, body: (await response.json()) as Verdict };
+    },
+    stop: () => sidecar.stop(),
+  };
+}
+
+/** The lines of all files but the client id, as they would stand in a line of JSON. */
+function fragments({ client_id: _, ...secrets }: SecretValues): string[] {
+  return Object.values(secrets)
+    .flatMap((content) => String(content).split('\n'))
+    .filter((line) => line !== '')
+    .map((line) => JSON.stringify(line).slice(1, -1));
+}

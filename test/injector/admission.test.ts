@@ -1,0 +1,173 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  type ClusterContact,
+  createMutatingWebhook,
+  createValidatingWebhook,
+} from '../../src/injector/admission.ts';
+import { createInjectorMetrics } from '../../src/injector/metrics.ts';
+import { Registry } from '../../src/prometheus.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { ASKING, DEFAULTS } from './defaults.ts';
+import { reviewOf } from './review.ts';
+
+const OWNER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'shop-7', uid: 'u-1', controller: true };
+const POD = {
+  metadata: { generateName: 'shop-7-', annotations: ASKING, ownerReferences: [OWNER] },
+  spec: { containers: [{ name: 'app' }] },
+};
+
+function start(contact: ClusterContact = {}) {
+  const registry = new Registry();
+  const { log, lines } = captureLog();
+  const options = {
+    defaults: DEFAULTS,
+    cluster: () => ({}),
+    contact,
+    metrics: createInjectorMetrics(registry),
+    clock: new ManualClock(),
+    log,
+  };
+  const mutate = createMutatingWebhook(options);
+  const validate = createValidatingWebhook(options);
+  const respond = async (webhook: typeof mutate, body: string) => {
+    const answer = await webhook(body);
+    expect(answer.status).toBe(200);
+    return JSON.parse(answer.body).response;
+  };
+  return {
+    mutate: (body: string) => respond(mutate, body),
+    validate: (body: string) => respond(validate, body),
+    raw: mutate,
+    lines,
+    counted: async () =>
+      [
+        ...(await registry.metrics()).matchAll(/admissions_total\{result="(\w+)",reason="(\w+)"\} [1-9]/g),
+      ].map(([, result, reason]) => `${result} ${reason}`),
+  };
+}
+
+describe('a mutating review', () => {
+  it('is answered with its uid, a patch and what was done', async () => {
+    const { mutate, counted } = start();
+    const response = await mutate(reviewOf(POD, { uid: 'abc' }));
+
+    expect(response).toMatchObject({
+      uid: 'abc',
+      allowed: true,
+      patchType: 'JSONPatch',
+      auditAnnotations: { result: 'injected', reason: 'native' },
+    });
+    expect(JSON.parse(Buffer.from(response.patch, 'base64').toString())[0].op).toBe('add');
+    expect(response).not.toHaveProperty('warnings');
+    expect(await counted()).toEqual(['injected native']);
+  });
+
+  it('of a pod that does not ask is allowed without a patch', async () => {
+    const { mutate, counted } = start();
+    expect(await mutate(reviewOf({ metadata: {}, spec: { containers: [] } }))).not.toHaveProperty('patch');
+    expect(await counted()).toEqual(['skipped not_requested']);
+  });
+
+  it('of a pod that cannot have the sidecar is denied with the reason', async () => {
+    const { mutate, counted } = start();
+    const pod = { ...POD, spec: { ...POD.spec, hostNetwork: true } };
+    expect(await mutate(reviewOf(pod))).toMatchObject({
+      allowed: false,
+      status: { code: 403, message: expect.stringContaining('spec.hostNetwork') },
+    });
+    expect(await counted()).toEqual(['rejected unsuitable_pod']);
+  });
+
+  it.each([
+    ['an update', { operation: 'UPDATE' }],
+    ['a subresource', { subResource: 'ephemeralcontainers' }],
+    ['another kind', { kind: { group: 'apps', version: 'v1', kind: 'Deployment' } }],
+  ])('of %s is allowed untouched', async (_, request) => {
+    const { mutate, counted } = start();
+    expect(await mutate(reviewOf(POD, request))).toEqual({ uid: 'uid', allowed: true });
+    expect(await counted()).toEqual(['skipped not_a_new_pod']);
+  });
+
+  it.each([
+    'not JSON',
+    '{}',
+    '{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"x"}}',
+    '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+    reviewOf({ metadata: { annotations: { a: 1 } }, spec: {} }),
+    reviewOf({ metadata: {}, spec: { containers: 'many' } }),
+    reviewOf(null),
+  ])('that is malformed is no answer but an error: %s', async (body) => {
+    const { raw, counted } = start();
+    expect(await raw(body)).toMatchObject({ status: 400 });
+    expect(await counted()).toEqual(['error malformed']);
+  });
+
+  it('that we fail on leaves the decision to the failurePolicy', async () => {
+    const { raw, counted, lines } = start({ secretExists: () => Promise.reject(new Error('a bug')) });
+    expect(await raw(reviewOf(POD))).toEqual({ status: 500, body: 'internal error' });
+    expect(await counted()).toEqual(['error internal']);
+    expect(lines.join()).toContain('a bug');
+  });
+});
+
+describe('a missing Secret', () => {
+  it('is a warning and an Event on the owner; the pod is injected', async () => {
+    const tellOwner = vi.fn();
+    const { mutate } = start({ secretExists: async () => false, tellOwner });
+    const response = await mutate(reviewOf(POD, { namespace: 'team' }));
+
+    expect(response).toMatchObject({
+      allowed: true,
+      patchType: 'JSONPatch',
+      warnings: ['the Secret shop-oauth does not exist in team: the pod will wait for it'],
+    });
+    expect(tellOwner).toHaveBeenCalledExactlyOnceWith(
+      OWNER,
+      'team',
+      'TokenSidecarSecretMissing',
+      response.warnings[0],
+    );
+  });
+
+  it.each([true, undefined])('is nothing when the Secret is there, or nobody knows (%s)', async (exists) => {
+    const tellOwner = vi.fn();
+    const { mutate } = start({ secretExists: async () => exists, tellOwner });
+    expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
+    expect(tellOwner).not.toHaveBeenCalled();
+  });
+
+  it('is a warning alone in a dry run, which must leave no trace', async () => {
+    const tellOwner = vi.fn();
+    const { mutate } = start({ secretExists: async () => false, tellOwner });
+    expect(await mutate(reviewOf(POD, { dryRun: true }))).toMatchObject({ warnings: [expect.anything()] });
+    expect(tellOwner).not.toHaveBeenCalled();
+  });
+});
+
+it('a pod that is skipped although it asks is told to its owner', async () => {
+  const tellOwner = vi.fn();
+  const { mutate } = start({ tellOwner });
+  await mutate(reviewOf(POD, { namespace: 'kube-system' }));
+  expect(tellOwner).toHaveBeenCalledExactlyOnceWith(
+    OWNER,
+    'kube-system',
+    'TokenSidecarNotInjected',
+    expect.stringContaining('kube-system'),
+  );
+});
+
+describe('a validating review', () => {
+  const sidecar = { name: 'token-sidecar' };
+  it.each([
+    ['has not the sidecar it asks for', POD.spec, ASKING, false],
+    ['has it as a native sidecar', { ...POD.spec, initContainers: [sidecar] }, ASKING, true],
+    ['has it as a container', { containers: [sidecar] }, ASKING, true],
+    ['does not ask', POD.spec, {}, true],
+    ['asks not to', POD.spec, { 'token-sidecar.dev/inject': 'false' }, true],
+  ])('of a pod that %s', async (_, spec, annotations, allowed) => {
+    const { validate, counted } = start();
+    expect(await validate(reviewOf({ metadata: { annotations }, spec }))).toMatchObject({ allowed });
+    expect(await counted()).toEqual(allowed ? [] : ['rejected not_injected']);
+  });
+});

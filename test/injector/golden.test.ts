@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
+import { WORKLOAD_KINDS } from '../../src/injector/manifests/workload-kinds.ts';
+import { DEFAULTS } from './defaults.ts';
+
+const GOLDEN = join(import.meta.dirname, 'golden');
+const cases = readdirSync(GOLDEN)
+  .filter((file) => file.endsWith('.in.yaml'))
+  .map((file) => file.replace('.in.yaml', ''));
+const options = { defaults: DEFAULTS, cluster: {}, namespace: 'default' };
+
+const input = (name: string): string => readFileSync(join(GOLDEN, `${name}.in.yaml`), 'utf8');
+
+test.each(cases)('%s', async (name) => {
+  const { text, problems } = injectManifests(input(name), options);
+
+  expect(problems).toEqual([]);
+  await expect(text).toMatchFileSnapshot(join(GOLDEN, `${name}.out.yaml`));
+});
+
+test.each(cases)('%s is not changed by a second pass', (name) => {
+  const { text } = injectManifests(input(name), options);
+
+  expect(injectManifests(text, options).text).toBe(text);
+});
+
+test('there is a case for each kind of workload, and for lists', () => {
+  const kinds = cases.flatMap((name) => [...input(name).matchAll(/^apiVersion: (\S+)\nkind: (\S+)/gm)]);
+  const covered = kinds.map(([, version, kind]) => `${version}/${kind}`);
+
+  expect(covered).toEqual(expect.arrayContaining([...WORKLOAD_KINDS, 'v1/List']));
+});

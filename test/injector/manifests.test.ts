@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
+import { ASKING, DEFAULTS } from './defaults.ts';
+
+const options = { defaults: DEFAULTS, cluster: {}, namespace: 'default' };
+const asking = Object.entries(ASKING)
+  .map(([name, value]) => `    ${name}: "${value}"`)
+  .join('\n');
+const POD = `apiVersion: v1\nkind: Pod\nmetadata:\n  name: shop\n  annotations:\n${asking}\nspec:\n  containers: [{name: app}]\n`;
+
+it('JSON stays JSON', () => {
+  const { text } = injectManifests(JSON.stringify(parse(POD)), options);
+
+  expect(JSON.parse(text).spec.initContainers[0].name).toBe('token-sidecar');
+});
+
+it.each(['', '# nothing\n', '---\n', 'just text\n', 'a: 1\n---\n- b\n'])('%j is passed on', (text) => {
+  expect(injectManifests(text, options)).toMatchObject({ text, problems: [] });
+});
+
+it('reports what is not YAML, and where', () => {
+  expect(injectManifests('a: [1', options).problems).toEqual([expect.stringContaining('line 1')]);
+});
+
+it('reports every workload that cannot have what it asks for', () => {
+  const bad = POD.replace('https://api.example.com', 'ftp://x');
+  const { problems } = injectManifests(`${bad}---\n${POD}---\n${bad.replace('shop', 'till')}`, options);
+
+  expect(problems).toEqual([
+    expect.stringMatching(/^Pod shop: .*upstream: "ftp:\/\/x"/),
+    expect.stringMatching(/^Pod till: /),
+  ]);
+});
+
+it('heeds a namespace that stands beside and is switched off', () => {
+  const namespace = `apiVersion: v1\nkind: Namespace\nmetadata: {name: quiet, labels: {token-sidecar.dev/injection: disabled}}\n`;
+  const manifests = `${namespace}---\n${POD.replace('name: shop', 'name: shop\n  namespace: quiet')}`;
+
+  expect(injectManifests(manifests, options)).toMatchObject({
+    text: manifests,
+    notes: [expect.stringContaining('warning'), 'Pod shop: skipped: namespace_excluded'],
+  });
+});
+
+it('says when the annotations stand on the workload, where they mean nothing', () => {
+  const deployment = `apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  annotations:\n${asking}\nspec:\n  template:\n    spec:\n      containers: [{name: app}]\n`;
+
+  expect(injectManifests(deployment, options)).toMatchObject({
+    text: deployment,
+    notes: [
+      expect.stringMatching(/^Deployment shop: warning: .* must stand on the pod template/),
+      expect.anything(),
+    ],
+  });
+});
+
+it.each([
+  [
+    'an alias',
+    `x: &spec {containers: [{name: app}]}\n${POD.replace('spec:\n  containers: [{name: app}]', 'spec: *spec')}`,
+  ],
+  ['an anchor', `${POD.replace('spec:\n', 'spec: &spec\n')}other: *spec\n`],
+  [
+    'a merge',
+    `${POD.replace('spec:\n  containers: [{name: app}]', 'spec:\n  <<: {containers: [{name: app}]}')}`,
+  ],
+])('what is shared by %s is changed nowhere: the author must write it out', (_, text) => {
+  const { problems, text: after } = injectManifests(text, options);
+  // A merge that is not touched may stay.
+  if (problems.length === 0) expect(parse(after, { merge: true }).spec.containers).toEqual([{ name: 'app' }]);
+  else expect(problems).toEqual([expect.stringContaining('write it out')]);
+});
+
+it('keeps documents apart that end with dots', () => {
+  const { text } = injectManifests(`${POD}...\n# second\na: 1\n`, options);
+
+  expect(parseAllDocuments(text).map((document) => document.toJS())).toMatchObject([
+    { kind: 'Pod' },
+    { a: 1 },
+  ]);
+});
+
+it('what another group calls a Deployment is not ours', () => {
+  const foreign = POD.replace('v1\nkind: Pod', 'example.com/v1\nkind: Pod');
+
+  expect(injectManifests(foreign, options)).toMatchObject({ text: foreign, notes: [] });
+});
