@@ -185,7 +185,7 @@ export class AppConnection {
   #readHead(chunk: Buffer, at: number): number {
     const head = this.#heads.read(chunk, at);
     if (head === undefined) {
-      if (this.#phase === 'idle') {
+      if (this.#phase === 'idle' && this.#heads.started) {
         this.#phase = 'head';
         this.#deadline.set(this.#nowMs() + this.#context.limits.headerTimeoutMs);
       }

@@ -72,7 +72,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** The app takes more of the answer. */
   appReady(): void {
-    if (!this.#exchange.begun) return;
+    if (this.#asking) return;
     this.#upstream?.touch();
     this.#upstream?.socket.resume();
   }
@@ -142,7 +142,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   upstreamReady(): void {
-    this.#exchange.connection.proceed();
+    if (!this.#asking) this.#exchange.connection.proceed();
   }
 
   /** Nothing has moved: an upstream that takes no more of the body is told on, the rest is cut. */

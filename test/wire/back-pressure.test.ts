@@ -13,16 +13,18 @@ const TOTAL = 64 * MEGABYTE;
  */
 const BOUND = 32 * MEGABYTE;
 
-/** Writes TOTAL bytes as fast as the peer takes them. */
-function pour(socket: Socket): { accepted(): number; finished: Promise<void> } {
-  const block = Buffer.alloc(64 * 1024, 'x');
+/** Writes blocks, TOTAL bytes or a little more, as fast as the peer takes them. */
+function pour(
+  socket: Socket,
+  block = Buffer.alloc(64 * 1024, 'x'),
+): { accepted(): number; finished: Promise<void> } {
   let accepted = 0;
   const finished = new Promise<void>((resolve, reject) => {
     const next = (): void => {
       socket.write(block, (error) => {
         accepted += block.length;
         if (error) reject(error);
-        else if (accepted === TOTAL) resolve();
+        else if (accepted >= TOTAL) resolve();
         else next();
       });
     };
@@ -105,6 +107,26 @@ describe('a slow reader holds a fast writer back', () => {
     expect(await stalledAt(sidecar, answered)).toBeLessThan(BOUND);
     client.socket.resume();
     await client.received.reached(TOTAL);
+  });
+
+  it('interim answers to an app that does not read, which then gets its answer', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startBeside(upstream);
+    const client = await sidecar.connect();
+    client.socket.pause();
+    client.received.discard();
+    client.send(get('/'));
+    const arrived = await upstream.request();
+    const hint = Buffer.from(message('HTTP/1.1 103 Early Hints', [`Link: ${'x'.repeat(64 * 1024 - 40)}`]));
+    const sent = pour(arrived.connection.socket, hint);
+
+    expect(await stalledAt(sidecar, sent.accepted)).toBeLessThan(BOUND);
+    client.socket.resume();
+    await sent.finished;
+    arrived.answer(ok());
+    await sidecar.idle();
+
+    expect(await sidecar.metric('proxy_requests_total', { route: 'api', code: '200' })).toBe(1);
   });
 
   it('a tunnel, both ways', async () => {
