@@ -61,7 +61,7 @@ async function measure(
     command: process.execPath,
     args: [
       // As the image starts it.
-      '--max-semi-space-size=1',
+      '--max-semi-space-size=4',
       '--disable-proto=delete',
       join(ROOT, 'dist/token-sidecar.js'),
       'injector',
