@@ -142,6 +142,16 @@ const timeouts = v.strictObject(
   'a mapping',
 );
 
+/** What is set alike for a route and for a destination of the forward proxy. */
+const forwardingPolicy = {
+  credential: v.optional(name),
+  existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
+  whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
+  retryOn401: v.optional(flag),
+  timeouts: v.optional(timeouts),
+  tls: v.optional(routeTls),
+};
+
 const route = v.strictObject(
   {
     name,
@@ -150,12 +160,7 @@ const route = v.strictObject(
     ),
     upstream: v.optional(formatted(upstream)),
     stripPrefix: v.optional(flag),
-    credential: v.optional(name),
-    existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
-    whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
-    retryOn401: v.optional(flag),
-    timeouts: v.optional(timeouts),
-    tls: v.optional(routeTls),
+    ...forwardingPolicy,
   },
   'a mapping',
 );
@@ -173,13 +178,8 @@ const allowedDestination = v.strictObject(
   {
     host: allowedHost,
     port: v.optional(port),
-    credential: v.optional(name),
     upgradeToTls: v.optional(flag),
-    existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
-    whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
-    retryOn401: v.optional(flag),
-    timeouts: v.optional(timeouts),
-    tls: v.optional(routeTls),
+    ...forwardingPolicy,
   },
   'a mapping',
 );
