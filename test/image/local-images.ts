@@ -3,13 +3,14 @@
  * unpacked, Node in /nodejs/bin, no shell), and a builder, which is that with a shell and npm.
  */
 
+import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { imageExists, podman, run } from './container-tools.ts';
 
 /** To be raised when what the images hold is changed here. */
-const RECIPE = 1;
+const RECIPE = 2;
 
 export const BASE_IMAGE = `localhost/token-sidecar-base:${process.version}-${RECIPE}`;
 export const BUILD_IMAGE = `localhost/token-sidecar-builder:${process.version}-${RECIPE}`;
@@ -17,13 +18,19 @@ export const BUILD_IMAGE = `localhost/token-sidecar-builder:${process.version}-$
 /** What Node is linked against, and what any base has. */
 const PACKAGES = ['base-files', 'netbase', 'tzdata', 'libc6', 'libgcc-s1', 'libstdc++6', 'libatomic1'];
 
+/** Where Debian keeps the certificate authorities. */
+const SYSTEM_AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
+
 /** Made once a version of Node, and kept. */
 export async function provideLocalImages(): Promise<void> {
   if (!(await imageExists(BASE_IMAGE))) {
     await makeImage(BASE_IMAGE, PACKAGES, ['PATH=/nodejs/bin'], async () => undefined);
   }
   if (!(await imageExists(BUILD_IMAGE))) {
-    const authorities = process.env['NODE_EXTRA_CA_CERTS'];
+    // A builder trusts the registries that this machine trusts.
+    const authorities = [process.env['NODE_EXTRA_CA_CERTS'], SYSTEM_AUTHORITIES].find(
+      (path) => path !== undefined && existsSync(path),
+    );
     await makeImage(
       BUILD_IMAGE,
       [...PACKAGES, 'busybox-static'],
