@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readShippedNode } from '../../test/support/shipped-node.ts';
 import { CLIENT_ID, CLIENT_SECRET } from '../token-endpoint.ts';
 import { SERVER_NAME } from '../upstream.ts';
 import type { ProxyKind } from './proxy.ts';
@@ -37,20 +38,11 @@ export const sidecar: ProxyKind = {
         ],
       }),
     );
+    const { flags, env } = await readShippedNode();
     return {
       command: process.execPath,
-      args: [...(await readImageFlags()), join(ROOT, 'dist/token-sidecar.js')],
-      env: { TOKEN_SIDECAR_CONFIG: file, NODE_ENV: 'production' },
+      args: [...flags, join(ROOT, 'dist/token-sidecar.js')],
+      env: { ...env, TOKEN_SIDECAR_CONFIG: file },
     };
   },
 };
-
-/** Node's flags are those of the image. */
-async function readImageFlags(): Promise<readonly string[]> {
-  const text = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
-  const entrypoint: unknown = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? 'null');
-  if (!Array.isArray(entrypoint) || entrypoint[0] !== 'node') {
-    throw new Error('the Dockerfile has no ENTRYPOINT ["node", …] to take flags from');
-  }
-  return entrypoint.slice(1).filter((argument) => argument.startsWith('--'));
-}

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ListenAddress } from '../../src/config/config.ts';
 import { listenAddress } from '../../src/config/values.ts';
+import { readShippedNode } from '../support/shipped-node.ts';
 
 const BUNDLE = join(import.meta.dirname, '../../dist/token-sidecar.js');
 const START_BOUND_MS = 20_000;
@@ -12,7 +13,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The sidecar as it is shipped: the bundle, a process of its own, configured by environment alone. */
+/** The sidecar as it is shipped: the bundle under the image's flags, a process of its own, configured by environment alone. */
 export interface SidecarProcess {
   readonly proxy: ListenAddress;
   readonly admin: ListenAddress;
@@ -34,8 +35,9 @@ export async function startSidecarProcess(
   environment: Readonly<Record<string, string>>,
   isForbidden: (line: string) => boolean,
 ): Promise<SidecarProcess> {
-  const child = spawn(process.execPath, [BUNDLE], {
-    env: { PATH: process.env['PATH'] ?? '', ...environment },
+  const { flags, env } = await readShippedNode();
+  const child = spawn(process.execPath, [...flags, BUNDLE], {
+    env: { PATH: process.env['PATH'] ?? '', ...env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own: an interrupt from the terminal is ours to pass on, once the load has ended.
     detached: true,
