@@ -301,7 +301,7 @@ const injector: Row = {
           legend: '{{result}}',
         },
       ],
-      { stacked: true, width: 8 },
+      { stacked: true, width: 6 },
     ),
     lines(
       'Admission latency',
@@ -317,14 +317,26 @@ const injector: Row = {
           legend: 'p99',
         },
       ],
-      { width: 8 },
+      { width: 6 },
     ),
     lines(
       'Replicas up',
       'Replicas that Prometheus can scrape.',
       'short',
       [{ expr: `sum(up{job="${INJECTOR_JOB}"})`, legend: 'up' }],
-      { width: 8 },
+      { width: 6 },
+    ),
+    lines(
+      'Life of the certificate',
+      'Time to the end of the serving certificate.',
+      's',
+      [
+        {
+          expr: `(${series('injector_certificate_expiry_timestamp_seconds')} > 0) - time()`,
+          legend: '{{pod}}',
+        },
+      ],
+      { width: 6 },
     ),
   ],
 };

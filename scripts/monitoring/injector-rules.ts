@@ -1,4 +1,4 @@
-/** Rules on the injector: does it answer, soon enough, without errors. */
+/** Rules on the injector: does it answer, soon enough, without errors, and will it tomorrow. */
 
 import { buckets, series } from './metrics.ts';
 import { alert, type RuleGroup } from './rule-groups.ts';
@@ -34,6 +34,15 @@ export const INJECTOR_GROUPS: readonly RuleGroup[] = [
         summary: 'The injector answers slowly.',
         description:
           'The slowest hundredth of the admission reviews takes {{ $value | humanizeDuration }}; the API server gives up after the timeout of the webhook, 5 s by default.',
+      }),
+      alert('TokenSidecarInjectorCertificateExpiring', {
+        severity: 'warning',
+        // Renewed with 30 days left, by cert-manager and by the injector itself, as the chart sets them.
+        expr: `min by (namespace, pod) (${series('injector_certificate_expiry_timestamp_seconds')}) < time() + 7 * 86400`,
+        for: '1h',
+        summary: 'The serving certificate of the injector is about to end.',
+        description:
+          'The certificate that {{ $labels.namespace }}/{{ $labels.pod }} serves ends within a week and has not been renewed. Once it has ended the API server does not accept the injector any more.',
       }),
     ],
   },

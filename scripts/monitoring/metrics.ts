@@ -117,6 +117,12 @@ export const METRICS = {
     labels: [],
     meaning: 'Time from an admission review to its answer.',
   },
+  injector_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    program: 'injector',
+    labels: [],
+    meaning: 'Unix time at which the serving certificate ends; 0 while there is none.',
+  },
   issuer_tokens_total: {
     type: 'counter',
     program: 'issuer',

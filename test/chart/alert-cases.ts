@@ -111,6 +111,14 @@ function admissionDurations(untilSeconds: number, slowest: number): InputSeries[
     );
 }
 
+function injectorCertificate(untilSeconds: number, end: (seconds: number) => number): InputSeries {
+  return series(
+    'token_sidecar_injector_certificate_expiry_timestamp_seconds{namespace="token-sidecar", pod="injector-1"}',
+    untilSeconds,
+    end,
+  );
+}
+
 const EXPIRING = (left: string) => ({
   labels: CREDENTIAL_LABELS,
   description: `Less than a tenth of the life of the token of credential default in shop/shop-1 is left (${left}) and no renewal has succeeded.`,
@@ -126,6 +134,12 @@ const INJECTOR_DOWN = {
   labels: {},
   description:
     'Pods that ask for the sidecar start without it (failurePolicy Ignore) or do not start at all (Fail).',
+};
+
+const INJECTOR_CERTIFICATE = {
+  labels: { namespace: 'token-sidecar', pod: 'injector-1' },
+  description:
+    'The certificate that token-sidecar/injector-1 serves ends within a week and has not been renewed. Once it has ended the API server does not accept the injector any more.',
 };
 
 const ISSUER_DOWN = {
@@ -420,6 +434,26 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'reviews take milliseconds',
     input: admissionDurations(1800, 0.01),
     atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarInjectorCertificateExpiring',
+    when: 'a certificate was not renewed',
+    input: [injectorCertificate(7200, () => 7 * 86_400 + 1800)],
+    atSeconds: 5700,
+    fires: INJECTOR_CERTIFICATE,
+  },
+  {
+    alert: 'TokenSidecarInjectorCertificateExpiring',
+    when: 'there is no certificate',
+    input: [injectorCertificate(3600, () => 0)],
+    atSeconds: 3600,
+    fires: INJECTOR_CERTIFICATE,
+  },
+  {
+    alert: 'TokenSidecarInjectorCertificateExpiring',
+    when: 'a certificate is renewed with days left',
+    input: [injectorCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
+    atSeconds: 7200,
   },
   {
     alert: 'TokenSidecarIssuerDown',

@@ -122,14 +122,16 @@ describe.each(names)('%s', (name) => {
   });
 });
 
-test('the overlays differ in the kind of container alone', () => {
+test('the overlays differ in the kind of container, and in that a classic one has to linger', () => {
   const [native] = sidecarsOf('kustomize/native');
   const [classic] = sidecarsOf('kustomize/classic');
 
   expect(native?.native).toBe(true);
   expect(classic?.native).toBe(false);
   const { restartPolicy: _, ...same } = native?.sidecar ?? {};
-  expect(classic?.sidecar).toEqual(same);
+  const { lifecycle, ...rest } = classic?.sidecar ?? {};
+  expect(rest).toEqual(same);
+  expect(lifecycle.preStop.exec.command).toEqual(['node', '-e', 'setTimeout(() => {}, 5000)']);
 });
 
 test.each(['job/job.yaml', 'cronjob/cronjob.yaml'])('%s completes: its sidecar is native', (name) => {

@@ -69,8 +69,8 @@ test.each([30, 28])('on Kubernetes 1.%s the sidecar is the one of the chart’s 
   const library = parseManifests(await rendered({ chart, kubernetes: `1.${minor}` }));
   const [theirs, ours] = [only(library, 'Deployment').spec.template, await injectedPod({ major: 1, minor })];
   const sidecar = (pod: Manifest): Manifest => {
-    // The settings differ, and only the injector lets a classic sidecar linger.
-    const { env: _, lifecycle: __, ...rest } = containersOf(pod).find(({ name }) => name === 'token-sidecar');
+    // The settings differ.
+    const { env: _, ...rest } = containersOf(pod).find(({ name }) => name === 'token-sidecar');
     return rest;
   };
 
@@ -83,7 +83,17 @@ test.each([30, 28])('on Kubernetes 1.%s the sidecar is the one of the chart’s 
   expect(ours.spec.securityContext).toMatchObject({ fsGroup: theirs.spec.securityContext.fsGroup });
 });
 
-test.each(['default-values.yaml', 'everything-values.yaml'])(
+test.each([
+  ['a PodMonitor does not', [], 'true'],
+  ['a PodMonitor does', ['monitoring.podMonitor.enabled=true'], 'false'],
+  ['both are to', ['monitoring.podMonitor.enabled=true', 'sidecar.prometheusAnnotations=true'], 'true'],
+])('pods are marked for scraping when %s find them', async (_, set, marked) => {
+  const { env } = only(await manifests({ set }), 'Deployment').spec.template.spec.containers[0];
+
+  expect(env).toContainEqual({ name: 'TOKEN_SIDECAR_DEFAULT_PROMETHEUS_ANNOTATIONS', value: marked });
+});
+
+test.each(['default-values.yaml', 'everything-values.yaml', 'self-managed-values.yaml'])(
   'the injector of %s is set by settings it has',
   async (ci) => {
     const known = Object.keys(INJECTOR_SETTINGS).map(environmentName);

@@ -129,6 +129,36 @@ test('forward mode points the app at the proxy, and takes its routes from a Conf
   });
 });
 
+test('beside a ConfigMap the defaults of the chart stay away from its routes and credentials', async () => {
+  const { spec } = await pod(
+    NEWEST_KUBERNETES,
+    'tokens.configMap=shop-tokens',
+    'tokens.authUrl=',
+    'tokens.upstream=',
+    'tokens.scope=read',
+    'token-sidecar.sidecar.authUrl=https://default.example.com',
+    'token-sidecar.sidecar.upstream=https://default.example.com',
+    'token-sidecar.sidecar.audience=default',
+  );
+
+  expect(spec.initContainers[0].env.map(({ name }: Manifest) => name)).toEqual([
+    'TOKEN_SIDECAR_CONFIG',
+    'TOKEN_SIDECAR_SCOPE',
+    'TOKEN_SIDECAR_LOG_LEVEL',
+  ]);
+});
+
+test('a sidecar that is not native outlives the app’s last requests, as long as it is told', async () => {
+  const commandOf = ({ spec }: Manifest): unknown => spec.containers[1].lifecycle?.preStop.exec.command;
+
+  expect(commandOf(await pod(OLDEST_KUBERNETES))).toEqual(['node', '-e', 'setTimeout(() => {}, 5000)']);
+  expect(commandOf(await pod(OLDEST_KUBERNETES, 'tokens.preStopSeconds=2'))).toContain(
+    'setTimeout(() => {}, 2000)',
+  );
+  expect(commandOf(await pod(OLDEST_KUBERNETES, 'tokens.preStopSeconds=0'))).toBeUndefined();
+  expect((await pod(NEWEST_KUBERNETES)).spec.initContainers[0]).not.toHaveProperty('lifecycle');
+});
+
 test('everything that is missing is reported at once', async () => {
   const { ok, stderr } = await template({
     chart,

@@ -14,7 +14,7 @@ test.each([
   [
     'a certificate source that does not exist',
     ['injector.certificates.source=vault'],
-    /'helm', 'cert-manager', 'existing'/,
+    /'helm', 'cert-manager', 'self-managed', 'existing'/,
   ],
   ['a URL without a scheme', ['sidecar.authUrl=sso.example.com'], /sidecar\/authUrl.*does not match/s],
   ['an image digest that is none', ['image.digest=latest'], /image\/digest.*does not match/s],
@@ -30,6 +30,16 @@ test.each([
     'an existing certificate without its CA',
     ['injector.certificates.source=existing', 'injector.certificates.existing.secretName=tls'],
     /injector\.certificates\.existing\.caBundle: give the PEM certificate/,
+  ],
+  [
+    'a self-managed certificate without the API',
+    ['injector.certificates.source=self-managed', 'injector.kubernetesApi.enabled=false'],
+    /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.certificates\.source/,
+  ],
+  [
+    'a look for Secrets without the API',
+    ['injector.kubernetesApi.checkSecrets=true', 'injector.kubernetesApi.enabled=false'],
+    /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.kubernetesApi\.checkSecrets/,
   ],
   ['an issuer without clients', ['issuer.enabled=true'], /issuer\.clients: name at least one Secret/],
   [

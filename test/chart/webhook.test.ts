@@ -7,11 +7,11 @@ async function webhook(set: readonly string[] = []) {
   return webhooks[0];
 }
 
-test('the webhook fails open, soon, without side effects, and is asked again', async () => {
+test('the webhook fails open, soon, without side effects in a dry run, and is asked again', async () => {
   expect(await webhook()).toMatchObject({
     failurePolicy: 'Ignore',
     timeoutSeconds: 5,
-    sideEffects: 'None',
+    sideEffects: 'NoneOnDryRun',
     reinvocationPolicy: 'IfNeeded',
     admissionReviewVersions: ['v1'],
     rules: [
@@ -106,13 +106,14 @@ test('enforcement denies, by a policy that needs no injector, exactly what the w
   });
 });
 
-test('without the API the injector has no permissions, no token, and is told about native sidecars', async () => {
+test('without the API the injector has no side effects, no permissions, no token, and is told about native sidecars', async () => {
   const set = ['injector.kubernetesApi.enabled=false'];
   const all = await manifests({ set });
   const native = (variables: { name: string; value: string }[]) =>
     variables.find(({ name }) => name === 'TOKEN_SIDECAR_DEFAULT_NATIVE_SIDECAR')?.value;
 
   expect(all.map(({ kind }) => kind)).not.toContain('ClusterRole');
+  expect(only(all, 'MutatingWebhookConfiguration').webhooks[0].sideEffects).toBe('None');
   const { spec } = only(all, 'Deployment').spec.template;
   expect(spec.automountServiceAccountToken).toBe(false);
   expect(native(spec.containers[0].env)).toBe('true');

@@ -58,8 +58,8 @@ describe.each(await ciValues())('%s', (ci) => {
   test('every volume that is mounted exists, and every one that exists is mounted', async () => {
     for (const { spec } of ofKind(await manifests({ ci }), 'Deployment')) {
       const [container] = spec.template.spec.containers;
-      expect(container.volumeMounts.map(({ name }: Manifest) => name).sort()).toEqual(
-        spec.template.spec.volumes.map(({ name }: Manifest) => name).sort(),
+      expect((container.volumeMounts ?? []).map(({ name }: Manifest) => name).sort()).toEqual(
+        (spec.template.spec.volumes ?? []).map(({ name }: Manifest) => name).sort(),
       );
     }
   });

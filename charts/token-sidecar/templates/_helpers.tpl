@@ -6,7 +6,7 @@ Names and labels of the chart's own objects.
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Prefix of object names. Leaves room for the longest suffix, "-injector-certificates". */}}
+{{/* Prefix of object names. Leaves room for the longest suffixes, "-injector-certificates" and "-injector-self-managed". */}}
 {{- define "token-sidecar.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -71,11 +71,12 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end -}}
 
+{{/* Self-managed certificates have a Secret of another name, so that a change of the source leaves the one in use alone. */}}
 {{- define "token-sidecar.injector.certificateSecret" -}}
 {{- if eq .Values.injector.certificates.source "existing" -}}
 {{- required "injector.certificates.existing.secretName: name the TLS Secret when injector.certificates.source is \"existing\"" .Values.injector.certificates.existing.secretName -}}
 {{- else -}}
-{{- printf "%s-certificates" (include "token-sidecar.injector.fullname" .) -}}
+{{- printf "%s-%s" (include "token-sidecar.injector.fullname" .) (ternary "self-managed" "certificates" (eq .Values.injector.certificates.source "self-managed")) -}}
 {{- end -}}
 {{- end -}}
 

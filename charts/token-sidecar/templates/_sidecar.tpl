@@ -35,7 +35,13 @@ Every one of them takes a dict of
 {{- if not $own -}}
 {{-   fail (printf "chart %s includes a token-sidecar template without an enabled dependency on the chart token-sidecar" $root.Chart.Name) -}}
 {{- end -}}
-{{- $settings := mergeOverwrite (deepCopy $own.Values.sidecar) (deepCopy (default dict .values)) -}}
+{{- $given := default dict .values -}}
+{{- $settings := mergeOverwrite (deepCopy $own.Values.sidecar) (deepCopy $given) -}}
+{{- if $settings.configMap -}}
+{{- /* Beside a file, a default upstream would add a route that it does not have, and a default provider would replace its own. */ -}}
+{{-   $defaults := omit $own.Values.sidecar "authUrl" "realm" "tokenUrl" "allowInsecureTokenUrl" "upstream" "scope" "audience" -}}
+{{-   $settings = mergeOverwrite (deepCopy $defaults) (deepCopy $given) (pick $settings "configMap") -}}
+{{- end -}}
 {{- if not $settings.image -}}
 {{-   $_ := set $settings "image" (include "token-sidecar.image" (dict "Values" $own.Values "Chart" $own.Chart)) -}}
 {{- end -}}
@@ -101,6 +107,8 @@ Every one of them takes a dict of
     {{- with $settings.authUrl }}
     - name: TOKEN_SIDECAR_AUTH_URL
       value: {{ . | quote }}
+    {{- end }}
+    {{- if and $settings.realm (not $settings.tokenUrl) }}
     - name: TOKEN_SIDECAR_REALM
       value: {{ $settings.realm | quote }}
     {{- end }}
@@ -149,6 +157,16 @@ Every one of them takes a dict of
     periodSeconds: 10
     timeoutSeconds: 5
     failureThreshold: 6
+  {{- /* The kubelet stops a native sidecar after the app by itself. Node waits, as the image has no `sleep`. */}}
+  {{- if and $settings.preStopSeconds (not $settings.native) }}
+  lifecycle:
+    preStop:
+      exec:
+        command:
+          - node
+          - -e
+          - setTimeout(() => {}, {{ mul 1000 (int $settings.preStopSeconds) }})
+  {{- end }}
   resources:
     {{- toYaml $settings.resources | nindent 4 }}
   securityContext:

@@ -7,6 +7,11 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{- if and (eq $native "auto") (not .Values.injector.kubernetesApi.enabled) -}}
 {{-   $native = semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version | toString -}}
 {{- end -}}
+{{- $annotations := toString .Values.sidecar.prometheusAnnotations -}}
+{{- /* Scraped by both, a pod would be counted twice. */ -}}
+{{- if eq $annotations "auto" -}}
+{{-   $annotations = not .Values.monitoring.podMonitor.enabled | toString -}}
+{{- end -}}
 {{- with .Values.sidecar -}}
 - name: TOKEN_SIDECAR_DEFAULT_IMAGE
   value: {{ default (include "token-sidecar.image" $) .image | quote }}
@@ -46,6 +51,10 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{- end }}
 - name: TOKEN_SIDECAR_DEFAULT_LOG_LEVEL
   value: {{ .logLevel }}
+- name: TOKEN_SIDECAR_DEFAULT_STARTUP_SECONDS
+  value: {{ .startupSeconds | quote }}
+- name: TOKEN_SIDECAR_DEFAULT_PROMETHEUS_ANNOTATIONS
+  value: {{ $annotations | quote }}
 {{- range $kind := list "requests" "limits" }}
 {{- range $resource := list "cpu" "memory" }}
 {{- with dig $kind $resource "" $.Values.sidecar.resources }}

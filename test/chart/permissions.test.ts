@@ -1,0 +1,71 @@
+/** What the injector may do: no more than docs/reference/injector.md says. */
+
+import { expect, test } from 'vitest';
+import { type Manifest, manifests, only } from './manifests.ts';
+
+const EVENTS = { apiGroups: [''], resources: ['events'], verbs: ['create'] };
+
+test('by default it may make Events, and nothing else', async () => {
+  const all = await manifests();
+
+  expect(only(all, 'ClusterRole').rules).toEqual([EVENTS]);
+  expect(all.map(({ kind }) => kind)).not.toContain('Role');
+});
+
+test('it may read Secrets only when it is to look for them', async () => {
+  const all = await manifests({ set: ['injector.kubernetesApi.checkSecrets=true'] });
+
+  expect(only(all, 'ClusterRole').rules).toEqual([
+    EVENTS,
+    { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
+  ]);
+});
+
+test('to manage its certificate it may touch one webhook, one Secret and one Lease, which are there', async () => {
+  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const nameOf = (kind: string): string => only(all, kind).metadata.name;
+
+  expect(only(all, 'ClusterRole').rules).toEqual([
+    EVENTS,
+    {
+      apiGroups: ['admissionregistration.k8s.io'],
+      resources: ['mutatingwebhookconfigurations'],
+      resourceNames: [nameOf('MutatingWebhookConfiguration')],
+      verbs: ['get', 'list', 'watch', 'patch'],
+    },
+  ]);
+  expect(only(all, 'Role').rules).toEqual([
+    {
+      apiGroups: [''],
+      resources: ['secrets'],
+      resourceNames: [nameOf('Secret')],
+      verbs: ['get', 'list', 'watch', 'update'],
+    },
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: [nameOf('Lease')],
+      verbs: ['get', 'update'],
+    },
+  ]);
+  expect(nameOf('Lease')).toBe(nameOf('Secret'));
+  expect(only(all, 'RoleBinding').subjects[0].name).toBe(nameOf('ServiceAccount'));
+});
+
+test('a certificate that it manages is its own: the chart renders none, and tells it all the names', async () => {
+  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const pod = only(all, 'Deployment').spec.template.spec;
+  const env = Object.fromEntries(pod.containers[0].env.map(({ name, value }: Manifest) => [name, value]));
+
+  expect(only(all, 'Secret')).not.toHaveProperty('data');
+  expect(only(all, 'MutatingWebhookConfiguration').webhooks[0].clientConfig).not.toHaveProperty('caBundle');
+  expect(pod.automountServiceAccountToken).toBe(true);
+  expect(env).toMatchObject({
+    TOKEN_SIDECAR_KUBERNETES_API: 'true',
+    TOKEN_SIDECAR_CERTIFICATE_SECRET: only(all, 'Secret').metadata.name,
+    TOKEN_SIDECAR_CERTIFICATE_LIFETIME: '30d',
+    TOKEN_SIDECAR_SERVICE_NAME: only(all, 'Service').metadata.name,
+    TOKEN_SIDECAR_WEBHOOK_CONFIGURATION: only(all, 'MutatingWebhookConfiguration').metadata.name,
+  });
+  expect(env).not.toHaveProperty('TOKEN_SIDECAR_TLS_CERT_FILE');
+});
