@@ -69,7 +69,7 @@ export function drawChart(result: BenchmarkResult): string {
   const note = `Less is better. 100-byte answers, 900-byte token, ${result.secondsPerCell} s each, median of ${result.repetitions}; ${cpu}, ${cores} cores, ${kernel}; ${result.startedAt.slice(0, 10)}`;
   parts.push(text(MARGIN, y + 10, 'note', note));
   const height = y + 10 + MARGIN;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" >
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">
 <title>CPU and memory of token-sidecar beside other proxies</title>
 <style>
   text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328; }
