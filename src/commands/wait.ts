@@ -2,7 +2,7 @@ import { type Clock, isPast, later, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings, readValue, type Settings } from '../config/settings.ts';
-import { duration, formatAddress, listenAddress } from '../config/values.ts';
+import { duration, formatAddress, listenAddress, reachableAddress } from '../config/values.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import { http } from '../node-http.ts';
 import type { Command } from './command.ts';
@@ -31,7 +31,7 @@ export const wait: Command = {
     };
     const timeoutMs = readValue(given['wait-timeout'], duration, problems) ?? 60_000;
     if (problems.length > 0) throw new ConfigurationError(problems);
-    await waitUntilReady(reachable(address), timeoutMs, systemClock, shutdown.signal);
+    await waitUntilReady(reachableAddress(address), timeoutMs, systemClock, shutdown.signal);
     return 0;
   },
 };
@@ -69,9 +69,4 @@ function probe({ host, port }: ListenAddress): Promise<string> {
     request.once('timeout', () => request.destroy());
     request.once('error', (error) => resolve(systemCodeOf(error) ?? 'no answer'));
   });
-}
-
-function reachable({ host, port }: ListenAddress): ListenAddress {
-  const unspecified: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  return { host: unspecified[host] ?? host, port };
 }

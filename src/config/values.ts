@@ -84,6 +84,12 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback among them. */
+export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
+  const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+  return { host: loopback[host] ?? host, port };
+}
+
 /** Whether a host can only be this machine: what travels to it is seen by nobody else. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '');

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { JSONWebKeySet } from 'jose';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
-import { formatAddress } from '../config/values.ts';
+import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Logger } from '../log.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import type { ClientStore } from './client-store.ts';
@@ -60,7 +60,7 @@ export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const derive = queueDerivations(options.derive ?? deriveScrypt, DERIVATION_LIMITS);
   const issuerAt = (address: ListenAddress): string => {
-    const base = options.authUrl?.href ?? `http://${formatAddress(reachable(address))}`;
+    const base = options.authUrl?.href ?? `http://${formatAddress(reachableAddress(address))}`;
     return `${base.replace(/\/+$/, '')}/realms/${realm}`;
   };
 
@@ -99,10 +99,4 @@ export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
 
 function tokenUrlOf(issuer: string): string {
   return `${issuer}/protocol/openid-connect/token`;
-}
-
-/** An address to connect to: a wildcard is only one to listen on. */
-function reachable({ host, port }: ListenAddress): ListenAddress {
-  if (host === '0.0.0.0') return { host: '127.0.0.1', port };
-  return { host: host === '::' ? '::1' : host, port };
 }

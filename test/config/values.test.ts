@@ -5,6 +5,7 @@ import {
   formatAddress,
   isLoopbackHost,
   listenAddress,
+  reachableAddress,
   serverUrl,
   size,
   upstream,
@@ -84,6 +85,14 @@ describe('upstream', () => {
     ],
     ['http://[::1]:80/', { protocol: 'http', host: '::1', port: 80, authority: '[::1]', basePath: '' }],
   ])('%s', (text, expected) => expect(upstream.parse(text)).toEqual(expected));
+});
+
+it.each([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+  ['10.0.0.1', '10.0.0.1'],
+])('a listener on %s is reached at %s', (host, reached) => {
+  expect(reachableAddress({ host, port: 80 })).toEqual({ host: reached, port: 80 });
 });
 
 it('knows which hosts are this machine', () => {
