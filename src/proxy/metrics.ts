@@ -1,7 +1,8 @@
 import { ERRORS, type ProxyErrorCode } from '../errors.ts';
-import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import { RequestDurations } from './request-durations.ts';
 
-/** What the data path counts. Label children are looked up once per route, so that a request costs additions only. */
+/** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
 export interface ProxyMetrics {
   /** The series of one route; `none` for requests that no route matched. */
   forRoute(route: string): RouteMetrics;
@@ -32,7 +33,8 @@ type Tally = { -readonly [Key in keyof RouteTraffic]: RouteTraffic[Key] };
 export type ReplayResult = 'success' | 'failure';
 
 /** Methods are the client's choice of words; only these become label values (RFC 9110 §9.3, RFC 5789). */
-const KNOWN_METHODS: ReadonlySet<string> = new Set([
+const METHOD_LABELS = [
+  '_OTHER',
   'CONNECT',
   'DELETE',
   'GET',
@@ -42,28 +44,39 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
   'POST',
   'PUT',
   'TRACE',
-]);
+] as const;
 
-const DURATION_BUCKETS_SECONDS = [
-  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
-];
+const METHOD_INDEX: ReadonlyMap<string, number> = new Map(
+  METHOD_LABELS.map((method, index) => [method, index]),
+);
+
+/** Statuses have three digits. */
+const STATUSES = 1000;
+
+/** Ended requests of a route with one method and one status. */
+interface RequestTally {
+  readonly labels: { readonly route: string; readonly method: string; readonly code: string };
+  /** Those that the counter does not have yet. */
+  uncounted: number;
+}
 
 /** Registers the proxy's metrics in `registry`; once per registry. */
 export function createProxyMetrics(registry: Registry): ProxyMetrics {
   const registers = [registry];
-  const requests = new Counter({
+  new Counter({
     name: 'token_sidecar_proxy_requests_total',
     help: 'Requests that have ended, by the status the app got; 499 where it left before an answer.',
     labelNames: ['route', 'method', 'code'] as const,
     registers,
+    collect() {
+      for (const tally of requestTallies) {
+        this.inc(tally.labels, tally.uncounted);
+        tally.uncounted = 0;
+      }
+    },
   });
-  const durations = new Histogram({
-    name: 'token_sidecar_proxy_request_duration_seconds',
-    help: 'Time from a request head to the end of its answer.',
-    labelNames: ['route'] as const,
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers,
-  });
+  const requestTallies: RequestTally[] = [];
+  const durations = new RequestDurations(registry);
   const tallies = new Map<string, Tally>();
   new Gauge({
     name: 'token_sidecar_proxy_requests_in_flight',
@@ -96,7 +109,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
   const known = new Map<string, RouteMetrics>();
 
   function build(route: string): RouteMetrics {
-    const duration = durations.labels({ route });
+    const duration = durations.forRoute(route);
     const tally: Tally = { total: 0, inFlight: 0, errors: 0 };
     tallies.set(route, tally);
     const refusedTokens = unauthorized.labels({ route });
@@ -112,16 +125,18 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       if ('status' in row) errors.labels({ route, error }).inc(0);
     }
 
-    const requestChildren = new Map<string, { inc(): void }>();
+    const counted = new Map<number, RequestTally>();
     function count(method: string, status: number, durationMs: number): void {
-      const label = KNOWN_METHODS.has(method) ? method : '_OTHER';
-      const key = `${label} ${status}`;
-      let child = requestChildren.get(key);
-      if (child === undefined) {
-        child = requests.labels({ route, method: label, code: String(status) });
-        requestChildren.set(key, child);
+      const methodIndex = METHOD_INDEX.get(method) ?? 0;
+      const key = methodIndex * STATUSES + status;
+      let requests = counted.get(key);
+      if (requests === undefined) {
+        const label = METHOD_LABELS[methodIndex] as string;
+        requests = { labels: { route, method: label, code: String(status) }, uncounted: 0 };
+        counted.set(key, requests);
+        requestTallies.push(requests);
       }
-      child.inc();
+      requests.uncounted += 1;
       tally.total += 1;
       duration.observe(durationMs / 1000);
     }

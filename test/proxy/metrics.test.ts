@@ -30,6 +30,39 @@ describe('proxy metrics', () => {
     expect(after).toContain('token_sidecar_proxy_request_duration_seconds_bucket{le="1",route="api"} 0');
   });
 
+  it('put a duration into every bucket that it does not exceed', async () => {
+    const route = metrics.forRoute('api');
+    for (const durationMs of [0.4, 1, 60_000, 60_001]) {
+      route.started();
+      route.ended('GET', 200, durationMs);
+    }
+    const name = 'token_sidecar_proxy_request_duration_seconds';
+    const after = await lines();
+    expect(after).toContain(`# TYPE ${name} histogram`);
+    for (const [bound, count] of [
+      ['0.001', 2],
+      ['0.0025', 2],
+      ['30', 2],
+      ['60', 3],
+      ['+Inf', 4],
+    ]) {
+      expect(after).toContain(`${name}_bucket{le="${bound}",route="api"} ${count}`);
+    }
+    expect(after).toContain(`${name}_count{route="api"} 4`);
+    const sum = after.find((line) => line.startsWith(`${name}_sum{route="api"}`));
+    expect(Number(sum?.split(' ').at(-1))).toBeCloseTo(120.0024);
+  });
+
+  it('go on counting after they were read', async () => {
+    const route = metrics.forRoute('api');
+    const line = 'token_sidecar_proxy_requests_total{route="api",method="POST",code="503"}';
+    route.refused('POST', 503, 1);
+    expect(await lines()).toContain(`${line} 1`);
+    expect(await lines()).toContain(`${line} 1`);
+    route.refused('POST', 503, 1);
+    expect(await lines()).toContain(`${line} 2`);
+  });
+
   it('do not let clients invent label values', async () => {
     for (const method of ['get', 'PROPFIND', 'X"}']) metrics.forRoute('none').refused(method, 404, 1);
     expect(await lines()).toContain(
