@@ -305,6 +305,6 @@ export class AppConnection {
   }
 
   #nowMs(): number {
-    return this.#context.clock.now().monotonicMs;
+    return this.#context.clock.monotonicMs();
   }
 }

@@ -19,7 +19,7 @@ export class Deadline {
   /** @param atMs on the clock's monotonic side. */
   set(atMs: number): void {
     this.#atMs = atMs;
-    if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.now().monotonicMs);
+    if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());
   }
 
   /** Takes it away; the timer is left to find that out. */
@@ -43,7 +43,7 @@ export class Deadline {
   #look(): void {
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     if (this.#atMs === Number.POSITIVE_INFINITY) return;
-    const nowMs = this.#clock.now().monotonicMs;
+    const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#atMs) {
       this.#startTimer(this.#atMs, nowMs);
       return;

@@ -2,7 +2,7 @@ import { SidecarError } from '../errors.ts';
 import type { ActiveRoute, ProxyContext } from './context.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import { hasDotSegment, splitTarget } from './request-target.ts';
-import { hostName, matchRoute, upstreamTarget } from './routes.ts';
+import { matchRoute, upstreamTarget } from './routes.ts';
 
 /** Where a request goes. */
 export interface Destination {
@@ -33,7 +33,7 @@ export function destinationOf(
   if (hasDotSegment(target.path)) {
     throw new SidecarError('bad_request', 'the path must not hold dot segments, encoded or not');
   }
-  const route = matchRoute(routes, head.host === undefined ? undefined : hostName(head.host), target.path);
+  const route = matchRoute(routes, head.host, target.path);
   if (route === undefined) throw new SidecarError('route_not_found', 'no route has this host and path');
   return { route, target: upstreamTarget(route.config, route.matcher, target), tunnel: false };
 }

@@ -295,6 +295,6 @@ export class Exchange {
   }
 
   #nowMs(): number {
-    return this.#context.clock.now().monotonicMs;
+    return this.#context.clock.monotonicMs();
   }
 }

@@ -318,6 +318,6 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #nowMs(): number {
-    return this.#context.clock.now().monotonicMs;
+    return this.#context.clock.monotonicMs();
   }
 }

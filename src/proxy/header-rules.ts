@@ -3,6 +3,8 @@
  * as they came off the wire: order, case and repetition carry meaning and are kept.
  */
 
+import { lowerCaseName } from './http1/field-names.ts';
+
 /** A field section: [name, value, name, value, …]. */
 export type Fields = readonly string[];
 
@@ -98,7 +100,7 @@ export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules)
       passed.push(name, value);
       continue;
     }
-    const key = name.toLowerCase();
+    const key = lowerCaseName(name);
     switch (key) {
       case 'host':
         if (!host) passed.push(name, rules.authority);
@@ -169,7 +171,7 @@ export function answerFields(section: FieldSection, rules: AnswerFieldRules): st
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] as string;
     if (nominated !== undefined || ANSWER_LENGTHS[name.length] === 1) {
-      const key = name.toLowerCase();
+      const key = lowerCaseName(name);
       if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
       if (key === 'trailer' && !rules.chunked) continue;
       // A server must not send it there (RFC 9110 §8.6), and a client that believed it would wait for a body.
@@ -205,7 +207,7 @@ function lengthsOf(names: readonly string[]): Uint8Array {
 }
 
 function isNamed(candidate: string, name: string): boolean {
-  return candidate.length === name.length && candidate.toLowerCase() === name;
+  return candidate.length === name.length && lowerCaseName(candidate) === name;
 }
 
 function members(list: string): string[] {

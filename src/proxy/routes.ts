@@ -19,18 +19,16 @@ export function hostName(authority: string): string {
 }
 
 /**
- * The first route whose host and path prefix match. Prefixes match by whole segments, as a Kubernetes Ingress
+ * The first route whose host and path prefix match; `authority` is the request's Host. Prefixes match by whole segments, as a Kubernetes Ingress
  * `Prefix` path does: `/a` and `/a/` match `/a`, `/a/` and `/a/x`, but not `/ab`. `*` (RFC 9112 §3.2.4) is
  * matched by the prefix `/` alone.
  */
 export function matchRoute<Route extends { readonly matcher: RouteMatcher }>(
   routes: readonly Route[],
-  host: string | undefined,
+  authority: string | undefined,
   path: string,
 ): Route | undefined {
-  return routes.find(
-    ({ matcher }) => (matcher.host === undefined || matcher.host === host) && hasPrefix(path, matcher.prefix),
-  );
+  return routes.find(({ matcher }) => hasHost(authority, matcher.host) && hasPrefix(path, matcher.prefix));
 }
 
 /** The request target sent upstream: base path, then the path with or without its prefix, then the query, byte for byte. */
@@ -42,6 +40,11 @@ export function upstreamTarget(
   if (target.path === '*') return '*';
   const path = route.stripPrefix ? target.path.slice(matcher.prefix.length) || '/' : target.path;
   return route.upstream.basePath + path + target.query;
+}
+
+function hasHost(authority: string | undefined, host: string | undefined): boolean {
+  if (host === undefined) return true;
+  return authority !== undefined && hostName(authority) === host;
 }
 
 function hasPrefix(path: string, prefix: string): boolean {

@@ -9,6 +9,22 @@ const READ_BYTES = 64 * 1024;
  */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
+/** Up to this length the view of what came is kept: heads and small answers are what comes most. */
+const LONGEST_VIEW_BYTES = 4096;
+
+const VIEWS: (Buffer | undefined)[] = new Array(LONGEST_VIEW_BYTES + 1).fill(undefined);
+
+/** The first `length` bytes of the shared buffer. Making a view costs more than a small read has to say. */
+function sharedView(length: number): Buffer {
+  if (length > LONGEST_VIEW_BYTES) return SHARED.subarray(0, length);
+  let view = VIEWS[length];
+  if (view === undefined) {
+    view = SHARED.subarray(0, length);
+    VIEWS[length] = view;
+  }
+  return view;
+}
+
 /** Takes what came. The bytes are there until it returns: who wants to keep them copies them. */
 export type TakeBytes = (chunk: Buffer) => void;
 
@@ -17,7 +33,7 @@ export function sharedRead(take: TakeBytes): OnReadOpts {
   return {
     buffer: SHARED,
     callback(length) {
-      take(SHARED.subarray(0, length));
+      take(sharedView(length));
       return true;
     },
   };

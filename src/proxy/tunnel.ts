@@ -28,7 +28,7 @@ export function runTunnel(
   const { socket: app } = appConnection;
   const { socket: upstream } = upstreamConnection;
   const idle = new Deadline(clock, () => app.destroy());
-  const touch = (): void => idle.set(clock.now().monotonicMs + idleMs);
+  const touch = (): void => idle.set(clock.monotonicMs() + idleMs);
   touch();
   app.on('close', () => {
     idle.dispose();

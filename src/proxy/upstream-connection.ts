@@ -317,6 +317,6 @@ export class UpstreamConnection {
   }
 
   #nowMs(): number {
-    return this.#options.clock.now().monotonicMs;
+    return this.#options.clock.monotonicMs();
   }
 }

@@ -21,6 +21,10 @@ export class ManualClock implements Clock {
     return { monotonicMs: this.#monotonicMs, wallMs: this.#wallMs };
   }
 
+  monotonicMs(): number {
+    return this.#monotonicMs;
+  }
+
   after(delayMs: number, callback: () => void): () => void {
     const timer = { atMs: this.#monotonicMs + Math.max(0, delayMs), callback };
     this.#timers.add(timer);

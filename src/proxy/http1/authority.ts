@@ -1,7 +1,8 @@
 import { isIPv6 } from 'node:net';
+import { HOST_NAME } from './octets.ts';
 
-const NAME_AND_PORT = /^[0-9A-Za-z._-]+(?::([0-9]{1,5}))?$/;
-const BRACKETED_AND_PORT = /^\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?$/;
+const BRACKETED = /^\[([0-9A-Fa-f:.]+)\](.*)$/s;
+const COLON_AND_PORT = /^:[0-9]{1,5}$/;
 
 /**
  * Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2.2): a host name or an IPv4 address of
@@ -9,10 +10,16 @@ const BRACKETED_AND_PORT = /^\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?$/;
  * port, no user information, no percent-encoding and no sub-delimiters, on which readers of a host disagree.
  */
 export function isAuthority(value: string): boolean {
-  const named = NAME_AND_PORT.exec(value);
-  if (named !== null) return isPort(named[1]);
-  const bracketed = BRACKETED_AND_PORT.exec(value);
-  return bracketed !== null && isIPv6(bracketed[1] as string) && isPort(bracketed[2]);
+  // Names are nearly all there is, and in every request: not by an expression, which makes objects for what it finds.
+  let nameEnd = 0;
+  while (HOST_NAME[value.charCodeAt(nameEnd)] === 1) nameEnd++;
+  if (nameEnd > 0) return nameEnd === value.length || isPortAfterColon(value.slice(nameEnd));
+  const bracketed = BRACKETED.exec(value);
+  return (
+    bracketed !== null &&
+    isIPv6(bracketed[1] as string) &&
+    (bracketed[2] === '' || isPortAfterColon(bracketed[2] as string))
+  );
 }
 
 /** Whether `value` is an authority with its port, as CONNECT names its destination (RFC 9112 §3.2.3). */
@@ -20,6 +27,6 @@ export function isAuthorityWithPort(value: string): boolean {
   return /:[0-9]{1,5}$/.test(value) && isAuthority(value);
 }
 
-function isPort(digits: string | undefined): boolean {
-  return digits === undefined || Number(digits) <= 65_535;
+function isPortAfterColon(text: string): boolean {
+  return COLON_AND_PORT.test(text) && Number(text.slice(1)) <= 65_535;
 }

@@ -6,6 +6,7 @@
 
 import { isAuthority } from './authority.ts';
 import type { Fields } from './field-lines.ts';
+import { lowerCaseName } from './field-names.ts';
 import { consistsOf, isWhitespace, TOKEN } from './octets.ts';
 import type { MessageKind, RefusalReason } from './refusal.ts';
 
@@ -23,7 +24,9 @@ export interface ControlFields {
 const NO_OPTIONS: readonly string[] = [];
 const KEEP_ALIVE: readonly string[] = ['keep-alive'];
 const CLOSE: readonly string[] = ['close'];
-const DECIMAL = /^(?:0|[1-9][0-9]{0,15})$/;
+
+/** Of `Number.MAX_SAFE_INTEGER`. */
+const MOST_DIGITS = 16;
 
 /** Reads the control fields of a message of version HTTP/1.`minorVersion`. */
 export function readControlFields(
@@ -41,41 +44,41 @@ export function readControlFields(
     // The length rules out almost every field before a string is made for the comparison.
     switch (name.length) {
       case 4:
-        if (kind === 'request' && name.toLowerCase() === 'host') {
+        if (kind === 'request' && lowerCaseName(name) === 'host') {
           if (host !== undefined) return 'host_repeated';
           host = fields[at + 1] as string;
           if (!isAuthority(host)) return 'host_malformed';
         }
         break;
       case 10:
-        if (name.toLowerCase() === 'connection') {
+        if (lowerCaseName(name) === 'connection') {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
           connectionOptions = connectionOptions.length === 0 ? options : [...connectionOptions, ...options];
         }
         break;
       case 14:
-        if (name.toLowerCase() === 'content-length') {
+        if (lowerCaseName(name) === 'content-length') {
           if (contentLength !== undefined) return 'length_repeated';
           contentLength = parseContentLength(fields[at + 1] as string);
           if (contentLength === undefined) return 'length_malformed';
-        } else if (name.toLowerCase() === 'content_length') {
+        } else if (lowerCaseName(name) === 'content_length') {
           return 'framing_lookalike';
         }
         break;
       case 16:
         // Not a field of the standard (RFC 9112 §C.2.2), but some readers close for it; none goes wrong if all do.
-        if (name.toLowerCase() === 'proxy-connection') {
+        if (lowerCaseName(name) === 'proxy-connection') {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
           if (options.includes('close')) connectionOptions = [...connectionOptions, ...CLOSE];
         }
         break;
       case 17:
-        if (name.toLowerCase() === 'transfer-encoding') {
+        if (lowerCaseName(name) === 'transfer-encoding') {
           if (chunked || (fields[at + 1] as string).toLowerCase() !== 'chunked') return 'coding_unknown';
           chunked = true;
-        } else if (name.toLowerCase() === 'transfer_encoding') {
+        } else if (lowerCaseName(name) === 'transfer_encoding') {
           return 'framing_lookalike';
         }
         break;
@@ -92,8 +95,14 @@ export function readControlFields(
  * which some readers take for octal.
  */
 function parseContentLength(value: string): number | undefined {
-  if (!DECIMAL.test(value)) return undefined;
-  const length = Number(value);
+  if (value === '' || value.length > MOST_DIGITS || (value.length > 1 && value.startsWith('0')))
+    return undefined;
+  let length = 0;
+  for (let at = 0; at < value.length; at++) {
+    const digit = value.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    length = length * 10 + digit;
+  }
   return length <= Number.MAX_SAFE_INTEGER ? length : undefined;
 }
 

@@ -28,6 +28,9 @@ export const METHOD = classOf((octet) => TOKEN[octet] === 1 && !(octet >= 0x61 &
  */
 export const TARGET = classOf((octet) => octet >= 0x21 && octet <= 0x7e && octet !== 0x23 && octet !== 0x5c);
 
+/** What a host name may consist of here, or an IPv4 address. */
+export const HOST_NAME = classOf((octet) => `.-_${ALPHANUMERIC}`.includes(String.fromCharCode(octet)));
+
 /** `field-vchar`, SP and HTAB (RFC 9110 §5.5), and the same octets of a reason phrase (RFC 9112 §4). */
 export const FIELD_VALUE = classOf((octet) => octet === HTAB || (octet >= 0x20 && octet !== 0x7f));
 

@@ -46,7 +46,8 @@ export function parseRequestHead(
   const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
   const lineEnd = targetEnd + 9;
   if (minorVersion === undefined || !isLineEnd(bytes, lineEnd)) return 'version_unsupported';
-  const method = text.slice(0, methodEnd - start);
+  // The usual one needs no string of its own.
+  const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
   const target = text.slice(targetStart - start, targetEnd - start);
   const targetForm = formOf(method, target);
   if (targetForm === undefined) return 'target_malformed';
