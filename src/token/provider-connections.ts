@@ -1,31 +1,29 @@
 /** The connections to the provider, made anew when what they trust or show has changed. */
 
 import { readFile } from 'node:fs/promises';
+import type { Agent } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import Pool from 'undici/lib/dispatcher/pool.js';
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
+import { http } from '../node-http.ts';
+import { https } from '../node-https.ts';
 import type { ClientCredentials } from './client-credentials.ts';
 import { UnusableFile } from './unusable-file.ts';
 
-export type ConnectionPool = InstanceType<typeof Pool>;
-
 export interface ProviderConnections {
   /**
-   * The pool for requests of this client. Another certificate, its own or the authority's, means another pool: no
-   * connection and no TLS session outlives the certificate it was made with.
+   * The agent for requests of this client, which has one connection at a time. Another certificate, its own or the
+   * authority's, means another agent: no connection and no TLS session outlives the certificate it was made with.
    * @throws {UnusableFile} when the authority's certificates cannot be read.
    */
-  with(credentials: ClientCredentials): Promise<ConnectionPool>;
-  /** Breaks off what is in flight. */
-  close(): Promise<void>;
+  with(credentials: ClientCredentials): Promise<Agent>;
+  /** Closes the idle connection. A request in flight is for whoever sent it to give up. */
+  close(): void;
 }
 
 export interface ProviderConnectionsOptions {
-  readonly origin: string;
+  readonly protocol: 'http:' | 'https:';
   readonly tls: CredentialConfig['tls'];
-  readonly connectTimeoutMs: number;
-  readonly maxResponseBytes: number;
 }
 
 /** PEM texts, as `tls.connect` takes them. */
@@ -36,27 +34,52 @@ interface TlsMaterial {
   readonly servername?: string;
 }
 
+/** An idle connection is closed after so many ms, or a second before the provider says that it does (Keep-Alive). */
+const IDLE_MS = 4000;
+
 export function providerConnections(options: ProviderConnectionsOptions): ProviderConnections {
   let material: TlsMaterial | undefined;
-  let pool: ConnectionPool | undefined;
+  let agent: Agent | undefined;
 
   return {
     async with(credentials) {
       const wanted = await readTlsMaterial(options.tls, credentials);
-      if (pool !== undefined && isDeepStrictEqual(wanted, material)) return pool;
-      void pool?.close();
+      if (agent !== undefined && isDeepStrictEqual(wanted, material)) return agent;
+      if (agent !== undefined) retire(agent);
       material = wanted;
-      pool = new Pool(options.origin, {
-        connections: 1,
-        maxResponseSize: options.maxResponseBytes,
-        connect: { ...wanted, timeout: options.connectTimeoutMs },
-      });
-      return pool;
+      agent = createAgent(options.protocol, wanted);
+      return agent;
     },
-    async close() {
-      await pool?.destroy();
+    close() {
+      if (agent !== undefined) retire(agent);
     },
   };
+}
+
+function createAgent(protocol: ProviderConnectionsOptions['protocol'], material: TlsMaterial): Agent {
+  const connections = {
+    keepAlive: true,
+    maxSockets: 1,
+    timeout: IDLE_MS,
+    // Said aloud, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
+    proxyEnv: {},
+  };
+  if (protocol === 'http:') return new http.Agent(connections);
+  return new https.Agent({
+    ...connections,
+    ...material,
+    ALPNProtocols: ['http/1.1'],
+    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
+    rejectUnauthorized: true,
+  });
+}
+
+/** Closes the idle connection; that of a request in flight is closed when the request ends. */
+function retire(agent: Agent): void {
+  agent.maxFreeSockets = 0;
+  for (const idle of Object.values(agent.freeSockets)) {
+    for (const socket of idle ?? []) socket.destroy();
+  }
 }
 
 async function readTlsMaterial(

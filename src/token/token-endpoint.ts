@@ -1,14 +1,12 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
-// Not through undici's entry point: that also loads fetch, WebSocket and caches, at 10 MB and 100 ms in every pod.
-import requestThrough from 'undici/lib/api/api-request.js';
-import errors from 'undici/lib/core/errors.js';
 import type { Clock } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { systemCodeOf } from '../errors.ts';
 import { proveClient } from './client-authentication.ts';
 import type { ClientCredentials } from './client-credentials.ts';
 import { providerConnections } from './provider-connections.ts';
+import { OverlongAnswer, StaleConnection, sendTokenRequest } from './token-request.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
 import { UnusableFile } from './unusable-file.ts';
 
@@ -18,62 +16,58 @@ export interface TokenEndpoint {
    * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
    */
   requestToken(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse>;
+  /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
-
-/** A token and its JSON are a few KiB; a provider that sends more is not read to the end. Bytes. */
-const MAX_RESPONSE_BYTES = 256 * 1024;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 export function createTokenEndpoint(config: CredentialConfig, clock: Clock): TokenEndpoint {
   const url = new URL(config.tokenUrl);
   const connections = providerConnections({
-    origin: url.origin,
+    protocol: url.protocol === 'http:' ? 'http:' : 'https:',
     tls: config.tls,
-    connectTimeoutMs: config.requestTimeoutMs,
-    maxResponseBytes: MAX_RESPONSE_BYTES,
   });
+  const closing = new AbortController();
 
   async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
-    const pool = await connections.with(credentials);
-    const proof = await proveClient(credentials, clock);
-    const { statusCode, headers, body } = await requestThrough.call(pool, {
-      method: 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        accept: 'application/json',
-        ...(proof.authorization === undefined ? {} : { authorization: proof.authorization }),
-      },
-      body: grantForm(config, proof.parameters).toString(),
-      signal,
-    });
-    return readTokenResponse(
-      {
-        status: statusCode,
-        contentType: single(headers['content-type']) ?? '',
-        retryAfter: single(headers['retry-after']),
-        body: await body.text(),
-        receivedAtMs: clock.now().wallMs,
-      },
-      config.renewal,
-    );
+    const agent = await connections.with(credentials);
+    const { authorization, parameters } = await proveClient(credentials, clock);
+    const form = grantForm(config, parameters);
+    const answer = await sendTokenRequest({ url, agent, authorization, form }, signal);
+    return readTokenResponse({ ...answer, receivedAtMs: clock.now().wallMs }, config.renewal);
+  }
+
+  async function postAgainIfStale(
+    credentials: ClientCredentials,
+    signal: AbortSignal,
+  ): Promise<TokenResponse> {
+    try {
+      return await post(credentials, signal);
+    } catch (error) {
+      if (!(error instanceof StaleConnection)) throw error;
+      // A second grant does no harm. A second use of an assertion might (RFC 7523 §3, `jti`): this makes another.
+      return await post(credentials, signal);
+    }
   }
 
   return {
     async requestToken(credentials, signal) {
-      const abort = new AbortController();
-      const cancelTimeout = clock.after(config.requestTimeoutMs, () => abort.abort(TIMED_OUT));
+      const timeout = new AbortController();
+      const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
-        return await post(credentials, AbortSignal.any([abort.signal, signal]));
+        const givenUp = AbortSignal.any([timeout.signal, signal, closing.signal]);
+        return await postAgainIfStale(credentials, givenUp);
       } catch (error) {
         return describeFailure(error, config.requestTimeoutMs);
       } finally {
         cancelTimeout();
       }
     },
-    close: connections.close,
+    async close() {
+      closing.abort();
+      connections.close();
+    },
   };
 }
 
@@ -89,20 +83,14 @@ function grantForm(config: CredentialConfig, proof: Readonly<Record<string, stri
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (error === TIMED_OUT) return { result: 'unavailable', detail: `no whole answer within ${timeoutMs} ms` };
-  if (error instanceof errors.ResponseExceededMaxSizeError) {
-    return { result: 'invalid_response', detail: `an answer of more than ${MAX_RESPONSE_BYTES} bytes` };
-  }
-  if (error instanceof errors.HTTPParserError) {
-    return { result: 'invalid_response', detail: `not an HTTP answer (${error.code})` };
-  }
+  if (error instanceof OverlongAnswer) return { result: 'invalid_response', detail: error.message };
   const code = systemCodeOf(error);
+  if (code?.startsWith('HPE_')) {
+    return { result: 'invalid_response', detail: `not an HTTP answer (${code})` };
+  }
   // A library's message may quote what it was parsing; its code cannot.
   return {
     result: 'unavailable',
     detail: code ?? (error instanceof UnusableFile ? error.message : 'unknown error'),
   };
-}
-
-function single(field: string | string[] | undefined): string | undefined {
-  return typeof field === 'string' ? field : field?.[0];
 }

@@ -8,6 +8,7 @@ import type { ClientCredentials } from '../../src/token/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { RawProvider, tokenAnswer } from './raw-provider.ts';
 
 const CREDENTIALS: ClientCredentials = {
   method: 'client_secret_basic',
@@ -69,6 +70,16 @@ describe('the request', () => {
     expect(provider.received[0]?.form.get('x')).toBe('1');
   });
 
+  it('goes out in one piece, with its length', async () => {
+    const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
+    await client({ tokenUrl: provider.url }).request();
+    const [head = '', form = ''] = provider.requests[0]?.text.split('\r\n\r\n') ?? [];
+    expect(head).toMatch(/^POST \/token HTTP\/1\.1\r\n/);
+    expect(form).toBe('grant_type=client_credentials');
+    expect(head).toMatch(new RegExp(`^content-length: ${form.length}$`, 'im'));
+    expect(head).not.toMatch(/transfer-encoding|expect:/i);
+  });
+
   it('goes over the same connection as the one before', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = client({ tokenUrl: provider.url });
@@ -89,6 +100,11 @@ describe('an answer that is no token', () => {
     ['an empty 204', answer(204, ''), 'status 204'],
     ['10 MB', answer(200, 'x'.repeat(10_000_000)), 'an answer of more than 262144 bytes'],
     ['a redirect', answer(302, '', { location: 'http://127.0.0.1:1/' }), 'status 302'],
+    [
+      'a redirect that asks for the same again',
+      answer(307, '', { location: 'http://127.0.0.1:1/' }),
+      'status 307',
+    ],
     ['token_type mac', answerToken({ token_type: 'mac' }), 'token_type is not Bearer'],
     [
       'expires_in 0',
@@ -104,16 +120,63 @@ describe('an answer that is no token', () => {
     expect(provider.received).toHaveLength(1);
   });
 
-  it('not HTTP at all', async () => {
-    const tokenUrl = await rawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'));
-    expect(await client({ tokenUrl }).request()).toMatchObject({ result: 'invalid_response' });
+  const LENGTH_100 = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
+  const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+
+  it.each([
+    ['not HTTP at all', 'SSH-2.0-OpenSSH_9.2\r\n', 'HPE_INVALID_CONSTANT'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}', 'HPE_'],
+    ['a length and chunks', tokenAnswer('transfer-encoding: chunked\r\n'), 'HPE_'],
+    ['a chunk without a size', `${CHUNKED}2\r\n{}\r\nzz\r\n`, 'HPE_INVALID_CHUNK_SIZE'],
+    ['a head without end', `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`, 'HPE_HEADER_OVERFLOW'],
+  ])('%s', async (_name, text, code) => {
+    const { url: tokenUrl } = await RawProvider.start((socket) => void socket.end(text));
+    expect(await client({ tokenUrl }).request()).toEqual({
+      result: 'invalid_response',
+      detail: expect.stringMatching(new RegExp(`^not an HTTP answer \\(${code}\\w*\\)$`)),
+    });
   });
 
-  it('a body shorter than it says', async () => {
-    const tokenUrl = await rawServer((socket) =>
-      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"access_')),
+  it('another protocol', async () => {
+    const { url: tokenUrl } = await RawProvider.start(
+      (socket) =>
+        void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     );
-    expect(await client({ tokenUrl }).request()).toMatchObject({ result: 'unavailable' });
+    expect(await client({ tokenUrl }).request()).toEqual({
+      result: 'invalid_response',
+      detail: 'status 101',
+    });
+  });
+
+  it.each([
+    ['a head', 'HTTP/1.1 200 OK\r\ncontent-'],
+    ['a body shorter than it says', `${LENGTH_100}{"access_`],
+    ['a body without its last chunk', `${CHUNKED}9\r\n{"access_\r\n`],
+  ])('%s, broken off', async (_name, text) => {
+    const provider = await RawProvider.start((socket) => void socket.end(text));
+    const outcome = await client({ tokenUrl: provider.url }).request();
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
+    expect(provider.requests).toHaveLength(1);
+  });
+});
+
+describe('an answer that is a token all the same', () => {
+  const body = JSON.stringify({ access_token: 'token', token_type: 'Bearer', expires_in: 300 });
+
+  it.each([
+    ['after 100', `HTTP/1.1 100 Continue\r\n\r\n${tokenAnswer()}`],
+    ['after 103', `HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n${tokenAnswer()}`],
+    ['with a byte order mark', tokenAnswer('', `\ufeff${body}`)],
+    ['as long as is allowed', tokenAnswer('', body.padEnd(256 * 1024))],
+    ['with something behind it', `${tokenAnswer()}something`],
+    ['twice', tokenAnswer() + tokenAnswer()],
+  ])('%s', async (_name, text) => {
+    const { url: tokenUrl } = await RawProvider.start((socket) => void socket.write(text));
+    const { request } = client({ tokenUrl });
+    // The second would find what the first left behind.
+    for (let count = 0; count < 2; count++) {
+      expect(await request()).toEqual({ result: 'success', accessToken: 'token', lifetimeMs: 300_000 });
+    }
   });
 });
 
@@ -125,6 +188,12 @@ describe('a provider that does not answer', () => {
 
   it('accepts and is silent: given up after the request timeout', async () => {
     const tokenUrl = await rawServer(() => {});
+    const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
+    expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 100 ms' });
+  });
+
+  it('accepts and begins no TLS: given up after the request timeout', async () => {
+    const tokenUrl = (await rawServer(() => {})).replace('http:', 'https:');
     const outcome = await client({ tokenUrl, requestTimeoutMs: 100 }).request();
     expect(outcome).toEqual({ result: 'unavailable', detail: 'no whole answer within 100 ms' });
   });

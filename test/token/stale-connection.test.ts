@@ -1,0 +1,124 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { parseAssertionKey } from '../../src/token/assertion-key.ts';
+import type { ClientCredentials, SigningClient } from '../../src/token/client-credentials.ts';
+import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
+import { credentialConfig } from '../support/credential-config.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { RawProvider, type Reaction, tokenAnswer } from './raw-provider.ts';
+
+const authority = createCertificateAuthority('Test CA');
+const CERTIFICATE = authority.issue('provider', '127.0.0.1');
+
+const SHARED_SECRET: ClientCredentials = {
+  method: 'client_secret_basic',
+  encoding: 'form',
+  clientId: 'shop',
+  clientSecret: 's3cret',
+};
+
+function signingClient(): SigningClient {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const key = parseAssertionKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  if ('expected' in key) throw new Error(key.expected);
+  return { method: 'private_key_jwt', clientId: 'shop', audience: 'https://sso/token', key };
+}
+
+async function clientOf(reaction: Reaction, certificate?: Certificate) {
+  const provider = await RawProvider.start(reaction, certificate);
+  const trust = await mountSecret({ 'ca.crt': authority.cert });
+  const endpoint = createTokenEndpoint(
+    credentialConfig({ tokenUrl: provider.url, tls: { caFile: join(trust.directory, 'ca.crt') } }),
+    systemClock,
+  );
+  onTestFinished(() => endpoint.close());
+  return {
+    provider,
+    request: (credentials = SHARED_SECRET) =>
+      endpoint.requestToken(credentials, new AbortController().signal),
+    connectionsOfRequests: () => provider.requests.map(({ connection }) => connection),
+  };
+}
+
+/** Answers the first request, and does another thing with those after it. */
+const afterTheFirst =
+  (then: Reaction): Reaction =>
+  (socket, request) => {
+    if (request === 1) socket.write(tokenAnswer());
+    else then(socket, request);
+  };
+
+describe('a kept connection that the provider closes as the next request comes', () => {
+  it.each([
+    ['orderly', (socket) => void socket.end(), undefined],
+    ['with a reset', (socket) => void socket.resetAndDestroy(), undefined],
+    ['under TLS', (socket) => void socket.destroy(), CERTIFICATE],
+  ] as [string, Reaction, Certificate | undefined][])(
+    '%s: the grant goes over a new one',
+    async (_how, close, certificate) => {
+      const { request, connectionsOfRequests } = await clientOf(
+        (socket, number) => (number === 2 ? close(socket, number) : void socket.write(tokenAnswer())),
+        certificate,
+      );
+      expect(await request()).toMatchObject({ result: 'success' });
+      expect(await request()).toMatchObject({ result: 'success' });
+      expect(connectionsOfRequests()).toEqual([1, 1, 2]);
+      expect(await request()).toMatchObject({ result: 'success' });
+      expect(connectionsOfRequests()).toEqual([1, 1, 2, 2]);
+    },
+  );
+
+  it('with an assertion of its own', async () => {
+    const { provider, request } = await clientOf(
+      (socket, number) => void (number === 2 ? socket.end() : socket.write(tokenAnswer())),
+      CERTIFICATE,
+    );
+    const client = signingClient();
+    await request(client);
+    expect(await request(client)).toMatchObject({ result: 'success' });
+    const assertions = provider.requests.map(({ text }) => /client_assertion=([^&]+)/.exec(text)?.[1]);
+    expect(assertions).toHaveLength(3);
+    expect(new Set(assertions).size).toBe(3);
+  });
+
+  it('and not over a third, when that is closed too', async () => {
+    const { request, connectionsOfRequests } = await clientOf(
+      afterTheFirst((socket) => socket.resetAndDestroy()),
+    );
+    await request();
+    expect(await request()).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
+    expect(connectionsOfRequests()).toEqual([1, 1, 2]);
+  });
+
+  it.each([
+    ['', undefined],
+    [', under TLS', CERTIFICATE],
+  ])('is the end of the grant once an answer has begun%s', async (_how, certificate) => {
+    const { request, connectionsOfRequests } = await clientOf(
+      afterTheFirst((socket) => void socket.end('HTTP/1.1 2')),
+      certificate,
+    );
+    await request();
+    expect(await request()).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
+    expect(connectionsOfRequests()).toEqual([1, 1]);
+  });
+});
+
+it('a new connection that is closed is the end of the grant', async () => {
+  const { request, connectionsOfRequests } = await clientOf((socket) => void socket.end());
+  expect(await request()).toEqual({ result: 'unavailable', detail: 'ECONNRESET' });
+  expect(connectionsOfRequests()).toEqual([1]);
+});
+
+it('a kept connection that was closed while idle is not used', async () => {
+  const { provider, request, connectionsOfRequests } = await clientOf(
+    (socket) => void socket.end(tokenAnswer()),
+  );
+  await request();
+  await provider.closed(1);
+  expect(await request()).toMatchObject({ result: 'success' });
+  expect(connectionsOfRequests()).toEqual([1, 2]);
+});
