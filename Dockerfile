@@ -37,12 +37,13 @@ LABEL org.opencontainers.image.title="token-sidecar" \
       org.opencontainers.image.base.digest="${BASE_DIGEST}"
 ENV PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin \
     NODE_ENV=production \
-    MALLOC_ARENA_MAX=1
+    MALLOC_ARENA_MAX=1 \
+    MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
 COPY LICENSE package.json ./
 COPY --from=build /build/dist dist
 # A number, which is what runAsNonRoot can judge.
 USER 65532:65532
 EXPOSE 15080 15081 15090 15091 15443
-ENTRYPOINT ["node", "--max-semi-space-size=4", "--disable-proto=delete", "/app/dist/token-sidecar.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=2", "--disable-proto=delete", "/app/dist/token-sidecar.js"]
 CMD ["proxy"]

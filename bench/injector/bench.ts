@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
+import { readShippedNode } from '../../test/support/shipped-node.ts';
 import { shareOutCores } from '../cores.ts';
 import { startPinned } from '../pinned-process.ts';
 import { cpuSeconds, memoryOf } from '../process-figures.ts';
@@ -57,12 +58,11 @@ async function measure(
   ca: string,
   seconds: number,
 ): Promise<Figures> {
+  const { flags, env } = await readShippedNode();
   const injector = startPinned({
     command: process.execPath,
     args: [
-      // As the image starts it.
-      '--max-semi-space-size=4',
-      '--disable-proto=delete',
+      ...flags,
       join(ROOT, 'dist/token-sidecar.js'),
       'injector',
       ...['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0', '--drain-delay', '0s'],
@@ -70,7 +70,7 @@ async function measure(
       ...settings,
     ],
     cores: cores.proxy,
-    env: { MALLOC_ARENA_MAX: '1' },
+    env,
   });
   try {
     const port = await listeningPort(injector.stdout);

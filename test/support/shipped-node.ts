@@ -16,7 +16,7 @@ export async function readShippedNode(): Promise<ShippedNode> {
   if (!Array.isArray(entrypoint) || entrypoint[0] !== 'node') {
     throw new Error('the Dockerfile has no ENTRYPOINT ["node", …] to take flags from');
   }
-  const variables = text.matchAll(/\b(NODE_ENV|MALLOC_ARENA_MAX)=(\S+)/g);
+  const variables = text.matchAll(/\b(NODE_ENV|MALLOC_[A-Z_]+)=(\S+)/g);
   return {
     flags: entrypoint.slice(1).filter((argument) => argument.startsWith('--')),
     env: Object.fromEntries([...variables].map(([, name, value]) => [name, value])),
