@@ -38,6 +38,7 @@ LABEL org.opencontainers.image.title="token-sidecar" \
 ENV PATH=/nodejs/bin:/usr/local/bin:/usr/bin:/bin \
     NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
+    MALLOC_MMAP_THRESHOLD_=65536 \
     MALLOC_TRIM_THRESHOLD_=131072
 WORKDIR /app
 COPY LICENSE package.json ./

@@ -29,6 +29,7 @@ import {
   readInjectorConfig,
 } from './injector-settings.ts';
 import { whenAborted } from './shutdown.ts';
+import { keepHeapSmall } from './small-heap.ts';
 
 /** How often files are read whether or not a notification came. */
 const POLL_MS = 30_000;
@@ -111,6 +112,7 @@ async function serve(
       { ...addresses, certificate: certificateConfig.source, api: config.kubernetes !== undefined },
       'listening',
     );
+    keepHeapSmall();
     await whenAborted(shutdown.signal);
     log.info({ drainDelayMs: config.drainDelayMs, drainTimeoutMs: config.drainTimeoutMs }, 'draining');
   } finally {

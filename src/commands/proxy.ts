@@ -5,7 +5,7 @@ import { createLogger } from '../log.ts';
 import type { Command } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { startSidecar } from './sidecar.ts';
-import { allocateYoung } from './young-allocation.ts';
+import { keepHeapSmall } from './small-heap.ts';
 
 export const proxy: Command = {
   summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
@@ -15,7 +15,7 @@ export const proxy: Command = {
     const config = await loadConfig(given);
     const log = createLogger(config.logLevel, stdout);
     const sidecar = await startSidecar({ config, log, quit: () => shutdown.request() });
-    allocateYoung();
+    keepHeapSmall();
     await whenAborted(shutdown.signal);
     await sidecar.stop();
     return 0;
