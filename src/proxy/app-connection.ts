@@ -7,12 +7,16 @@ import { GatheredWriter } from './gathered-writer.ts';
 import { type BodyDecoder, bodyDecoder } from './http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from './http1/head-reader.ts';
 import type { RequestHead } from './http1/request-head.ts';
+import { isHeldByPeer } from './peer-socket.ts';
 import { problemMessage, problemOf } from './problem.ts';
 import { asProxyError } from './proxy-error.ts';
 import { acceptShared, type TakeBytes } from './shared-read.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;
+
+/** How often it is looked whether a client that has ended its side is still there for its answer. */
+const LOOK_MS = 1_000;
 
 /** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
 const AHEAD_BYTES = 16 * 1024;
@@ -33,8 +37,8 @@ type Phase =
 
 /**
  * One connection from the app. Requests are served one after another, so that pipelined ones are answered in order;
- * a client that does not read its answers is not served the next one. A client that ends its side of the connection
- * before it has its answer has left: a process that died cannot be told from one that half-closes.
+ * a client that does not read its answers is not served the next one. A client that has ended its side of the connection
+ * gets the answers to what it sent, as long as it is there to read them.
  */
 export class AppConnection {
   readonly socket: Socket;
@@ -52,6 +56,9 @@ export class AppConnection {
   #take: TakeBytes = this.#onBytes;
   #onHold = false;
   #reading = false;
+  /** The client sends no more, and waits for its answers. */
+  #halfClosed = false;
+  #cancelLook: (() => void) | undefined;
   /** Whether the answer in progress, once it has been handed over, is the last one. */
   #last = false;
 
@@ -139,8 +146,16 @@ export class AppConnection {
   }
 
   readonly #onEnd = (): void => {
-    // An answer that was handed over whole is still delivered; one in the making has nobody to go to.
+    // An answer that was handed over whole is still delivered. A request that is not whole now never will be.
     if (this.#exchange === undefined || this.#exchange.answered) this.closeIdle();
+    else if (this.#exchange.requestWhole) this.#serveIfHeld();
+    else this.socket.destroy();
+  };
+
+  /** For a client that has left, the upstream is not to go on working. */
+  readonly #serveIfHeld = (): void => {
+    this.#halfClosed = isHeldByPeer(this.socket);
+    if (this.#halfClosed) this.#cancelLook = this.#context.clock.after(LOOK_MS, this.#serveIfHeld);
     else this.socket.destroy();
   };
 
@@ -249,7 +264,9 @@ export class AppConnection {
     }
     if (this.#context.load.draining) this.#onFree();
     this.#onHold = false;
-    if (!this.#reading) this.#resume();
+    if (this.#reading) return;
+    this.#resume();
+    if (this.#halfClosed && this.#exchange === undefined) this.closeIdle();
   }
 
   #awaitNext(nowMs: number): void {
@@ -299,6 +316,7 @@ export class AppConnection {
 
   #closed(): void {
     this.#deadline.dispose();
+    this.#cancelLook?.();
     const exchange = this.#exchange;
     this.#exchange = undefined;
     exchange?.appGone();
