@@ -56,8 +56,6 @@ export class AppConnection {
   #take: TakeBytes = this.#onBytes;
   #onHold = false;
   #reading = false;
-  /** The client sends no more, and waits for its answers. */
-  #halfClosed = false;
   #cancelLook: (() => void) | undefined;
   /** Whether the answer in progress, once it has been handed over, is the last one. */
   #last = false;
@@ -154,9 +152,8 @@ export class AppConnection {
 
   /** For a client that has left, the upstream is not to go on working. */
   readonly #serveIfHeld = (): void => {
-    this.#halfClosed = isHeldByPeer(this.socket);
-    if (this.#halfClosed) this.#cancelLook = this.#context.clock.after(LOOK_MS, this.#serveIfHeld);
-    else this.socket.destroy();
+    if (!isHeldByPeer(this.socket)) this.socket.destroy();
+    else this.#cancelLook = this.#context.clock.after(LOOK_MS, this.#serveIfHeld);
   };
 
   readonly #onDrain = (): void => {
@@ -266,7 +263,7 @@ export class AppConnection {
     this.#onHold = false;
     if (this.#reading) return;
     this.#resume();
-    if (this.#halfClosed && this.#exchange === undefined) this.closeIdle();
+    if (this.socket.readableEnded && this.#exchange === undefined) this.closeIdle();
   }
 
   #awaitNext(nowMs: number): void {

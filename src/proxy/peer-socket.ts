@@ -7,12 +7,17 @@ const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 /** IPv4 as a socket for both families has it. */
 const MAPPED = /^0{16}FFFF0{4}/;
 
-/** Addresses are `ADDRESS:PORT` in the kernel's own hexadecimal notation. */
+/** Addresses are in the kernel's own hexadecimal notation. */
 interface Row {
   readonly local: string;
   readonly remote: string;
   readonly inode: string;
 }
+
+/** Rows by their local and remote port. */
+type Sockets = ReadonlyMap<string, readonly Row[]>;
+
+const NOBODY: readonly Row[] = [];
 
 /**
  * Whether a process still holds the other end of an established connection. On the wire a process that has closed its
@@ -22,35 +27,59 @@ interface Row {
  */
 export function isHeldByPeer({ localPort, remotePort }: Socket): boolean {
   if (localPort === undefined || remotePort === undefined) return false;
-  const rows = TABLES.flatMap(readTable);
-  const here = `:${portInHex(localPort)}`;
-  const there = `:${portInHex(remotePort)}`;
-  const own = rows.filter(({ local, remote }) => local.endsWith(here) && remote.endsWith(there));
+  const here = portInHex(localPort);
+  const there = portInHex(remotePort);
+  const sockets = socketsOfThisTurn();
+  const own = sockets.get(`${here} ${there}`) ?? NOBODY;
   // The same two ports may connect other addresses: then all of them have to be held.
-  const peers = rows.filter(({ local, remote }) =>
+  const peers = (sockets.get(`${there} ${here}`) ?? NOBODY).filter(({ local, remote }) =>
     own.some((row) => row.local === remote && row.remote === local),
   );
   return peers.length > 0 && peers.every(({ inode }) => inode !== '0');
 }
 
-function readTable(path: string): Row[] {
-  let text: string;
+let sockets: Sockets | undefined;
+
+/** Read once for all that ask in one turn of the event loop: an app that dies ends hundreds of connections at once. */
+function socketsOfThisTurn(): Sockets {
+  if (sockets === undefined) {
+    sockets = readSockets();
+    setImmediate(() => {
+      sockets = undefined;
+    });
+  }
+  return sockets;
+}
+
+function readSockets(): Sockets {
+  const byPorts = new Map<string, Row[]>();
+  for (const path of TABLES) {
+    for (const line of linesOf(path)) {
+      const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/);
+      if (local === undefined || remote === undefined || inode === undefined) continue;
+      const [localAddress = '', localPort] = local.split(':');
+      const [remoteAddress = '', remotePort] = remote.split(':');
+      const key = `${localPort} ${remotePort}`;
+      const row = {
+        local: localAddress.replace(MAPPED, ''),
+        remote: remoteAddress.replace(MAPPED, ''),
+        inode,
+      };
+      const rows = byPorts.get(key);
+      if (rows === undefined) byPorts.set(key, [row]);
+      else rows.push(row);
+    }
+  }
+  return byPorts;
+}
+
+function linesOf(path: string): string[] {
   try {
-    text = readFileSync(path, 'latin1');
+    return readFileSync(path, 'latin1').split('\n').slice(1);
   } catch {
     // Not Linux, or without this family: what is not in a table is not found.
     return [];
   }
-  return text
-    .split('\n')
-    .slice(1)
-    .map((line) => line.trim().split(/\s+/))
-    .filter((columns) => columns.length > 9)
-    .map((columns) => ({
-      local: (columns[1] as string).replace(MAPPED, ''),
-      remote: (columns[2] as string).replace(MAPPED, ''),
-      inode: columns[9] as string,
-    }));
 }
 
 function portInHex(port: number): string {

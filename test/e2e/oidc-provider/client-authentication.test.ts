@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
 import type { SecretValues } from '../../../src/demo/kubelet-secret.ts';
-import { createCertificateAuthority } from '../../support/certificate-authority.ts';
+import { type Certificate, createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { runSidecar, type SidecarUnderTest } from '../support/sidecar.ts';
 import { startTraffic, tokenId } from '../support/traffic.ts';
@@ -110,8 +110,8 @@ describe('oidc-provider with client certificates', () => {
   const shop = authority.issue('shop');
   const own = createCertificateAuthority('shop alone').issue('shop');
 
-  it('tls_client_auth: a certificate of the trusted authority with the registered subject', async () => {
-    const sidecar = await start({
+  const startWith = (certificate: Certificate) =>
+    start({
       transport: 'https',
       client: {
         client_id: 'shop',
@@ -119,22 +119,16 @@ describe('oidc-provider with client certificates', () => {
         tls_client_auth_subject_dn: 'CN=shop',
       },
       credential: { clientAuth: 'tls_client_auth' },
-      files: { client_id: 'shop', 'tls.crt': shop.cert, 'tls.key': shop.key },
+      files: { client_id: 'shop', 'tls.crt': certificate.cert, 'tls.key': certificate.key },
     });
+
+  it('tls_client_auth: a certificate of the trusted authority with the registered subject', async () => {
+    const sidecar = await startWith(shop);
     expect(await sidecar.request()).toMatchObject({ status: 200, body: { claims: { client_id: 'shop' } } });
   });
 
   it('tls_client_auth: the same subject from another authority is refused', async () => {
-    const sidecar = await start({
-      transport: 'https',
-      client: {
-        client_id: 'shop',
-        token_endpoint_auth_method: 'tls_client_auth',
-        tls_client_auth_subject_dn: 'CN=shop',
-      },
-      credential: { clientAuth: 'tls_client_auth' },
-      files: { client_id: 'shop', 'tls.crt': own.cert, 'tls.key': own.key },
-    });
+    const sidecar = await startWith(own);
     expect(await sidecar.request()).toMatchObject({ status: 503, error: 'token_unavailable' });
     expect(sidecar.snapshot().lastFailure).toMatchObject({ result: 'rejected' });
   });
