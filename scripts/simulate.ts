@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { drawChart, type Panel } from './simulation/chart.ts';
 import { runFleet } from './simulation/fleet.ts';
+import { runRejectedRotation } from './simulation/rejected-rotation.ts';
 import { BUCKETS_PER_PERIOD, mostAllowed, reportOn } from './simulation/report.ts';
 import { rolloutWithOutage, steadyPerSecond } from './simulation/scenarios.ts';
 
@@ -163,7 +164,29 @@ print('10000 pods, tokens of 300 s, outages of other lengths; the last two colum
 print();
 printTable(['outage', 'in outage', 'after outage', 'turned away', 'all back after'], outages);
 
-if (process.exitCode === 1) print('A fleet asks for more than is allowed.');
+const rotations = [30, 60, 120, 180, 300, 900].map((behindSeconds) => {
+  const run = runRejectedRotation({
+    pods: 10_000,
+    tokenLifetimeMs: LIFETIME_MS,
+    providerBehindMs: behindSeconds * 1000,
+    seed: 1,
+  });
+  if (run.lostToken > 0) process.exitCode = 1;
+  return [
+    `${behindSeconds} s`,
+    `${(run.lostToken * 100).toFixed(1)} %`,
+    seconds(run.longestWithoutMs),
+    String(run.mostRejections),
+  ];
+});
+print('10000 pods, tokens of 300 s, a Secret that is replaced before the provider takes it:');
+print();
+printTable(
+  ['provider behind', 'pods that lost their token', 'for at most', 'most rejections of a pod'],
+  rotations,
+);
+
+if (process.exitCode === 1) print('A fleet asks for more than is allowed, or loses its tokens.');
 await mkdir(join(IMAGE, '..'), { recursive: true });
 await writeFile(IMAGE, drawChart(panels));
 print('drawn: docs/images/provider-load.svg');

@@ -16,7 +16,9 @@ export const ERRORS = {
   bad_request: { status: 400, title: 'The request is not valid HTTP/1.1 or its framing is ambiguous' },
   destination_not_allowed: { status: 403, title: 'The destination is not on the forward-proxy list' },
   authorization_not_allowed: { status: 403, title: 'The route refuses requests that carry Authorization' },
+  cross_site_request: { status: 403, title: 'The request comes from the page of another site' },
   route_not_found: { status: 404, title: 'No route matches the request' },
+  request_timeout: { status: 408, title: 'The request did not arrive in time' },
   request_too_large: { status: 413, title: 'The request body is larger than the limit' },
   uri_too_long: { status: 414, title: 'The request target is longer than the limit' },
   headers_too_large: { status: 431, title: 'The request header section is larger than the limit' },
@@ -25,7 +27,7 @@ export const ERRORS = {
   upstream_tls_error: { status: 502, title: 'The TLS handshake with the upstream failed' },
   token_unavailable: { status: 503, title: 'No valid access token is held' },
   draining: { status: 503, title: 'The sidecar is shutting down' },
-  overloaded: { status: 503, title: 'Too many requests are in flight' },
+  overloaded: { status: 503, title: 'Too many requests are in flight, or connections open' },
   upstream_timeout: { status: 504, title: 'The upstream did not answer in time' },
   loop_detected: { status: 508, title: 'The upstream is the sidecar itself' },
 

@@ -6,6 +6,10 @@
  */
 
 import pino, { type Logger } from 'pino';
+import { type Clock, systemClock } from './clock.ts';
+import { describeError } from './error-description.ts';
+import type { LogLosses } from './log-output.ts';
+import { RepeatLimit } from './repeat-limit.ts';
 
 export type { Logger };
 
@@ -26,11 +30,29 @@ const SECRET_KEYS = [
   'token',
 ];
 
+/** What tells one kind of warning from another beside its text: the fields that have few values. */
+const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace'];
+
+/** Takes lines, each with its line end. */
+export interface LogDestination {
+  write(line: string): void;
+  readonly losses?: LogLosses;
+  /** Has `write` called once before the last line has gone. */
+  beforeEnd?(write: () => void): void;
+}
+
 /**
- * JSON lines on standard output, one event a line, `time` in ISO 8601 so that log collectors need no rule of ours.
- * Written synchronously: the last line before a crash is the one that matters.
+ * JSON lines, one event a line, `time` in ISO 8601 so that log collectors need no rule of ours. Of warnings and errors
+ * of one kind the first ten in ten seconds are printed, and then how many more there were: what fails with each
+ * request must not cost a line with each.
  */
-export function createLogger(level: LogLevel, destination?: { write(line: string): void }): Logger {
+export function createLogger(
+  level: LogLevel,
+  destination: LogDestination = NOWHERE,
+  clock: Clock = systemClock,
+): Logger {
+  const limit = new RepeatLimit(clock);
+  destination.beforeEnd?.(() => limit.summarizeOpen());
   return pino(
     {
       level,
@@ -39,18 +61,44 @@ export function createLogger(level: LogLevel, destination?: { write(line: string
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]), censor: '[redacted]' },
       serializers: { err: describeError },
+      hooks: {
+        logMethod(args, method, severity) {
+          const [facts, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
+          const kind = LIMITED.has(severity) ? kindOf(facts) : undefined;
+          const passes =
+            kind === undefined ||
+            limit.admits(keyOf(this, severity, text, kind), ({ leftOut, withinMs, mixed }) =>
+              mixed
+                ? method.apply(this, [{ leftOut, withinMs }, 'more lines of many kinds were left out'])
+                : method.apply(this, [
+                    { ...kind, leftOut, withinMs },
+                    `${text}: more of the same were left out`,
+                  ]),
+            );
+          if (passes) method.apply(this, args);
+          else if (destination.losses !== undefined) destination.losses.repeated += 1;
+        },
+      },
     },
-    destination ?? pino.destination({ fd: 1, sync: true }),
+    destination,
   );
 }
 
-/** An error as its chain of messages and codes. Library errors may carry requests with them; only these two are kept. */
-function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return String(error);
-  const { code } = error as { code?: unknown };
-  return {
-    message: error.message,
-    ...(typeof code === 'string' ? { code } : {}),
-    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
-  };
+const NOWHERE: LogDestination = { write: () => undefined };
+/** Information is told as it happens, and who asks for more than that wants all of it. */
+const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']]);
+
+type Facts = Readonly<Record<string, unknown>>;
+
+function kindOf(facts: unknown): Facts {
+  const given = (facts ?? {}) as Facts;
+  return Object.fromEntries(
+    KIND_FIELDS.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
+  );
+}
+
+function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
+  // What a child logger adds to each line, as text.
+  const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
+  return [severity, text, bindings, JSON.stringify(kind)].join('\0');
 }

@@ -1,10 +1,14 @@
 #!/usr/bin/env node
 /** Parses the command line, picks a command, and maps what it throws to an exit status. */
 
-import type { Command } from './commands/command.ts';
+import { systemClock } from './clock.ts';
+import type { Command, Shutdown } from './commands/command.ts';
 import { listenForShutdown } from './commands/shutdown.ts';
 import { describeSettings, didYouMean } from './config/settings.ts';
+import { describeError } from './error-description.ts';
 import { SidecarError } from './errors.ts';
+import { LogOutput } from './log-output.ts';
+import { openStandardOutput } from './standard-output.ts';
 import { VERSION } from './version.ts';
 
 /** Each command is a bundle of its own: the sidecar never loads what only another one needs. */
@@ -19,6 +23,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 };
 
 const DEFAULT_COMMAND = 'proxy';
+
+/** How long a process that ends waits for a slow reader of its last lines. Milliseconds. */
+const LAST_LINES_MS = 500;
+
+let shutdown: Shutdown | undefined;
+const logOutput = new LogOutput(openStandardOutput(process.stdout), systemClock);
 
 async function main(argv: readonly string[]): Promise<number> {
   const [first] = argv;
@@ -38,9 +48,14 @@ async function main(argv: readonly string[]): Promise<number> {
     args,
     env: process.env,
     stdout: process.stdout,
+    logOutput,
     stderr: process.stderr,
     stdin: process.stdin,
-    shutdown: listenForShutdown(process),
+    /** Taken over by the commands that serve, as soon as they look; any other ends by the first signal as usual. */
+    get shutdown() {
+      shutdown ??= listenForShutdown(process);
+      return shutdown;
+    },
   });
 }
 
@@ -76,8 +91,37 @@ function exitStatusOf(error: unknown): number | undefined {
   return name === 'SidecarError' ? exitCode : undefined;
 }
 
+/** What nobody foresaw. Node's own report would print all properties of the error, and with them what they hold. */
+function crash(error: unknown): never {
+  if (logOutput.used) logOutput.write(fatalLine(error));
+  process.stderr.write(`token-sidecar: ${error instanceof Error ? error.stack : String(error)}\n`);
+  process.exit(70);
+}
+
+/** As the logger writes it, which is loaded with the commands alone. */
+function fatalLine(error: unknown): string {
+  const time = new Date(systemClock.now().wallMs).toISOString();
+  return `${JSON.stringify({ level: 'fatal', time, err: describeError(error), msg: 'crashed' })}\n`;
+}
+
+/** Output that is not the log's: a reader that has left is content, a full disk is an error. */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return;
+  process.stderr.write(`token-sidecar: standard output: ${error.message}\n`);
+  process.exitCode = 70;
+}
+
+// Node would open its debugger, through which whoever may connect reads all memory.
+process.on('SIGUSR1', () => undefined);
+process.stdout.on('error', onOutputError);
+// There is nothing left to say it to.
+process.stderr.on('error', () => undefined);
+process.on('uncaughtException', crash);
+process.on('exit', () => logOutput.flush(LAST_LINES_MS));
+
 try {
-  process.exitCode = await main(process.argv.slice(2));
+  const status = await main(process.argv.slice(2));
+  process.exitCode ??= status;
 } catch (error) {
   const status = exitStatusOf(error);
   const text = status === undefined && error instanceof Error ? error.stack : (error as Error).message;

@@ -157,6 +157,17 @@ const fleet: Row = {
         legend: '{{namespace}} {{credential}}',
       },
     ]),
+    lines(
+      'Secrets that are only polled',
+      'Where the system tells of no changes: they are seen later.',
+      'short',
+      [
+        {
+          expr: `sum(1 - ${series('credentials_watched', FLEET)}) or on () vector(0)`,
+          legend: 'only polled',
+        },
+      ],
+    ),
   ],
 };
 
@@ -284,6 +295,16 @@ const pod: Row = {
         legend: '{{pod}} {{route}} {{error}}',
       },
     ]),
+    lines('Left out', 'Log lines that were not printed, and admin connections that gave way.', 'short', [
+      {
+        expr: `sum by (reason) (increase(${series('log_lines_dropped_total', POD)}[$__rate_interval])) or on () vector(0)`,
+        legend: 'log lines {{reason}}',
+      },
+      {
+        expr: `sum(increase(${series('admin_connections_dropped_total', POD)}[$__rate_interval])) or on () vector(0)`,
+        legend: 'admin connections',
+      },
+    ]),
   ],
 };
 
@@ -334,6 +355,22 @@ const injector: Row = {
         {
           expr: `(${series('injector_certificate_expiry_timestamp_seconds')} > 0) - time()`,
           legend: '{{pod}}',
+        },
+      ],
+      { width: 6 },
+    ),
+    lines(
+      'Certificates offered, connections ended',
+      'Certificates that were loaded or refused, and connections to the webhooks that were ended early.',
+      'short',
+      [
+        {
+          expr: `sum by (result) (increase(${series('injector_certificate_reload_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: 'certificate {{result}}',
+        },
+        {
+          expr: `sum by (reason) (increase(${series('injector_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: 'connection {{reason}}',
         },
       ],
       { width: 6 },

@@ -69,6 +69,24 @@ export const METRICS = {
     labels: ['credential'],
     meaning: 'Unix time at which the credentials in use were read.',
   },
+  credentials_watched: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: '1 while the system tells of changes of the mounted credentials, 0 while they are only polled.',
+  },
+  log_lines_dropped_total: {
+    type: 'counter',
+    program: 'every',
+    labels: ['reason'],
+    meaning: 'Log lines that were not printed: the output took no more, or there were many like them.',
+  },
+  admin_connections_dropped_total: {
+    type: 'counter',
+    program: 'every',
+    labels: [],
+    meaning: 'Connections to the admin listener that gave way to others.',
+  },
   proxy_requests_total: {
     type: 'counter',
     program: 'proxy',
@@ -123,6 +141,18 @@ export const METRICS = {
     labels: [],
     meaning: 'Unix time at which the serving certificate ends; 0 while there is none.',
   },
+  injector_certificate_reload_total: {
+    type: 'counter',
+    program: 'injector',
+    labels: ['result'],
+    meaning: 'Serving certificates that were offered: loaded, or refused so that the last good one stays.',
+  },
+  injector_connections_dropped_total: {
+    type: 'counter',
+    program: 'injector',
+    labels: ['reason'],
+    meaning: 'Connections to the webhooks that were ended before a review was answered.',
+  },
   issuer_tokens_total: {
     type: 'counter',
     program: 'issuer',
@@ -139,7 +169,8 @@ export const METRICS = {
     type: 'counter',
     program: 'issuer',
     labels: ['source', 'result'],
-    meaning: 'Changes of the registered clients and of the signing key, by whether they could be used.',
+    meaning:
+      'Changes of the registered clients, of the signing key and of the published keys, by whether they could be used.',
   },
   issuer_clients: {
     type: 'gauge',

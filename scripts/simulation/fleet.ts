@@ -107,6 +107,6 @@ export function meanRenewalPeriodMs(lifetimeMs: number, policy: RenewalPolicy): 
 }
 
 /** Simulated time steps no wall clock: both sides run alike. */
-function instant(atMs: number): Instant {
+export function instant(atMs: number): Instant {
   return { monotonicMs: atMs, wallMs: atMs };
 }

@@ -1,10 +1,15 @@
 /** The admin listener: a table of paths, each answered from a snapshot. Apart from the data path, so that neither can starve the other's port. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Clock, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { http } from '../node-http.ts';
+import { type Audience, whyRefused } from './caller.ts';
+import { AdminConnections } from './connections.ts';
+import type { AdminMetrics } from './process-metrics.ts';
+import { FOR_OTHERS, FOR_PROBES, Turns } from './turns.ts';
 
 export interface AdminAnswer {
   readonly status: number;
@@ -17,6 +22,10 @@ export interface AdminEndpoint {
   readonly method: 'GET' | 'POST';
   /** Refuse callers from other machines (and other pods) with 403. */
   readonly loopbackOnly?: boolean;
+  /** Asked for by the kubelet, which does not wait long: answered in turns of their own. */
+  readonly probe?: boolean;
+  /** Programs unless given. */
+  readonly audience?: Audience;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
@@ -30,28 +39,70 @@ export interface AdminServer {
   close(): Promise<void>;
 }
 
+export interface AdminOptions {
+  /** The system's unless given. */
+  readonly clock?: Clock;
+  /** Names, lower-case, by which people may come besides those that nobody outside can make resolve to us. */
+  readonly hosts?: readonly string[];
+  readonly metrics?: AdminMetrics;
+}
+
+type Endpoints = Readonly<Record<string, AdminEndpoint>>;
+
 /**
  * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path 404, another
- * method 405 with `Allow`.
+ * method 405 with `Allow`, what the page of another site asks 403. However many ask, and however often, answering takes a
+ * twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections.
  * @throws {SidecarError} `configuration` when the address cannot be listened on.
  */
 export async function startAdminServer(
   listen: ListenAddress,
-  endpoints: Readonly<Record<string, AdminEndpoint>>,
+  endpoints: Endpoints,
   log: Logger,
+  options: AdminOptions = {},
 ): Promise<AdminServer> {
+  const { clock = systemClock, metrics } = options;
+  const hosts = new Set(options.hosts);
+  const connections = new AdminConnections(() => metrics?.connectionDropped());
+  const probes = new Turns(FOR_PROBES, clock);
+  const others = new Turns(FOR_OTHERS, clock);
   const server = http.createServer({
     requestTimeout: 10_000,
     headersTimeout: 10_000,
-    keepAliveTimeout: 75_000,
+    keepAliveTimeout: 15_000,
+    connectionsCheckingInterval: 5000,
+    maxHeaderSize: 8 * 1024,
   });
+  server.setTimeout(20_000);
+  server.on('connection', (socket) => connections.add(socket));
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = pathOf(request);
+    const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined;
+    const turns = endpoint?.probe === true ? probes : others;
+    const turn = turns.wait(request.socket.remoteAddress ?? '', (leave) => response.once('close', leave));
+    if (turn !== undefined) await turn;
+    if (response.destroyed) return;
+    const startedAtMs = clock.monotonicMs();
+    let answer: AdminAnswer;
+    try {
+      answer = await answerRequest(request, endpoint, endpoints, hosts);
+    } catch (error) {
+      log.error({ err: error, path }, 'admin request failed');
+      answer = plain(500, 'internal error');
+    }
+    turns.spentSince(startedAtMs);
+    send(request, response, answer);
+  }
+
   server.on('request', (request, response) => {
-    answerRequest(request, endpoints)
-      .catch((error: unknown): AdminAnswer => {
-        log.error({ err: error, path: pathOf(request) }, 'admin request failed');
-        return plain(500, 'internal error');
-      })
-      .then((answer) => send(request, response, answer));
+    const { socket } = request;
+    if (!connections.begin(socket)) {
+      socket.destroy();
+      return;
+    }
+    response.once('close', () => connections.end(socket));
+    void respond(request, response);
   });
   const address = await listenOn(server, listen, '--admin-listen');
   return {
@@ -74,10 +125,12 @@ export function json(status: number, value: unknown): AdminAnswer {
 
 async function answerRequest(
   request: IncomingMessage,
-  endpoints: Readonly<Record<string, AdminEndpoint>>,
+  endpoint: AdminEndpoint | undefined,
+  endpoints: Endpoints,
+  hosts: ReadonlySet<string>,
 ): Promise<AdminAnswer> {
-  const path = pathOf(request);
-  const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined;
+  const refusal = whyRefused(request.method, request.headers, endpoint?.audience ?? 'programs', hosts);
+  if (refusal !== undefined) return plain(403, refusal);
   if (endpoint === undefined) return plain(404, `not found; there is ${Object.keys(endpoints).join(', ')}`);
   const allowed = endpoint.method === 'GET' ? ['GET', 'HEAD'] : ['POST'];
   if (!allowed.includes(request.method ?? '')) {
@@ -106,6 +159,8 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
     'Content-Length': Buffer.byteLength(answer.body),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
+    // No body is asked for here; what is still coming of one is not waited for.
+    ...(request.complete ? {} : { Connection: 'close' }),
     ...answer.headers,
   });
   response.end(request.method === 'HEAD' ? undefined : answer.body);

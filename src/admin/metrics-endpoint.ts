@@ -1,17 +1,39 @@
 import { Registry } from '../prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
-/** `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. */
+/** `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. All who ask at the same moment share one rendering. */
 export function metricsEndpoint(registry: Registry): AdminEndpoint {
+  let current: Promise<Rendering> | undefined;
+  const render = async (): Promise<Rendering> => {
+    const text = await registry.metrics();
+    current = undefined;
+    let openMetrics: string | undefined;
+    return {
+      text,
+      openMetrics() {
+        openMetrics ??= toOpenMetrics(text);
+        return openMetrics;
+      },
+    };
+  };
   return {
     method: 'GET',
     async answer({ accept }) {
-      const text = await registry.metrics();
+      current ??= render().catch((error: unknown) => {
+        current = undefined;
+        throw error;
+      });
+      const rendering = await current;
       return prefersOpenMetrics(accept)
-        ? { status: 200, contentType: Registry.OPENMETRICS_CONTENT_TYPE, body: toOpenMetrics(text) }
-        : { status: 200, contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: text };
+        ? { status: 200, contentType: Registry.OPENMETRICS_CONTENT_TYPE, body: rendering.openMetrics() }
+        : { status: 200, contentType: Registry.PROMETHEUS_CONTENT_TYPE, body: rendering.text };
     },
   };
+}
+
+interface Rendering {
+  readonly text: string;
+  openMetrics(): string;
 }
 
 /**

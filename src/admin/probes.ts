@@ -26,9 +26,10 @@ export interface MissingPart {
  */
 export function probes(health: Health): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
   return {
-    '/livez': { method: 'GET', answer: () => plain(200, 'ok') },
+    '/livez': { method: 'GET', probe: true, answer: () => plain(200, 'ok') },
     '/readyz': {
       method: 'GET',
+      probe: true,
       answer() {
         const missing = health.missing();
         if (!health.draining() && missing.length === 0) return json(200, { status: 'ready' });
@@ -37,6 +38,7 @@ export function probes(health: Health): Record<'/livez' | '/readyz' | '/startupz
     },
     '/startupz': {
       method: 'GET',
+      probe: true,
       answer: () =>
         health.started()
           ? json(200, { status: 'started' })

@@ -3,11 +3,12 @@
 import { type AdminEndpoint, json } from './admin-server.ts';
 
 export function statusEndpoint(read: () => unknown): AdminEndpoint {
-  return { method: 'GET', answer: () => json(200, read()) };
+  return { method: 'GET', audience: 'people', answer: () => json(200, read()) };
 }
 
 export const statusPageEndpoint: AdminEndpoint = {
   method: 'GET',
+  audience: 'people',
   answer: () => ({
     status: 200,
     contentType: 'text/html; charset=utf-8',

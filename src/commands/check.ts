@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import { systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -89,7 +89,8 @@ async function examineUpstream(route: RouteConfig): Promise<Finding> {
 /** A TCP connection, and TLS on it where the route has it, made and closed: no request is sent. */
 async function connectOnce({ upstream, tls, timeouts }: RouteConfig): Promise<void> {
   const { host, port, protocol } = upstream;
-  const pem = (path: string | undefined) => (path === undefined ? undefined : readFile(path, 'utf8'));
+  const pem = (path: string | undefined) =>
+    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
   const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
   await new Promise<void>((resolve, reject) => {
     const socket =

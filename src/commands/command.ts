@@ -1,4 +1,5 @@
 import type { Settings } from '../config/settings.ts';
+import type { LogOutput } from '../log-output.ts';
 
 /** What a command gets from the outside world; tests pass their own. */
 export interface CommandContext {
@@ -6,6 +7,8 @@ export interface CommandContext {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): void };
+  /** The log's way to standard output. */
+  readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
   /** Words beside the output, for commands whose output is read by programs. */
   readonly stderr: { write(text: string): void };
   /** Standard input, for commands that read it. */

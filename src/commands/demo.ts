@@ -14,6 +14,7 @@ import { keepCalling } from '../demo/app.ts';
 import { type KubeletSecret, layOutSecret } from '../demo/kubelet-secret.ts';
 import { narrate } from '../demo/narration.ts';
 import { startProtectedApi } from '../demo/protected-api.ts';
+import { whenStarterGone } from '../demo/starter.ts';
 import { type ClientStore, createClientStore, defineClients } from '../issuer/client-store.ts';
 import { startIssuer } from '../issuer/issuer.ts';
 import { createKeyRing } from '../issuer/key-ring.ts';
@@ -53,7 +54,7 @@ const AUDIENCE = 'demo-api';
 export const demo: Command = {
   summary: 'Run an issuer, a protected API and the sidecar on loopback, to see it work',
   settings: SETTINGS,
-  async run({ args, env, stdout, shutdown }) {
+  async run({ args, env, logOutput, shutdown }) {
     const { given } = readSettings(SETTINGS, args, env);
     const problems: Problem[] = [];
     const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
@@ -74,8 +75,10 @@ export const demo: Command = {
     if (problems.length > 0) throw new ConfigurationError(problems);
 
     const secretDirectory = await mkdtemp(join(tmpdir(), 'token-sidecar-demo-'));
+    const endWatch = whenStarterGone(env, systemClock, () => shutdown.request());
     /** In the order of starting; undone in reverse. */
     const closers: (() => Promise<unknown>)[] = [() => rm(secretDirectory, { recursive: true, force: true })];
+    closers.push(async () => endWatch());
     try {
       const silent = createLogger('silent');
       const clientSecret = newSecret();
@@ -98,7 +101,11 @@ export const demo: Command = {
       closers.push(() => issuer.close(0));
       const issuerAdmin = await startAdminServer(
         listen.issuerAdmin,
-        issuerAdminEndpoints(issuer, () => shutdown.signal.aborted),
+        issuerAdminEndpoints(
+          issuer,
+          () => shutdown.signal.aborted,
+          () => `http://${formatAddress(listen.issuerAdmin)}`,
+        ),
         silent,
       );
       closers.push(() => issuerAdmin.close());
@@ -112,7 +119,11 @@ export const demo: Command = {
       closers.push(() => api.close());
 
       const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
-      const narration = narrate((line) => stdout.write(`${line}\n`));
+      const narration = narrate((line) => {
+        logOutput.write(`${line}\n`);
+        // It is made to be watched.
+        if (logOutput.failure === 'EPIPE') shutdown.request();
+      });
       const sidecar = await startSidecar({
         config,
         log: createLogger('info', narration),
@@ -120,7 +131,7 @@ export const demo: Command = {
       });
       closers.push(() => sidecar.stop());
       await sidecar.ready;
-      stdout.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
+      logOutput.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
 
       const app = keepCalling(`http://${formatAddress(sidecar.proxyAddress)}/whoami`, systemClock);
       narration.add(() => app.summary());

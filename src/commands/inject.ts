@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings, readValue, type Settings } from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
@@ -27,6 +27,9 @@ const SETTINGS = {
   },
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
+
+/** Far above what a cluster takes; what is longer was given by mistake. */
+const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 const clusterVersion: ValueFormat<ClusterVersion> = {
   expected: 'a version such as 1.30',
@@ -62,17 +65,20 @@ export const inject: Command = {
   },
 };
 
-/** @throws {SidecarError} `configuration` when the file cannot be read. */
+/** @throws {SidecarError} `configuration` when the file cannot be read or is too large. */
 async function readManifests(file: string, { stdin }: CommandContext): Promise<string> {
-  if (file === '-') {
-    const chunks: Buffer[] = [];
-    for await (const chunk of stdin) chunks.push(chunk);
-    return Buffer.concat(chunks).toString('utf8');
-  }
+  const chunks: Buffer[] = [];
+  let bytes = 0;
   try {
-    return await readFile(file, 'utf8');
+    // As it comes: the file may be a pipe, as of `-f <(kustomize build)`.
+    for await (const chunk of file === '-' ? stdin : createReadStream(file)) {
+      chunks.push(chunk as Buffer);
+      bytes += (chunk as Buffer).length;
+      if (bytes > MAX_MANIFEST_BYTES) throw new Error(`it is larger than ${MAX_MANIFEST_BYTES} bytes`);
+    }
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
     throw new SidecarError('configuration', `--filename: ${file} cannot be read: ${why}`, { cause: error });
   }
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -3,6 +3,7 @@
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
+import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-settings.ts';
@@ -58,9 +59,47 @@ export const INJECTION_SETTINGS = {
     description: 'Mark pods with prometheus.io/scrape, port and path, unless they are marked already',
     default: 'true',
   },
+  'allowed-auth-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts, by commas, that the annotation auth-url may name, over TLS unless listed as http://HOST: they get the client secret',
+    default: 'any',
+  },
+  'allowed-upstream-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts, by commas, that the annotation upstream may name, over TLS unless listed as http://HOST: they get access tokens',
+    default: 'any',
+  },
+  'allowed-images': {
+    argument: 'IMAGES',
+    description:
+      'Images without tag, or prefixes that end in "/", by commas, that the annotation image may name: they read the Secret',
+    default: 'any, or the default alone where hosts are limited',
+  },
+  'allowed-config-maps': {
+    argument: 'NAMES',
+    description: 'ConfigMaps, by commas, that the annotation config-map may name; * for any',
+    default: 'any, or none where hosts are limited',
+  },
 } as const satisfies Settings;
 
 const boolean = oneOf(['true', 'false']);
+
+const configMapName: ValueFormat<string> = {
+  expected: 'names of ConfigMaps by commas, or *',
+  parse: (text) => (text === '*' ? text : objectName.parse(text)),
+};
+
+function byCommas<T>({ expected, parse }: ValueFormat<T>): ValueFormat<readonly T[]> {
+  return {
+    expected,
+    parse(text) {
+      const values = text.split(',').map((each) => parse(each.trim()));
+      return values.every((value) => value !== undefined) ? values : undefined;
+    },
+  };
+}
 
 const seconds: ValueFormat<number> = {
   expected: 'a whole number of seconds from 1 to 86400',
@@ -86,6 +125,11 @@ export function readInjectionDefaults(
     return { [key]: value.text } as Record<Key, string>;
   };
 
+  const listOf = <T>(flag: Flag, format: ValueFormat<T>) => read(flag, byCommas(format));
+  const authHosts = listOf('allowed-auth-hosts', allowedHost);
+  const upstreamHosts = listOf('allowed-upstream-hosts', allowedHost);
+  const images = listOf('allowed-images', allowedImage);
+  const configMaps = listOf('allowed-config-maps', configMapName);
   const native = read('default-native-sidecar', boolean);
   const allowInsecureTokenUrl = read('default-allow-insecure-token-url', boolean) === 'true';
   const authUrl = readText('authUrl', 'default-auth-url', serverUrl);
@@ -114,6 +158,12 @@ export function readInjectionDefaults(
     },
     startupSeconds: read('default-startup-seconds', seconds) ?? 120,
     prometheusAnnotations: read('default-prometheus-annotations', boolean) !== 'false',
+    allowed: {
+      ...(authHosts === undefined ? {} : { authHosts }),
+      ...(upstreamHosts === undefined ? {} : { upstreamHosts }),
+      ...(images === undefined ? {} : { images }),
+      ...(configMaps === undefined ? {} : { configMaps }),
+    },
   };
 }
 

@@ -9,13 +9,18 @@ import { connectKubernetes } from '../injector/kubernetes/client.ts';
 import { followClusterVersion } from '../injector/kubernetes/cluster-version.ts';
 import { createOwnerEvents } from '../injector/kubernetes/owner-events.ts';
 import { createSecretExistence } from '../injector/kubernetes/secret-existence.ts';
-import type { Cluster } from '../injector/pod/injection-defaults.ts';
+import type { InjectorMetrics } from '../injector/metrics.ts';
+import { inject } from '../injector/pod/inject.ts';
+import type { Cluster, InjectionDefaults } from '../injector/pod/injection-defaults.ts';
+import type { Pod } from '../injector/pod/pod.ts';
 import type { Logger } from '../log.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
 export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
   /** Of this replica. */
   readonly identity: string;
+  readonly defaults: InjectionDefaults;
+  readonly metrics: InjectorMetrics;
   readonly log: Logger;
 }
 
@@ -28,14 +33,17 @@ export interface ConnectedCluster {
 
 /** @throws {SidecarError} `configuration` when there is no API server to be found. */
 export function connectCluster(options: ClusterOptions): ConnectedCluster {
-  const { clock, random, log, identity, checkSecrets } = options;
+  const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
   const api = connectKubernetes(options.kubeconfig, clock);
   const version = followClusterVersion(api, options);
+  const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
+  const verdictOf = (pod: Pod, namespace: string) =>
+    inject(pod, { name: namespace }, defaults, version.current());
   return {
     cluster: version.current,
     contact: {
-      tellOwner: createOwnerEvents(api, options),
-      ...(checkSecrets ? { secretExists: createSecretExistence(api, options) } : {}),
+      ...secrets,
+      ...(events ? { lookAtOwner: createOwnerEvents(api, { clock, log, verdictOf, ...secrets }) } : {}),
     },
     async keepCertificate(config) {
       const namespace = options.namespace ?? api.namespace;
@@ -66,6 +74,7 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
         issue: issueCertificate,
         clock,
         random,
+        metrics,
         log,
       });
     },

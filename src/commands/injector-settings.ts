@@ -5,6 +5,7 @@ import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
+import type { ClientFiles } from '../injector/certificate/client-authorities.ts';
 import type { CertificateFiles } from '../injector/certificate/file-certificate.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { objectName } from '../injector/pod/sidecar-settings.ts';
@@ -19,6 +20,16 @@ export const INJECTOR_SETTINGS = {
     description: 'Serving certificate in PEM, with its chain; followed when it changes',
   },
   'tls-key-file': { argument: 'PATH', description: 'Its private key in PEM, in the same directory' },
+  'client-ca-file': {
+    argument: 'PATH',
+    description:
+      'CAs in PEM: only API servers with a client certificate of one of them may call the webhooks; followed when it changes',
+  },
+  'client-names': {
+    argument: 'NAMES',
+    description: 'Common names, by commas, that a client certificate may have',
+    default: 'any',
+  },
   'certificate-secret': {
     argument: 'NAME',
     description: 'Instead of files: make the certificate, and keep it in this Secret; needs the API',
@@ -65,6 +76,11 @@ export const INJECTOR_SETTINGS = {
     description: 'Warn when the Secret that a pod names does not exist',
     default: 'false',
   },
+  events: {
+    argument: 'BOOLEAN',
+    description: 'Tell the owners of pods by Events what the injector could not do for them; needs the API',
+    default: 'true with the API',
+  },
   'drain-delay': {
     argument: 'DURATION',
     description: 'How long to go on serving when stopped, until no review is sent here any more',
@@ -84,6 +100,8 @@ export interface InjectorConfig {
   readonly adminListen: ListenAddress;
   /** Missing only when that is among the problems. */
   readonly certificate?: CertificateConfig;
+  /** Present when callers must show a certificate. */
+  readonly clients?: ClientFiles;
   readonly kubernetes?: KubernetesConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;
@@ -108,6 +126,7 @@ export interface KubernetesConfig {
   readonly kubeconfig?: string;
   readonly namespace?: string;
   readonly checkSecrets: boolean;
+  readonly events: boolean;
 }
 
 type Given = GivenValues<typeof INJECTOR_SETTINGS>;
@@ -116,10 +135,19 @@ const boolean = oneOf(['true', 'false']);
 
 /** A certificate that lives shorter is replaced before it is known. */
 const certificateLifetime: ValueFormat<number> = {
-  expected: 'a duration of at least 1h, such as 90d',
+  expected: 'a duration from 1h to 9999d, such as 90d',
   parse(text) {
     const ms = duration.parse(text);
-    return ms === undefined || ms < 3_600_000 ? undefined : ms;
+    return ms === undefined || ms < 3_600_000 || ms > 9999 * 86_400_000 ? undefined : ms;
+  },
+};
+
+/** Longer than a third of the shortest life, the successor would not take over in time. */
+const propagation: ValueFormat<number> = {
+  expected: 'a duration of at most 10m, such as 60s',
+  parse(text) {
+    const ms = duration.parse(text);
+    return ms === undefined || ms > 600_000 ? undefined : ms;
   },
 };
 
@@ -131,7 +159,13 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     const key = given['check-secrets']?.key ?? '--check-secrets';
     problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
   }
+  const events = readValue(given.events, boolean, problems);
+  if (events === 'true' && !usesApi) {
+    const key = given.events?.key ?? '--events';
+    problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
+  }
   const certificate = readCertificate(given, usesApi, problems);
+  const clients = readClients(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
   return {
     listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_443 },
@@ -140,12 +174,14 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
       port: 15_081,
     },
     ...(certificate === undefined ? {} : { certificate }),
+    ...(clients === undefined ? {} : { clients }),
     ...(usesApi
       ? {
           kubernetes: {
             ...(given.kubeconfig === undefined ? {} : { kubeconfig: given.kubeconfig.text }),
             ...(namespace === undefined ? {} : { namespace }),
             checkSecrets,
+            events: events !== 'false',
           },
         }
       : {}),
@@ -154,6 +190,23 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
     defaults: readInjectionDefaults(given, problems),
   };
+}
+
+const commonNames: ValueFormat<readonly string[]> = {
+  expected: 'one or more names, by commas',
+  parse(text) {
+    const names = text.split(',').map((name) => name.trim());
+    return names.includes('') ? undefined : names;
+  },
+};
+
+function readClients(given: Given, problems: Problem[]): ClientFiles | undefined {
+  const caFile = given['client-ca-file'];
+  const names = readValue(given['client-names'], commonNames, problems) ?? [];
+  if (caFile !== undefined) return { caFile: caFile.text, names, key: caFile.key };
+  const { 'client-names': alone } = given;
+  if (alone !== undefined) problems.push({ key: alone.key, expected: '--client-ca-file beside it' });
+  return undefined;
 }
 
 function readCertificate(given: Given, usesApi: boolean, problems: Problem[]): CertificateConfig | undefined {
@@ -177,7 +230,7 @@ function readCertificate(given: Given, usesApi: boolean, problems: Problem[]): C
   const validating = readValue(given['validating-webhook-configuration'], objectName, problems);
   const lifetimeMs =
     readValue(given['certificate-lifetime'], certificateLifetime, problems) ?? 90 * 86_400_000;
-  const propagationMs = readValue(given['certificate-propagation'], duration, problems) ?? 60_000;
+  const propagationMs = readValue(given['certificate-propagation'], propagation, problems) ?? 60_000;
   if (secretName === undefined || mutatingConfiguration === undefined) return undefined;
   return {
     source: 'self-managed',

@@ -14,9 +14,10 @@ import {
   createMutatingWebhook,
   createValidatingWebhook,
 } from '../injector/admission.ts';
+import { followClientAuthorities } from '../injector/certificate/client-authorities.ts';
 import { followCertificateFiles } from '../injector/certificate/file-certificate.ts';
 import { type CertificateSource, certificateMissing } from '../injector/certificate/serving-certificate.ts';
-import { createInjectorMetrics } from '../injector/metrics.ts';
+import { createInjectorMetrics, type InjectorMetrics } from '../injector/metrics.ts';
 import type { Cluster } from '../injector/pod/injection-defaults.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log.ts';
@@ -49,23 +50,23 @@ export const injector: Command = {
 async function serve(
   config: InjectorConfig,
   certificateConfig: CertificateConfig,
-  { stdout, shutdown }: CommandContext,
+  { logOutput, shutdown }: CommandContext,
 ): Promise<number> {
   const clock = systemClock;
-  const log = createLogger(config.logLevel, stdout);
+  const log = createLogger(config.logLevel, logOutput);
   const registry = new Registry();
-  registerProcessMetrics(registry);
+  const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
   const metrics = createInjectorMetrics(registry);
   /** In the order of starting; undone in reverse. */
   const closers: (() => Promise<void> | void)[] = [];
   try {
-    const kubernetes = await connect(config, clock, log);
+    const kubernetes = await connect(config, metrics, clock, log);
     closers.push(kubernetes.close);
     const certificates = await kubernetes.openCertificate(certificateConfig);
     closers.push(certificates.close);
-    const first = certificates.current();
-    if (first !== undefined) metrics.certificateLoaded(first.expiresAtMs);
-    certificates.onChange(({ expiresAtMs }) => metrics.certificateLoaded(expiresAtMs));
+    const clients =
+      config.clients && (await followClientAuthorities(config.clients, { clock, pollMs: POLL_MS, log }));
+    if (clients !== undefined) closers.push(clients.close);
 
     const { defaults } = config;
     const admission = {
@@ -79,10 +80,12 @@ async function serve(
     const listener = await startWebhookListener({
       listen: config.listen,
       certificates,
+      ...(clients === undefined ? {} : { clients }),
       webhooks: {
         '/mutate': createMutatingWebhook(admission),
         '/validate': createValidatingWebhook(admission),
       },
+      metrics,
       clock,
       log,
     });
@@ -104,6 +107,7 @@ async function serve(
         '/metrics': metricsEndpoint(registry),
       },
       log,
+      { metrics: adminMetrics },
     );
     // Probes are answered until the very end of the drain.
     closers.splice(-1, 0, admin.close);
@@ -133,6 +137,7 @@ interface ClusterSide {
 
 async function connect(
   { kubernetes, defaults }: InjectorConfig,
+  metrics: InjectorMetrics,
   clock: Clock,
   log: Logger,
 ): Promise<ClusterSide> {
@@ -140,7 +145,7 @@ async function connect(
     // The settings allow no other source without the API.
     if (config.source !== 'files')
       throw new SidecarError('internal', 'a certificate cannot be kept without the API');
-    return followCertificateFiles(config, { clock, pollMs: POLL_MS, log });
+    return followCertificateFiles(config, { clock, pollMs: POLL_MS, metrics, log });
   };
   if (kubernetes === undefined) {
     return {
@@ -154,7 +159,9 @@ async function connect(
   const { connectCluster } = await import('./injector-cluster.ts');
   const side = connectCluster({
     ...kubernetes,
+    defaults,
     clock,
+    metrics,
     log,
     random: Math.random,
     identity: `${hostname()}_${randomUUID()}`,

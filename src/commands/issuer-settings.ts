@@ -25,6 +25,11 @@ export const ISSUER_SETTINGS = {
     description: 'Public base URL, part of the iss claim; its path is part of the path that is served',
     default: 'that of the listener',
   },
+  'admin-url': {
+    argument: 'URL',
+    description: 'Where others reach the admin listener, for the jwks_uri of the discovery documents',
+    default: 'that of the admin listener',
+  },
   realm: { argument: 'NAME', description: 'Realm', default: 'dx' },
   'clients-file': { argument: 'PATH', description: 'The registered clients, as YAML' },
   'clients-dir': {
@@ -35,6 +40,10 @@ export const ISSUER_SETTINGS = {
   'signing-key-file': {
     argument: 'PATH',
     description: 'Private key in PEM that signs the tokens; without it one is made at start',
+  },
+  'published-keys-dir': {
+    argument: 'PATH',
+    description: 'Further keys for the JWKS, as *.pem files: the next one, and former ones whose tokens live',
   },
   'signing-alg': {
     argument: 'ALG',
@@ -58,10 +67,12 @@ export interface IssuerConfig {
   readonly listen: ListenAddress;
   readonly adminListen: ListenAddress;
   readonly authUrl?: URL;
+  readonly adminUrl?: URL;
   readonly realm: string;
   /** Missing only when that is among the problems. */
   readonly clients?: GivenPath & { readonly kind: 'file' | 'directory' };
   readonly signingKeyFile?: GivenPath;
+  readonly publishedKeysDirectory?: GivenPath;
   readonly signingAlgorithm: SigningAlgorithm;
   readonly tokenLifetimeSeconds: number;
   readonly drainTimeoutMs: number;
@@ -87,8 +98,10 @@ export function readIssuerConfig(
   problems: Problem[],
 ): IssuerConfig {
   const authUrl = readValue(given['auth-url'], serverUrl, problems);
+  const adminUrl = readValue(given['admin-url'], serverUrl, problems);
   const clients = readClientsPath(given['clients-file'], given['clients-dir'], problems);
   const keyFile = given['signing-key-file'];
+  const published = given['published-keys-dir'];
   return {
     listen: readValue(given['listen'], listenAddress, problems) ?? { host: '0.0.0.0', port: 15090 },
     adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
@@ -96,9 +109,13 @@ export function readIssuerConfig(
       port: 15091,
     },
     ...(authUrl === undefined ? {} : { authUrl }),
+    ...(adminUrl === undefined ? {} : { adminUrl }),
     ...(clients === undefined ? {} : { clients }),
     realm: readValue(given['realm'], realmName, problems) ?? 'dx',
     ...(keyFile === undefined ? {} : { signingKeyFile: { path: keyFile.text, key: keyFile.key } }),
+    ...(published === undefined
+      ? {}
+      : { publishedKeysDirectory: { path: published.text, key: published.key } }),
     signingAlgorithm: readValue(given['signing-alg'], oneOf(SIGNING_ALGORITHMS), problems) ?? 'ES256',
     tokenLifetimeSeconds: readValue(given['token-lifetime'], tokenLifetime, problems) ?? 300,
     drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,

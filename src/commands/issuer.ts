@@ -4,7 +4,7 @@ import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { systemClock } from '../clock.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings } from '../config/settings.ts';
-import { formatAddress } from '../config/values.ts';
+import { formatAddress, reachableAddress } from '../config/values.ts';
 import { SidecarError } from '../errors.ts';
 import { readClientsDirectory } from '../issuer/clients-directory.ts';
 import { readClientsFile } from '../issuer/clients-file.ts';
@@ -13,6 +13,7 @@ import { createKeyRing } from '../issuer/key-ring.ts';
 import { followClients, type LiveClients } from '../issuer/live-clients.ts';
 import { followSigningKey, type LiveSigningKey } from '../issuer/live-signing-key.ts';
 import { createIssuerMetrics } from '../issuer/metrics.ts';
+import { openPublishedKeys } from '../issuer/published-keys.ts';
 import { generateSigningKey } from '../issuer/signing-key.ts';
 import { createLogger } from '../log.ts';
 import { Registry } from '../prometheus.ts';
@@ -48,20 +49,16 @@ export const issuer: Command = {
 async function serve(
   config: IssuerConfig,
   problems: readonly Problem[],
-  { stdout, shutdown }: CommandContext,
+  { logOutput, shutdown }: CommandContext,
 ): Promise<number> {
   const clock = systemClock;
-  const log = createLogger(config.logLevel, stdout);
+  const log = createLogger(config.logLevel, logOutput);
   const registry = new Registry();
-  registerProcessMetrics(registry);
+  const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
   const metrics = createIssuerMetrics(registry);
   const live = { clock, pollMs: POLL_MS, metrics, log };
 
-  const [clients, key] = await allOrProblems(
-    problems,
-    openClients(config, live),
-    openSigningKey(config, live),
-  );
+  const [clients, key] = await allOrProblems(problems, openClients(config, live), openKeys(config, live));
   const closers: (() => Promise<void> | void)[] = [clients.close, key.close];
   try {
     const service = await startIssuer({
@@ -76,15 +73,23 @@ async function serve(
       log,
     });
     closers.unshift(() => service.close(config.drainTimeoutMs));
+    let adminUrl = '';
     const admin = await startAdminServer(
       config.adminListen,
       {
-        ...issuerAdminEndpoints(service, () => shutdown.signal.aborted),
+        ...issuerAdminEndpoints(
+          service,
+          () => shutdown.signal.aborted,
+          () => adminUrl,
+        ),
         '/metrics': metricsEndpoint(registry),
       },
       log,
+      { metrics: adminMetrics },
     );
     closers.push(admin.close);
+    // In the turn that the listener began to accept in, so that nobody has asked yet.
+    adminUrl = config.adminUrl?.href ?? `http://${formatAddress(reachableAddress(admin.address))}`;
     log.info(
       {
         issuer: service.issuer,
@@ -98,6 +103,13 @@ async function serve(
     );
     await whenAborted(shutdown.signal);
     log.info({ drainTimeoutMs: config.drainTimeoutMs }, 'draining');
+    const lost = key.keys.lostAtEnd().map(({ keyId }) => keyId);
+    if (lost.length > 0) {
+      log.warn(
+        { kids: lost },
+        'keys with living tokens end with this process: publish them by --published-keys-dir',
+      );
+    }
   } finally {
     for (const close of closers) await close();
   }
@@ -113,6 +125,26 @@ async function openClients(
   if (clients === undefined) throw new ConfigurationError([]);
   const read = clients.kind === 'file' ? readClientsFile : readClientsDirectory;
   return await followClients(() => read(clients.path, clients.key), live);
+}
+
+async function openKeys(
+  config: IssuerConfig,
+  live: Parameters<typeof followSigningKey>[1],
+): Promise<LiveSigningKey> {
+  if (config.publishedKeysDirectory === undefined) return await openSigningKey(config, live);
+  const [signing, published] = await allOrProblems(
+    [],
+    openSigningKey(config, live),
+    openPublishedKeys(config.publishedKeysDirectory, live),
+  );
+  published.showIn(signing.keys);
+  return {
+    keys: signing.keys,
+    close() {
+      signing.close();
+      published.close();
+    },
+  };
 }
 
 async function openSigningKey(

@@ -10,11 +10,16 @@ import { keepHeapSmall } from './small-heap.ts';
 export const proxy: Command = {
   summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
   settings: PROXY_SETTINGS,
-  async run({ args, env, stdout, shutdown }) {
+  async run({ args, env, logOutput, shutdown }) {
     const { given } = readSettings(PROXY_SETTINGS, args, env);
     const config = await loadConfig(given);
-    const log = createLogger(config.logLevel, stdout);
-    const sidecar = await startSidecar({ config, log, quit: () => shutdown.request() });
+    const log = createLogger(config.logLevel, logOutput);
+    const sidecar = await startSidecar({
+      config,
+      log,
+      logLosses: logOutput.losses,
+      quit: () => shutdown.request(),
+    });
     keepHeapSmall();
     await whenAborted(shutdown.signal);
     await sidecar.stop();

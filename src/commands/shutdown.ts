@@ -2,7 +2,8 @@ import type { Shutdown } from './command.ts';
 
 /**
  * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at
- * once. Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed.
+ * once. Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP asks like the first, and
+ * never ends it at once: a terminal that closes sends several.
  */
 export function listenForShutdown(process: NodeJS.Process): Shutdown {
   const abort = new AbortController();
@@ -12,6 +13,7 @@ export function listenForShutdown(process: NodeJS.Process): Shutdown {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  process.on('SIGHUP', () => abort.abort());
   return { signal: abort.signal, request: () => abort.abort() };
 }
 

@@ -13,6 +13,7 @@ import type { Config, CredentialConfig, ListenAddress } from '../config/config.t
 import { formatAddress } from '../config/values.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log.ts';
+import type { LogLosses } from '../log-output.ts';
 import { Registry } from '../prometheus.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import type { DataPath } from '../proxy/proxy.ts';
@@ -38,6 +39,8 @@ export interface Sidecar {
 export interface SidecarOptions {
   readonly config: Config;
   readonly log: Logger;
+  /** Counted beside the process's other metrics. */
+  readonly logLosses?: LogLosses;
   /** What `POST /quitquitquit` does. */
   readonly quit: () => void;
   /** The system's unless given. */
@@ -53,7 +56,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
   const startedAtMs = clock.now().wallMs;
   const registry = new Registry();
-  registerProcessMetrics(registry);
+  const adminMetrics = registerProcessMetrics(registry, options.logLosses);
   const tokenMetrics = createTokenMetrics(registry);
   const credentialsMetrics = createCredentialsMetrics(registry);
   const proxyMetrics = createProxyMetrics(registry);
@@ -104,11 +107,13 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
         '/quitquitquit': quitEndpoint(quit),
       },
       log,
+      { hosts: config.admin.hosts, metrics: adminMetrics },
     );
     proxy = await startProxy({
       listen: config.listen,
       routes: config.routes,
       ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
+      crossSiteRequests: config.crossSiteRequests,
       limits: config.limits,
       bearers: new Map(tokens.map((token) => [token.name, token])),
       metrics: proxyMetrics,

@@ -8,7 +8,11 @@ export interface Config {
   /** Where the app container sends its requests. */
   readonly listen: ListenAddress;
   /** Probes, metrics, status page. */
-  readonly admin: { readonly listen: ListenAddress };
+  readonly admin: {
+    readonly listen: ListenAddress;
+    /** Names, lower-case, by which people may come for the status page besides loopback, addresses and the cluster's. */
+    readonly hosts: readonly string[];
+  };
   readonly logLevel: LogLevel;
   /** Names are unique; at least one. */
   readonly credentials: readonly CredentialConfig[];
@@ -16,6 +20,8 @@ export interface Config {
   readonly routes: readonly RouteConfig[];
   /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
   readonly forwardProxy?: ForwardProxyConfig;
+  /** What becomes of requests on the proxy listener that the page of another site makes a browser send. */
+  readonly crossSiteRequests: 'allow' | 'refuse';
   readonly limits: ProxyLimits;
   readonly shutdown: { readonly drainTimeoutMs: number };
 }
@@ -129,7 +135,7 @@ export interface AllowedDestination extends ForwardingPolicy {
   readonly host: string;
   /** Only this port; the scheme's own (80, 443) when absent. */
   readonly port?: number;
-  /** Send what was asked for as `http://` over TLS, to port 443 where no port was named. */
+  /** Send what was asked for as `http://` over TLS, to port 443 where no port or 80 was named. */
   readonly upgradeToTls: boolean;
 }
 
@@ -164,6 +170,8 @@ export interface ProxyLimits {
   readonly replayBytes: number;
   /** Requests in flight before new ones are answered 503 `overloaded`. */
   readonly maxInFlight: number;
+  /** Connections of the app before new ones are answered 503 `overloaded`; by the process's descriptors when absent. */
+  readonly maxConnections?: number;
   /** A connection must deliver a whole request head within this time. */
   readonly headerTimeoutMs: number;
   /** An app-side connection without a request is closed after this. */

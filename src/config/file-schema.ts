@@ -178,6 +178,7 @@ const allowedDestination = v.strictObject(
   {
     host: allowedHost,
     port: v.optional(port),
+    allowClearText: v.optional(flag),
     upgradeToTls: v.optional(flag),
     ...forwardingPolicy,
   },
@@ -199,11 +200,20 @@ const forwardProxy = v.strictObject(
 export const fileSchema = v.strictObject(
   {
     listen: v.optional(formatted(listenAddress)),
-    admin: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
+    admin: v.optional(
+      v.strictObject(
+        {
+          listen: v.optional(formatted(listenAddress)),
+          hosts: v.optional(v.array(host, 'a list of host names')),
+        },
+        'a mapping',
+      ),
+    ),
     logLevel: v.optional(words(LOG_LEVELS)),
     credentials: v.optional(v.array(credential, 'a list of credentials')),
     routes: v.optional(v.array(route, 'a list of routes')),
     forwardProxy: v.optional(forwardProxy),
+    crossSiteRequests: v.optional(words(['allow', 'refuse'])),
     limits: v.optional(
       v.strictObject(
         {
@@ -213,6 +223,7 @@ export const fileSchema = v.strictObject(
           requestBody: v.optional(formatted(size)),
           replay: v.optional(formatted(size)),
           inFlight: v.optional(count),
+          connections: v.optional(count),
           headerTimeout: v.optional(formatted(duration)),
           keepAliveTimeout: v.optional(formatted(duration)),
         },

@@ -1,7 +1,7 @@
 /** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. */
 
-import { readFile } from 'node:fs/promises';
 import * as v from 'valibot';
+import { readBoundedFile } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import type { Problem } from './problems.ts';
@@ -23,14 +23,10 @@ const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
 export async function readConfigFile(path: string, key: string, problems: Problem[]): Promise<FileReading> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = await readBoundedFile(path, MAX_FILE_BYTES);
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
     problems.push({ key, value: path, expected: `a readable file (${why})` });
-    return NOTHING_UNDERSTOOD;
-  }
-  if (Buffer.byteLength(text) > MAX_FILE_BYTES) {
-    problems.push({ key, value: path, expected: `a file of at most ${MAX_FILE_BYTES} bytes` });
     return NOTHING_UNDERSTOOD;
   }
   return await parseConfig(text, path, problems);
@@ -110,8 +106,13 @@ function knownKeys(path: readonly v.IssuePathItem[]): string[] {
 
 function schemaAt(path: readonly v.IssuePathItem[]): SchemaShape | undefined {
   let shape: SchemaShape | undefined = fileSchema as unknown as SchemaShape;
-  for (const { key } of path) shape = unwrap(shape?.item ?? shape?.entries?.[String(key)]);
+  for (const { key } of path) shape = unwrap(shape?.item ?? ownEntry(shape?.entries, String(key)));
   return shape;
+}
+
+/** A setting of the name, and nothing that every object has. */
+function ownEntry(entries: SchemaShape['entries'], name: string): SchemaShape | undefined {
+  return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }
 
 function unwrap(shape: SchemaShape | undefined): SchemaShape | undefined {

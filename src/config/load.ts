@@ -10,7 +10,7 @@ import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
-import { listenAddress, oneOf } from './values.ts';
+import { hostNames, listenAddress, oneOf } from './values.ts';
 
 const DEFAULT_LIMITS: ProxyLimits = {
   headerBytes: 64 * 1024,
@@ -46,11 +46,16 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
     admin: {
       listen: readValue(given['admin-listen'], listenAddress, problems) ??
         file.admin?.listen ?? { host: '0.0.0.0', port: 15_081 },
+      hosts:
+        readValue(given['admin-hosts'], hostNames, problems) ??
+        file.admin?.hosts?.map((host) => host.toLowerCase()) ??
+        [],
     },
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
     credentials: credentials.map(({ entry }) => entry),
     routes: routes.map(({ entry }) => entry),
     ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
+    crossSiteRequests: file.crossSiteRequests ?? 'allow',
     limits: resolveLimits(file.limits),
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
   };
@@ -71,6 +76,7 @@ function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
     requestBodyBytes: entry?.requestBody ?? DEFAULT_LIMITS.requestBodyBytes,
     replayBytes: entry?.replay ?? DEFAULT_LIMITS.replayBytes,
     maxInFlight: entry?.inFlight ?? DEFAULT_LIMITS.maxInFlight,
+    ...(entry?.connections === undefined ? {} : { maxConnections: entry.connections }),
     headerTimeoutMs: entry?.headerTimeout ?? DEFAULT_LIMITS.headerTimeoutMs,
     keepAliveTimeoutMs: entry?.keepAliveTimeout ?? DEFAULT_LIMITS.keepAliveTimeoutMs,
   };

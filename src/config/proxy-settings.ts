@@ -35,6 +35,11 @@ export const PROXY_SETTINGS = {
     description: 'Probes, metrics, status page',
     default: '0.0.0.0:15081',
   },
+  'admin-hosts': {
+    argument: 'HOSTS',
+    description: 'Public names, by commas, by which browsers may come for the status page',
+    default: 'none',
+  },
   config: { argument: 'FILE', description: 'Configuration file, YAML or JSON' },
   'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
 } as const satisfies Settings;

@@ -3,6 +3,7 @@ import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
+import { isLoopbackHost } from './values.ts';
 
 /** The forward proxy's settings, and its destinations with the keys that name them in messages. */
 export interface ResolvedForwardProxy {
@@ -39,9 +40,24 @@ function resolveDestination(
   return {
     host: entry.host.toLowerCase(),
     ...(entry.port === undefined ? {} : { port: entry.port }),
-    upgradeToTls: entry.upgradeToTls ?? false,
+    upgradeToTls: resolveUpgrade(key, entry, problems),
     ...resolvePolicy(key, entry, problems),
   };
+}
+
+/** A token leaves this machine over TLS unless it is said that it need not; `upgradeToTls: false` says so as well. */
+function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: Problem[]): boolean {
+  const { host, allowClearText, upgradeToTls } = entry;
+  if (allowClearText !== undefined && allowClearText === upgradeToTls) {
+    problems.push({
+      key: `${key}.upgradeToTls`,
+      value: String(upgradeToTls),
+      expected: 'the opposite of allowClearText, or only one of them',
+    });
+  }
+  return (
+    upgradeToTls ?? (allowClearText === undefined ? !isLoopbackHost(host.toLowerCase()) : !allowClearText)
+  );
 }
 
 function checkReachable(destinations: readonly Keyed<AllowedDestination>[], problems: Problem[]): void {

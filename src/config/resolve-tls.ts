@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import type { TlsConfig } from './config.ts';
 import type { RouteEntry } from './file-schema.ts';
@@ -27,7 +27,7 @@ export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Prob
 function checkPem(key: string, path: string, problems: Problem[], parse: (pem: string) => unknown): void {
   let pem: string;
   try {
-    pem = readFileSync(path, 'utf8');
+    pem = readBoundedFileSync(path, MAX_PEM_BYTES);
   } catch (error) {
     problems.push({
       key,

@@ -64,7 +64,7 @@ export function readSettings<S extends Settings>(
       continue;
     }
     const [, flag, inline] = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    const setting = flag === undefined ? undefined : settings[flag];
+    const setting = flag !== undefined && Object.hasOwn(settings, flag) ? settings[flag] : undefined;
     if (flag === undefined || setting === undefined) {
       throw new SidecarError(
         'usage',

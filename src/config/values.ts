@@ -54,6 +54,15 @@ export const listenAddress: ValueFormat<ListenAddress> = {
   },
 };
 
+/** Host names without ports, by commas; lower-case as a result. */
+export const hostNames: ValueFormat<readonly string[]> = {
+  expected: 'host names without ports, by commas',
+  parse(text) {
+    const names = text.split(',').map((name) => name.trim().toLowerCase());
+    return names.every((name) => /^[a-z0-9._-]+$/.test(name)) ? names : undefined;
+  },
+};
+
 /** An upstream: where requests go, with an optional base path. */
 export const upstream: ValueFormat<Upstream> = {
   expected: serverUrl.expected,
@@ -86,8 +95,11 @@ export function formatAddress({ host, port }: ListenAddress): string {
 
 /** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback among them. */
 export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
-  const loopback: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  return { host: loopback[host] ?? host, port };
+  const loopback = new Map([
+    ['0.0.0.0', '127.0.0.1'],
+    ['::', '::1'],
+  ]);
+  return { host: loopback.get(host) ?? host, port };
 }
 
 /** Whether a host can only be this machine: what travels to it is seen by nobody else. */

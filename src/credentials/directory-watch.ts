@@ -1,19 +1,28 @@
 import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
+import { systemCodeOf } from '../errors.ts';
 
 export interface DirectoryWatchOptions {
   readonly clock: Clock;
   /** Look at least this often, whatever the notifications say: they get lost on some file systems. */
   readonly pollMs: number;
+  /** Told when changes are seen in another way than before; at first it is by notification. */
+  readonly onMode?: (mode: WatchMode) => void;
+  /** The system's, unless given. */
+  readonly watch?: typeof watch;
 }
+
+/** How changes are seen: as they come, or by looking now and then, because the system gives no watch (`code` says why). */
+export type WatchMode = { readonly by: 'notification' } | { readonly by: 'polling'; readonly code: string };
 
 /** How long after a notification to look: the kubelet's swap is several, and one look should see them all. */
 const SETTLE_MS = 20;
 
 /**
  * Calls `look` soon after anything in `directory` changed, and every `pollMs`. The directory itself is watched, never
- * a file in it: a watched file goes silent with the kubelet's first swap. The directory may be missing and appear later.
- * `look` must find out itself whether anything really changed.
+ * a file in it: a watched file goes silent with the kubelet's first swap. While the directory is missing, the nearest
+ * one above it is watched for its coming. `look` must find out itself whether anything really changed.
  * @returns a function that ends the watch.
  */
 export function watchDirectory(
@@ -21,36 +30,73 @@ export function watchDirectory(
   options: DirectoryWatchOptions,
   look: () => void,
 ): () => void {
+  const watchPath = options.watch ?? watch;
+  let mode: WatchMode = { by: 'notification' };
   let watcher: FSWatcher | undefined;
   let cancelSettle: (() => void) | undefined;
   let cancelPoll: () => void;
 
+  /** A watch follows what it was made for, even when that is deleted or moved: it is made anew for what is there now. */
   function attach(): void {
-    if (watcher !== undefined) return;
+    watcher?.close();
+    watcher = undefined;
     try {
-      watcher = watch(directory, { persistent: false }, settle);
-      // The directory was removed, or the system has no watches left: the poll goes on and attaches again.
-      watcher.on('error', detach);
-    } catch {
-      watcher = undefined;
+      watcher = watchNearest(directory);
+      watcher.on('error', (error) => changeMode(pollingFor(error)));
+      changeMode({ by: 'notification' });
+    } catch (error) {
+      changeMode(pollingFor(error));
     }
   }
 
-  function detach(): void {
-    watcher?.close();
-    watcher = undefined;
+  /** @throws what `fs.watch` does, but for a path that does not exist. */
+  function watchNearest(path: string): FSWatcher {
+    try {
+      return watchPath(path, { persistent: false }, settle);
+    } catch (error) {
+      if (!isMissing(error) || path === dirname(path)) throw error;
+    }
+    const parent = watchNearestParent(path);
+    try {
+      // It may have come while its parent was being turned to.
+      const itself = watchPath(path, { persistent: false }, settle);
+      parent.close();
+      return itself;
+    } catch (error) {
+      if (isMissing(error)) return parent;
+      parent.close();
+      throw error;
+    }
+  }
+
+  /** Of what happens in a directory above, only the coming of the next one on the way down matters, and its own end. */
+  function watchNearestParent(path: string): FSWatcher {
+    const parent = dirname(path);
+    try {
+      return watchPath(parent, { persistent: false }, (_event, name) => {
+        if (name === null || name === basename(path) || name === basename(parent)) settle();
+      });
+    } catch (error) {
+      if (!isMissing(error) || parent === dirname(parent)) throw error;
+      return watchNearestParent(parent);
+    }
+  }
+
+  function changeMode(next: WatchMode): void {
+    const same = next.by === mode.by;
+    mode = next;
+    if (!same) options.onMode?.(next);
   }
 
   function settle(): void {
     cancelSettle ??= options.clock.after(SETTLE_MS, () => {
       cancelSettle = undefined;
+      attach();
       look();
     });
   }
 
   function poll(): void {
-    // A directory that was deleted and made again leaves a watch on the dead one: attach anew each time.
-    detach();
     attach();
     look();
     cancelPoll = options.clock.after(options.pollMs, poll);
@@ -59,8 +105,17 @@ export function watchDirectory(
   attach();
   cancelPoll = options.clock.after(options.pollMs, poll);
   return () => {
-    detach();
+    watcher?.close();
     cancelSettle?.();
     cancelPoll();
   };
+}
+
+function pollingFor(error: unknown): WatchMode {
+  return { by: 'polling', code: systemCodeOf(error) ?? 'unknown' };
+}
+
+function isMissing(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === 'ENOENT' || code === 'ENOTDIR';
 }

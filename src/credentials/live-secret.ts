@@ -1,21 +1,19 @@
-import type { Clock } from '../clock.ts';
-import { watchDirectory } from './directory-watch.ts';
+import { type DirectoryWatchOptions, watchDirectory } from './directory-watch.ts';
 import { type MountedSecret, readMountedSecret, sameSecret } from './mounted-secret.ts';
 
 /** A mounted Secret as a live value: always the newest reading, announced when its content changes. */
 export interface LiveSecret<Name extends string = string> {
   readonly directory: string;
   current(): MountedSecret<Name>;
+  /** Reads again, and resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  refresh(): Promise<void>;
   /** Calls back after each change of content, good or bad. Returns the function that ends it. */
   onChange(listener: (reading: MountedSecret<Name>) => void): () => void;
   close(): void;
 }
 
-export interface LiveSecretOptions {
-  readonly clock: Clock;
-  /** See `watchDirectory`. */
-  readonly pollMs: number;
-}
+/** See `watchDirectory`. */
+export type LiveSecretOptions = DirectoryWatchOptions;
 
 /** Reads once, then watches. Never rejects: a Secret that is not there yet is a reading like any other. */
 export async function openLiveSecret<const Name extends string>(
@@ -25,26 +23,26 @@ export async function openLiveSecret<const Name extends string>(
 ): Promise<LiveSecret<Name>> {
   const listeners = new Set<(reading: MountedSecret<Name>) => void>();
   let current = await readMountedSecret(directory, names);
-  let reading = false;
+  let looking: Promise<void> | undefined;
   let lookAgain = false;
   let closed = false;
 
-  async function look(): Promise<void> {
-    if (reading) {
-      lookAgain = true;
-      return;
-    }
-    reading = true;
-    do {
+  function look(): Promise<void> {
+    lookAgain = true;
+    looking ??= readUntilSettled().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  }
+
+  async function readUntilSettled(): Promise<void> {
+    while (lookAgain && !closed) {
       lookAgain = false;
       const next = await readMountedSecret(directory, names);
-      if (closed) return;
-      if (!sameSecret(current, next)) {
-        current = next;
-        for (const listener of listeners) listener(next);
-      }
-    } while (lookAgain);
-    reading = false;
+      if (closed || sameSecret(current, next)) continue;
+      current = next;
+      for (const listener of listeners) listener(next);
+    }
   }
 
   const unwatch = watchDirectory(directory, options, () => void look());
@@ -54,6 +52,7 @@ export async function openLiveSecret<const Name extends string>(
   return {
     directory,
     current: () => current,
+    refresh: look,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -5,6 +5,8 @@ export interface CredentialsMetrics {
   reloaded(credential: string, result: string): void;
   /** @param atMs wall time of the reading that is in use. */
   loaded(credential: string, atMs: number): void;
+  /** Whether the system tells of changes; if not, they are looked for now and then. */
+  watched(credential: string, byNotification: boolean): void;
 }
 
 export function createCredentialsMetrics(registry: Registry): CredentialsMetrics {
@@ -20,7 +22,14 @@ export function createCredentialsMetrics(registry: Registry): CredentialsMetrics
     labelNames: ['credential'],
     registers: [registry],
   });
+  const watchedBy = new Gauge({
+    name: 'token_sidecar_credentials_watched',
+    help: '1 while the system tells of changes of the mounted credentials, 0 while they are only polled.',
+    labelNames: ['credential'],
+    registers: [registry],
+  });
   return {
+    watched: (credential, byNotification) => watchedBy.set({ credential }, byNotification ? 1 : 0),
     reloaded: (credential, result) => reloads.inc({ credential, result }),
     loaded: (credential, atMs) => loadedAt.set({ credential }, atMs / 1000),
   };

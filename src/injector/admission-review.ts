@@ -1,5 +1,6 @@
 /** AdmissionReview of admission.k8s.io/v1: what the API server asks, and what it understands as an answer. */
 
+import { beyondJsonBounds } from './json-bounds.ts';
 import type { JsonPatch } from './pod/json-patch.ts';
 import type { Pod } from './pod/pod.ts';
 
@@ -27,10 +28,12 @@ const API_VERSION = 'admission.k8s.io/v1';
 const KIND = 'AdmissionReview';
 
 /** The request in a review's body, or what is wrong with the body. */
-export function parseAdmissionReview(body: string): AdmissionRequest | string {
+export function parseAdmissionReview(body: Buffer): AdmissionRequest | string {
+  const beyond = beyondJsonBounds(body);
+  if (beyond !== undefined) return beyond;
   let review: unknown;
   try {
-    review = JSON.parse(body);
+    review = JSON.parse(body.toString('utf8'));
   } catch {
     return 'the body is not JSON';
   }
@@ -38,9 +41,11 @@ export function parseAdmissionReview(body: string): AdmissionRequest | string {
     return `the body is no ${KIND} of ${API_VERSION}`;
   }
   const request = review['request'];
-  if (!isObject(request) || typeof request['uid'] !== 'string' || request['uid'] === '') {
+  if (!isObject(request) || !isName(request['uid']) || request['uid'] === '') {
     return 'the review has no request with a uid';
   }
+  const namespace = request['namespace'] ?? '';
+  if (!isName(namespace)) return 'the namespace of the review is no name';
   const isPod =
     isObject(request['kind']) && request['kind']['group'] === '' && request['kind']['kind'] === 'Pod';
   const isMade = request['operation'] === 'CREATE' && (request['subResource'] ?? '') === '';
@@ -48,7 +53,7 @@ export function parseAdmissionReview(body: string): AdmissionRequest | string {
   if (isPod && isMade && !isPodShaped(object)) return "the review's object does not have the shape of a Pod";
   return {
     uid: request['uid'],
-    namespace: typeof request['namespace'] === 'string' ? request['namespace'] : '',
+    namespace,
     dryRun: request['dryRun'] === true,
     pod: isPod && isMade ? (object as Pod) : undefined,
   };
@@ -73,8 +78,19 @@ export function admissionResponse(uid: string, verdict: AdmissionVerdict): strin
   });
 }
 
+/** No name of Kubernetes is longer; a longer one would only fill the log. */
+const MAX_NAME = 253;
+
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_NAME;
+}
+
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isOwner(value: unknown): boolean {
+  return isObject(value) && ['apiVersion', 'kind', 'name', 'uid'].every((key) => isName(value[key]));
 }
 
 /** The API server has validated nothing yet, but it has decoded: lists are lists and texts are texts. */
@@ -82,6 +98,9 @@ function isPodShaped(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { metadata, spec } = value;
   if (!isObject(metadata) || !isObject(spec)) return false;
+  if (!isName(metadata['name'] ?? '') || !isName(metadata['generateName'] ?? '')) return false;
+  const owners = metadata['ownerReferences'] ?? [];
+  if (!Array.isArray(owners) || !owners.every(isOwner)) return false;
   const annotations = metadata['annotations'] ?? {};
   if (!isObject(annotations) || Object.values(annotations).some((text) => typeof text !== 'string'))
     return false;

@@ -3,10 +3,12 @@
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
+import { createAllowance } from './kubernetes/allowance.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { INJECT } from './pod/annotations.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
 import type { Cluster, InjectionDefaults } from './pod/injection-defaults.ts';
+import { secretMissing } from './pod/obstacles.ts';
 import { controllerOf, type OwnerReference } from './pod/pod.ts';
 
 export interface AdmissionAnswer {
@@ -14,18 +16,22 @@ export interface AdmissionAnswer {
   readonly body: string;
 }
 
+/**
+ * Who sent a review. Any pod can reach the webhooks and write a review by hand: what such a review says is nobody's
+ * word, so its answer depends on the review and the settings alone.
+ */
+export type Caller = 'api_server' | 'unverified';
+
 /** One per webhook: the body of a review in, the answer out. Never rejects. */
-export type Webhook = (body: string) => Promise<AdmissionAnswer>;
+export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionAnswer>;
 
 /** What the injector asks and tells the cluster when it has its API; in file mode it has neither. */
 export interface ClusterContact {
-  /** Whether the Secret exists; undefined when that cannot be known now. */
+  /** Whether the Secret exists; undefined when that cannot be known now. Asked for a verified API server alone. */
   secretExists?(namespace: string, name: string): Promise<boolean | undefined>;
-  /** Tells the owner of a pod; never waits and never fails. */
-  tellOwner?(owner: OwnerReference, namespace: string, reason: EventReason, message: string): void;
+  /** Has a look at a pod's owner, and tells it what the API itself says is wrong. Never waits and never fails. */
+  lookAtOwner?(owner: OwnerReference, namespace: string): void;
 }
-
-export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing';
 
 export interface AdmissionOptions {
   readonly defaults: InjectionDefaults;
@@ -41,7 +47,7 @@ export interface AdmissionOptions {
 export function createMutatingWebhook(options: AdmissionOptions): Webhook {
   const { defaults, cluster, contact, log } = options;
 
-  async function admit({ uid, namespace, dryRun, pod }: AdmissionRequest): Promise<Verdict> {
+  async function admit({ uid, namespace, dryRun, pod }: AdmissionRequest, caller: Caller): Promise<Verdict> {
     if (pod === undefined) return ignored(uid);
     const injection = inject(pod, { name: namespace }, defaults, cluster());
     const { result, reason } = injection;
@@ -56,30 +62,23 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
       log.warn({ ...named, message: injection.message }, 'pod refused');
       return { result, reason, body: admissionResponse(uid, { allowed: false, message: injection.message }) };
     }
-    const secretMissing = await missingSecret(injection, namespace);
-    const warnings = [...injection.warnings, ...(secretMissing === undefined ? [] : [secretMissing])];
+    const missing = caller === 'api_server' ? await missingSecret(injection, namespace) : undefined;
+    const warnings = [...injection.warnings, ...(missing === undefined ? [] : [missing])];
     const level = reason === 'not_requested' ? 'debug' : 'info';
     log[level]({ ...named, ...(warnings.length === 0 ? {} : { warnings }) }, 'pod admitted');
     const owner = controllerOf(pod);
-    const whySkipped = injection.result === 'skipped' ? injection.warnings[0] : undefined;
-    if (owner !== undefined && !dryRun) {
-      if (whySkipped !== undefined)
-        contact.tellOwner?.(owner, namespace, 'TokenSidecarNotInjected', whySkipped);
-      if (secretMissing !== undefined) {
-        contact.tellOwner?.(owner, namespace, 'TokenSidecarSecretMissing', secretMissing);
-      }
-    }
+    const isWorthALook =
+      injection.result === 'skipped' ? injection.warnings.length > 0 : contact.secretExists !== undefined;
+    if (owner !== undefined && !dryRun && isWorthALook) contact.lookAtOwner?.(owner, namespace);
     const audit = { result, reason };
     const patch = injection.result === 'injected' ? injection.patch : [];
     return { result, reason, body: admissionResponse(uid, { allowed: true, patch, warnings, audit }) };
   }
 
-  /** The Secret may come later: its volume is not optional, so the kubelet waits for it. */
   async function missingSecret(injection: Injection, namespace: string): Promise<string | undefined> {
-    if (injection.result !== 'injected') return undefined;
+    if (injection.result !== 'injected' || injection.secret === undefined) return undefined;
     const exists = await contact.secretExists?.(namespace, injection.secret);
-    if (exists !== false) return undefined;
-    return `the Secret ${injection.secret} does not exist in ${namespace}: the pod will wait for it`;
+    return exists === false ? secretMissing(injection.secret, namespace) : undefined;
   }
 
   return answering(options, admit);
@@ -121,19 +120,21 @@ function ignored(uid: string): Verdict {
 /** A failure of ours is a failed call, 500, so that the webhook's failurePolicy decides about the pod. */
 function answering(
   { metrics, clock, log }: AdmissionOptions,
-  admit: (request: AdmissionRequest) => Promise<Verdict>,
+  admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
 ): Webhook {
-  return async (body) => {
+  const complaints = createAllowance(clock, 10, 1);
+  return async (body, caller) => {
     const startedAt = clock.now();
     const seconds = (): number => (clock.now().monotonicMs - startedAt.monotonicMs) / 1000;
     const request = parseAdmissionReview(body);
     if (typeof request === 'string') {
       metrics.admitted('error', 'malformed', seconds());
-      log.error({ reason: request }, 'admission review not understood');
+      // Anybody can send these: the metric counts them all.
+      if (complaints.take()) log.error({ reason: request }, 'admission review not understood');
       return { status: 400, body: request };
     }
     try {
-      const verdict = await admit(request);
+      const verdict = await admit(request, caller);
       if (verdict.result !== undefined) metrics.admitted(verdict.result, verdict.reason ?? '', seconds());
       return { status: 200, body: verdict.body };
     } catch (error) {

@@ -7,7 +7,13 @@ export interface InjectorMetrics {
   admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
   /** @param expiresAtMs Unix time. */
   certificateLoaded(expiresAtMs: number): void;
+  /** A certificate was offered and is not served. */
+  certificateRefused(): void;
+  connectionDropped(reason: DropReason): void;
 }
+
+/** `displaced`: there were too many. `handshake`: no TLS, or no certificate of a CA that is trusted. */
+export type DropReason = 'displaced' | 'handshake' | 'client_name';
 
 export function createInjectorMetrics(registry: Registry): InjectorMetrics {
   const registers = [registry];
@@ -28,14 +34,33 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
     help: 'Unix time at which the serving certificate ends.',
     registers,
   });
+  const reloads = new Counter({
+    name: 'token_sidecar_injector_certificate_reload_total',
+    help: 'Serving certificates that were offered: loaded, or refused so that the last good one stays.',
+    labelNames: ['result'],
+    registers,
+  });
+  const dropped = new Counter({
+    name: 'token_sidecar_injector_connections_dropped_total',
+    help: 'Connections to the webhooks that were ended before a review was answered, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
   // From zero on, so that the first one is seen as an increase.
   admissions.inc({ result: 'injected', reason: 'native' }, 0);
   admissions.inc({ result: 'error', reason: 'internal' }, 0);
+  for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);
+  for (const reason of ['displaced', 'handshake', 'client_name']) dropped.inc({ reason }, 0);
   return {
     admitted(result, reason, durationSeconds) {
       admissions.inc({ result, reason });
       duration.observe(durationSeconds);
     },
-    certificateLoaded: (expiresAtMs) => expiry.set(expiresAtMs / 1000),
+    certificateLoaded(expiresAtMs) {
+      expiry.set(expiresAtMs / 1000);
+      reloads.inc({ result: 'loaded' });
+    },
+    certificateRefused: () => reloads.inc({ result: 'refused' }),
+    connectionDropped: (reason) => dropped.inc({ reason }),
   };
 }

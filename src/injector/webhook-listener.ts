@@ -1,22 +1,38 @@
-/** The webhooks' HTTPS listener: one certificate at a time, replaced under way, and a drain that drops no review. */
+/**
+ * The webhooks' HTTPS listener: one certificate at a time, replaced under way; callers that may be anybody, and are
+ * bounded in connections, bytes and time; and a drain that drops no review.
+ */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
+import { createServer, type Server } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
-import type { AdmissionAnswer, Webhook } from './admission.ts';
-import type { CertificateSource, ServingCertificate } from './certificate/serving-certificate.ts';
+import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
+import { boundCallerConnections } from './caller-connections.ts';
+import type { ClientVerification } from './certificate/client-verification.ts';
+import type { CertificateSource } from './certificate/serving-certificate.ts';
+import type { InjectorMetrics } from './metrics.ts';
+import { readReviewBody } from './review-body.ts';
+import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
 
-/** A pod is at most 1.5 MiB, what etcd takes; a review holds it once, with some kilobytes around it. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+/** For a TLS handshake, and then for the head of a request. */
+const HANDSHAKE_MS = 5000;
 
-/** The API server gives up after the webhook's timeout, 30 s at most. */
-const REQUEST_TIMEOUT_MS = 30_000;
+/** From the head of a review to the last byte of its answer; no webhook of the chart waits longer than its 5 s. */
+const REVIEW_MS = 10_000;
+
+/** How often Node looks for requests that take too long. */
+const CHECK_EVERY_MS = 1000;
 
 /** Longer than the API server keeps an idle connection (90 s), so that it is the one who closes. */
 const KEEP_ALIVE_MS = 120_000;
+
+/** Bytes that are read ahead of a review whose turn has not come. */
+const READ_AHEAD_BYTES = 16 * 1024;
 
 export interface WebhookListener {
   readonly address: ListenAddress;
@@ -31,32 +47,60 @@ export interface WebhookListenerOptions {
   readonly listen: ListenAddress;
   /** Before it has a certificate, handshakes fail. */
   readonly certificates: CertificateSource;
+  /** Present when callers must show a certificate. */
+  readonly clients?: ClientVerification;
   /** By path. */
   readonly webhooks: Readonly<Record<string, Webhook>>;
+  readonly metrics: Pick<InjectorMetrics, 'connectionDropped'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startWebhookListener(options: WebhookListenerOptions): Promise<WebhookListener> {
-  const { certificates, webhooks, clock, log } = options;
+  const { clients, metrics, clock, log } = options;
   let draining = false;
   const server = createServer({
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    headersTimeout: REQUEST_TIMEOUT_MS,
+    handshakeTimeout: HANDSHAKE_MS,
+    headersTimeout: HANDSHAKE_MS,
+    requestTimeout: REVIEW_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    highWaterMark: READ_AHEAD_BYTES,
+    ...(clients === undefined ? {} : { requestCert: true, rejectUnauthorized: true }),
+  });
+  const stopPresenting = presentCertificates(server, options);
+
+  const connections = boundCallerConnections(() => metrics.connectionDropped('displaced'));
+  // Before the handshake, which is what a connection costs most.
+  server.prependListener('connection', (socket: Socket) => connections.admit(socket));
+  server.on('secureConnection', (socket: TLSSocket) => {
+    if (clients === undefined || clients.accepts(socket)) return;
+    metrics.connectionDropped('client_name');
+    log.debug('a client certificate has none of the names that may call');
+    socket.destroy();
+  });
+  server.on('tlsClientError', (error) => {
+    metrics.connectionDropped('handshake');
+    log.debug({ err: error }, 'TLS handshake failed');
   });
 
-  /** Connections that are open keep theirs: both certificates are good while one takes the place of the other. */
-  function present(certificate: ServingCertificate): void {
-    server.setSecureContext({ cert: certificate.cert, key: certificate.key, minVersion: 'TLSv1.2' });
-  }
-  const first = certificates.current();
-  if (first !== undefined) present(first);
-  const unsubscribe = certificates.onChange(present);
-
+  const budget = createReviewBudget();
+  const caller: Caller = clients === undefined ? 'unverified' : 'api_server';
   server.on('request', (request, response) => {
-    answer(request, webhooks).then(
+    const { socket } = request;
+    if (!connections.begin(socket)) {
+      // No API server sends a second request before it has its answer.
+      socket.destroy();
+      return;
+    }
+    const over = new AbortController();
+    const cancel = clock.after(REVIEW_MS, () => socket.destroy());
+    response.once('close', () => {
+      cancel();
+      over.abort(new Error('the connection has ended'));
+    });
+    answer(request, { ...options, budget, caller, signal: over.signal }).then(
       ({ status, body }) => {
         // Only a whole request may be followed by another on the same connection.
         const close = draining || !request.complete;
@@ -66,11 +110,11 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
           ...(close ? { Connection: 'close' } : {}),
         });
         response.end(body);
+        connections.end(socket);
       },
       (error: unknown) => abandon(error, request, response),
     );
   });
-  server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
 
   function abandon(error: unknown, request: IncomingMessage, response: ServerResponse): void {
     log.debug({ err: error }, 'the API server went away before its review was read');
@@ -79,7 +123,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   }
 
   const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
-    unsubscribe();
+    stopPresenting();
     throw error;
   });
   return {
@@ -95,14 +139,43 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
         });
         server.closeIdleConnections();
       });
-      unsubscribe();
+      stopPresenting();
     },
   };
 }
 
+/** Connections that are open keep theirs: both certificates are good while one takes the place of the other. */
+function presentCertificates(
+  server: Server,
+  { certificates, clients }: Pick<WebhookListenerOptions, 'certificates' | 'clients'>,
+): () => void {
+  function present(): void {
+    const certificate = certificates.current();
+    if (certificate === undefined) return;
+    server.setSecureContext({
+      cert: certificate.cert,
+      key: certificate.key,
+      minVersion: 'TLSv1.2',
+      ...(clients === undefined ? {} : { ca: clients.authorities() }),
+    });
+  }
+  present();
+  const ends = [certificates.onChange(present), clients?.onChange(present)];
+  return () => {
+    for (const end of ends) end?.();
+  };
+}
+
+interface Answering extends Pick<WebhookListenerOptions, 'webhooks' | 'clock'> {
+  readonly budget: ReviewBudget;
+  readonly caller: Caller;
+  /** Aborts when the answer has left or the connection has ended. */
+  readonly signal: AbortSignal;
+}
+
 async function answer(
   request: IncomingMessage,
-  webhooks: Readonly<Record<string, Webhook>>,
+  { webhooks, budget, clock, caller, signal }: Answering,
 ): Promise<AdmissionAnswer> {
   const [path = ''] = (request.url ?? '').split('?', 1);
   const webhook = Object.hasOwn(webhooks, path) ? webhooks[path] : undefined;
@@ -112,19 +185,6 @@ async function answer(
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
     return { status: 415, body: 'use application/json' };
   }
-  const body = await readBody(request);
-  return body === undefined ? { status: 413, body: 'too large' } : await webhook(body);
-}
-
-/** The body, or undefined as soon as it is known to be too large. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return undefined;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const body = await readReviewBody(request, budget, clock, signal);
+  return 'status' in body ? { status: body.status, body: 'too large' } : await webhook(body.bytes, caller);
 }

@@ -7,11 +7,10 @@ import type { ScryptCost } from './scrypt-hash.ts';
 
 export interface ClientSet {
   readonly size: number;
-  /**
-   * The distinct scrypt costs in the set. Checking a secret computes one scrypt for each, whoever is asked for, so
-   * that the time taken says nothing of whether a client exists or how its secret is kept.
-   */
-  readonly costs: readonly ScryptCost[];
+  /** Every scrypt hash in the set, as text. */
+  readonly hashes: ReadonlySet<string>;
+  /** The dearest scrypt cost in the set; absent when no secret in it is hashed. */
+  readonly dearestCost?: ScryptCost;
   find(clientId: string): Client | undefined;
 }
 
@@ -59,11 +58,24 @@ export function createClientSet(
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
 
-  const costs = new Map<string, ScryptCost>();
-  for (const { secret } of clients) {
-    if (secret.kind === 'scrypt') costs.set(JSON.stringify(secret.hash.cost), secret.hash.cost);
-  }
-  return { size: byId.size, costs: [...costs.values()], find: (clientId) => byId.get(clientId) };
+  const hashes = clients
+    .flatMap(({ secrets }) => secrets)
+    .flatMap((secret) => (secret.kind === 'scrypt' ? [secret.hash] : []));
+  const dearest = hashes.reduce<ScryptCost | undefined>(
+    (most, { cost }) => (most === undefined || work(cost) > work(most) ? cost : most),
+    undefined,
+  );
+  return {
+    size: byId.size,
+    hashes: new Set(hashes.map(({ text }) => text)),
+    ...(dearest === undefined ? {} : { dearestCost: dearest }),
+    find: (clientId) => byId.get(clientId),
+  };
+}
+
+/** What a derivation takes, in blocks mixed. */
+function work({ ln, r, p }: ScryptCost): number {
+  return 2 ** ln * r * p;
 }
 
 /**

@@ -7,7 +7,8 @@ import { parseScryptHash, type ScryptHash } from './scrypt-hash.ts';
 
 export interface Client {
   readonly clientId: string;
-  readonly secret: StoredSecret;
+  /** One, or two while a rotation lasts: either is right. */
+  readonly secrets: readonly StoredSecret[];
   /** Granted when none is asked for; nothing else is. */
   readonly scopes: readonly string[];
   /** Values of `aud`; empty stands for the service's default. */
@@ -27,6 +28,9 @@ export interface ClientDefinition {
   /** Either this, in clear, or `secretHash`, a scrypt hash made by `token-sidecar issuer hash`. */
   readonly clientSecret?: string | undefined;
   readonly secretHash?: string | undefined;
+  /** A second secret, in either form, that is right as well: the next one before a rotation, the old one after it. */
+  readonly secondClientSecret?: string | undefined;
+  readonly secondSecretHash?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly audience?: readonly string[] | undefined;
   /** A duration such as `60s`. */
@@ -58,7 +62,7 @@ export function defineClient(
   if (clientId === undefined || clientId === '') {
     problems.push({ key: keyOf('clientId'), expected: 'the identifier of the client' });
   }
-  const secret = storeSecret(definition, keyOf, problems);
+  const secrets = storeSecrets(definition, keyOf, problems);
   for (const scope of scopes) {
     if (!isScopeToken(scope)) {
       problems.push({
@@ -80,10 +84,10 @@ export function defineClient(
       expected: TOKEN_LIFETIME_EXPECTED,
     });
   }
-  if (problems.length > before || clientId === undefined || secret === undefined) return undefined;
+  if (problems.length > before || clientId === undefined) return undefined;
   return {
     clientId,
-    secret,
+    secrets,
     scopes: [...new Set(scopes)],
     audience: [...new Set(audience)],
     ...(tokenLifetimeSeconds === undefined ? {} : { tokenLifetimeSeconds }),
@@ -106,29 +110,41 @@ export function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-function storeSecret(
-  { clientSecret, secretHash }: ClientDefinition,
+function storeSecrets(
+  definition: ClientDefinition,
   keyOf: (field: ClientField) => string,
   problems: Problem[],
-): StoredSecret | undefined {
-  if ((clientSecret === undefined) === (secretHash === undefined)) {
-    problems.push({
-      key: keyOf('clientSecret'),
-      expected: `either this or ${keyOf('secretHash')}${clientSecret === undefined ? '' : ', not both'}`,
-    });
-    return undefined;
+): readonly StoredSecret[] {
+  const { clientSecret, secretHash, secondClientSecret, secondSecretHash } = definition;
+  if (clientSecret === undefined && secretHash === undefined) {
+    problems.push({ key: keyOf('clientSecret'), expected: `either this or ${keyOf('secretHash')}` });
   }
-  if (secretHash === undefined) {
-    if (clientSecret !== undefined && clientSecret !== '') {
-      return { kind: 'sha256', digest: sha256(clientSecret) };
-    }
-    problems.push({ key: keyOf('clientSecret'), expected: 'a secret that is not empty' });
-    return undefined;
+  for (const [clear, hashed] of [
+    ['clientSecret', 'secretHash'],
+    ['secondClientSecret', 'secondSecretHash'],
+  ] as const) {
+    if (definition[clear] === undefined || definition[hashed] === undefined) continue;
+    problems.push({ key: keyOf(clear), expected: `either this or ${keyOf(hashed)}, not both` });
   }
-  const hash = parseScryptHash(secretHash);
-  if (hash === undefined) {
-    problems.push({ key: keyOf('secretHash'), expected: 'a hash made by `token-sidecar issuer hash`' });
-    return undefined;
-  }
-  return { kind: 'scrypt', hash };
+  return [
+    ...storeClear(clientSecret, keyOf('clientSecret'), problems),
+    ...storeHashed(secretHash, keyOf('secretHash'), problems),
+    ...storeClear(secondClientSecret, keyOf('secondClientSecret'), problems),
+    ...storeHashed(secondSecretHash, keyOf('secondSecretHash'), problems),
+  ];
+}
+
+function storeClear(secret: string | undefined, key: string, problems: Problem[]): StoredSecret[] {
+  if (secret === undefined) return [];
+  if (secret !== '') return [{ kind: 'sha256', digest: sha256(secret) }];
+  problems.push({ key, expected: 'a secret that is not empty' });
+  return [];
+}
+
+function storeHashed(text: string | undefined, key: string, problems: Problem[]): StoredSecret[] {
+  if (text === undefined) return [];
+  const hash = parseScryptHash(text);
+  if (hash !== undefined) return [{ kind: 'scrypt', hash }];
+  problems.push({ key, expected: 'a hash made by `token-sidecar issuer hash`' });
+  return [];
 }

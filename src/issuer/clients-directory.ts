@@ -1,6 +1,6 @@
 /**
  * The registered clients as mounted Secrets, one subdirectory a client: `client_id`, `client_secret` or
- * `secret_hash`, and where wanted `scope`, `audience` and `token_lifetime`.
+ * `secret_hash`, and where wanted a second secret, `scope`, `audience` and `token_lifetime`.
  */
 
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -16,13 +16,36 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
   clientId: 'client_id',
   clientSecret: 'client_secret',
   secretHash: 'secret_hash',
+  secondClientSecret: 'second_client_secret',
+  secondSecretHash: 'second_secret_hash',
   scopes: 'scope',
   audience: 'audience',
   tokenLifetime: 'token_lifetime',
 };
 
+/** How often a directory is read that changes while it is read. */
+const TRIES = 3;
+
 /** @param key names the directory in messages: the flag or variable that gave it. */
 export async function readClientsDirectory(root: string, key: string): Promise<ClientsReading> {
+  for (let tries = 1; ; tries += 1) {
+    const names = await namesIn(root);
+    const reading = await readOnce(root, key);
+    const failed = 'problems' in reading.outcome;
+    // A client that went, or came, amid the reading is no fault of the directory's.
+    if (!failed || tries === TRIES || names === (await namesIn(root))) return reading;
+  }
+}
+
+/** What is there; nothing where it can't be read, which the reading itself says. */
+async function namesIn(root: string): Promise<string> {
+  return readdir(root).then(
+    (names) => names.sort().join('\0'),
+    () => '',
+  );
+}
+
+async function readOnce(root: string, key: string): Promise<ClientsReading> {
   const directories = [root];
   const problems: Problem[] = [];
   const clients: Client[] = [];
@@ -74,6 +97,8 @@ async function readClient(
       clientId: text('clientId'),
       clientSecret: text('clientSecret'),
       secretHash: text('secretHash'),
+      secondClientSecret: text('secondClientSecret'),
+      secondSecretHash: text('secondSecretHash'),
       scopes: words(text('scopes')),
       audience: words(text('audience')),
       tokenLifetime: text('tokenLifetime'),

@@ -14,7 +14,16 @@ import type { ClientsReading } from './clients-reading.ts';
 /** What fits into a ConfigMap or a Secret. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-const FIELDS = ['clientId', 'clientSecret', 'secretHash', 'scopes', 'audience', 'tokenLifetime'] as const;
+const FIELDS = [
+  'clientId',
+  'clientSecret',
+  'secretHash',
+  'secondClientSecret',
+  'secondSecretHash',
+  'scopes',
+  'audience',
+  'tokenLifetime',
+] as const;
 
 /** @param key names the file in messages: the flag or variable that gave it. */
 export async function readClientsFile(path: string, key: string): Promise<ClientsReading> {
@@ -100,6 +109,8 @@ function readEntry(entry: unknown, key: string, problems: Problem[]): Client | u
     clientId: text('clientId'),
     clientSecret: text('clientSecret'),
     secretHash: text('secretHash'),
+    secondClientSecret: text('secondClientSecret'),
+    secondSecretHash: text('secondSecretHash'),
     scopes: texts('scopes'),
     audience: texts('audience'),
     tokenLifetime: text('tokenLifetime'),

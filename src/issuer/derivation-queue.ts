@@ -12,33 +12,136 @@ export interface DerivationQueueLimits {
   readonly waiting: number;
 }
 
+/** Who a derivation is for: turns go round the clients, and for each client round the addresses that ask for it. */
+export interface Asker {
+  readonly clientId: string;
+  readonly address: string;
+}
+
+export interface DerivationQueue {
+  /** Rejects with `DerivationQueueFull` when there is no room, or when somebody who waits for less needs it. */
+  derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
+  /** Derives now if nothing else is being derived; otherwise does nothing and resolves to undefined. */
+  deriveIfIdle(...work: Parameters<ScryptDerivation>): Promise<Buffer | undefined>;
+}
+
+interface Waiter {
+  start(): void;
+  turnAway(): void;
+}
+
+/** Who waits, by client and address. Both maps are rings: what comes first has its turn next, and moves to the end. */
+type Waiting = Map<string, Map<string, Waiter[]>>;
+
 /**
- * Lets only so many derivations run and wait: wrong secrets cost the service, not the sender, so a flood of them
- * must not take all of its memory and cores.
- * @returns a derivation that rejects with `DerivationQueueFull` beyond that.
+ * Lets only so many derivations run and wait: wrong secrets cost the service, not the sender, so a flood of them must
+ * not take all of its memory and cores, nor the turns of other clients.
  */
-export function queueDerivations(derive: ScryptDerivation, limits: DerivationQueueLimits): ScryptDerivation {
-  const waiting: (() => void)[] = [];
+export function createDerivationQueue(
+  derive: ScryptDerivation,
+  limits: DerivationQueueLimits,
+): DerivationQueue {
+  const waiting: Waiting = new Map();
+  let waiters = 0;
   let running = 0;
 
-  async function turn(): Promise<void> {
-    if (running < limits.concurrent) {
-      running++;
-      return;
+  async function run(work: Parameters<ScryptDerivation>): Promise<Buffer> {
+    try {
+      return await derive(...work);
+    } finally {
+      // Whoever is done hands its place over, so `running` does not change.
+      const next = nextWaiter(waiting);
+      if (next === undefined) running--;
+      else next.start();
     }
-    if (waiting.length >= limits.waiting) throw new DerivationQueueFull('too many secrets wait to be hashed');
-    // Whoever is done hands its place over, so `running` does not change.
-    await new Promise<void>((resolve) => waiting.push(resolve));
   }
 
-  return async (secret, salt, cost, bytes) => {
-    await turn();
-    try {
-      return await derive(secret, salt, cost, bytes);
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running--;
-      else next();
-    }
+  async function waitForTurn(asker: Asker): Promise<void> {
+    if (waiters >= limits.waiting && !makeRoom(waiting, asker)) throw full();
+    const turn = Promise.withResolvers<void>();
+    waiters++;
+    addWaiter(waiting, asker, {
+      start() {
+        waiters--;
+        turn.resolve();
+      },
+      turnAway() {
+        waiters--;
+        turn.reject(full());
+      },
+    });
+    await turn.promise;
+  }
+
+  return {
+    async derive(asker, ...work) {
+      if (running < limits.concurrent) running++;
+      else await waitForTurn(asker);
+      return await run(work);
+    },
+    async deriveIfIdle(...work) {
+      if (running > 0) return undefined;
+      running++;
+      return await run(work);
+    },
   };
+}
+
+function full(): DerivationQueueFull {
+  return new DerivationQueueFull('too many secrets wait to be hashed');
+}
+
+function addWaiter(waiting: Waiting, { clientId, address }: Asker, waiter: Waiter): void {
+  const addresses = waiting.get(clientId) ?? new Map<string, Waiter[]>();
+  waiting.set(clientId, addresses);
+  const waiters = addresses.get(address) ?? [];
+  addresses.set(address, waiters);
+  waiters.push(waiter);
+}
+
+function nextWaiter(waiting: Waiting): Waiter | undefined {
+  for (const [clientId, addresses] of waiting) {
+    waiting.delete(clientId);
+    for (const [address, waiters] of addresses) {
+      addresses.delete(address);
+      const next = waiters.shift();
+      if (waiters.length > 0) addresses.set(address, waiters);
+      if (addresses.size > 0) waiting.set(clientId, addresses);
+      return next;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Turns away the last of those who wait for the client with most of them or, if no client has more than the asker's own,
+ * at the address with most of those: only where more wait than will for the asker.
+ */
+function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
+  const own = waiting.get(clientId) ?? new Map<string, Waiter[]>();
+  const [, greediest = own] = largest(waiting, countOf) ?? [];
+  const crowd = countOf(greediest) > countOf(own) + 1 ? greediest : own;
+  const [place, waiters = []] = largest(crowd, ({ length }) => length) ?? [];
+  if (place === undefined) return false;
+  if (crowd === own && waiters.length <= (own.get(address)?.length ?? 0) + 1) return false;
+  waiters.pop()?.turnAway();
+  if (waiters.length === 0) crowd.delete(place);
+  return true;
+}
+
+function countOf(addresses: ReadonlyMap<string, readonly Waiter[]>): number {
+  let count = 0;
+  for (const { length } of addresses.values()) count += length;
+  return count;
+}
+
+function largest<Value>(
+  entries: ReadonlyMap<string, Value>,
+  size: (value: Value) => number,
+): [string, Value] | undefined {
+  let found: [string, Value] | undefined;
+  for (const [key, value] of entries) {
+    if (found === undefined || size(value) > size(found[1])) found = [key, value];
+  }
+  return found;
 }

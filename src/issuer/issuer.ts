@@ -8,7 +8,7 @@ import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Logger } from '../log.ts';
 import { createClientAuthentication } from './client-authentication.ts';
 import type { ClientStore } from './client-store.ts';
-import { queueDerivations } from './derivation-queue.ts';
+import { createDerivationQueue } from './derivation-queue.ts';
 import type { KeyRing } from './key-ring.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { deriveScrypt, type ScryptDerivation } from './scrypt-hash.ts';
@@ -58,7 +58,7 @@ export function isRealmName(text: string): boolean {
 export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
   const { realm, keys, clock, log, metrics } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const derive = queueDerivations(options.derive ?? deriveScrypt, DERIVATION_LIMITS);
+  const queue = createDerivationQueue(options.derive ?? deriveScrypt, DERIVATION_LIMITS);
   const issuerAt = (address: ListenAddress): string => {
     const base = options.authUrl?.href ?? `http://${formatAddress(reachableAddress(address))}`;
     return `${base.replace(/\/+$/, '')}/realms/${realm}`;
@@ -73,7 +73,7 @@ export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
         path: new URL(tokenUrlOf(issuer)).pathname,
         realm,
         issuer,
-        authenticate: createClientAuthentication(options.clients, derive),
+        authenticate: createClientAuthentication(options.clients, queue, { clock, log }),
         keys,
         tokenLifetimeSeconds: options.tokenLifetimeSeconds,
         maxBodyBytes: limits.bodyBytes,

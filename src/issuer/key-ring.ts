@@ -1,14 +1,21 @@
 import type { JSONWebKeySet } from 'jose';
 import { type Clock, type Instant, later } from '../clock.ts';
-import type { SigningKey } from './signing-key.ts';
+import type { PublishedKey, SigningKey } from './signing-key.ts';
 
-/** The key that signs, and the public halves of those that signed before and whose tokens may still be alive. */
+/**
+ * The key that signs, the public halves of those that signed before and whose tokens may still be alive, and of those
+ * that are published beside.
+ */
 export interface KeyRing {
   current(): SigningKey;
   /** The current key, noted as needed for the life of a token that is signed with it now. */
   keyFor(lifetimeSeconds: number): SigningKey;
   /** Signs with `key` from now on. */
   rotate(key: SigningKey): void;
+  /** Shows these beside, whatever has signed, instead of those given before. */
+  publish(keys: readonly PublishedKey[]): void;
+  /** Keys with tokens that may be alive, which nobody shows once this process has ended. */
+  lostAtEnd(): readonly PublishedKey[];
   /** Public keys alone (RFC 7517 §5), the current one first. */
   jwks(): JSONWebKeySet;
 }
@@ -25,6 +32,7 @@ interface Entry {
 export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
   let current: Entry = { key: initial, neededUntil: clock.now() };
   let retired: readonly Entry[] = [];
+  let published: readonly PublishedKey[] = [];
 
   function dropDead(): void {
     const now = clock.now();
@@ -44,9 +52,21 @@ export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
       retired = [current, ...retired.filter((before) => before !== entry)];
       current = entry ?? { key, neededUntil: clock.now() };
     },
+    publish(keys) {
+      published = keys;
+    },
+    lostAtEnd() {
+      dropDead();
+      const kept = new Set(published.map(({ keyId }) => keyId));
+      return retired.map(({ key }) => key).filter(({ keyId }) => !kept.has(keyId));
+    },
     jwks() {
       dropDead();
-      return { keys: [current, ...retired].map(({ key }) => key.publicJwk) };
+      const shown = new Map<string, PublishedKey>();
+      for (const key of [current.key, ...published, ...retired.map((entry) => entry.key)]) {
+        if (!shown.has(key.keyId)) shown.set(key.keyId, key);
+      }
+      return { keys: [...shown.values()].map(({ publicJwk }) => publicJwk) };
     },
   };
 }

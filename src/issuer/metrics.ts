@@ -13,7 +13,7 @@ export type TokenResult =
   | 'aborted';
 
 /** What is read anew while the service runs. */
-export type ReloadSource = 'clients' | 'signing_key';
+export type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
 
 export interface IssuerMetrics {
   requested(result: TokenResult, durationSeconds: number): void;
@@ -37,7 +37,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
   });
   const reloads = new Counter({
     name: 'token_sidecar_issuer_reloads_total',
-    help: 'Changes of the registered clients and of the signing key, by whether they could be used.',
+    help: 'Changes of the registered clients, of the signing key and of the published keys, by whether they could be used.',
     labelNames: ['source', 'result'],
     registers: [registry],
   });

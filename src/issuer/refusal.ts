@@ -11,6 +11,8 @@ export const REFUSAL_STATUS = {
   /** RFC 8707 §2, for the `audience` parameter too. */
   invalid_target: 400,
   invalid_client: 401,
+  /** Not one of RFC 6749's: too many wrong secrets came from there, see `AttemptLimits`. */
+  too_many_requests: 429,
   /** Not one of RFC 6749's: more secrets wait to be hashed than the service is willing to queue. */
   temporarily_unavailable: 503,
   server_error: 500,
@@ -22,9 +24,12 @@ export class Refusal {
   readonly code: RefusalCode;
   /** Never holds anything that the caller sent: it may be a secret in the wrong place. ASCII without `"` and `\`. */
   readonly description: string;
+  /** When to come again, if that helps. */
+  readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: RefusalCode, description: string) {
+  constructor(code: RefusalCode, description: string, retryAfterSeconds?: number) {
     this.code = code;
     this.description = description;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }

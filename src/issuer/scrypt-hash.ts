@@ -13,6 +13,8 @@ export interface ScryptCost {
 }
 
 export interface ScryptHash {
+  /** The PHC string: with a salt of its own, it stands for one secret of one client. */
+  readonly text: string;
   readonly cost: ScryptCost;
   readonly salt: Buffer;
   readonly hash: Buffer;
@@ -69,7 +71,7 @@ export function parseScryptHash(text: string): ScryptHash | undefined {
     hash.length >= 16 &&
     hash.length <= 64;
   const canonical = unpadded(salt) === saltText && unpadded(hash) === hashText;
-  return sane && canonical ? { cost, salt, hash } : undefined;
+  return sane && canonical ? { text, cost, salt, hash } : undefined;
 }
 
 function memoryBytes({ ln, r }: ScryptCost): number {

@@ -7,13 +7,17 @@ import { calculateJwkThumbprint, type JWK } from 'jose';
 export const SIGNING_ALGORITHMS = ['ES256', 'RS256', 'EdDSA'] as const;
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
-export interface SigningKey {
+/** What verifiers see of a key. */
+export interface PublishedKey {
   readonly algorithm: SigningAlgorithm;
   /** Thumbprint of the public key (RFC 7638): the same key has the same id in every replica and after every start. */
   readonly keyId: string;
-  readonly privateKey: KeyObject;
   /** With `kid`, `alg` and `use`; nothing private. */
   readonly publicJwk: JWK;
+}
+
+export interface SigningKey extends PublishedKey {
+  readonly privateKey: KeyObject;
 }
 
 const KEY_EXPECTED: Readonly<Record<SigningAlgorithm, string>> = {
@@ -51,10 +55,30 @@ export async function parseSigningKey(
   return await signingKey(algorithm, privateKey);
 }
 
+/**
+ * The key in a PEM, of which only the public half is kept: a private key as `parseSigningKey` takes it, or a public one.
+ * @returns the key, or what was expected instead, as a noun phrase. Nothing of the PEM is in it.
+ */
+export async function parsePublishedKey(pem: string): Promise<PublishedKey | { readonly expected: string }> {
+  let publicKey: KeyObject;
+  try {
+    publicKey = createPublicKey(pem);
+  } catch {
+    return { expected: 'a public or an unencrypted private key in PEM' };
+  }
+  const algorithm = algorithmOf(publicKey);
+  if (algorithm === undefined) return { expected: Object.values(KEY_EXPECTED).join(', or ') };
+  return await publishedKey(algorithm, publicKey);
+}
+
 async function signingKey(algorithm: SigningAlgorithm, privateKey: KeyObject): Promise<SigningKey> {
-  const jwk = createPublicKey(privateKey).export({ format: 'jwk' }) as JWK;
+  return { ...(await publishedKey(algorithm, createPublicKey(privateKey))), privateKey };
+}
+
+async function publishedKey(algorithm: SigningAlgorithm, publicKey: KeyObject): Promise<PublishedKey> {
+  const jwk = publicKey.export({ format: 'jwk' }) as JWK;
   const keyId = await calculateJwkThumbprint(jwk);
-  return { algorithm, keyId, privateKey, publicJwk: { ...jwk, kid: keyId, alg: algorithm, use: 'sig' } };
+  return { algorithm, keyId, publicJwk: { ...jwk, kid: keyId, alg: algorithm, use: 'sig' } };
 }
 
 async function generatePrivateKey(algorithm: SigningAlgorithm): Promise<KeyObject> {

@@ -16,12 +16,15 @@ export const ANSWER_HEADERS = {
 } as const;
 
 /** The error answer of RFC 6749 §5.2. @param realm without `"` and `\\`. */
-export function describeRefusal({ code, description }: Refusal, realm: string): TokenAnswer {
+export function describeRefusal(
+  { code, description, retryAfterSeconds }: Refusal,
+  realm: string,
+): TokenAnswer {
   return {
     status: REFUSAL_STATUS[code],
     headers: {
       ...(code === 'invalid_client' ? { 'WWW-Authenticate': `Basic realm="${realm}"` } : {}),
-      ...(code === 'temporarily_unavailable' ? { 'Retry-After': '1' } : {}),
+      ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
     },
     body: JSON.stringify({ error: code, error_description: description }),
   };

@@ -23,6 +23,8 @@ export interface TokenMessage {
   /** Every value of a field, in order; names in lower case. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Uint8Array | 'too_large';
+  /** IP address of the caller. */
+  readonly address: string;
 }
 
 export interface TokenEndpointOptions {
@@ -62,6 +64,20 @@ const METHOD_NOT_ALLOWED = elsewhere('method_not_allowed', 405, 'the token endpo
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
   const { clock, log, metrics } = options;
+  let floodLoggedAtMs = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
+
+  /** A flood is one line a second, with the number of those that have none. */
+  function logFlood(facts: object, nowMs: number): void {
+    if (nowMs - floodLoggedAtMs < 1000) {
+      unlogged++;
+      return;
+    }
+    log.warn({ ...facts, unlogged }, 'token request refused');
+    floodLoggedAtMs = nowMs;
+    unlogged = 0;
+  }
+
   return async (message) => {
     const startedAt = clock.now();
     const verdict = await judge(message, options).catch((error: unknown): Verdict => {
@@ -72,6 +88,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     const { result, client, reason, answer } = verdict;
     const facts = { result, status: answer.status, ...(client === undefined ? {} : { client }) };
     if (result === 'issued') log.debug(facts, 'token issued');
+    else if (result === 'too_many_requests') logFlood({ ...facts, reason }, clock.monotonicMs());
     else log.warn({ ...facts, reason }, 'token request refused');
     return answer;
   };
@@ -85,7 +102,10 @@ async function judge(message: TokenMessage, options: TokenEndpointOptions): Prom
     return refused(new Refusal('invalid_request', `the ${repeated} header is given more than once`), options);
   }
 
-  const { client, named } = await options.authenticate(valuesOf(message, 'authorization')[0]);
+  const { client, named } = await options.authenticate(
+    valuesOf(message, 'authorization')[0],
+    message.address,
+  );
   if (client instanceof Refusal) return refused(client, options, named);
 
   const parameters = readForm(message, options.maxBodyBytes);

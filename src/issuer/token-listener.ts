@@ -4,10 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
-import { systemCodeOf } from '../errors.ts';
+import { SidecarError, systemCodeOf } from '../errors.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { http } from '../node-http.ts';
+import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
@@ -21,8 +22,12 @@ export interface TokenListenerLimits {
   readonly requestTimeoutMs: number;
   /** An idle connection is closed after this. */
   readonly keepAliveTimeoutMs: number;
-  /** Further connections are dropped. */
+  /** A whole answer must be taken within this time. */
+  readonly answerTimeoutMs: number;
+  /** A further connection takes the place of another, see `boundConnections`. */
   readonly connections: number;
+  /** Requests sent ahead of their answers on one connection; with one more it is cut off. */
+  readonly pipelined: number;
 }
 
 export const DEFAULT_LIMITS: TokenListenerLimits = {
@@ -31,7 +36,10 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   requestTimeoutMs: 10_000,
   // Longer than the idle pools of most clients, so that it is they who close.
   keepAliveTimeoutMs: 75_000,
-  connections: 10_000,
+  answerTimeoutMs: 10_000,
+  // With two whole heads and forms on each, 100 MB.
+  connections: 768,
+  pipelined: 2,
 };
 
 /** How long and how much to go on reading after an early answer: closing with unread data would reset it away. */
@@ -67,24 +75,44 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     // Checked below, so that its answer is JSON too.
     requireHostHeader: false,
   });
-  server.maxConnections = limits.connections;
-  const address = await listenOn(server, options.listen, '--listen');
+  // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
+  // public option for it.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  const bound = boundConnections(server, limits.connections);
+  const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
+    throw namingIstio(error, options.listen);
+  });
 
   const endpoint = options.endpointAt(address);
-  /** Connections with a request that is being answered: nothing else may be written to them. */
-  const answering = new WeakMap<Duplex, number>();
+  /** Connections with requests that are being answered: nothing else may be written to them. */
+  const answering = new Tally();
+  /** Connections with requests that are unanswered, whether or not they have come whole. */
+  const unanswered = new Tally();
   const refused = new WeakSet<Duplex>();
   let closing: Promise<void> | undefined;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket } = request;
+    unanswered.add(socket);
+    response.once('close', () => unanswered.remove(socket));
+    if (unanswered.of(socket) > limits.pipelined) {
+      // Once for each connection: the rest of what was read in one go comes here too.
+      if (!socket.destroyed) count('malformed', 400, 'too many requests were sent ahead of their answers');
+      // Nothing else keeps Node from reading on.
+      socket.destroy();
+      return;
+    }
     const body = await readBody(request, limits.bodyBytes);
     if (body === 'aborted') {
       if (!refused.has(socket)) metrics.requested('aborted', 0);
       return;
     }
-    answering.set(socket, (answering.get(socket) ?? 0) + 1);
-    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1));
+    answering.add(socket);
+    bound.begun(socket);
+    response.once('close', () => {
+      answering.remove(socket);
+      bound.answered(socket);
+    });
     if (hostIsAmbiguous(request)) {
       await send(request, response, count('malformed', 400, 'the request needs one Host header'));
       return;
@@ -94,6 +122,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       target: request.url ?? '',
       headers: request.headersDistinct,
       body,
+      address: socket.remoteAddress ?? '',
     });
     await send(request, response, answer);
   }
@@ -104,6 +133,8 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     answer: TokenAnswer,
   ): Promise<void> {
     const unread = !request.complete;
+    const cancel = clock.after(limits.answerTimeoutMs, () => request.socket.destroy());
+    response.once('close', cancel);
     response.writeHead(answer.status, {
       ...ANSWER_HEADERS,
       'Content-Length': Buffer.byteLength(answer.body),
@@ -162,7 +193,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   server.on('clientError', (error, socket) => {
     if (refused.has(socket)) return;
     refused.add(socket);
-    const busy = (answering.get(socket) ?? 0) > 0;
+    const busy = answering.of(socket) > 0;
     if (busy || !socket.writable || systemCodeOf(error) === 'ECONNRESET') {
       socket.destroy();
       return;
@@ -184,6 +215,34 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       return closing;
     },
   };
+}
+
+/** The telemetry port of Istio's sidecar, which is this service's port too. */
+const ISTIO_PORT = 15090;
+
+/** A port that is taken by a sidecar in the same pod is not found by looking at this one. */
+function namingIstio(error: unknown, { port }: ListenAddress): unknown {
+  if (!(error instanceof SidecarError) || port !== ISTIO_PORT) return error;
+  if (systemCodeOf(error.cause) !== 'EADDRINUSE') return error;
+  const hint = `${ISTIO_PORT} is also the telemetry port of Istio's sidecar; switch its injection off for this pod`;
+  return new SidecarError('configuration', `${error.message}: ${hint}`, { cause: error });
+}
+
+/** Counts by connection. */
+class Tally {
+  readonly #counts = new WeakMap<Duplex, number>();
+
+  of(socket: Duplex): number {
+    return this.#counts.get(socket) ?? 0;
+  }
+
+  add(socket: Duplex): void {
+    this.#counts.set(socket, this.of(socket) + 1);
+  }
+
+  remove(socket: Duplex): void {
+    this.#counts.set(socket, this.of(socket) - 1);
+  }
 }
 
 /** The body, `too_large` as soon as it is known to be, `aborted` when the caller goes away before its end. */

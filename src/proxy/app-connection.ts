@@ -7,7 +7,6 @@ import { GatheredWriter } from './gathered-writer.ts';
 import { type BodyDecoder, bodyDecoder } from './http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from './http1/head-reader.ts';
 import type { RequestHead } from './http1/request-head.ts';
-import { isHeldByPeer } from './peer-socket.ts';
 import { problemMessage, problemOf } from './problem.ts';
 import { asProxyError } from './proxy-error.ts';
 import { acceptShared, type TakeBytes } from './shared-read.ts';
@@ -15,25 +14,35 @@ import { acceptShared, type TakeBytes } from './shared-read.ts';
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;
 
-/** How often it is looked whether a client that has ended its side is still there for its answer. */
-const LOOK_MS = 1_000;
-
 /** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
 const AHEAD_BYTES = 16 * 1024;
 
-type Phase =
+/** A request that is being read, served or answered. */
+interface Serving {
+  readonly kind: 'serving';
+  readonly exchange: Exchange;
+  /** What is still to be read of the request; undefined once it has been read whole. */
+  body: BodyDecoder | undefined;
+  /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
+  afterAnswer: 'unknown' | 'kept' | 'closed';
+}
+
+type Stage =
   /** Between requests: nothing of the next one has come. */
-  | 'idle'
+  | { readonly kind: 'idle' }
   /** Part of a head has come, or the connection is new. */
-  | 'head'
-  /** A request is being read or served. */
-  | 'busy'
+  | { readonly kind: 'head' }
+  | Serving
   /** Answered; the rest of the request's body is read and dropped. */
-  | 'dropping'
+  | { readonly kind: 'dropping'; readonly body: BodyDecoder }
   /** Nothing that comes now is looked at. */
-  | 'closing'
+  | { readonly kind: 'closing' }
   /** The bytes are those of another protocol, and somebody else's. */
-  | 'tunnel';
+  | { readonly kind: 'tunnel'; readonly exchange: Exchange };
+
+const IDLE: Stage = { kind: 'idle' };
+const HEAD: Stage = { kind: 'head' };
+const CLOSING: Stage = { kind: 'closing' };
 
 /**
  * One connection from the app. Requests are served one after another, so that pipelined ones are answered in order;
@@ -47,18 +56,15 @@ export class AppConnection {
   readonly #onFree: () => void;
   readonly #heads: HeadReader<RequestHead>;
   readonly #deadline: Deadline;
-  #phase: Phase = 'head';
-  #exchange: Exchange | undefined;
-  /** Of the request that is being read; undefined once it has been read whole. */
-  #body: BodyDecoder | undefined;
+  #stage: Stage = HEAD;
   /** Bytes that came before anybody wanted them. */
   #ahead: Buffer | undefined;
   #take: TakeBytes = this.#onBytes;
   #onHold = false;
   #reading = false;
-  #cancelLook: (() => void) | undefined;
-  /** Whether the answer in progress, once it has been handed over, is the last one. */
-  #last = false;
+  /** Whether the client has said that nothing more will come. */
+  #inputEnded = false;
+  #endWatch: (() => void) | undefined;
 
   /** `onFree` is called whenever a request is settled. */
   constructor(accepted: Socket, context: ProxyContext, onFree: () => void) {
@@ -79,7 +85,7 @@ export class AppConnection {
 
   /** Whether a request is being served. */
   get busy(): boolean {
-    return this.#exchange !== undefined;
+    return this.#stage.kind === 'serving' || this.#stage.kind === 'tunnel';
   }
 
   /** Reads no further until `proceed`. */
@@ -88,9 +94,10 @@ export class AppConnection {
     this.socket.pause();
   }
 
-  /** Goes on where `hold` stopped. */
-  proceed(): void {
-    if (!this.#onHold) return;
+  /** Goes on where `exchange` had it hold. One that is over changes nothing: it may be the next that has it hold. */
+  proceed(exchange: Exchange): void {
+    const stage = this.#stage;
+    if (!this.#onHold || stage.kind !== 'serving' || stage.exchange !== exchange) return;
     this.#onHold = false;
     this.#resume();
   }
@@ -101,15 +108,17 @@ export class AppConnection {
    * @param patienceMs how long the app may take to read what the system has not taken yet.
    */
   endAnswer(last: boolean, patienceMs: number): void {
-    this.#last = last;
+    const stage = this.#stage;
+    if (stage.kind !== 'serving') return;
+    stage.afterAnswer = last ? 'closed' : 'kept';
     this.writer.flush();
     if (this.socket.writableLength === 0) {
-      this.#answerLeft();
+      this.#answerLeft(stage);
       return;
     }
     this.#deadline.set(this.#nowMs() + patienceMs);
     this.socket.write('', (error) => {
-      if (!error && !this.socket.destroyed) this.#answerLeft();
+      if (!error && !this.socket.destroyed) this.#answerLeft(stage);
     });
   }
 
@@ -121,9 +130,10 @@ export class AppConnection {
     const { socket } = this;
     const ahead = this.#ahead;
     this.#ahead = undefined;
-    this.#phase = 'tunnel';
+    if (this.#stage.kind === 'serving') this.#stage = { kind: 'tunnel', exchange: this.#stage.exchange };
     this.#take = take;
     this.#deadline.dispose();
+    this.#endWatch?.();
     socket.off('end', this.#onEnd);
     socket.off('drain', this.#onDrain);
     return ahead;
@@ -144,24 +154,32 @@ export class AppConnection {
   }
 
   readonly #onEnd = (): void => {
-    // An answer that was handed over whole is still delivered. A request that is not whole now never will be.
-    if (this.#exchange === undefined || this.#exchange.answered) this.closeIdle();
-    else if (this.#exchange.requestWhole) this.#serveIfHeld();
-    else this.socket.destroy();
+    this.#inputEnded = true;
+    this.#heedEnd();
   };
 
-  /** For a client that has left, the upstream is not to go on working. */
-  readonly #serveIfHeld = (): void => {
-    if (!isHeldByPeer(this.socket)) this.socket.destroy();
-    else this.#cancelLook = this.#context.clock.after(LOOK_MS, this.#serveIfHeld);
-  };
+  /** What the end of the client's side means for what it has asked so far. */
+  #heedEnd(): void {
+    const stage = this.#stage;
+    if (stage.kind === 'tunnel') return;
+    if (stage.kind !== 'serving') {
+      this.closeIdle();
+      return;
+    }
+    // The next request may be among what came before the end, so an answer that is leaving is waited for.
+    if (stage.exchange.answered) return;
+    // A request that is not whole now never will be.
+    if (!stage.exchange.requestWhole && this.#ahead === undefined) this.socket.destroy();
+    // For a client that has left, the upstream is not to go on working.
+    else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
+  }
 
   readonly #onDrain = (): void => {
-    this.#exchange?.appReady();
+    if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
   };
 
   #onBytes(chunk: Buffer): void {
-    if (this.#phase === 'closing') return;
+    if (this.#stage.kind === 'closing') return;
     if (this.#ahead === undefined) {
       this.#read(chunk);
       return;
@@ -174,69 +192,88 @@ export class AppConnection {
     let at = 0;
     this.#reading = true;
     try {
-      while (at < chunk.length && this.#wantsBytes()) {
-        at = this.#body === undefined ? this.#readHead(chunk, at) : this.#readBody(this.#body, chunk, at);
+      while (at < chunk.length && !this.#onHold) {
+        const next = this.#readOn(chunk, at);
+        if (next === undefined) break;
+        at = next;
       }
     } catch (error) {
       this.#refuse(error);
     }
     this.#reading = false;
-    if (this.#phase === 'closing') return;
+    const stage = this.#stage;
+    if (stage.kind === 'closing') return;
     if (at < chunk.length) {
       this.#ahead = Buffer.from(chunk.subarray(at));
       if (this.#onHold || this.#ahead.length > AHEAD_BYTES) this.socket.pause();
     }
-    this.#exchange?.flushRequest();
+    if (stage.kind === 'serving') stage.exchange.flushRequest();
+    else if (this.#context.load.draining) this.#onFree();
   }
 
-  #wantsBytes(): boolean {
-    if (this.#onHold || this.#phase === 'closing') return false;
-    return this.#body !== undefined || this.#exchange === undefined;
+  /** Reads what is wanted now; undefined where nothing is. */
+  #readOn(chunk: Buffer, at: number): number | undefined {
+    const stage = this.#stage;
+    switch (stage.kind) {
+      case 'idle':
+      case 'head':
+        return this.#readHead(chunk, at);
+      case 'serving':
+        return stage.body === undefined ? undefined : this.#readBody(stage, stage.body, chunk, at);
+      case 'dropping':
+        stage.body.read(chunk, at);
+        if (stage.body.complete) this.#awaitNext(this.#nowMs());
+        return stage.body.position;
+      default:
+        return undefined;
+    }
   }
 
   #readHead(chunk: Buffer, at: number): number {
     const head = this.#heads.read(chunk, at);
     if (head === undefined) {
-      if (this.#phase === 'idle' && this.#heads.started) {
-        this.#phase = 'head';
+      if (this.#stage === IDLE && this.#heads.started) {
+        this.#stage = HEAD;
         this.#deadline.set(this.#nowMs() + this.#context.limits.headerTimeoutMs);
       }
       return chunk.length;
     }
     const next = this.#heads.position;
-    this.#phase = 'busy';
     this.#deadline.clear();
-    const { framing } = head;
-    if (framing.kind === 'length' || framing.kind === 'chunked') {
-      const body = bodyDecoder('request', framing, this.#context.limits);
-      if (!body.complete) this.#body = body;
-    }
     const exchange = new Exchange(this, this.#context, head, this.#nowMs());
-    this.#exchange = exchange;
+    this.#stage = { kind: 'serving', exchange, body: this.#bodyOf(head), afterAnswer: 'unknown' };
     exchange.begin();
     return next;
   }
 
-  #readBody(body: BodyDecoder, chunk: Buffer, at: number): number {
+  #bodyOf({ framing }: RequestHead): BodyDecoder | undefined {
+    if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
+    const body = bodyDecoder('request', framing, this.#context.limits);
+    return body.complete ? undefined : body;
+  }
+
+  #readBody(stage: Serving, body: BodyDecoder, chunk: Buffer, at: number): number {
     const data = body.read(chunk, at);
-    if (data !== undefined) this.#exchange?.takeBody(data);
+    if (data !== undefined) stage.exchange.takeBody(data);
     if (body.complete) {
-      this.#body = undefined;
-      if (this.#exchange !== undefined) this.#exchange.endBody(body.trailers);
-      else if (this.#phase === 'dropping') this.#awaitNext(this.#nowMs());
+      stage.body = undefined;
+      stage.exchange.endBody(body.trailers);
     }
     return body.position;
   }
 
   /** Bytes that are no request, or part of one that cannot be read on. */
   #refuse(error: unknown): void {
-    this.#body = undefined;
     const cause = asProxyError(error);
-    if (this.#exchange !== undefined) {
-      this.#exchange.fail(cause);
+    const stage = this.#stage;
+    if (stage.kind === 'serving') {
+      stage.body = undefined;
+      // Where the next request would start is not known any more, whatever was said of the connection.
+      if (stage.exchange.answered) stage.afterAnswer = 'closed';
+      else stage.exchange.fail(cause);
       return;
     }
-    if (this.#phase === 'dropping') {
+    if (stage.kind === 'dropping') {
       this.#close();
       return;
     }
@@ -249,32 +286,29 @@ export class AppConnection {
     this.#close();
   }
 
-  #answerLeft(): void {
+  #answerLeft({ exchange, body, afterAnswer }: Serving): void {
     const nowMs = this.#nowMs();
-    this.#exchange?.settle(nowMs);
-    this.#exchange = undefined;
-    if (this.#last) this.#close();
-    else if (this.#body === undefined) this.#awaitNext(nowMs);
+    exchange.settle(nowMs);
+    if (afterAnswer === 'closed') this.#close();
+    else if (body === undefined) this.#awaitNext(nowMs);
     else {
-      this.#phase = 'dropping';
+      this.#stage = { kind: 'dropping', body };
       this.#deadline.set(nowMs + LINGER_MS);
     }
-    if (this.#context.load.draining) this.#onFree();
     this.#onHold = false;
     if (this.#reading) return;
     this.#resume();
-    if (this.socket.readableEnded && this.#exchange === undefined) this.closeIdle();
+    if (this.#context.load.draining && !this.busy) this.#onFree();
   }
 
   #awaitNext(nowMs: number): void {
-    this.#phase = 'idle';
+    this.#stage = IDLE;
     this.#deadline.set(nowMs + this.#context.limits.keepAliveTimeoutMs);
   }
 
   /** Says all is said, and goes on reading for a while. */
   #close(): void {
-    this.#phase = 'closing';
-    this.#body = undefined;
+    this.#stage = CLOSING;
     this.#ahead = undefined;
     this.#deadline.set(this.#nowMs() + LINGER_MS);
     this.socket.end();
@@ -288,10 +322,11 @@ export class AppConnection {
       this.#read(ahead);
     }
     if (!this.#onHold && this.#ahead === undefined) this.socket.resume();
+    if (this.#inputEnded) this.#heedEnd();
   }
 
   #tooLate(): void {
-    switch (this.#phase) {
+    switch (this.#stage.kind) {
       case 'head':
         if (this.socket.bytesRead === 0) this.socket.destroy();
         else this.#refuse(new SidecarError('bad_request', this.#slowHead()));
@@ -313,10 +348,10 @@ export class AppConnection {
 
   #closed(): void {
     this.#deadline.dispose();
-    this.#cancelLook?.();
-    const exchange = this.#exchange;
-    this.#exchange = undefined;
-    exchange?.appGone();
+    this.#endWatch?.();
+    const stage = this.#stage;
+    this.#stage = CLOSING;
+    if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.exchange.appGone();
   }
 
   #nowMs(): number {

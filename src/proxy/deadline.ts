@@ -1,4 +1,8 @@
 import type { Clock } from '../clock.ts';
+import { afterPoll } from './after-poll.ts';
+
+/** A timer that fires this much after its time fires in a process that was stopped, or busy, and not only waiting. */
+const LATE_MS = 10;
 
 /**
  * A deadline that is moved far more often than it passes. Moving it later, or taking it away, stores a number; the
@@ -41,11 +45,19 @@ export class Deadline {
   }
 
   #look(): void {
+    const dueMs = this.#timerAtMs;
     this.#timerAtMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.monotonicMs();
+    // Timers come before sockets in a turn of the event loop: what the others have sent in time is read first.
+    if (nowMs - dueMs > LATE_MS) afterPoll(() => this.#decide());
+    else this.#decide();
+  }
+
+  #decide(): void {
     if (this.#atMs === Number.POSITIVE_INFINITY) return;
     const nowMs = this.#clock.monotonicMs();
     if (nowMs < this.#atMs) {
-      this.#startTimer(this.#atMs, nowMs);
+      if (this.#atMs < this.#timerAtMs) this.#startTimer(this.#atMs, nowMs);
       return;
     }
     this.clear();

@@ -30,10 +30,15 @@ export function destinationOf(
       : forwardProxy.tunnelDestination(head);
   }
   const target = splitTarget(head.target);
-  if (hasDotSegment(target.path)) {
+  const route = matchRoute(routes, head.host, target.path);
+  if (hasDotSegment(target.path) && !takesEveryPath(route, routes)) {
     throw new SidecarError('bad_request', 'the path must not hold dot segments, encoded or not');
   }
-  const route = matchRoute(routes, head.host, target.path);
   if (route === undefined) throw new SidecarError('route_not_found', 'no route has this host and path');
   return { route, target: upstreamTarget(route.config, route.matcher, target), tunnel: false };
+}
+
+/** Whether a path that climbs, as far as it likes, stays where it was sent: there is no other path to get to. */
+function takesEveryPath(route: ActiveRoute | undefined, routes: readonly ActiveRoute[]): boolean {
+  return route?.config.upstream.basePath === '' && routes.every(({ matcher }) => matcher.prefix === '');
 }

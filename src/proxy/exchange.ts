@@ -2,6 +2,7 @@ import { type ProxyErrorCode, SidecarError } from '../errors.ts';
 import type { AppConnection } from './app-connection.ts';
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ProxyContext } from './context.ts';
+import { refuseCrossSite } from './cross-site-requests.ts';
 import { type Destination, destinationOf } from './destination.ts';
 import { Forwarding } from './forwarding.ts';
 import {
@@ -16,6 +17,7 @@ import type { BodyFraming } from './http1/body-framing.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from './http1/serialize.ts';
+import { isLastHop, lastHopAnswer } from './last-hop.ts';
 import type { RouteMetrics } from './metrics.ts';
 import { problemMessage, problemOf } from './problem.ts';
 import { asProxyError, logFailure } from './proxy-error.ts';
@@ -105,6 +107,10 @@ export class Exchange {
   begin(): void {
     try {
       const destination = this.#admit();
+      if (isLastHop(this.head)) {
+        this.#answerWith(200, false, (last) => lastHopAnswer(this.head, last));
+        return;
+      }
       const Service = destination.tunnel ? ConnectTunnel : Forwarding;
       this.#service = new Service(this, this.#context, destination);
       this.#service.begin();
@@ -203,14 +209,10 @@ export class Exchange {
       return;
     }
     const problem = problemOf(error);
-    this.#end();
-    this.#answered = true;
-    this.#status = problem.status;
-    const last = problem.closes || this.#mustClose() || !this.#isWorthDropping();
-    const { connection } = this;
-    connection.writer.clear();
-    connection.writer.text(problemMessage(problem, this.head.method, last));
-    connection.endAnswer(last, this.#patienceMs);
+    this.connection.writer.clear();
+    this.#answerWith(problem.status, problem.closes, (last) =>
+      problemMessage(problem, this.head.method, last),
+    );
   }
 
   /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
@@ -244,7 +246,7 @@ export class Exchange {
   /** Decides whether the request may go on, and where to, before anything is spent on it. */
   #admit(): Destination {
     const { head } = this;
-    const { limits, load, instanceId } = this.#context;
+    const { limits, load, instanceId, ownNames } = this.#context;
     if (load.draining) throw new SidecarError('draining', 'the sidecar takes no new requests');
     if (hasPassed(head.fields, instanceId)) {
       throw new SidecarError('loop_detected', 'the request has already passed this sidecar');
@@ -253,6 +255,7 @@ export class Exchange {
     const { config, metrics } = destination.route;
     this.#metrics = metrics;
     this.#patienceMs = config.timeouts.idleMs;
+    if (ownNames !== undefined) refuseCrossSite(head, destination, ownNames);
     if (config.existingAuthorization === 'reject' && hasField(head.fields, 'authorization')) {
       throw new SidecarError(
         'authorization_not_allowed',
@@ -287,6 +290,16 @@ export class Exchange {
     return (
       !this.head.chunked && (this.head.contentLength ?? 0) <= WORTH_DROPPING_BYTES && !this.awaitsContinue
     );
+  }
+
+  /** An answer of the proxy's own. */
+  #answerWith(status: number, closes: boolean, message: (last: boolean) => string): void {
+    this.#end();
+    this.#answered = true;
+    this.#status = status;
+    const last = closes || this.#mustClose() || !this.#isWorthDropping();
+    this.connection.writer.text(message(last));
+    this.connection.endAnswer(last, this.#patienceMs);
   }
 
   #end(): void {

@@ -25,13 +25,13 @@ export function allowedDestination(
 
 /**
  * Where a request to a listed (or, without `destination`, a passed) host is sent. The dialled host, the Host field and
- * the certificate's name all come from here, so that they cannot diverge. A client that spells out port 80 for what is
- * upgraded means plain http's own: TLS is at 443.
+ * the certificate's name all come from here, so that they cannot diverge. Port 80, spelt out or not, is plain http's own:
+ * what is upgraded goes to 443.
  */
 export function forwardUpstream(asked: AskedDestination, destination?: AllowedDestination): Upstream {
   const protocol = destination?.upgradeToTls === true ? 'https' : asked.scheme;
-  const upgraded = protocol !== asked.scheme && asked.port === DEFAULT_PORTS[asked.scheme];
-  const port = (upgraded ? undefined : asked.port) ?? destination?.port ?? DEFAULT_PORTS[protocol];
+  const named = asked.port ?? destination?.port ?? DEFAULT_PORTS[asked.scheme];
+  const port = named === DEFAULT_PORTS[asked.scheme] ? DEFAULT_PORTS[protocol] : named;
   return {
     protocol,
     host: asked.host.replace(/^\[|\]$/g, ''),

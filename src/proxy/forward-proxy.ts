@@ -5,6 +5,7 @@ import type {
   ForwardProxyConfig,
   RouteConfig,
 } from '../config/config.ts';
+import { isLoopbackHost } from '../config/values.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
@@ -14,6 +15,8 @@ import { type AskedDestination, allowedDestination, forwardUpstream } from './fo
 import type { RequestHead } from './http1/request-head.ts';
 import { splitAbsoluteTarget } from './http1/request-target.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { Network } from './network.ts';
+import type { OpenUpstreams } from './open-upstreams.ts';
 import { hostName, routeMatcher } from './routes.ts';
 import { UpstreamPool } from './upstream-pool.ts';
 
@@ -23,6 +26,8 @@ export interface ForwardProxyOptions {
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly network: Network;
+  readonly upstreams: OpenUpstreams;
 }
 
 /** Destinations whose connections are kept; with wildcards an app could otherwise open pools without end. */
@@ -41,6 +46,10 @@ export class ForwardProxy {
 
   constructor(options: ForwardProxyOptions) {
     this.#options = options;
+    for (const { host, port, upgradeToTls } of options.config.allow) {
+      if (upgradeToTls || isLoopbackHost(host)) continue;
+      options.log.warn({ host, port }, 'tokens go to this host of the forward proxy in clear text');
+    }
   }
 
   /**
@@ -105,7 +114,7 @@ export class ForwardProxy {
       this.#routes.set(key, known);
       return known;
     }
-    const { bearerOf, metrics, clock, log, config } = this.#options;
+    const { bearerOf, metrics, clock, log, network, upstreams, config } = this.#options;
     const route: RouteConfig = {
       name,
       match: { pathPrefix: '/' },
@@ -116,7 +125,7 @@ export class ForwardProxy {
     const active: ActiveRoute = {
       config: route,
       matcher: routeMatcher(route.match),
-      pool: new UpstreamPool(route, clock, log),
+      pool: new UpstreamPool(route, { clock, log, network, all: upstreams }),
       bearer: listed === undefined ? undefined : bearerOf(listed),
       metrics: metrics.forRoute(name),
     };

@@ -1,5 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
-import type { BearerSource } from '../token/bearer-source.ts';
+import { type BearerSource, provesAcceptance } from '../token/bearer-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
 import type { ActiveRoute, ProxyContext } from './context.ts';
 import type { Destination } from './destination.ts';
@@ -13,13 +13,22 @@ import { asProxyError, logFailure } from './proxy-error.ts';
 import { RequestBody } from './request-body.ts';
 import { runTunnel, switchingHead } from './tunnel.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
-import type { UpstreamUser } from './upstream-user.ts';
+import type { RequestFate, UpstreamUser } from './upstream-user.ts';
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE']);
 
 /** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */
 const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** A connection used this recently is taken for open; by one idle for longer a process that stood still may be misled. */
+const FRESH_MS = 100;
+
+/**
+ * The same for a request that may be sent twice: the end of the connection costs it nothing, but what an upstream has said
+ * unasked, as some do before they close, would pass for its answer.
+ */
+const FRESH_FOR_REPEATABLE_MS = 1_000;
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
@@ -31,14 +40,13 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #keepsOwnAuthorization: boolean;
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
+  /** What was sent last. */
   #authorization: string | undefined;
+  /** No token was to be had, and the route lets the request go without. */
+  #goesWithout = false;
   #upstream: UpstreamConnection | undefined;
   #sentAgain = false;
   #replay: 'none' | 'unanswered' | 'counted' = 'none';
-  /** A 401 is held back while another token is asked for. */
-  #asking = false;
-  /** Why the connection of the held 401 is gone. */
-  #lost: SidecarError<ProxyErrorCode> | undefined;
 
   constructor(exchange: Exchange, context: ProxyContext, { route, target }: Destination) {
     this.#exchange = exchange;
@@ -55,13 +63,13 @@ export class Forwarding implements RequestService, UpstreamUser {
   begin(): void {
     // The token is in hand for all but the first requests; those who have it need not wait for a microtask.
     const bearer = this.#bearer;
-    const held = bearer?.current();
-    if (bearer !== undefined && held === undefined) {
+    const authorization = bearer?.current();
+    if (bearer !== undefined && authorization === undefined) {
       void this.#sendWhenObtained(bearer);
       return;
     }
-    this.#authorization = held;
-    if (this.#acquire()) this.#write(this.#exchange.startedAtMs);
+    const upstream = this.#acquire();
+    if (upstream.ready) this.#write(upstream, authorization, this.#exchange.startedAtMs);
   }
 
   /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
@@ -72,9 +80,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** The app takes more of the answer. */
   appReady(): void {
-    if (this.#asking) return;
-    this.#upstream?.touch();
-    this.#upstream?.socket.resume();
+    this.#upstream?.resume();
   }
 
   /** Lets go of everything: the exchange has ended otherwise. */
@@ -84,15 +90,17 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#countReplay('failure');
   }
 
+  /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
   connected(): void {
-    try {
-      this.#write(this.#nowMs());
-    } catch (error) {
-      this.#fail(asProxyError(error));
+    const bearer = this.#bearer;
+    const authorization = bearer?.current();
+    if (bearer !== undefined && authorization === undefined && !this.#goesWithout) {
+      this.#upstream?.giveBack();
+      this.#upstream = undefined;
+      void this.#sendWhenObtained(bearer);
       return;
     }
-    this.#exchange.connection.proceed();
-    this.flushRequest();
+    this.#writeHeldUp(authorization);
   }
 
   informed(head: ResponseHead): void {
@@ -102,10 +110,15 @@ export class Forwarding implements RequestService, UpstreamUser {
   answered(head: ResponseHead, framing: BodyFraming): void {
     const refused = head.status === 401 ? this.#authorization : undefined;
     if (refused !== undefined) this.#route.metrics.upstreamUnauthorized();
-    if (refused !== undefined && this.#mayReplay()) {
-      void this.#replayOrDeliver(refused, head, framing);
-      return;
+    if (refused !== undefined && this.#mayRenew()) {
+      if (this.#isWhole()) {
+        void this.#replayOrDeliver(refused, head, framing);
+        return;
+      }
+      // Too late for this request, in time for the next.
+      void this.#bearer?.replace(refused);
     }
+    this.#tellAcceptance(head.status);
     this.#countReplay(head.status === 401 ? 'failure' : 'success');
     this.#deliver(head, framing);
   }
@@ -118,6 +131,7 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the upstream switched protocols without being asked',
       );
     }
+    this.#tellAcceptance(101);
     this.#countReplay('success');
     this.#upstream = undefined;
     this.#exchange.becomeTunnel(101);
@@ -138,41 +152,40 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   flushAnswer(): void {
-    if (!this.#exchange.flushAnswer()) this.#upstream?.socket.pause();
+    if (!this.#exchange.flushAnswer()) this.#upstream?.pause();
   }
 
   upstreamReady(): void {
-    if (!this.#asking) this.#exchange.connection.proceed();
+    this.#exchange.connection.proceed(this.#exchange);
   }
 
-  /** Nothing has moved: an upstream that takes no more of the body is told on, the rest is cut. */
+  /** Nothing has moved: who kept the other waiting is told, or where an answer has begun, it is cut. */
   stalled(): void {
-    const error = new SidecarError(
-      'upstream_timeout',
-      `nothing moved for ${this.#route.config.timeouts.idleMs} ms`,
-    );
+    const { idleMs } = this.#route.config.timeouts;
+    if (this.#exchange.begun) {
+      const error = new SidecarError('upstream_timeout', `nothing moved for ${idleMs} ms`);
+      logFailure(this.#context.log, this.#route.config.name, error);
+      this.#exchange.cut();
+      return;
+    }
     const appIsSlow = this.#upstream?.socket.writableLength === 0 && !this.#exchange.awaitsContinue;
-    if (!this.#exchange.begun && !appIsSlow) {
+    const [code, what] = appIsSlow
+      ? (['request_timeout', 'the request body did not go on'] as const)
+      : (['upstream_timeout', 'nothing moved'] as const);
+    this.#fail(new SidecarError(code, `${what} for ${idleMs} ms`));
+  }
+
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
+    this.#upstream = undefined;
+    this.body?.detach();
+    if (this.#sentAgain || !this.#maySendAgain(fate)) {
       this.#fail(error);
       return;
     }
-    logFailure(this.#context.log, this.#route.config.name, error);
-    this.#exchange.cut();
-  }
-
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, unanswered: boolean): void {
-    this.#upstream = undefined;
-    this.body?.detach();
-    if (this.#asking) {
-      this.#lost = error;
-    } else if (unanswered && !this.#sentAgain && this.#isSafeToRepeat()) {
-      this.#sentAgain = true;
-      // Its neighbours were most likely closed by the same hand.
-      this.#route.pool.discardIdle();
-      this.#sendAgain();
-    } else {
-      this.#fail(error);
-    }
+    this.#sentAgain = true;
+    // Its neighbours were most likely closed by the same hand.
+    this.#route.pool.discardIdle();
+    this.#acquireOrFail();
   }
 
   /**
@@ -184,28 +197,34 @@ export class Forwarding implements RequestService, UpstreamUser {
     return this.#route.bearer;
   }
 
+  #tellAcceptance(status: number): void {
+    if (this.#authorization !== undefined && provesAcceptance(status)) {
+      this.#bearer?.accepted(this.#authorization);
+    }
+  }
+
   async #sendWhenObtained(bearer: BearerSource): Promise<void> {
     this.#holdApp();
+    let authorization: string | undefined;
     try {
-      this.#authorization = await bearer.obtain();
+      authorization = await bearer.obtain();
     } catch (error) {
       const passes = this.#route.config.whenTokenUnavailable === 'passthrough';
       if (!(passes && error instanceof TokenUnavailable)) {
         this.#fail(asProxyError(error));
         return;
       }
+      this.#goesWithout = true;
     }
-    if (!this.#exchange.over) this.#sendAgain();
+    if (!this.#exchange.over) this.#send(authorization);
   }
 
   /** Passes the 401 on as it came, unless there is another token. */
   async #replayOrDeliver(refused: string, head: ResponseHead, framing: BodyFraming): Promise<void> {
-    this.#asking = true;
     this.#upstream?.hold();
     this.#holdApp();
     try {
       const other = await this.#bearer?.replace(refused);
-      this.#asking = false;
       if (this.#exchange.over) return;
       if (other !== undefined && other !== refused) this.#replayWith(other);
       else this.#deliverHeld(head, framing);
@@ -215,54 +234,64 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #replayWith(authorization: string): void {
-    this.#authorization = authorization;
     this.#replay = 'unanswered';
     this.#sentAgain = false;
     this.body?.detach();
     this.#upstream?.discardAnswer();
-    this.#sendAgain();
+    this.#send(authorization);
   }
 
   #deliverHeld(head: ResponseHead, framing: BodyFraming): void {
-    if (this.#lost !== undefined) {
-      this.#fail(this.#lost);
-      return;
-    }
     this.#deliver(head, framing);
-    this.#upstream?.touch();
     this.#upstream?.proceed();
-    this.#exchange.connection.proceed();
+    this.#exchange.connection.proceed(this.#exchange);
   }
 
-  #sendAgain(): void {
-    let connected: boolean;
+  /** Sends the request with a token that has just been obtained, or another one if there is no connection yet. */
+  #send(authorization: string | undefined): void {
+    if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
+  }
+
+  #acquireOrFail(): UpstreamConnection | undefined {
     try {
-      connected = this.#acquire();
+      return this.#acquire();
+    } catch (error) {
+      this.#fail(asProxyError(error));
+      return undefined;
+    }
+  }
+
+  /** Writes the request after a wait in which the app was held. */
+  #writeHeldUp(authorization: string | undefined): void {
+    const upstream = this.#upstream;
+    if (upstream === undefined) return;
+    try {
+      this.#write(upstream, authorization, this.#nowMs());
     } catch (error) {
       this.#fail(asProxyError(error));
       return;
     }
-    if (connected) this.connected();
+    this.#exchange.connection.proceed(this.#exchange);
+    this.flushRequest();
   }
 
-  /** Whether there is a connection to write to at once; if not, `connected` is called when there is. */
-  #acquire(): boolean {
+  /** A connection; unless it is ready, `connected` is called when it is. */
+  #acquire(): UpstreamConnection {
     const { pool } = this.#route;
-    const upstream = this.#sentAgain ? pool.acquireNew(this) : pool.acquire(this);
+    const upstream = this.#sentAgain ? pool.acquireNew(this) : pool.acquire(this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
-    return upstream.ready;
+    return upstream;
   }
 
-  #write(nowMs: number): void {
-    const upstream = this.#upstream;
-    if (upstream === undefined) return;
+  #write(upstream: UpstreamConnection, authorization: string | undefined, nowMs: number): void {
+    this.#authorization = authorization;
     const { head } = this.#exchange;
     const { config } = this.#route;
     upstream.begin(head.method);
     const fields = upstreamFields(head, {
       authority: config.upstream.authority,
-      authorization: this.#authorization,
+      authorization,
       keepClientAuthorization: this.#keepsOwnAuthorization,
       instanceId: this.#context.instanceId,
       chunked: head.chunked,
@@ -279,10 +308,22 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#exchange.beginAnswer(head, framing);
   }
 
-  #mayReplay(): boolean {
-    return this.#replay === 'none' && this.#route.config.retryOn401 && this.#isWhole();
+  #mayRenew(): boolean {
+    return this.#replay === 'none' && this.#route.config.retryOn401;
   }
 
+  #maySendAgain(fate: RequestFate): boolean {
+    return fate === 'unsent' ? this.#isWhole() : fate === 'unanswered' && this.#isSafeToRepeat();
+  }
+
+  /** How long a connection may have been idle to be taken for open. A mistake costs a request that must not be sent twice. */
+  #trustMs(): number {
+    if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
+    // Many an upstream closes the connection after a 401.
+    return this.#replay === 'none' ? FRESH_MS : 0;
+  }
+
+  /** Whether it could be sent twice without doing anything twice (RFC 9110 §9.2.2), and is still there to be sent. */
   #isSafeToRepeat(): boolean {
     const { method, fields } = this.#exchange.head;
     return this.#isWhole() && (IDEMPOTENT.has(method) || hasField(fields, 'idempotency-key'));
@@ -297,7 +338,12 @@ export class Forwarding implements RequestService, UpstreamUser {
     const { replayBytes, requestBodyBytes } = this.#context.limits;
     // A body that will not fit is not even begun to be kept.
     const fits = contentLength <= replayBytes;
-    return new RequestBody({ chunked, replayBytes: fits ? replayBytes : 0, maxBytes: requestBodyBytes });
+    return new RequestBody({
+      chunked,
+      mayOutgrow: chunked || !fits,
+      replayBytes: fits ? replayBytes : 0,
+      maxBytes: requestBodyBytes,
+    });
   }
 
   /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */

@@ -22,9 +22,22 @@ export class GatheredWriter {
   #text = '';
   #block: Buffer | undefined;
   #used = 0;
+  #anyLeft = false;
 
   constructor(socket: Socket) {
     this.#socket = socket;
+  }
+
+  /**
+   * Whether the system took any of what was written since `beginMessage`. It refuses at once what is written to a
+   * connection that it knows to be broken.
+   */
+  get anyLeft(): boolean {
+    return this.#anyLeft;
+  }
+
+  beginMessage(): void {
+    this.#anyLeft = false;
   }
 
   /** @param text one char an octet (latin1). */
@@ -40,7 +53,7 @@ export class GatheredWriter {
     this.#moveText();
     if (slice.length > BLOCK_BYTES) {
       this.#writeBlock();
-      this.#socket.write(Buffer.from(slice));
+      this.#write(Buffer.from(slice));
       return;
     }
     const block = this.#blockFor(slice.length);
@@ -54,7 +67,7 @@ export class GatheredWriter {
       this.#moveText();
       this.#writeBlock();
     } else if (this.#text !== '') {
-      this.#socket.write(this.#text, 'latin1');
+      this.#writeText(this.#text);
       this.#text = '';
     }
     return !this.#socket.writableNeedDrain;
@@ -73,7 +86,7 @@ export class GatheredWriter {
     this.#text = '';
     if (text.length > BLOCK_BYTES) {
       this.#writeBlock();
-      this.#socket.write(text, 'latin1');
+      this.#writeText(text);
       return;
     }
     this.#used += this.#blockFor(text.length).write(text, this.#used, 'latin1');
@@ -94,7 +107,21 @@ export class GatheredWriter {
     if (block === undefined) return;
     this.#block = undefined;
     // Called, too, when the write fails or is given up with the socket.
-    this.#socket.write(block.subarray(0, this.#used), () => BLOCKS.giveBack(block));
+    this.#write(block.subarray(0, this.#used), () => BLOCKS.giveBack(block));
     this.#used = 0;
+  }
+
+  #writeText(text: string): void {
+    this.#socket.write(text, 'latin1');
+    this.#noteLeft();
+  }
+
+  #write(bytes: Buffer, onWritten?: () => void): void {
+    this.#socket.write(bytes, onWritten);
+    this.#noteLeft();
+  }
+
+  #noteLeft(): void {
+    this.#anyLeft ||= this.#socket.errored === null && !this.#socket.destroyed;
   }
 }

@@ -1,10 +1,13 @@
 import { type Fields, fieldValues, hasField } from './header-rules.ts';
 
 /** Just under the minute after which common load balancers give an idle connection up without a word. */
-const IDLE_MS = 55_000;
+export const IDLE_MS = 55_000;
 
 /** A request must reach the upstream before it closes. */
 const MARGIN_MS = 1_000;
+
+/** Of a timeout that is too short for the margin, this part is used. */
+const USED_OF_SHORT = 0.5;
 
 const TIMEOUT = /(?:^|[,;\s])timeout=(\d{1,6})(?:$|[,;\s])/i;
 
@@ -17,5 +20,6 @@ export function reusableForMs(fields: Fields): number {
   if (!hasField(fields, 'keep-alive')) return IDLE_MS;
   const seconds = TIMEOUT.exec(fieldValues(fields, 'keep-alive').join(', '))?.[1];
   if (seconds === undefined) return IDLE_MS;
-  return Math.min(IDLE_MS, Math.max(0, Number(seconds) * 1000 - MARGIN_MS));
+  const timeoutMs = Number(seconds) * 1000;
+  return Math.min(IDLE_MS, Math.max(timeoutMs * USED_OF_SHORT, timeoutMs - MARGIN_MS));
 }

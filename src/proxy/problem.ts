@@ -20,6 +20,7 @@ const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
   'bad_request',
   'draining',
   'headers_too_large',
+  'request_timeout',
   'request_too_large',
   'uri_too_long',
 ]);
@@ -29,6 +30,7 @@ const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string
   400: 'Bad Request',
   403: 'Forbidden',
   404: 'Not Found',
+  408: 'Request Timeout',
   413: 'Content Too Large',
   414: 'URI Too Long',
   431: 'Request Header Fields Too Large',

@@ -4,22 +4,33 @@
  */
 
 import type { Clock } from '../clock.ts';
-import type { ForwardProxyConfig, ListenAddress, ProxyLimits, RouteConfig } from '../config/config.ts';
+import type {
+  Config,
+  ForwardProxyConfig,
+  ListenAddress,
+  ProxyLimits,
+  RouteConfig,
+} from '../config/config.ts';
 import type { Logger } from '../log.ts';
-import type { BearerSource } from '../token/bearer-source.ts';
+import type { BearerSupply } from '../token/bearer-source.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { Network } from './network.ts';
 
 export interface ProxyOptions {
   readonly listen: ListenAddress;
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
+  /** Passed on when absent. */
+  readonly crossSiteRequests?: Config['crossSiteRequests'];
   readonly limits: ProxyLimits;
   /** By credential name; holds every name that a route uses. */
-  readonly bearers: ReadonlyMap<string, BearerSource>;
+  readonly bearers: ReadonlyMap<string, BearerSupply>;
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The system's, when absent. */
+  readonly network?: Network;
   /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */
   readonly instanceId: string;
 }

@@ -6,6 +6,8 @@ import type { UpstreamConnection } from './upstream-connection.ts';
 
 export interface RequestBodyOptions {
   readonly chunked: boolean;
+  /** Whether there may be more of it than is kept. */
+  readonly mayOutgrow: boolean;
   /** Bytes kept so that the request can be sent again. */
   readonly replayBytes: number;
   /** A larger body is refused; 0 for no limit. */
@@ -36,6 +38,11 @@ export class RequestBody {
     return this.#kept.whole;
   }
 
+  /** Whether what comes may be more than is kept: then it can't be promised that it can be sent again. */
+  get mayOutgrow(): boolean {
+    return !this.#complete && this.#options.mayOutgrow;
+  }
+
   /** Whether the app has sent it all. */
   get complete(): boolean {
     return this.#complete;
@@ -49,13 +56,17 @@ export class RequestBody {
     else receiver.touch();
   }
 
-  /** @throws {SidecarError} `request_too_large`. */
+  /** @throws {SidecarError} `request_too_large`; `internal` for bytes that would be lost. */
   take(slice: Buffer): void {
     this.#bytes += slice.length;
     const { maxBytes } = this.#options;
     if (maxBytes > 0 && this.#bytes > maxBytes) throw bodyTooLarge(maxBytes);
     this.#kept.add(slice);
-    if (this.#receiver === undefined) return;
+    if (this.#receiver === undefined) {
+      if (!this.whole)
+        throw new SidecarError('internal', 'more of a body came than is kept for its receiver');
+      return;
+    }
     this.#send(this.#receiver, slice);
     this.#receiver.touch();
   }

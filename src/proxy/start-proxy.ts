@@ -1,8 +1,13 @@
 import { SidecarError } from '../errors.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
+import { mostConnections, processLimits } from './connection-limit.ts';
 import type { ActiveRoute } from './context.ts';
+import { ownNames } from './cross-site-requests.ts';
 import { ForwardProxy } from './forward-proxy.ts';
 import { Listener } from './listener.ts';
+import { systemNetwork } from './network.ts';
+import { OpenUpstreams } from './open-upstreams.ts';
+import { PeerWatch } from './peer-watch.ts';
 import type { DataPath, ProxyOptions } from './proxy.ts';
 import { routeMatcher } from './routes.ts';
 import { UpstreamPool } from './upstream-pool.ts';
@@ -16,12 +21,13 @@ const NO_ROUTE = 'none';
  * has no source.
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
-  const { metrics, limits, clock, log, instanceId } = options;
+  const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
+  const upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
   const routes = options.routes.map(
     (config): ActiveRoute => ({
       config,
       matcher: routeMatcher(config.match),
-      pool: new UpstreamPool(config, clock, log),
+      pool: new UpstreamPool(config, { clock, log, network, all: upstreams }),
       bearer: bearerOf(`route ${config.name}`, config.credential, options),
       metrics: metrics.forRoute(config.name),
     }),
@@ -34,16 +40,21 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
       metrics,
       clock,
       log,
+      network,
+      upstreams,
     });
   const listener = new Listener({
     routes,
     forwardProxy,
+    ownNames: options.crossSiteRequests === 'refuse' ? ownNames(options.routes, options.listen) : undefined,
     limits,
     clock,
     log,
+    network,
     instanceId,
     noRoute: metrics.forRoute(NO_ROUTE),
     load: { inFlight: 0, draining: false },
+    peers: new PeerWatch(clock, network),
   });
   const address = await listener.listen(options.listen);
   return {
@@ -58,9 +69,9 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
 }
 
 function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): BearerSource {
-  const bearer = bearers.get(credential);
-  if (bearer === undefined) {
+  const supply = bearers.get(credential);
+  if (supply === undefined) {
     throw new SidecarError('configuration', `${user}: credential ${credential} is not configured`);
   }
-  return bearer;
+  return supply.forUpstream(user);
 }

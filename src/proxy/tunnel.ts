@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { AppConnection } from './app-connection.ts';
 import { Deadline } from './deadline.ts';
@@ -32,12 +33,13 @@ export function runTunnel(
   touch();
   app.on('close', () => {
     idle.dispose();
-    upstream.destroy();
+    if (app.errored === null) upstream.destroy();
+    else breakOff(upstream);
   });
   upstream.on('close', () => {
     // Ended both ways it closes in peace, what is still to be written to the app included.
     if (upstream.errored === null && upstream.readableEnded) app.destroySoon();
-    else app.destroy();
+    else breakOff(app);
   });
 
   app.write(answer, 'latin1');
@@ -47,6 +49,15 @@ export function runTunnel(
   const fromUpstream = upstreamConnection.takeOver(down);
   if (fromUpstream !== undefined) down(fromUpstream);
   if (fromApp !== undefined) up(fromApp);
+  // Ended before there was a tunnel: nobody else will say so.
+  if (app.readableEnded) upstream.end();
+  if (upstream.readableEnded) app.end();
+}
+
+/** Ends a connection so that the peer cannot take what it got for all there was. TLS, which has its own end, sends none. */
+function breakOff(socket: Socket): void {
+  if (socket instanceof TLSSocket) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** Passes on what `from` has to say, no faster than `to` takes it, and its end. */

@@ -1,19 +1,22 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import type { Clock } from '../clock.ts';
+import { type Clock, type Instant, isPast, later } from '../clock.ts';
 import type { RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
+import { afterPoll } from './after-poll.ts';
 import { Deadline } from './deadline.ts';
 import { GatheredWriter } from './gathered-writer.ts';
-import { type BodyDecoder, bodyDecoder } from './http1/body-decoder.ts';
+import { bodyDecoder } from './http1/body-decoder.ts';
 import { frameResponse } from './http1/body-framing.ts';
 import type { HeadLimits } from './http1/head-limits.ts';
 import { type HeadReader, responseHeadReader } from './http1/head-reader.ts';
 import type { ResponseHead } from './http1/response-head.ts';
-import { reusableForMs } from './keep-alive.ts';
+import { IDLE_MS, reusableForMs } from './keep-alive.ts';
 import { asProxyError } from './proxy-error.ts';
 import { sharedRead, type TakeBytes } from './shared-read.ts';
+import { type StreamEnd, wasSaid } from './upstream-end.ts';
 import type { UpstreamFailures } from './upstream-failures.ts';
-import type { UpstreamUser } from './upstream-user.ts';
+import type { AnswerInProgress, Busy, UpstreamState } from './upstream-state.ts';
+import type { RequestFate, UpstreamUser } from './upstream-user.ts';
 
 /** Answers may carry larger heads than the app may send; cookies and policies do. */
 const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
@@ -26,15 +29,19 @@ export interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
+  /** No request is begun after that; one that is in progress ends in peace. */
+  readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
-  /** Called when an answer has ended and another request may follow. */
+  /** Called when it carries no request and another one may follow. */
   onReusable(connection: UpstreamConnection): void;
-  onClosed(connection: UpstreamConnection): void;
+  /** Called in the same turn in which it becomes unfit for any request. */
+  onGone(connection: UpstreamConnection): void;
 }
 
 const NOTHING = Buffer.alloc(0);
 
-type Phase = 'connecting' | 'securing' | 'idle' | 'busy' | 'discarding' | 'given-up';
+const GIVEN_UP: UpstreamState = { kind: 'given-up' };
+const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
 
 /** One connection to an upstream: a request at a time, and the answer to it. */
 export class UpstreamConnection {
@@ -44,112 +51,182 @@ export class UpstreamConnection {
   readonly #failures: UpstreamFailures;
   readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
   readonly #deadline: Deadline;
-  #phase: Phase = 'connecting';
-  #user: UpstreamUser | undefined;
-  #method = '';
-  #reused = false;
-  #requestWhole = false;
-  #anyAnswer = false;
-  #persistent = false;
-  #reusableForMs = 0;
-  /** Of the final answer, whose head has been passed. */
-  #body: BodyDecoder | undefined;
-  #ahead: Buffer | undefined;
+  #state: UpstreamState;
+  #retiresAt: Instant;
   #take: TakeBytes = this.#onBytes;
-  #onHold = false;
-  #discardedBytes = 0;
 
   constructor(user: UpstreamUser, options: UpstreamConnectionOptions) {
     const socket = options.connect(sharedRead((chunk) => this.#take(chunk)));
     this.socket = socket;
     this.writer = new GatheredWriter(socket);
-    this.#user = user;
     this.#options = options;
     this.#failures = options.failures;
+    this.#state = { kind: 'connecting', user };
+    const now = options.clock.now();
+    this.#retiresAt = later(now, options.maxAgeMs);
     this.#deadline = new Deadline(options.clock, () => this.#tooLate());
-    this.#deadline.set(this.#nowMs() + options.route.timeouts.connectMs);
+    this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
     socket.once('connect', () => {
-      if (options.route.upstream.protocol === 'http') this.#connected();
-      else this.#phase = 'securing';
+      if (options.route.upstream.protocol === 'http') this.#connected(user);
+      else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
     });
-    socket.once('secureConnect', () => this.#connected());
+    socket.once('secureConnect', () => this.#connected(user));
     socket.on('end', this.#onEnd);
     socket.on('drain', this.#onDrain);
-    socket.on('error', (error) => this.#fail(this.#failures.of(error, this.#phase), true));
+    socket.on('error', (error) => this.#onEnded(this.#failures.of(error, this.#state.kind)));
     socket.on('close', () => {
       this.#deadline.dispose();
-      this.#fail(this.#failures.closed(), true);
-      options.onClosed(this);
+      // Most are given up by then, and need no error.
+      if (this.#state.kind !== 'given-up') this.#onEnded(this.#failures.closed());
+      options.onGone(this);
     });
   }
 
   /** Whether a request may be sent. */
   get ready(): boolean {
-    return this.#phase === 'idle';
+    return this.#state.kind === 'lent';
   }
 
-  /** Lends an idle connection out again. */
-  lend(user: UpstreamUser): void {
-    this.#user = user;
-    this.#reused = true;
+  /** Whether reading has stopped until `proceed`. */
+  get onHold(): boolean {
+    return this.#state.kind === 'held';
+  }
+
+  /**
+   * Lends an idle connection out again, or gives it up if it can carry no request any more.
+   * @param trustMs idle for so long or longer, it is first found out whether the upstream has closed it meanwhile. That
+   *   takes a turn of the event loop; then `connected` is called.
+   */
+  lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
+    const idle = this.#state;
+    const { socket } = this;
+    const dead = socket.destroyed || socket.readableEnded || socket.errored !== null;
+    if (dead || idle.kind !== 'idle' || isPast(idle.until, now) || isPast(this.#retiresAt, now)) {
+      this.abandon();
+      return false;
+    }
+    this.#deadline.clear();
+    if (isPast(later(idle.since, trustMs), now)) {
+      const examined: UpstreamState = { kind: 'examined', user, idle };
+      this.#state = examined;
+      afterPoll(() => {
+        if (this.#state !== examined) return;
+        this.#state = { kind: 'lent', user, idle };
+        user.connected();
+      });
+    } else {
+      this.#state = { kind: 'lent', user, idle };
+    }
+    return true;
+  }
+
+  /** Takes back what was lent and not used. */
+  giveBack(): void {
+    const lent = this.#state;
+    if (lent.kind !== 'lent') return;
+    if (lent.idle === undefined) {
+      this.#becomeIdle(IDLE_MS, false);
+      return;
+    }
+    this.#state = lent.idle;
+    this.#deadline.set(lent.idle.until.monotonicMs);
+    this.#options.onReusable(this);
   }
 
   /** Begins a request; what is written from here on is its head and body. */
   begin(method: string): void {
-    this.#method = method;
-    this.#phase = 'busy';
-    this.#requestWhole = false;
-    this.#anyAnswer = false;
+    const lent = this.#state;
+    if (lent.kind !== 'lent') throw new SidecarError('internal', `a request was begun on a ${lent.kind} one`);
+    this.writer.beginMessage();
+    this.#state = {
+      kind: 'busy',
+      user: lent.user,
+      method,
+      reused: lent.idle !== undefined,
+      requestWhole: false,
+      anyAnswer: false,
+      answer: undefined,
+    };
   }
 
   /** Says that the request has been written whole: from now on the answer is due. */
   requestSent(nowMs: number): void {
-    this.#requestWhole = true;
+    const busy = this.#state;
+    if (busy.kind !== 'busy') return;
+    busy.requestWhole = true;
     const { responseMs, idleMs } = this.#options.route.timeouts;
-    this.#deadline.set(nowMs + (this.#body === undefined ? responseMs : idleMs));
+    this.#deadline.set(nowMs + (busy.answer === undefined ? responseMs : idleMs));
   }
 
   /** Says that bytes have moved, or that there was room for more. */
   touch(): void {
-    if (this.#requestWhole && this.#body === undefined) return;
+    const busy = this.#state;
+    if (busy.kind !== 'busy' || (busy.requestWhole && busy.answer === undefined)) return;
     this.#deadline.set(this.#nowMs() + this.#options.route.timeouts.idleMs);
   }
 
-  /** Reads no further until `proceed`. */
+  /** Reads no more than has been read until `resume`: the app has to catch up. */
+  pause(): void {
+    const busy = this.#state;
+    if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (this.onHold) return;
+    this.touch();
+    this.socket.resume();
+  }
+
+  /** Called amid `answered`: passes nothing on until `proceed`. */
   hold(): void {
-    this.#onHold = true;
+    const busy = this.#state;
+    if (busy.kind !== 'busy') return;
+    this.#state = { kind: 'held', busy, bytes: undefined, end: undefined };
+    if (busy.answer !== undefined) busy.answer.wasHeld = true;
     this.#deadline.clear();
     this.socket.pause();
   }
 
   /** Goes on where `hold` stopped. */
   proceed(): void {
-    const ahead = this.#ahead ?? NOTHING;
-    this.#onHold = false;
-    this.#ahead = undefined;
-    this.#onBytes(ahead);
-    if (!this.#onHold) this.socket.resume();
+    const held = this.#state;
+    if (held.kind !== 'held') return;
+    const { busy, bytes, end } = held;
+    if (end !== undefined && busy.answer !== undefined) busy.answer.persistent = false;
+    this.#state = busy;
+    this.touch();
+    this.#onBytes(bytes ?? NOTHING);
+    if (end !== undefined) this.#onEnded(end);
+    this.resume();
   }
 
-  /** Lets the user go who does not want the rest of the answer; what is near its end is read to it, else cut. */
+  /** Lets the user go who does not want the rest of the held answer; what is near its end is read to it, else cut. */
   discardAnswer(): void {
-    if (!this.#requestWhole || !this.#persistent) {
+    const held = this.#state;
+    const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
+    if (held.kind !== 'held' || held.end !== undefined || !answer?.persistent) {
       this.abandon();
       return;
     }
-    this.#user = undefined;
-    this.#phase = 'discarding';
-    this.#discardedBytes = 0;
+    this.#state = { kind: 'discarding', answer, bytes: 0 };
     this.#deadline.set(this.#nowMs() + WORTH_READING_MS);
-    this.proceed();
+    this.#onBytes(held.bytes ?? NOTHING);
+    this.socket.resume();
   }
 
   /** Lets the user go, and cuts the connection. */
   abandon(): void {
-    this.#user = undefined;
-    this.#phase = 'given-up';
+    if (this.#state.kind === 'given-up') return;
+    this.#state = GIVEN_UP;
     this.writer.clear();
     this.socket.destroy();
+    this.#options.onGone(this);
+  }
+
+  /** Carries no further request than the one that it may carry now. */
+  retire(): void {
+    this.#retiresAt = LONG_AGO;
   }
 
   /**
@@ -158,157 +235,215 @@ export class UpstreamConnection {
    */
   takeOver(take: TakeBytes): Buffer | undefined {
     const { socket } = this;
-    this.#user = undefined;
-    this.#phase = 'given-up';
+    const bytes = this.#state.kind === 'switching' ? this.#state.bytes : undefined;
+    this.#state = { kind: 'taken-over' };
     this.#take = take;
     this.#deadline.dispose();
     socket.off('end', this.#onEnd);
     socket.off('drain', this.#onDrain);
-    const ahead = this.#ahead;
-    this.#ahead = undefined;
-    return ahead;
+    return bytes;
   }
 
-  readonly #onEnd = (): void => {
-    try {
-      if (this.#body === undefined) {
-        this.#fail(this.#failures.closed(), true);
-      } else {
-        this.#persistent = false;
-        this.#body.end();
-        this.#endAnswer(this.#body);
-      }
-    } catch (error) {
-      this.#fail(asProxyError(error), false);
-    }
-  };
+  #connected(user: UpstreamUser): void {
+    const { kind } = this.#state;
+    if (kind !== 'connecting' && kind !== 'securing') return;
+    this.#state = { kind: 'lent', user, idle: undefined };
+    this.#deadline.clear();
+    user.connected();
+  }
 
   readonly #onDrain = (): void => {
     this.touch();
-    this.#user?.upstreamReady();
+    if (this.#state.kind === 'busy') this.#state.user.upstreamReady();
   };
 
-  #onBytes(chunk: Buffer): void {
-    if (this.#onHold) {
-      // TLS gives all that it has deciphered, on hold or not.
-      this.#ahead = Buffer.concat([this.#ahead ?? NOTHING, chunk]);
-      return;
+  readonly #onEnd = (): void => {
+    this.#onEnded(wasSaid(this.socket) ? 'said' : 'cut');
+  };
+
+  /** Nothing more will come. */
+  #onEnded(end: StreamEnd): void {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'held':
+        state.end ??= end;
+        break;
+      case 'securing':
+        // Node says by an error of its own what this end means.
+        if (typeof end === 'object') this.#fail(end, true);
+        break;
+      case 'busy':
+      case 'discarding':
+        this.#endStream(state.answer, end);
+        break;
+      case 'taken-over':
+      case 'given-up':
+        break;
+      default:
+        this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
     }
-    try {
-      this.#read(chunk);
-    } catch (error) {
-      this.#fail(asProxyError(error), false);
+  }
+
+  #endStream(answer: AnswerInProgress | undefined, end: StreamEnd): void {
+    if (typeof end === 'object' || answer === undefined) {
+      this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
+    } else if (end === 'cut') {
+      this.#fail(this.#failures.cut(), true);
+    } else {
+      try {
+        answer.persistent = false;
+        answer.body.end();
+        this.#endAnswer(answer);
+      } catch (error) {
+        this.#fail(asProxyError(error), false);
+      }
+    }
+  }
+
+  #onBytes(chunk: Buffer): void {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'busy':
+      case 'discarding':
+        if (state.kind === 'busy') state.anyAnswer = true;
+        try {
+          this.#read(chunk);
+        } catch (error) {
+          this.#fail(asProxyError(error), false);
+        }
+        break;
+      case 'held':
+        // TLS gives all that it has deciphered, on hold or not.
+        state.bytes = state.bytes === undefined ? Buffer.from(chunk) : Buffer.concat([state.bytes, chunk]);
+        break;
+      case 'given-up':
+        break;
+      default:
+        // Whatever comes unasked is no answer to a request that is yet to be sent.
+        this.#fail(this.#failures.unasked(), true);
     }
   }
 
   #read(chunk: Buffer): void {
-    // Whatever comes unasked is no answer to a request that is yet to be sent.
-    if (this.#phase !== 'busy' && this.#phase !== 'discarding') {
-      this.abandon();
-      return;
-    }
-    this.#anyAnswer = true;
     let at = 0;
-    while (!this.#paused(chunk, at)) {
-      const body = this.#body;
-      if (body?.complete) {
+    for (;;) {
+      const state = this.#state;
+      if (state.kind === 'held') {
+        if (at < chunk.length) state.bytes = Buffer.from(chunk.subarray(at));
+        return;
+      }
+      if (state.kind !== 'busy' && state.kind !== 'discarding') return;
+      const { answer } = state;
+      if (answer?.body.complete) {
         // More than the answer is nothing that could be trusted to belong to the next one.
-        if (at < chunk.length) this.#persistent = false;
-        this.#endAnswer(body);
+        if (at < chunk.length) answer.persistent = false;
+        this.#endAnswer(answer);
         return;
       }
       if (at === chunk.length) {
-        if (this.#phase === 'busy') this.touch();
-        this.#user?.flushAnswer();
+        if (state.kind === 'discarding') return;
+        this.touch();
+        state.user.flushAnswer();
         return;
       }
-      if (body === undefined) {
-        at = this.#readHead(chunk, at);
-      } else {
-        const data = body.read(chunk, at);
-        at = body.position;
+      if (answer !== undefined) {
+        const data = answer.body.read(chunk, at);
+        at = answer.body.position;
         if (data !== undefined) this.#pass(data);
+      } else if (state.kind === 'busy') {
+        at = this.#readHead(state, chunk, at);
       }
     }
   }
 
-  /** Whether reading stops here, with the rest of the chunk kept if it is to go on later. */
-  #paused(chunk: Buffer, at: number): boolean {
-    if (this.#phase === 'given-up') return true;
-    if (this.#onHold && at < chunk.length) this.#ahead = Buffer.from(chunk.subarray(at));
-    return this.#onHold;
-  }
-
-  #readHead(chunk: Buffer, at: number): number {
+  #readHead(busy: Busy, chunk: Buffer, at: number): number {
     const head = this.#heads.read(chunk, at);
     if (head === undefined) return chunk.length;
     const next = this.#heads.position;
-    const framing = frameResponse(head, this.#method);
+    const framing = frameResponse(head, busy.method);
     if (head.status === 101) {
-      this.#ahead = next < chunk.length ? Buffer.from(chunk.subarray(next)) : undefined;
-      this.#user?.switched(head);
+      const bytes = next < chunk.length ? Buffer.from(chunk.subarray(next)) : undefined;
+      this.#state = { kind: 'switching', user: busy.user, bytes };
+      busy.user.switched(head);
       return chunk.length;
     }
     if (head.status < 200) {
-      this.#user?.informed(head);
+      busy.user.informed(head);
       return next;
     }
     if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
-    this.#persistent = head.persistent;
-    this.#reusableForMs = reusableForMs(head.fields);
-    this.#body = bodyDecoder('response', framing, ANSWER_LIMITS);
-    this.#user?.answered(head, framing);
+    busy.answer = {
+      body: bodyDecoder('response', framing, ANSWER_LIMITS),
+      persistent: head.persistent,
+      reusableForMs: reusableForMs(head.fields),
+      wasHeld: false,
+    };
+    busy.user.answered(head, framing);
     return next;
   }
 
   #pass(data: Buffer): void {
-    if (this.#phase === 'busy') {
-      this.#user?.answerData(data);
-      return;
+    const state = this.#state;
+    if (state.kind === 'busy') {
+      state.user.answerData(data);
+    } else if (state.kind === 'discarding') {
+      state.bytes += data.length;
+      if (state.bytes > WORTH_READING_BYTES) this.abandon();
     }
-    this.#discardedBytes += data.length;
-    if (this.#discardedBytes > WORTH_READING_BYTES) this.abandon();
   }
 
-  #endAnswer(body: BodyDecoder): void {
-    const user = this.#user;
-    this.#user = undefined;
-    this.#body = undefined;
-    if (this.#persistent && this.#requestWhole && this.#reusableForMs > 0) {
-      this.#phase = 'idle';
-      this.#deadline.set(this.#nowMs() + this.#reusableForMs);
-      // An app that was too slow for this answer must not hold up the next one.
-      this.socket.resume();
-      this.#options.onReusable(this);
+  #endAnswer(answer: AnswerInProgress): void {
+    const state = this.#state;
+    const requestWhole = state.kind !== 'busy' || state.requestWhole;
+    if (answer.persistent && requestWhole && answer.reusableForMs > 0) {
+      this.#becomeIdle(answer.reusableForMs, answer.wasHeld);
     } else {
       this.abandon();
     }
     // Last, because the user may begin the next request on this very connection.
-    user?.answerEnded(body.trailers);
+    if (state.kind === 'busy') state.user.answerEnded(answer.body.trailers);
   }
 
-  #connected(): void {
-    this.#phase = 'idle';
-    this.#deadline.clear();
-    this.#user?.connected();
+  #becomeIdle(forMs: number, unread: boolean): void {
+    const now = this.#options.clock.now();
+    if (isPast(this.#retiresAt, now)) {
+      this.abandon();
+      return;
+    }
+    this.#state = { kind: 'idle', since: unread ? LONG_AGO : now, until: later(now, forMs) };
+    this.#deadline.set(now.monotonicMs + forMs);
+    // An app that was too slow for this answer must not hold up the next one.
+    this.socket.resume();
+    this.#options.onReusable(this);
   }
 
+  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
-    const user = this.#user;
-    const unanswered = byPeer && this.#reused && !this.#anyAnswer;
+    const state = this.#state;
+    const fate = this.#fate(byPeer);
     this.abandon();
-    user?.upstreamFailed(error, unanswered);
+    if ('user' in state) state.user.upstreamFailed(error, fate);
+  }
+
+  #fate(byPeer: boolean): RequestFate {
+    const state = this.#state;
+    if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
+    if (state.kind !== 'busy' || !byPeer) return 'lost';
+    // Of a write that the system refused at once nothing has left.
+    if (!this.writer.anyLeft) return 'unsent';
+    return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
   }
 
   #tooLate(): void {
+    const state = this.#state;
     const { connectMs, responseMs } = this.#options.route.timeouts;
-    switch (this.#phase) {
+    switch (state.kind) {
       case 'connecting':
       case 'securing':
         this.#fail(this.#failures.tooLate('connection', connectMs), false);
         break;
       case 'busy':
-        if (!this.#requestWhole || this.#body !== undefined) this.#user?.stalled();
+        if (!state.requestWhole || state.answer !== undefined) state.user.stalled();
         else this.#fail(this.#failures.tooLate('answer', responseMs), false);
         break;
       default:

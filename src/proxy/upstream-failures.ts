@@ -28,6 +28,18 @@ export class UpstreamFailures {
     return this.#failure('upstream_protocol_error', 'closed the connection without an answer');
   }
 
+  /** Over TLS anyone on the way can end a TCP connection; the end of an answer is the upstream's word (RFC 9112 §9.8). */
+  cut(): SidecarError<ProxyErrorCode> {
+    return this.#failure(
+      'upstream_protocol_error',
+      'ended its answer without close_notify: it may not be whole',
+    );
+  }
+
+  unasked(): SidecarError<ProxyErrorCode> {
+    return this.#failure('upstream_protocol_error', 'sent bytes before it was asked for any');
+  }
+
   tooLate(what: 'connection' | 'answer', limitMs: number): SidecarError<ProxyErrorCode> {
     return this.#failure('upstream_timeout', `gave no ${what} within ${limitMs} ms`);
   }

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile, readBoundedFileSync } from '../bounded-file.ts';
 import type { Clock } from '../clock.ts';
 import type { RouteConfig, TlsConfig } from '../config/config.ts';
 import { messageOf, SidecarError } from '../errors.ts';
@@ -84,7 +83,10 @@ export class UpstreamTls {
   async #look(): Promise<void> {
     try {
       const read = await Promise.all(
-        pathsOf(this.#route.tls).map(async ([key, path]) => [key, await readFile(path, 'utf8')]),
+        pathsOf(this.#route.tls).map(async ([key, path]) => [
+          key,
+          await readBoundedFile(path, MAX_PEM_BYTES),
+        ]),
       );
       const material: Material = Object.fromEntries(read);
       if (FILES.every(([, key]) => material[key] === this.#material[key])) return;
@@ -104,7 +106,7 @@ export class UpstreamTls {
 
   #readNow(file: keyof TlsConfig, path: string): string {
     try {
-      return readFileSync(path, 'utf8');
+      return readBoundedFileSync(path, MAX_PEM_BYTES);
     } catch (error) {
       throw new SidecarError(
         'configuration',

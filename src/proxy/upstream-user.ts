@@ -2,9 +2,17 @@ import type { ProxyErrorCode, SidecarError } from '../errors.ts';
 import type { BodyFraming } from './http1/body-framing.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 
+/**
+ * What became of a request whose connection failed:
+ * - `unsent`: nothing of it has left this machine;
+ * - `unanswered`: the connection had been idle, and ended without a byte of an answer: most likely closed meanwhile;
+ * - `lost`: anything else. The upstream may have acted on it.
+ */
+export type RequestFate = 'unsent' | 'unanswered' | 'lost';
+
 /** Who has sent a request on a connection. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
-  /** The connection has been made: the request may be sent. */
+  /** The connection stands: the request may be sent. */
   connected(): void;
   /** An informational answer other than 101. */
   informed(head: ResponseHead): void;
@@ -20,6 +28,5 @@ export interface UpstreamUser {
   upstreamReady(): void;
   /** Nothing has moved for as long as the route allows. */
   stalled(): void;
-  /** @param unanswered whether a connection that had been idle ended without a byte of an answer: most likely closed meanwhile. */
-  upstreamFailed(error: SidecarError<ProxyErrorCode>, unanswered: boolean): void;
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void;
 }

@@ -15,8 +15,32 @@ export interface BearerSource {
   obtain(): Promise<string>;
 
   /**
-   * Says that an upstream answered 401 to `refused`, and resolves to another Authorization value worth one replay,
+   * Says that the upstream answered 401 to `refused`, and resolves to another Authorization value worth one replay,
    * or to undefined when there is none: renewal failed, or renewing again so soon would only load the provider.
+   * Never rejects.
    */
   replace(refused: string): Promise<string | undefined>;
+
+  /**
+   * Says that the upstream's answer shows that it took `authorization`: see `provesAcceptance`. For every such answer:
+   * one comparison, unless it is the first for this value.
+   */
+  accepted(authorization: string): void;
+}
+
+/** Where a data path gets the bearer sources of one credential from. */
+export interface BearerSupply {
+  /**
+   * The source for one upstream. What an upstream accepts and refuses is remembered under its name, so that one that
+   * refuses everything does not slow the cure of another.
+   */
+  forUpstream(upstream: string): BearerSource;
+}
+
+/** Client errors that are often answered before anybody has looked at the token. */
+const UNPROVEN: ReadonlySet<number> = new Set([400, 401, 407, 408, 413, 414, 421, 425, 429, 431]);
+
+/** Whether a final status shows that the upstream took the token it came with. A failing server shows nothing. */
+export function provesAcceptance(status: number): boolean {
+  return status < 400 || (status < 500 && !UNPROVEN.has(status));
 }

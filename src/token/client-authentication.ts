@@ -51,10 +51,14 @@ export async function proveClient(credentials: ClientCredentials, clock: Clock):
   }
 }
 
-function basic({ clientId, clientSecret, encoding }: BasicClient): string {
+function basic(client: BasicClient): string {
+  return `Basic ${Buffer.from(basicPair(client), 'utf8').toString('base64')}`;
+}
+
+/** The id and the secret as Basic has them, before Base64. */
+export function basicPair({ clientId, clientSecret, encoding }: Omit<BasicClient, 'method'>): string {
   const encode = encoding === 'form' ? formEncode : (text: string) => text;
-  const pair = Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`, 'utf8');
-  return `Basic ${pair.toString('base64')}`;
+  return `${encode(clientId)}:${encode(clientSecret)}`;
 }
 
 /** application/x-www-form-urlencoded of one value: what RFC 6749 §2.3.1 asks of both halves of Basic. */

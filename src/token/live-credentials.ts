@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { CredentialConfig } from '../config/config.ts';
+import type { WatchMode } from '../credentials/directory-watch.ts';
 import { type LiveSecretOptions, openLiveSecret } from '../credentials/live-secret.ts';
 import type { MountedSecret } from '../credentials/mounted-secret.ts';
 import { type CredentialsReading, credentialFiles, understandCredentials } from './client-credentials.ts';
@@ -8,18 +9,37 @@ import { type CredentialsReading, credentialFiles, understandCredentials } from 
 export interface LiveCredentials {
   /** Readings that say the same hold the same object of credentials, whatever was read between them. */
   current(): CredentialsReading;
+  /** Reads again, and resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  refresh(): Promise<void>;
   /** Calls back after each change, good or bad. Returns the function that ends it. */
   onChange(listener: (reading: CredentialsReading) => void): () => void;
+  /** Calls back when the files changed and say the same. Returns the function that ends it. */
+  onRewrite(listener: () => void): () => void;
+  watchMode(): WatchMode;
+  /** Calls back when the mode has changed. Returns the function that ends it. */
+  onWatchMode(listener: (mode: WatchMode) => void): () => void;
   close(): void;
 }
 
 /** Reads once, then watches. Never rejects: credentials that are not there yet are a reading like any other. */
 export async function openLiveCredentials(
   config: CredentialConfig,
-  options: LiveSecretOptions,
+  options: Omit<LiveSecretOptions, 'onMode'>,
 ): Promise<LiveCredentials> {
-  const secret = await openLiveSecret(config.directory, credentialFiles(config), options);
+  const modeListeners = new Set<(mode: WatchMode) => void>();
+  let mode: WatchMode = { by: 'notification' };
+
+  function changeMode(next: WatchMode): void {
+    mode = next;
+    for (const listener of modeListeners) listener(next);
+  }
+
+  const secret = await openLiveSecret(config.directory, credentialFiles(config), {
+    ...options,
+    onMode: changeMode,
+  });
   const listeners = new Set<(reading: CredentialsReading) => void>();
+  const rewriteListeners = new Set<() => void>();
   let lastLoaded: CredentialsReading | undefined;
   let current = understand(secret.current());
 
@@ -33,19 +53,34 @@ export async function openLiveCredentials(
 
   secret.onChange((mounted) => {
     const reading = understand(mounted);
-    if (isDeepStrictEqual(reading, current)) return;
+    if (isDeepStrictEqual(reading, current)) {
+      if (reading.state === 'loaded') for (const listener of rewriteListeners) listener();
+      return;
+    }
     current = reading;
     for (const listener of listeners) listener(reading);
   });
 
   return {
     current: () => current,
+    refresh: () => secret.refresh(),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    onRewrite(listener) {
+      rewriteListeners.add(listener);
+      return () => rewriteListeners.delete(listener);
+    },
+    watchMode: () => mode,
+    onWatchMode(listener) {
+      modeListeners.add(listener);
+      return () => modeListeners.delete(listener);
+    },
     close() {
+      modeListeners.clear();
       listeners.clear();
+      rewriteListeners.clear();
       secret.close();
     },
   };

@@ -1,8 +1,8 @@
 /** The connections to the provider, made anew when what they trust or show has changed. */
 
-import { readFile } from 'node:fs/promises';
 import type { Agent } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { http } from '../node-http.ts';
@@ -97,7 +97,7 @@ async function readTlsMaterial(
 
 async function readPem(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return await readBoundedFile(path, MAX_PEM_BYTES);
   } catch (error) {
     throw new UnusableFile(`${path} cannot be read: ${systemCodeOf(error) ?? messageOf(error)}`, {
       cause: error,

@@ -11,7 +11,7 @@ import type { RenewalPolicy } from '../config/config.ts';
  */
 export function renewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   return Math.max(
-    policy.minIntervalMs,
+    shortestRenewalMs(policy),
     latestRenewalMs(lifetimeMs, policy) - lifetimeMs * policy.jitter * random,
   );
 }
@@ -23,21 +23,36 @@ export function renewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random
  */
 export function spreadRenewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   const latest = latestRenewalMs(lifetimeMs, policy);
-  const earliest = Math.max(policy.minIntervalMs, latest / 4);
+  const earliest = Math.max(shortestRenewalMs(policy), latest / 4);
   return Math.max(earliest, latest - (latest - earliest) * random);
 }
 
-function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
-  return Math.min(lifetimeMs * policy.at, lifetimeMs - Math.min(30_000, lifetimeMs * 0.2));
+/** No plan of ours sends two grants closer together, whatever the policy and the lifetime say. */
+export const SHORTEST_INTERVAL_MS = 250;
+
+function shortestRenewalMs({ minIntervalMs }: RenewalPolicy): number {
+  return Math.max(SHORTEST_INTERVAL_MS, minIntervalMs);
 }
 
+function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
+  const sendable = sendableMs(lifetimeMs);
+  // Of a lifetime of seconds the last fifth is longer over than the provider needs to answer.
+  return Math.min(lifetimeMs * policy.at, sendable * 0.9, lifetimeMs - Math.min(30_000, lifetimeMs * 0.2));
+}
+
+/** Providers count in whole seconds, from one that had begun before the request came (RFC 7519 §2, NumericDate). */
+const WHOLE_SECOND_MS = 1000;
+
+/** What may pass between reading the token here and the upstream's look at its end. */
+const TRANSIT = { longestMs: 250, ofLifetime: 0.1 };
+
 /**
- * How long after the request for a token was sent to send it: not to the end of its lifetime, because providers count
- * in whole seconds from one that had begun before the request came (RFC 7519 §2, NumericDate). The last second may be
- * over for the upstream; of a very short lifetime it is the last fifth, which no renewal is planned in.
+ * How long after the request for a token was sent to send it: not to the end of its lifetime, but to where it has ended
+ * for nobody yet. A lifetime of a second or so has no such part; a fifth is used, so that it can be used at all.
  */
 export function sendableMs(lifetimeMs: number): number {
-  return lifetimeMs - Math.min(1000, lifetimeMs * 0.2);
+  const transitMs = Math.min(TRANSIT.longestMs, lifetimeMs * TRANSIT.ofLifetime);
+  return Math.max(lifetimeMs * 0.2, lifetimeMs - WHOLE_SECOND_MS - transitMs);
 }
 
 /** Ordinary trouble: a provider that restarts should find us waiting seconds, not minutes. */
@@ -52,8 +67,12 @@ const URGENT_BACKOFF = { ofLifetime: 0.4, leastMs: 60_000, mostMs: 120_000 };
 /** While one is held there is no hurry but to try again before it ends. */
 const HELD_BACKOFF = { factor: 4, longestMs: 600_000 };
 
-/** Rejected credentials do not heal by asking: providers tar-pit and lock clients that try. */
+/**
+ * Rejected credentials rarely heal by asking, and providers tar-pit and lock clients that try. But a Secret and its
+ * provider are seldom changed in the same moment: while a token is held, several tries fit into what is left of it.
+ */
 const REJECTED_BACKOFF = { firstMs: 30_000, longestMs: 600_000 };
+const REJECTED_WITH_TOKEN = { firstMs: 10_000, ofHeld: 1 / 3, leastMs: 20_000 };
 
 /** A provider that asks for more than this is asked again all the same. */
 const LONGEST_RETRY_AFTER_MS = 600_000;
@@ -62,6 +81,8 @@ export interface FailedAttempt {
   /** Failures in a row, this one included; 1 or more. */
   readonly consecutiveFailures: number;
   readonly rejected: boolean;
+  /** What was rejected were the previous credentials, as the newest were before. */
+  readonly previousRejected?: boolean;
   readonly retryAfterMs?: number;
   /** What is left of the token in hand; 0 when there is none that may be sent. */
   readonly heldForMs: number;
@@ -71,14 +92,23 @@ export interface FailedAttempt {
 
 /**
  * The bound on the wait before the next grant, Retry-After aside. Without a token it doubles from 1 s at each failure;
- * with one it grows fourfold, though not past the token's end unless it would without; for rejected credentials it
- * doubles from 30 s to 10 min.
+ * with one it grows fourfold, though not past the token's end unless it would without. For rejected credentials it
+ * doubles from 30 s to 10 min; with a token from 10 s to a third of what is left of it.
  */
 export function backoffBoundMs(failure: FailedAttempt): number {
-  const { consecutiveFailures, rejected, heldForMs, lifetimeMs } = failure;
+  const { consecutiveFailures, rejected, previousRejected, heldForMs, lifetimeMs } = failure;
+  // The provider may have just changed sides: the newest are worth a try before the token ends.
+  if (previousRejected && heldForMs > 0) return FIRST_BACKOFF_MS;
   const grown = (firstMs: number, factor: number) =>
     firstMs * factor ** Math.min(consecutiveFailures - 1, 30);
-  if (rejected) return Math.min(REJECTED_BACKOFF.longestMs, grown(REJECTED_BACKOFF.firstMs, 2));
+  if (rejected && heldForMs === 0) {
+    return Math.min(REJECTED_BACKOFF.longestMs, grown(REJECTED_BACKOFF.firstMs, 2));
+  }
+  if (rejected) {
+    const { firstMs, ofHeld, leastMs } = REJECTED_WITH_TOKEN;
+    const longestMs = Math.min(REJECTED_BACKOFF.longestMs, Math.max(leastMs, heldForMs * ofHeld));
+    return Math.min(longestMs, grown(firstMs, 2));
+  }
   const { ofLifetime, leastMs, mostMs } = URGENT_BACKOFF;
   const longestMs = Math.min(mostMs, Math.max(leastMs, lifetimeMs * ofLifetime));
   const urgentMs = Math.min(longestMs, grown(FIRST_BACKOFF_MS, 2));
@@ -99,7 +129,16 @@ export function retryDelayMs(failure: FailedAttempt, random: number): number {
   return Math.max(backoff, asked + spread);
 }
 
-/** How soon an upstream's 401 may force another renewal, after `futile` renewals in a row that it refused too. */
-export function refusalCooldownMs(futile: number): number {
-  return Math.min(600_000, 30_000 * 2 ** Math.min(futile, 30));
+/** Before the end of a token whose successor is refused: room for one request with the previous credentials. */
+const LAST_CHANCE = { ofLifetime: 0.1, longestMs: 15_000 };
+
+/**
+ * When to try the previous credentials, in ms from now: a little before the held token's end, at random so that a fleet
+ * spreads, and soon if there is none.
+ */
+export function lastChanceDelayMs(failure: FailedAttempt, random: number): number {
+  const { heldForMs, lifetimeMs, retryAfterMs = 0 } = failure;
+  const margin = Math.min(LAST_CHANCE.longestMs, lifetimeMs * LAST_CHANCE.ofLifetime);
+  const delay = Math.max(SHORTEST_INTERVAL_MS, heldForMs - margin * (1 - 0.3 * random));
+  return Math.max(delay, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
 }

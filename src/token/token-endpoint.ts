@@ -3,7 +3,7 @@
 import type { Clock } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { systemCodeOf } from '../errors.ts';
-import { proveClient } from './client-authentication.ts';
+import { basicPair, proveClient } from './client-authentication.ts';
 import type { ClientCredentials } from './client-credentials.ts';
 import { providerConnections } from './provider-connections.ts';
 import { OverlongAnswer, StaleConnection, sendTokenRequest } from './token-request.ts';
@@ -35,7 +35,8 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
     const { authorization, parameters } = await proveClient(credentials, clock);
     const form = grantForm(config, parameters);
     const answer = await sendTokenRequest({ url, agent, authorization, form }, signal);
-    return readTokenResponse({ ...answer, receivedAtMs: clock.now().wallMs }, config.renewal);
+    const received = { ...answer, receivedAtMs: clock.now().wallMs };
+    return readTokenResponse(received, config.renewal, confidentialParts(credentials));
   }
 
   async function postAgainIfStale(
@@ -69,6 +70,19 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
       connections.close();
     },
   };
+}
+
+/** What a provider might repeat in its answer. An assertion, or a key, is known by its length. */
+function confidentialParts(credentials: ClientCredentials): readonly string[] {
+  const { clientId = '' } = credentials;
+  if (!('clientSecret' in credentials)) return [clientId];
+  const { clientSecret } = credentials;
+  return [
+    basicPair({ clientId, clientSecret, encoding: 'form' }),
+    basicPair({ clientId, clientSecret, encoding: 'raw' }),
+    clientSecret,
+    clientId,
+  ];
 }
 
 function grantForm(config: CredentialConfig, proof: Readonly<Record<string, string>>): URLSearchParams {

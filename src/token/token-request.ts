@@ -72,6 +72,7 @@ export function sendTokenRequest(
         status: statusCode as number,
         contentType: headers['content-type'] ?? '',
         retryAfter: headers['retry-after'],
+        date: headers.date,
         // Not toString(), which leaves a byte order mark in front of the JSON.
         body: new TextDecoder().decode(body),
       });

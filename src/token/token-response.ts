@@ -1,6 +1,7 @@
 /** What a token endpoint's answer means (RFC 6749 §5), judged from its status, type and bytes alone. */
 
 import type { RenewalPolicy } from '../config/config.ts';
+import { readProviderError, showProviderError } from './provider-error.ts';
 
 export type TokenResponse = GrantedToken | RefusedGrant;
 
@@ -18,7 +19,7 @@ export interface RefusedGrant {
    * - `invalid_response`: it answered something that is no token.
    */
   readonly result: 'rejected' | 'unavailable' | 'invalid_response';
-  /** For logs and the status page. Holds nothing of the answer but its status and a registered error code. */
+  /** For logs and the status page: the status, and what the provider says of it as far as that may be shown. */
   readonly detail: string;
   /** What the provider asked for with Retry-After. */
   readonly retryAfterMs?: number;
@@ -30,20 +31,8 @@ export const MAX_TOKEN_BYTES = 64 * 1024;
 /** Ten years. More is not a lifetime but a mistake, of units most likely. */
 const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
-/** RFC 6749 §5.2 and the registered extensions; anything else the provider says is not repeated. */
-const KNOWN_ERRORS = new Set([
-  'invalid_request',
-  'invalid_client',
-  'invalid_grant',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_scope',
-  'invalid_target',
-  'access_denied',
-  'server_error',
-  'temporarily_unavailable',
-  'slow_down',
-]);
+/** Errors that pass: the provider cannot answer now. Every other is a verdict on what was asked for. */
+const PASSING_ERRORS: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable', 'slow_down']);
 
 export interface EndpointAnswer {
   readonly status: number;
@@ -51,33 +40,46 @@ export interface EndpointAnswer {
   /** The Retry-After field, when there is one. */
   readonly retryAfter: string | undefined;
   readonly body: string;
+  /** The Date field, when there is one: the provider's own clock. */
+  readonly date?: string | undefined;
   /** Wall time of the answer, to read dates in it. */
   readonly receivedAtMs: number;
 }
 
+/** @param secrets what must not be repeated, should the provider say it: the client's secret and id. */
 export function readTokenResponse(
   answer: EndpointAnswer,
   policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>,
+  secrets: readonly string[] = [],
 ): TokenResponse {
-  if (answer.status === 200) return readGrant(answer, policy);
-  const error = readErrorCode(answer.body);
-  const detail = `status ${answer.status}${error === undefined ? '' : ` ${error}`}`;
+  const fields = parseObject(answer.body);
+  const error = readProviderError(fields);
+  if (answer.status === 200 && (error === undefined || fields?.['access_token'] !== undefined)) {
+    return readGrant(answer, fields, policy);
+  }
+  const said = error === undefined ? '' : ` ${showProviderError(error, secrets)}`;
   const retryAfterMs = parseRetryAfter(answer.retryAfter, answer.receivedAtMs);
-  const result = classifyRefusal(answer.status, error);
-  return { result, detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return {
+    result: classifyRefusal(answer.status, error?.code),
+    detail: `status ${answer.status}${said}`,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
 }
 
 function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
-  if (error === 'temporarily_unavailable' || error === 'server_error' || error === 'slow_down')
-    return 'unavailable';
+  if (error !== undefined && PASSING_ERRORS.has(error)) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
-  // Without a registered code, a 400 or 403 came from something in between, not from the provider's judgement.
-  if (status === 401 || (error !== undefined && (status === 400 || status === 403))) return 'rejected';
-  return 'invalid_response';
+  // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with the same credentials.
+  if (status === 401 || status === 403) return 'rejected';
+  // Without an error of its own, a 400 came from something in between, not from the provider's judgement.
+  return error !== undefined && (status === 200 || status === 400) ? 'rejected' : 'invalid_response';
 }
 
-function readGrant(answer: EndpointAnswer, policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>): TokenResponse {
-  const fields = parseObject(answer.body);
+function readGrant(
+  answer: EndpointAnswer,
+  fields: Record<string, unknown> | undefined,
+  policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>,
+): TokenResponse {
   if (fields === undefined) {
     const what = answer.body === '' ? 'an empty body' : describeType(answer.contentType);
     return invalid(`status 200 with ${what} where a JSON object was expected`);
@@ -93,15 +95,19 @@ function readGrant(answer: EndpointAnswer, policy: Pick<RenewalPolicy, 'defaultL
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer') {
     return invalid('token_type is not Bearer');
   }
-  const missing = expiresIn === undefined || expiresIn === null;
-  const lifetimeMs = missing
-    ? ownLifetimeMs(accessToken, answer.receivedAtMs, policy.defaultLifetimeMs)
-    : statedLifetimeMs(expiresIn);
-  if (lifetimeMs === undefined) {
-    return missing
-      ? invalid('expires_in is missing and the exp of the token itself is past or makes no sense')
-      : invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
+  const own = ownLifetimeMs(accessToken, providerNowMs(answer));
+  if (expiresIn === undefined || expiresIn === null) {
+    const lifetimeMs = own.state === 'none' ? policy.defaultLifetimeMs : own.lifetimeMs;
+    if (lifetimeMs !== undefined) return { result: 'success', accessToken, lifetimeMs };
+    return invalid('expires_in is missing and the exp of the token itself is past or makes no sense');
   }
+  const statedMs = statedLifetimeMs(expiresIn);
+  if (statedMs === undefined) {
+    return invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
+  }
+  // The upstream looks at the token, not at what came with it.
+  const lifetimeMs =
+    own.state === 'none' ? statedMs : Math.min(statedMs, own.lifetimeMs ?? own.issuedForMs ?? statedMs);
   return { result: 'success', accessToken, lifetimeMs };
 }
 
@@ -120,35 +126,62 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
   return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
 }
 
+type OwnLifetime =
+  /** No JWT, or one without `exp`. */
+  | { readonly state: 'none' }
+  | {
+      readonly state: 'stated';
+      /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
+      readonly lifetimeMs: number | undefined;
+      /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
+      readonly issuedForMs: number | undefined;
+    };
+
 /**
- * The lifetime in ms by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from now, the
- * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. What is
- * no JWT, or has no `exp`, lives for the default. Undefined when it has ended. Unverified: that is the upstream's part.
+ * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from now, the shorter of
+ * the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
+ * the upstream's part.
  */
-function ownLifetimeMs(token: string, nowMs: number, defaultLifetimeMs: number): number | undefined {
+function ownLifetimeMs(token: string, nowMs: number): OwnLifetime {
   const parts = token.split('.');
   const claims =
     parts.length === 3
       ? parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'))
       : undefined;
   const { exp, iat } = claims ?? {};
-  if (typeof exp !== 'number') return defaultLifetimeMs;
+  if (typeof exp !== 'number') return { state: 'none' };
   const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
-  return lifetimeFromSeconds(Math.min(sinceIssued, exp - nowMs / 1000));
+  return {
+    state: 'stated',
+    lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - nowMs / 1000)),
+    issuedForMs: lifetimeFromSeconds(sinceIssued),
+  };
+}
+
+/** How far apart clocks may be that still count as the same. */
+const CLOCK_TOLERANCE_MS = 10_000;
+
+/** Now, by the provider's clock where it tells it and it is another than ours: that is the one tokens are dated by. */
+function providerNowMs({ date, receivedAtMs }: EndpointAnswer): number {
+  const saidMs = date === undefined ? undefined : parseHttpDate(date);
+  return saidMs === undefined || Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS
+    ? receivedAtMs
+    : saidMs;
 }
 
 /** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */
 export function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
   if (field === undefined) return undefined;
   if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
-  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
-  const at = Date.parse(field);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs);
+  const at = parseHttpDate(field);
+  return at === undefined ? undefined : Math.max(0, at - nowMs);
 }
 
-function readErrorCode(body: string): string | undefined {
-  const error = parseObject(body)?.['error'];
-  return typeof error === 'string' && KNOWN_ERRORS.has(error) ? error : undefined;
+/** IMF-fixdate (RFC 9110 §5.6.7) in ms since the epoch; undefined for anything else. */
+function parseHttpDate(field: string): number | undefined {
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
+  const at = Date.parse(field);
+  return Number.isNaN(at) ? undefined : at;
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

@@ -5,10 +5,12 @@
 
 import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
+import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log.ts';
-import type { BearerSource } from './bearer-source.ts';
+import type { BearerSource, BearerSupply } from './bearer-source.ts';
 import type { ClientCredentials, CredentialsReading } from './client-credentials.ts';
+import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
@@ -25,7 +27,7 @@ import {
 } from './token-state.ts';
 import { TokenUnavailable } from './token-unavailable.ts';
 
-export interface TokenSource extends BearerSource {
+export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
   snapshot(): TokenSnapshot;
   /** Resolves once the first token has been obtained; never rejects. */
@@ -47,7 +49,14 @@ export interface TokenSnapshot {
   readonly consecutiveFailures: number;
   readonly lastFailure: FailedGrant | undefined;
   /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
-  readonly credentials: { readonly state: CredentialsReading['state']; readonly detail: string | undefined };
+  readonly credentials: {
+    readonly state: CredentialsReading['state'];
+    readonly detail: string | undefined;
+    /** The held token was granted to the previous credentials, because the newest are rejected. */
+    readonly previousInUse: boolean;
+    /** How changes of the mounted Secret are seen. */
+    readonly watchedBy: WatchMode['by'];
+  };
   /** The latest grants, oldest first. */
   readonly history: readonly FinishedGrant[];
 }
@@ -80,6 +89,9 @@ const LONGEST_SLEEP_MS = 15_000;
 
 const HISTORY_LENGTH = 20;
 
+/** On one look at the mounted credentials before a grant. */
+const LONGEST_LOOK_MS = 1000;
+
 interface Waiter {
   resolve(): void;
   reject(error: TokenUnavailable): void;
@@ -92,16 +104,19 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const history: FinishedGrant[] = [];
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
+  /** The last two that were usable, as they were mounted. */
   let credentials: ClientCredentials | undefined;
+  let previousCredentials: ClientCredentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
   let closed = false;
+  let warnedOfPolling = false;
 
   function apply(event: TokenEvent): void {
     if (closed) return;
     const before = state;
     state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
-    if (state.grant !== undefined && state.grant !== before.grant) void request(state.grant);
+    if (state.grant !== undefined && state.grant.id !== before.grant?.id) void request(state.grant);
     if (state.token !== before.token) firstToken.resolve();
     if (before.grant !== undefined && state.grant === undefined) settleWaiters();
     if (state !== before || cancelTimer === undefined) restartTimer();
@@ -122,8 +137,13 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     abortGrant?.abort();
     const abort = new AbortController();
     abortGrant = abort;
-    // A grant is only planned once credentials were read.
-    const outcome = await endpoint.requestToken(credentials as ClientCredentials, abort.signal);
+    // A notification may be on its way, or lost. What has changed takes the place of this grant.
+    await lookAtCredentials();
+    if (abort.signal.aborted) return;
+    const client = grant.reason === 'previous_credentials' ? previousCredentials : credentials;
+    // A grant is only planned once its credentials were read.
+    const outcome = await endpoint.requestToken(client as ClientCredentials, abort.signal);
+    // Superseded: it counts nowhere.
     if (abort.signal.aborted) return;
     const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
     history.push({
@@ -135,31 +155,18 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (history.length > HISTORY_LENGTH) history.shift();
     metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    report(grant, outcome, durationMs);
+    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now() });
   }
 
-  function report(grant: GrantInFlight, outcome: TokenResponse, durationMs: number): void {
-    const now = clock.now();
-    const facts = {
-      reason: grant.reason,
-      durationMs: Math.round(durationMs),
-      ...(state.due === undefined ? {} : { nextInMs: Math.round(remainingMs(state.due.at, now)) }),
-    };
-    if (outcome.result === 'success') {
-      log.info({ ...facts, lifetimeMs: outcome.lifetimeMs }, 'token obtained');
-    } else {
-      const held = validToken(state, now);
-      log.warn(
-        {
-          ...facts,
-          result: outcome.result,
-          detail: outcome.detail,
-          consecutiveFailures: state.consecutiveFailures,
-          heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
-        },
-        'no token obtained',
-      );
-    }
+  /** Bounded: a volume's file system may hang, and the last reading is good enough then. */
+  function lookAtCredentials(): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(LONGEST_LOOK_MS, resolve);
+      void options.credentials.refresh().then(() => {
+        cancel();
+        resolve();
+      });
+    });
   }
 
   function takeCredentials(reading: CredentialsReading): void {
@@ -168,11 +175,26 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
       return;
     }
-    if (credentials === reading.credentials) return;
+    if (credentials === reading.credentials) {
+      // They were gone, and may have been written anew.
+      apply({ type: 'credentials_rewritten' });
+      return;
+    }
     log.info(credentials === undefined ? 'credentials loaded' : 'credentials changed');
+    previousCredentials = credentials;
     credentials = reading.credentials;
     options.credentialsMetrics.loaded(config.name, clock.now().wallMs);
     apply({ type: 'credentials_loaded' });
+  }
+
+  function reportWatch(mode: WatchMode): void {
+    options.credentialsMetrics.watched(config.name, mode.by === 'notification');
+    if (mode.by === 'notification' || warnedOfPolling) return;
+    warnedOfPolling = true;
+    log.warn(
+      { code: mode.code, directory: config.directory },
+      'the system gives no watch on the mounted credentials: they are looked at now and then, and before every grant',
+    );
   }
 
   function settleWaiters(): void {
@@ -237,8 +259,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return authorization;
   }
 
-  async function replace(refused: string): Promise<string | undefined> {
-    apply({ type: 'refused_by_upstream', authorization: refused });
+  async function replace(upstream: string, refused: string): Promise<string | undefined> {
+    apply({ type: 'refused_by_upstream', upstream, authorization: refused });
     if (state.token?.authorization === refused) {
       if (state.grant === undefined || closed) return undefined;
       try {
@@ -250,6 +272,24 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
     const authorization = current();
     return authorization === refused ? undefined : authorization;
+  }
+
+  function forUpstream(upstream: string): BearerSource {
+    /** The value whose acceptance has been told: told once, it need not be again until it is refused. */
+    let told: string | undefined;
+    return {
+      current,
+      obtain,
+      replace(refused) {
+        told = undefined;
+        return replace(upstream, refused);
+      },
+      accepted(authorization) {
+        if (authorization === told) return;
+        told = authorization;
+        apply({ type: 'accepted_by_upstream', upstream, authorization });
+      },
+    };
   }
 
   function snapshot(): TokenSnapshot {
@@ -269,6 +309,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       credentials: {
         state: reading.state,
         detail: reading.state === 'loaded' ? undefined : reading.detail,
+        watchedBy: options.credentials.watchMode().by,
+        previousInUse: state.token?.grantedTo === 'previous',
       },
       history: [...history],
     };
@@ -279,6 +321,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     options.credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
     takeCredentials(reading);
   });
+  options.credentials.onWatchMode(reportWatch);
+  reportWatch(options.credentials.watchMode());
+  options.credentials.onRewrite(() => apply({ type: 'credentials_rewritten' }));
   takeCredentials(options.credentials.current());
 
   return {
@@ -286,7 +331,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     firstToken: firstToken.promise,
     current,
     obtain,
-    replace,
+    forUpstream,
     snapshot,
     async close() {
       closed = true;

@@ -7,15 +7,24 @@
 import { type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
 import {
-  refusalCooldownMs,
+  type FailedAttempt,
+  lastChanceDelayMs,
   renewalDelayMs,
   retryDelayMs,
   sendableMs,
   spreadRenewalDelayMs,
 } from './schedule.ts';
 import type { GrantedToken, RefusedGrant } from './token-response.ts';
+import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord } from './upstream-record.ts';
 
-export type GrantReason = 'startup' | 'scheduled' | 'rotation' | 'upstream_401' | 'retry';
+export type GrantReason =
+  | 'startup'
+  | 'scheduled'
+  | 'rotation'
+  | 'upstream_401'
+  | 'retry'
+  /** The newest credentials are rejected and the token is about to end: the ones before them are tried, once. */
+  | 'previous_credentials';
 
 export interface TokenState {
   /** The newest token, possibly expired; see `validToken`. */
@@ -29,11 +38,13 @@ export interface TokenState {
   /** Failures that count for the backoff: like the above, but new credentials start afresh. */
   readonly backoffStep: number;
   readonly lastFailure: FailedGrant | undefined;
-  /** Monotonic ms at which an upstream's 401 last forced a renewal. */
-  readonly forcedAtMs: number;
-  /** Forced renewals in a row that did not silence the upstream. */
-  readonly futileRenewals: number;
-  /** Monotonic ms at which the allowance of immediate rotations is whole again (a token bucket's arrival time). */
+  /** The credentials before the newest, and whether they were tried since a grant last succeeded. */
+  readonly previousCredentials: 'none' | 'untried' | 'rejected';
+  /** What each upstream has made of the tokens, by its name: as many as are configured. */
+  readonly upstreams: ReadonlyMap<string, UpstreamRecord>;
+  /** Monotonic ms at which the allowance of forced renewals is whole again (a token bucket's arrival time). */
+  readonly forcedPaidUntilMs: number;
+  /** The same of immediate rotations. */
   readonly rotationsPaidUntilMs: number;
   /** Grants begun so far; numbers them. */
   readonly grantsBegun: number;
@@ -47,12 +58,16 @@ export interface HeldToken {
   readonly expiresAt: Instant;
   /** A little before its end; see `sendableMs`. */
   readonly sendableUntil: Instant;
+  /** Which credentials it was granted to. */
+  readonly grantedTo: 'newest' | 'previous';
 }
 
 export interface GrantInFlight {
   readonly id: number;
   readonly reason: GrantReason;
   readonly requestedAt: Instant;
+  /** Whether its credentials were written anew meanwhile: it may have been made with the old writing. */
+  readonly writing: 'newest' | 'overtaken';
 }
 
 export interface PlannedGrant {
@@ -69,10 +84,14 @@ export interface FailedGrant {
 export type TokenEvent =
   /** Credentials that differ from the ones before were read. */
   | { readonly type: 'credentials_loaded' }
+  /** The same credentials were written anew, such as the token of somebody who vouches for the client. */
+  | { readonly type: 'credentials_rewritten' }
   /** The answer to grant `id`, or its failure. */
   | { readonly type: 'grant_ended'; readonly id: number; readonly outcome: GrantedToken | RefusedGrant }
   /** An upstream answered 401 to this Authorization value. */
-  | { readonly type: 'refused_by_upstream'; readonly authorization: string }
+  | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
+  /** An upstream took this Authorization value. */
+  | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
   /** Time has passed: the timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
 
@@ -90,8 +109,9 @@ export const INITIAL_STATE: TokenState = {
   consecutiveFailures: 0,
   backoffStep: 0,
   lastFailure: undefined,
-  forcedAtMs: Number.NEGATIVE_INFINITY,
-  futileRenewals: 0,
+  previousCredentials: 'none',
+  upstreams: new Map(),
+  forcedPaidUntilMs: Number.NEGATIVE_INFINITY,
   rotationsPaidUntilMs: Number.NEGATIVE_INFINITY,
   grantsBegun: 0,
 };
@@ -100,19 +120,30 @@ export const INITIAL_STATE: TokenState = {
 const ROTATION_BURST = 5;
 const ROTATION_INTERVAL_MS = 5000;
 
-/** A token younger than this was refused for a reason that another one will not cure. */
+/**
+ * Renewals that upstreams may force at once, and then one per interval, whatever they accept in between: one of several
+ * servers behind a name may refuse what the others take.
+ */
+const FORCED_BURST = 5;
+const FORCED_INTERVAL_MS = 30_000;
+
+/** A token younger than this that was never accepted was refused for a reason that another one will not cure. */
 const YOUNGEST_RENEWABLE_MS = 1000;
 
 export function reduce(state: TokenState, event: TokenEvent, circumstances: Circumstances): TokenState {
   switch (event.type) {
     case 'credentials_loaded':
       return beginIfDue(planForCredentials(state, circumstances), circumstances.now);
+    case 'credentials_rewritten':
+      return noteRewriting(state, circumstances.now);
     case 'grant_ended':
       return event.id === state.grant?.id
         ? conclude(state, state.grant, event.outcome, circumstances)
         : state;
     case 'refused_by_upstream':
-      return considerRefusal(state, event.authorization, circumstances.now);
+      return considerRefusal(state, event, circumstances.now);
+    case 'accepted_by_upstream':
+      return noteAcceptance(state, event);
     case 'looked':
       return beginIfDue(state, circumstances.now);
   }
@@ -127,6 +158,19 @@ function planForCredentials(state: TokenState, { now, random, policy }: Circumst
   if (state.grantsBegun === 0) {
     return { ...state, due: { at: later(now, policy.startupJitterMs * random), reason: 'startup' } };
   }
+  // What was rejected as the newest is not worth a try as the previous.
+  const previousCredentials = state.lastFailure?.result === 'rejected' ? 'rejected' : 'untried';
+  return planAtOnce({ ...state, previousCredentials }, now);
+}
+
+/** What was refused or failed may have been the old writing; while nothing fails it is no reason for a grant. */
+function noteRewriting(state: TokenState, now: Instant): TokenState {
+  if (state.backoffStep > 0) return beginIfDue(planAtOnce(state, now), now);
+  return state.grant === undefined ? state : { ...state, grant: { ...state.grant, writing: 'overtaken' } };
+}
+
+/** For what is mounted now, within the allowance. */
+function planAtOnce(state: TokenState, now: Instant): TokenState {
   if (state.due?.reason === 'rotation') return state;
   const paidUntilMs = Math.max(state.rotationsPaidUntilMs, now.monotonicMs) + ROTATION_INTERVAL_MS;
   const waitMs = Math.max(0, paidUntilMs - ROTATION_BURST * ROTATION_INTERVAL_MS - now.monotonicMs);
@@ -146,70 +190,136 @@ function beginIfDue(state: TokenState, now: Instant): TokenState {
 /** A rotation takes the place of a grant in flight, whose answer no longer counts. */
 function begin(state: TokenState, reason: GrantReason, now: Instant): TokenState {
   const id = state.grantsBegun + 1;
-  return { ...state, grant: { id, reason, requestedAt: now }, due: undefined, grantsBegun: id };
+  return {
+    ...state,
+    grant: { id, reason, requestedAt: now, writing: 'newest' },
+    due: undefined,
+    grantsBegun: id,
+  };
 }
 
 function conclude(
   state: TokenState,
   grant: GrantInFlight,
   outcome: GrantedToken | RefusedGrant,
-  { now, random, policy }: Circumstances,
+  circumstances: Circumstances,
 ): TokenState {
-  const ended = { ...state, grant: undefined };
-  if (outcome.result === 'success') {
-    const { requestedAt, reason } = grant;
-    const delayMs = reason === 'scheduled' ? renewalDelayMs : spreadRenewalDelayMs;
-    return {
-      ...ended,
-      token: {
-        authorization: `Bearer ${outcome.accessToken}`,
-        requestedAt,
-        expiresAt: later(requestedAt, outcome.lifetimeMs),
-        sendableUntil: later(requestedAt, sendableMs(outcome.lifetimeMs)),
-      },
-      due: state.due ?? {
-        at: later(requestedAt, delayMs(outcome.lifetimeMs, policy, random)),
-        reason: 'scheduled',
-      },
-      consecutiveFailures: 0,
-      backoffStep: 0,
-      lastFailure: undefined,
-    };
-  }
-  const { token } = state;
-  const delayMs = retryDelayMs(
-    {
-      ...outcome,
-      consecutiveFailures: state.backoffStep + 1,
-      rejected: outcome.result === 'rejected',
-      heldForMs: token === undefined ? 0 : remainingMs(token.sendableUntil, now),
-      lifetimeMs:
-        token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),
-    },
-    random,
-  );
+  return outcome.result === 'success'
+    ? hold(state, grant, outcome, circumstances)
+    : planRetry(state, grant, outcome, circumstances);
+}
+
+function hold(
+  state: TokenState,
+  { requestedAt, reason }: GrantInFlight,
+  { accessToken, lifetimeMs }: GrantedToken,
+  { random, policy }: Circumstances,
+): TokenState {
+  const delayMs = reason === 'scheduled' ? renewalDelayMs : spreadRenewalDelayMs;
+  const grantedTo = reason === 'previous_credentials' ? 'previous' : 'newest';
   return {
-    ...ended,
-    due: state.due ?? { at: later(now, delayMs), reason: 'retry' },
-    consecutiveFailures: state.consecutiveFailures + 1,
-    backoffStep: state.backoffStep + 1,
-    lastFailure: { result: outcome.result, detail: outcome.detail, at: now },
+    ...state,
+    grant: undefined,
+    token: {
+      authorization: `Bearer ${accessToken}`,
+      requestedAt,
+      expiresAt: later(requestedAt, lifetimeMs),
+      sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
+      grantedTo,
+    },
+    due: state.due ?? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' },
+    consecutiveFailures: 0,
+    backoffStep: 0,
+    // That the newest credentials are rejected stays true, and to be seen.
+    lastFailure: grantedTo === 'previous' ? state.lastFailure : undefined,
+    previousCredentials: state.previousCredentials === 'none' ? 'none' : 'untried',
   };
 }
 
-function considerRefusal(state: TokenState, authorization: string, now: Instant): TokenState {
+function planRetry(
+  state: TokenState,
+  { reason, writing }: GrantInFlight,
+  outcome: RefusedGrant,
+  { now, random, policy }: Circumstances,
+): TokenState {
+  const { token } = state;
+  const rejected = outcome.result === 'rejected';
+  const previousRejected = rejected && reason === 'previous_credentials';
+  const backoffStep = rejected && hasRunOut(state, now) ? 1 : state.backoffStep + 1;
+  const attempt: FailedAttempt = {
+    consecutiveFailures: backoffStep,
+    rejected,
+    previousRejected,
+    ...(outcome.retryAfterMs === undefined ? {} : { retryAfterMs: outcome.retryAfterMs }),
+    heldForMs: token === undefined ? 0 : remainingMs(token.sendableUntil, now),
+    lifetimeMs:
+      token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),
+  };
+  const previousCredentials = previousRejected ? 'rejected' : state.previousCredentials;
+  const failed: TokenState = {
+    ...state,
+    grant: undefined,
+    due: state.due ?? plannedRetry(attempt, previousCredentials, now, random),
+    consecutiveFailures: state.consecutiveFailures + 1,
+    backoffStep,
+    lastFailure: { result: outcome.result, detail: outcome.detail, at: now },
+    previousCredentials,
+  };
+  return writing === 'overtaken' ? planAtOnce(failed, now) : failed;
+}
+
+function plannedRetry(
+  attempt: FailedAttempt,
+  previousCredentials: TokenState['previousCredentials'],
+  now: Instant,
+  random: number,
+): PlannedGrant {
+  const delayMs = retryDelayMs(attempt, random);
+  if (attempt.rejected && previousCredentials === 'untried') {
+    const lastChanceMs = lastChanceDelayMs(attempt, random);
+    if (lastChanceMs <= delayMs) return { at: later(now, lastChanceMs), reason: 'previous_credentials' };
+  }
+  return { at: later(now, delayMs), reason: 'retry' };
+}
+
+/** Whether the token has ended since the last failure: the tries of its last minutes do not count for the time after. */
+function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
+  if (token === undefined || lastFailure === undefined) return false;
+  return isPast(token.sendableUntil, now) && !isPast(token.sendableUntil, lastFailure.at);
+}
+
+interface Judgement {
+  readonly upstream: string;
+  readonly authorization: string;
+}
+
+function noteAcceptance(state: TokenState, { upstream, authorization }: Judgement): TokenState {
+  // A request that left before a renewal says nothing of the token that is held now.
+  if (state.token?.authorization !== authorization) return state;
+  return {
+    ...state,
+    upstreams: new Map(state.upstreams).set(upstream, { state: 'accepting', authorization }),
+  };
+}
+
+function considerRefusal(
+  state: TokenState,
+  { upstream, authorization }: Judgement,
+  { monotonicMs: nowMs, wallMs }: Instant,
+): TokenState {
   const { token, grant } = state;
   // A newer token is in hand, or on its way, or being waited for after a failure.
   if (token === undefined || token.authorization !== authorization || grant !== undefined) return state;
   if (state.consecutiveFailures > 0) return state;
-  if (now.monotonicMs - token.requestedAt.monotonicMs < YOUNGEST_RENEWABLE_MS) return state;
-  // Counted from the last forced renewal, not from the token: a scheduled one in between cures the upstream no better.
-  const sinceForcedMs = now.monotonicMs - state.forcedAtMs;
-  const cooldownMs = refusalCooldownMs(state.futileRenewals);
-  if (sinceForcedMs < cooldownMs) return state;
+  const record = state.upstreams.get(upstream);
+  const worked = record?.state === 'accepting' && record.authorization === authorization;
+  if (!worked && nowMs - token.requestedAt.monotonicMs < YOUNGEST_RENEWABLE_MS) return state;
+  if (!mayForceRenewal(record, nowMs)) return state;
+  const paidUntilMs = Math.max(state.forcedPaidUntilMs, nowMs) + FORCED_INTERVAL_MS;
+  if (paidUntilMs - nowMs > FORCED_BURST * FORCED_INTERVAL_MS) return state;
   return {
-    ...begin(state, 'upstream_401', now),
-    forcedAtMs: now.monotonicMs,
-    futileRenewals: sinceForcedMs < 2 * cooldownMs ? state.futileRenewals + 1 : 0,
+    ...begin(state, 'upstream_401', { monotonicMs: nowMs, wallMs }),
+    upstreams: new Map(state.upstreams).set(upstream, afterForcedRenewal(record, nowMs)),
+    forcedPaidUntilMs: paidUntilMs,
   };
 }

@@ -60,4 +60,15 @@ test('with the issuer it says where tokens and keys are, and that its key is not
   );
   expect(text).toContain('http://token-sidecar-issuer.token-sidecar.svc:15091/jwks');
   expect(text).toContain('issuer.signingKey.existingSecret');
+  expect(text).not.toContain('Istio');
+});
+
+test('with the issuer and an injecting Istio it warns of the port that both want', async () => {
+  const text = await notes(
+    'issuer.enabled=true',
+    'issuer.clients.secrets={shop}',
+    'issuer.istioInjection=true',
+  );
+
+  expect(text).toContain('15090 is also the telemetry port');
 });

@@ -3,12 +3,25 @@
 import { expect, test } from 'vitest';
 import { type Manifest, manifests, only } from './manifests.ts';
 
-const EVENTS = { apiGroups: [''], resources: ['events'], verbs: ['create'] };
+/** Events, and the owners that they are made on: a review alone proves nothing. */
+const EVENTS = [
+  { apiGroups: [''], resources: ['events'], verbs: ['create'] },
+  { apiGroups: [''], resources: ['replicationcontrollers'], verbs: ['get'] },
+  { apiGroups: ['apps'], resources: ['replicasets', 'statefulsets', 'daemonsets'], verbs: ['get'] },
+  { apiGroups: ['batch'], resources: ['jobs'], verbs: ['get'] },
+];
 
-test('by default it may make Events, and nothing else', async () => {
+test('without Events it may do nothing at all', async () => {
+  const all = await manifests({ set: ['injector.kubernetesApi.events=false'] });
+
+  expect(only(all, 'ClusterRole').rules).toEqual([]);
+  expect(only(all, 'MutatingWebhookConfiguration').webhooks[0].sideEffects).toBe('None');
+});
+
+test('by default it may make Events on owners that it has read, and nothing else', async () => {
   const all = await manifests();
 
-  expect(only(all, 'ClusterRole').rules).toEqual([EVENTS]);
+  expect(only(all, 'ClusterRole').rules).toEqual(EVENTS);
   expect(all.map(({ kind }) => kind)).not.toContain('Role');
 });
 
@@ -16,7 +29,7 @@ test('it may read Secrets only when it is to look for them', async () => {
   const all = await manifests({ set: ['injector.kubernetesApi.checkSecrets=true'] });
 
   expect(only(all, 'ClusterRole').rules).toEqual([
-    EVENTS,
+    ...EVENTS,
     { apiGroups: [''], resources: ['secrets'], verbs: ['get'] },
   ]);
 });
@@ -26,7 +39,7 @@ test('to manage its certificate it may touch one webhook, one Secret and one Lea
   const nameOf = (kind: string): string => only(all, kind).metadata.name;
 
   expect(only(all, 'ClusterRole').rules).toEqual([
-    EVENTS,
+    ...EVENTS,
     {
       apiGroups: ['admissionregistration.k8s.io'],
       resources: ['mutatingwebhookconfigurations'],

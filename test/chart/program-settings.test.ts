@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
 import { ISSUER_SETTINGS } from '../../src/commands/issuer-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { PROXY_SETTINGS } from '../../src/config/proxy-settings.ts';
@@ -56,6 +57,15 @@ test.each(files)('the program runs by the sidecar settings of %s', async (file) 
 
     const mounts = sidecar.volumeMounts?.map(({ mountPath }: Manifest) => mountPath) ?? ['/vault/secrets'];
     for (const credential of config.credentials) expect(mounts).toContain(credential.directory);
+  }
+});
+
+test('the injector of the chart is set by settings that it has', async () => {
+  for (const ci of ['self-managed-values.yaml', 'everything-values.yaml']) {
+    const injector = (await manifests({ ci })).find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-injector'),
+    );
+    expect(unknownSettings(injector.spec.template.spec.containers[0], INJECTOR_SETTINGS)).toEqual([]);
   }
 });
 

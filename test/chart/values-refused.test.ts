@@ -41,6 +41,16 @@ test.each([
     ['injector.kubernetesApi.checkSecrets=true', 'injector.kubernetesApi.enabled=false'],
     /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.kubernetesApi\.checkSecrets/,
   ],
+  [
+    'a provider in clear',
+    ['sidecar.authUrl=http://sso.example.com'],
+    /sidecar\.authUrl: http needs sidecar\.allowInsecureTokenUrl/,
+  ],
+  [
+    'a life of a certificate that is too short',
+    ['injector.certificates.selfManaged.lifetime=3m'],
+    /lifetime/,
+  ],
   ['an issuer without clients', ['issuer.enabled=true'], /issuer\.clients: name at least one Secret/],
   [
     'an issuer with two sources of clients',

@@ -106,6 +106,62 @@ test('enforcement denies, by a policy that needs no injector, exactly what the w
   });
 });
 
+/** Of a MutatingWebhook in admissionregistration.k8s.io/v1, all but the name, by which they are matched. */
+const WEBHOOK_FIELDS = [
+  'rules',
+  'failurePolicy',
+  'matchPolicy',
+  'namespaceSelector',
+  'objectSelector',
+  'sideEffects',
+  'timeoutSeconds',
+  'admissionReviewVersions',
+  'reinvocationPolicy',
+  'matchConditions',
+];
+
+test('the account that keeps the CA bundle may change nothing else of its webhook', async () => {
+  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const { spec } = only(all, 'ValidatingAdmissionPolicy');
+  const [{ expression }] = spec.validations;
+  const webhooks = only(all, 'MutatingWebhookConfiguration');
+  const account = only(all, 'ServiceAccount').metadata;
+
+  expect(spec.failurePolicy).toBe('Fail');
+  expect(spec.matchConditions).toEqual([
+    {
+      name: 'by-the-injector',
+      expression: `request.userInfo.username == 'system:serviceaccount:${account.namespace}:${account.name}'`,
+    },
+  ]);
+  expect(spec.matchConstraints.resourceRules).toEqual([
+    {
+      apiGroups: ['admissionregistration.k8s.io'],
+      apiVersions: ['v1'],
+      operations: ['UPDATE'],
+      resources: ['mutatingwebhookconfigurations'],
+    },
+  ]);
+  expect(expression).toContain(`object.metadata.name == '${webhooks.metadata.name}'`);
+  for (const field of WEBHOOK_FIELDS) expect(expression).toContain(`w.${field} == o.${field}`);
+  expect(expression).toContain('w.clientConfig.service == o.clientConfig.service');
+  // Nothing that the chart gives the webhook is forgotten.
+  const [{ name: _, clientConfig: __, ...others }] = webhooks.webhooks;
+  expect(WEBHOOK_FIELDS).toEqual(expect.arrayContaining(Object.keys(others)));
+  expect(only(all, 'ValidatingAdmissionPolicyBinding').spec).toEqual({
+    policyName: only(all, 'ValidatingAdmissionPolicy').metadata.name,
+    validationActions: ['Deny'],
+  });
+});
+
+test.each([
+  ['is switched off', { set: ['injector.certificates.selfManaged.policy=false'] }],
+  ['does not exist yet', { kubernetes: '1.29' }],
+])('there is no such policy where it %s', async (_, rendering) => {
+  const all = await manifests({ ci: 'self-managed-values.yaml', ...rendering });
+  expect(all.map(({ kind }) => kind)).not.toContain('ValidatingAdmissionPolicy');
+});
+
 test('without the API the injector has no side effects, no permissions, no token, and is told about native sidecars', async () => {
   const set = ['injector.kubernetesApi.enabled=false'];
   const all = await manifests({ set });

@@ -44,7 +44,7 @@ describe('the simple case', () => {
     const config = await load(SIMPLE);
     expect(config).toMatchObject({
       listen: { host: '127.0.0.1', port: 15_080 },
-      admin: { listen: { host: '0.0.0.0', port: 15_081 } },
+      admin: { listen: { host: '0.0.0.0', port: 15_081 }, hosts: [] },
       logLevel: 'info',
       credentials: [
         {
@@ -67,6 +67,21 @@ describe('the simple case', () => {
       ],
     });
     expect(Object.isFrozen(config.routes[0]?.timeouts)).toBe(true);
+  });
+
+  it('takes names for the status page from the file, and from the environment before it', async () => {
+    const text = 'admin: { hosts: [Status.Example.com] }\n';
+    expect((await loadFile(text, SIMPLE)).admin.hosts).toEqual(['status.example.com']);
+    const env = { ...SIMPLE, TOKEN_SIDECAR_ADMIN_HOSTS: 'a.example, B.example' };
+    expect((await loadFile(text, env)).admin.hosts).toEqual(['a.example', 'b.example']);
+    expect(
+      await problemsOf(() => load({ ...SIMPLE, TOKEN_SIDECAR_ADMIN_HOSTS: 'https://a.example' })),
+    ).toEqual([
+      'TOKEN_SIDECAR_ADMIN_HOSTS: "https://a.example": expected host names without ports, by commas',
+    ]);
+    expect(await problemsOf(() => loadFile('admin: { hosts: ["a.example:443"] }\n', SIMPLE))).toEqual([
+      'admin.hosts[0]: "a.example:443": expected a host name or address without port',
+    ]);
   });
 
   it.each([
@@ -112,6 +127,14 @@ routes:
     expect(config.routes[0]?.match.host).toBe('a.example.com');
   });
 
+  it.each([
+    ['', 'allow'],
+    ['crossSiteRequests: allow', 'allow'],
+    ['crossSiteRequests: refuse', 'refuse'],
+  ])('%j has requests of other sites under %s', async (line, expected) => {
+    expect((await loadFile(line, SIMPLE)).crossSiteRequests).toBe(expected);
+  });
+
   it('may be JSON', async () => {
     const config = await loadFile(JSON.stringify({ routes: [{ name: 'x', upstream: 'https://x' }] }), {
       TOKEN_SIDECAR_AUTH_URL: 'https://sso',
@@ -131,7 +154,7 @@ routes:
 describe('the forward proxy', () => {
   it('needs no route, takes the defaults of one, and uses the credential of the environment', async () => {
     const config = await loadFile(
-      'forwardProxy: { allow: [{ host: API.example.com, upgradeToTls: true }, { host: "*.example.com", port: 8443, credential: other }] }\n' +
+      'forwardProxy: { allow: [{ host: API.example.com }, { host: "*.example.com", port: 8443, credential: other }] }\n' +
         'credentials: [{ name: other, tokenUrl: https://other/token }]',
       { TOKEN_SIDECAR_AUTH_URL: 'https://sso' },
     );
@@ -147,9 +170,28 @@ describe('the forward proxy', () => {
           credential: 'default',
           existingAuthorization: 'replace',
         },
-        { host: '*.example.com', port: 8443, upgradeToTls: false, credential: 'other' },
+        { host: '*.example.com', port: 8443, upgradeToTls: true, credential: 'other' },
       ],
     });
+  });
+
+  it.each([
+    ['{ host: api.example.com }', true],
+    ['{ host: 10.0.0.1 }', true],
+    ['{ host: "*.example.com", allowClearText: false }', true],
+    ['{ host: api.example.com, allowClearText: true }', false],
+    ['{ host: api.example.com, upgradeToTls: false }', false],
+    ['{ host: api.example.com, upgradeToTls: false, allowClearText: true }', false],
+    ['{ host: LocalHost }', false],
+    ['{ host: 127.0.0.1, port: 8080 }', false],
+    ['{ host: "[::1]" }', false],
+    ['{ host: localhost, upgradeToTls: true }', true],
+    ['{ host: localhost, allowClearText: false }', true],
+  ])('sends what is asked of %s over TLS: %s', async (entry, upgradeToTls) => {
+    const config = await loadFile(`forwardProxy: { allow: [${entry}] }`, {
+      TOKEN_SIDECAR_AUTH_URL: 'https://sso',
+    });
+    expect(config.forwardProxy?.allow[0]?.upgradeToTls).toBe(upgradeToTls);
   });
 
   it.each([
@@ -177,6 +219,11 @@ describe('the forward proxy', () => {
       'an unknown credential',
       'forwardProxy: { allow: [{ host: a.com, credential: no }] }',
       /^forwardProxy.allow\[0\].credential: "no"/,
+    ],
+    [
+      'clear text and TLS at once',
+      'forwardProxy: { allow: [{ host: a.com, upgradeToTls: true, allowClearText: true }] }',
+      /^forwardProxy.allow\[0\].upgradeToTls: "true": expected the opposite of allowClearText/,
     ],
     [
       'interception',
@@ -265,6 +312,11 @@ routes:
   it.each([
     ['broken YAML', 'routes: [', /token-sidecar.yaml:1:\d+: expected valid YAML or JSON/],
     ['a key twice', 'listen: a:1\nlisten: a:2', /DUPLICATE_KEY/],
+    [
+      'cross-site requests by another word',
+      'crossSiteRequests: deny',
+      /^crossSiteRequests: "deny": expected one of allow, refuse/,
+    ],
     ['a list', '- a', /^\(file\): "a list": expected a mapping of settings/],
     [
       'a route without a name',

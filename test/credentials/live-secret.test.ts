@@ -79,6 +79,17 @@ it('sees by polling what no notification tells, such as a directory that appears
   await next;
 });
 
+it('is no older than the last look that was asked for, whatever the notifications say', async () => {
+  const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
+  const secret = await open(mounted.directory, new ManualClock(), 30_000);
+  const seen: MountedSecret[] = [];
+  secret.onChange((next) => seen.push(next));
+  await mounted.update({ client_id: 'shop', client_secret: 'v1' });
+  await Promise.all([secret.refresh(), secret.refresh()]);
+  expect(secret.current()).toMatchObject({ values: { client_secret: 'v1' } });
+  expect(seen).toHaveLength(1);
+});
+
 it('sets no timer and announces nothing after close', async () => {
   const mounted = await mountSecret({ client_id: 'shop', client_secret: 'v0' });
   const clock = new ManualClock();

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { renameSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdir, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readMountedSecret } from '../../src/credentials/mounted-secret.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 
@@ -53,6 +54,48 @@ it('says that the whole directory is missing', async () => {
   expect(await readMountedSecret('/nonexistent/secret', NAMES)).toEqual({
     state: 'missing',
     detail: '/nonexistent/secret/client_id does not exist',
+  });
+});
+
+describe('a Secret that is swapped between the reading of one file and of the next', () => {
+  /** The names, with something that happens when the second is asked for. */
+  function* interrupted(swap: () => void): Generator<(typeof NAMES)[number]> {
+    yield 'client_id';
+    swap();
+    yield 'client_secret';
+  }
+
+  async function readAmid(removeOld: boolean) {
+    const { directory } = await mountSecret({ client_id: 'v1', client_secret: 'v1' });
+    const old = await realpath(join(directory, '..data'));
+    await mkdir(join(directory, '..next'));
+    for (const name of NAMES) await writeFile(join(directory, '..next', name), 'v2');
+    let swapped = false;
+    const names = {
+      [Symbol.iterator]: () =>
+        interrupted(() => {
+          if (swapped) return;
+          swapped = true;
+          symlinkSync('..next', join(directory, '..data_tmp'));
+          renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+          if (removeOld) rmSync(old, { recursive: true });
+        }),
+    } as unknown as typeof NAMES;
+    return await readMountedSecret(directory, names);
+  }
+
+  it('is read as it was when the old version is still there', async () => {
+    expect(await readAmid(false)).toEqual({
+      state: 'loaded',
+      values: { client_id: 'v1', client_secret: 'v1' },
+    });
+  });
+
+  it('is read anew as a whole when the old version is gone', async () => {
+    expect(await readAmid(true)).toEqual({
+      state: 'loaded',
+      values: { client_id: 'v2', client_secret: 'v2' },
+    });
   });
 });
 

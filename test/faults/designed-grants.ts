@@ -21,11 +21,17 @@ const ordinary = (consecutiveFailures: number) =>
 const rejected = (consecutiveFailures: number) =>
   retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 0, lifetimeMs: 1 }, 0);
 
+/** While a token lasts: the longest step is a third of what is left. */
+const rejectedWithToken = (consecutiveFailures: number) =>
+  retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 60_000, lifetimeMs: 300_000 }, 0);
+
 export const MOST_GRANTS_PER_MINUTE = {
   /** While the provider is unavailable or answers nonsense. */
   failing: mostAttempts(ordinary),
   /** While it rejects the credentials. */
   rejected: mostAttempts(rejected),
+  /** While it rejects them and a token is held: with the previous credentials, and the newest once more. */
+  rejectedWithToken: mostAttempts(rejectedWithToken) + 2,
   /** While grants succeed, with tokens of five minutes: the renewal of one that was just obtained, and one more. */
   succeeding: 2,
   /** A Secret that changes all the time: five at once and one in five seconds (token-state.ts), on top of a renewal. */

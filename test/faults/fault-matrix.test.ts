@@ -8,14 +8,16 @@ import { printMatrix } from './matrix.ts';
 import { runBlackHole, runDnsFailure, runPausedProcess, whyNoNamespaces } from './process-faults.ts';
 import { PROVIDER_FAULTS, runProviderFault } from './provider-faults.ts';
 import {
+  runProviderBehind,
   runSecretAbsentAtFirst,
+  runSecretDirectoryMadeAnew,
   runSecretFault,
   runSecretFlapping,
   runSecretHalfWritten,
   SECRET_FAULTS,
 } from './secret-faults.ts';
-import { runTokenOddity, TOKEN_ODDITIES } from './token-oddities.ts';
-import { runUpstreamRefusing } from './upstream-faults.ts';
+import { runShortLivedTokens, runTokenOddity, TOKEN_ODDITIES } from './token-oddities.ts';
+import { runRevokedTwice, runUpstreamRefusing } from './upstream-faults.ts';
 
 let directory: string;
 let certificates: Certificates;
@@ -46,6 +48,9 @@ describe('the provider', () => {
 
 describe('the token', () => {
   for (const oddity of TOKEN_ODDITIES) row(oddity.name, (seed) => runTokenOddity(oddity, seed));
+  for (const lifetime of [2, 3, 4]) {
+    row(`lives ${lifetime} s, in whole seconds`, (seed) => runShortLivedTokens(lifetime, seed));
+  }
 });
 
 describe('the clock', () => {
@@ -56,11 +61,15 @@ describe('the Secret', () => {
   for (const fault of SECRET_FAULTS) row(fault.name, (seed) => runSecretFault(fault, seed));
   row('Secret absent at the start', runSecretAbsentAtFirst);
   row('Secret half-written', runSecretHalfWritten);
+  row('Secret replaced before the provider takes it', runProviderBehind);
+  row('Secret directory removed and made again', runSecretDirectoryMadeAnew);
   row('Secret replaced ten times a second', runSecretFlapping);
 });
 
 describe('the upstream', () => {
   row('answers 401 to every token', runUpstreamRefusing);
+  row('revokes twice within ten seconds', runRevokedTwice);
+  row('revokes twice within ten seconds, over TLS', (seed) => runRevokedTwice(seed, certificates));
 });
 
 describe('processes and the network', () => {

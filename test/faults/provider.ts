@@ -37,6 +37,8 @@ export class FaultProvider {
       options.certificate === undefined ? createServer() : createSecureServer(options.certificate);
     this.#server.on('request', (request, response) => {
       this.requestsAtMs.push(options.nowMs());
+      // It would be the machine's, not that of the time in which tokens live.
+      response.sendDate = false;
       request.resume();
       request.once('end', () => {
         const pair = Buffer.from(request.headers.authorization?.slice('Basic '.length) ?? '', 'base64');
@@ -79,6 +81,11 @@ export class FaultProvider {
   /** Monotonic ms at which the token ends; undefined when it was never given. */
   endOf(token: string): number | undefined {
     return this.#endsAtMs.get(token);
+  }
+
+  /** Every token given so far. */
+  get given(): readonly string[] {
+    return [...this.#endsAtMs.keys()];
   }
 
   /** Takes the place of the certificate, for new connections; the old ones are cut. */

@@ -1,8 +1,9 @@
 /** What can happen to a mounted Secret under a running pod. */
 
-import { rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { layOutSecret } from '../../src/demo/kubelet-secret.ts';
 import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { World } from './world.ts';
@@ -180,4 +181,71 @@ export async function runSecretFlapping(seed: number): Promise<void> {
     metrics: 'reload success 600, ready 1',
     recovery: `newest in use after ${seconds(recoveredMs)}`,
   });
+}
+
+/** The kubelet is quicker than the provider: the token that is held would end in between. */
+export async function runProviderBehind(seed: number): Promise<void> {
+  const behindMs = 120_000;
+  const world = await World.start({ seed });
+  const { app, provider, secret, upstream } = world;
+  await world.until(() => world.token.ready, 1000, 10);
+  // The second grant is on schedule: what is left at its renewal is a quarter of the lifetime, 75 s or a little more.
+  await world.until(() => provider.requestsAtMs.length === 2, 300_000);
+  const { renewalAtMs = 0 } = world.token;
+  await world.live(renewalAtMs - world.clock.now().wallMs - 5000);
+  const before = provider.requestsAtMs.length;
+  await secret.update({ ...id, client_secret: 'right-2' });
+  await world.untilNoticed(() => world.token.lastFailure?.result === 'rejected');
+  await world.live(behindMs);
+  expect(world.token.credentials.previousInUse).toBe(true);
+  provider.secret = 'right-2';
+  const recoveredMs = await world.until(() => !world.token.credentials.previousInUse, 300_000);
+  await world.live(60_000);
+  expect(app.answers.every(({ status, tookMs }) => status === 200 && tookMs === 0)).toBe(true);
+  expect(upstream.violations).toEqual([]);
+  const metrics = await world.metrics();
+  expect(metrics.sum('token_refresh_total', { result: 'success', reason: 'previous_credentials' })).toBe(1);
+  const rejected = metrics.sum('token_refresh_total', { result: 'rejected' });
+  expect(rejected).toBeGreaterThanOrEqual(3);
+  const most = mostInAnyMinute(provider.requestsAtMs);
+  const designed = MOST_GRANTS_PER_MINUTE.rejectedWithToken;
+  expect(most).toBeLessThanOrEqual(designed);
+  record({
+    row: 'Secret replaced 120 s before the provider takes it',
+    app: describeAnswers(app.answers),
+    grants: `${provider.requestsAtMs.length - before} since, ≤ ${most}/min of ${designed}`,
+    metrics: `rejected ${rejected}, previous_credentials 1, ready 1`,
+    recovery: `newest in use after ${seconds(recoveredMs)}`,
+  });
+}
+
+/** Some volumes are not swapped but made anew. */
+export async function runSecretDirectoryMadeAnew(seed: number): Promise<void> {
+  const world = await World.start({ seed });
+  const { app, provider, secret, upstream } = world;
+  const { directory } = secret;
+  await world.until(() => world.token.ready, 1000, 10);
+  await rm(directory, { recursive: true });
+  await world.untilNoticed(() => world.token.credentials.state === 'missing');
+  provider.secret = 'right-2';
+  await layOutSecret(await makeDirectory(directory), { ...id, client_secret: 'right-2' });
+  const noticedMs = await world.untilNoticed(() => provider.acceptedSecret === 'right-2');
+  // The poll comes every 30 s; virtual time runs faster than the file system by a little.
+  expect(noticedMs).toBeLessThan(10_000);
+  await world.live(60_000);
+  expect(app.answers.every(({ status, tookMs }) => status === 200 && tookMs === 0)).toBe(true);
+  expect(upstream.violations).toEqual([]);
+  expect(provider.requestsAtMs).toHaveLength(2);
+  record({
+    row: 'Secret directory removed and made again',
+    app: describeAnswers(app.answers),
+    grants: `${provider.requestsAtMs.length} in all`,
+    metrics: 'reload missing, ready 1',
+    recovery: `newest in use after ${seconds(noticedMs)}`,
+  });
+}
+
+async function makeDirectory(path: string): Promise<string> {
+  await mkdir(path);
+  return path;
 }

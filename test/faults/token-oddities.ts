@@ -44,6 +44,14 @@ export const TOKEN_ODDITIES: readonly TokenOddity[] = [
       withoutExpiresIn(provider, jwt(provider, { iat: now - 180, exp: now + 120 }), 120),
   },
   {
+    name: 'a JWT that ends before its expires_in',
+    lifetimeSeconds: 120,
+    grant: (provider, now) => ({
+      ...withoutExpiresIn(provider, jwt(provider, { iat: now, exp: now + 120 }), 120),
+      expires_in: 300,
+    }),
+  },
+  {
     name: 'expires_in a numeric string',
     lifetimeSeconds: 300,
     grant: (provider) => ({ ...provider.issue(), expires_in: '300' }),
@@ -78,6 +86,38 @@ export async function runTokenOddity(oddity: TokenOddity, seed: number): Promise
     app: describeAnswers(app.answers),
     grants: `${grants} in ${OBSERVED_MS / 1000} s, ≤ ${most}/min of ${MOST_GRANTS_PER_MINUTE.succeeding}`,
     metrics: `success ${grants}, ready 1`,
+    recovery: 'nothing to recover from',
+  });
+}
+
+/** A provider that counts whole seconds, and an app that asks all the time: no token is sent after its end. */
+export async function runShortLivedTokens(lifetimeSeconds: number, seed: number): Promise<void> {
+  const world = await World.start({ lifetimeSeconds, seed });
+  const { app, provider, upstream } = world;
+  provider.behaviour = (response) => {
+    const nowMs = world.clock.now().wallMs;
+    const body = provider.issue();
+    // RFC 7519 §2: the second that had begun counts from its start.
+    provider.remember(String(body['access_token']), lifetimeSeconds - (nowMs % 1000) / 1000);
+    answer(200, JSON.stringify(body))(response, provider);
+  };
+  await world.until(() => world.token.ready, 1000, 10);
+  const forMs = 30_000;
+  for (let sinceMs = 0; sinceMs < forMs; sinceMs += 30) {
+    void app.send();
+    await world.advance(30);
+  }
+  while (app.pending > 0) await world.advance(50);
+  expect(upstream.violations).toEqual([]);
+  expect(app.answers.every(({ status, tookMs }) => status === 200 && tookMs < 1000)).toBe(true);
+  const grants = provider.requestsAtMs.length;
+  // No sooner than minInterval.
+  expect(grants).toBeLessThanOrEqual(forMs / 1000 + 2);
+  record({
+    row: `tokens of ${lifetimeSeconds} s, counted in whole seconds`,
+    app: describeAnswers(app.answers),
+    grants: `${grants} in ${forMs / 1000} s`,
+    metrics: 'none sent after its end',
     recovery: 'nothing to recover from',
   });
 }

@@ -18,6 +18,8 @@ export class FaultUpstream {
   served = 0;
   /** Answers 401 whatever the token. */
   refusesAll = false;
+  /** Answers 401 to these. */
+  readonly revoked = new Set<string>();
   readonly #server: Server | SecureServer;
   readonly #secure: boolean;
 
@@ -32,7 +34,8 @@ export class FaultUpstream {
       else if (endsAtMs === undefined) this.violations.push('a token that was never given');
       else if (nowMs() >= endsAtMs) this.violations.push(`a token ${nowMs() - endsAtMs} ms after its end`);
       this.served += 1;
-      response.writeHead(this.refusesAll ? 401 : 200).end('{}');
+      const refused = this.refusesAll || (token !== undefined && this.revoked.has(token));
+      response.writeHead(refused ? 401 : 200).end('{}');
     });
   }
 

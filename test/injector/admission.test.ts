@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
+  type Caller,
   type ClusterContact,
   createMutatingWebhook,
   createValidatingWebhook,
@@ -17,7 +18,7 @@ const POD = {
   spec: { containers: [{ name: 'app' }] },
 };
 
-function start(contact: ClusterContact = {}) {
+function start(contact: ClusterContact = {}, caller: Caller = 'api_server') {
   const registry = new Registry();
   const { log, lines } = captureLog();
   const options = {
@@ -31,14 +32,14 @@ function start(contact: ClusterContact = {}) {
   const mutate = createMutatingWebhook(options);
   const validate = createValidatingWebhook(options);
   const respond = async (webhook: typeof mutate, body: string) => {
-    const answer = await webhook(body);
+    const answer = await webhook(Buffer.from(body), caller);
     expect(answer.status).toBe(200);
     return JSON.parse(answer.body).response;
   };
   return {
     mutate: (body: string) => respond(mutate, body),
     validate: (body: string) => respond(validate, body),
-    raw: mutate,
+    raw: (body: string) => mutate(Buffer.from(body), caller),
     lines,
     counted: async () =>
       [
@@ -112,49 +113,102 @@ describe('a mutating review', () => {
 });
 
 describe('a missing Secret', () => {
-  it('is a warning and an Event on the owner; the pod is injected', async () => {
-    const tellOwner = vi.fn();
-    const { mutate } = start({ secretExists: async () => false, tellOwner });
-    const response = await mutate(reviewOf(POD, { namespace: 'team' }));
-
-    expect(response).toMatchObject({
+  it('is a warning, and its owner is looked at; the pod is injected', async () => {
+    const lookAtOwner = vi.fn();
+    const { mutate } = start({ secretExists: async () => false, lookAtOwner });
+    expect(await mutate(reviewOf(POD, { namespace: 'team' }))).toMatchObject({
       allowed: true,
       patchType: 'JSONPatch',
       warnings: ['the Secret shop-oauth does not exist in team: the pod will wait for it'],
     });
-    expect(tellOwner).toHaveBeenCalledExactlyOnceWith(
-      OWNER,
-      'team',
-      'TokenSidecarSecretMissing',
-      response.warnings[0],
-    );
+    expect(lookAtOwner).toHaveBeenCalledExactlyOnceWith(OWNER, 'team');
   });
 
   it.each([true, undefined])('is nothing when the Secret is there, or nobody knows (%s)', async (exists) => {
-    const tellOwner = vi.fn();
-    const { mutate } = start({ secretExists: async () => exists, tellOwner });
+    const { mutate } = start({ secretExists: async () => exists });
     expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
-    expect(tellOwner).not.toHaveBeenCalled();
   });
 
   it('is a warning alone in a dry run, which must leave no trace', async () => {
-    const tellOwner = vi.fn();
-    const { mutate } = start({ secretExists: async () => false, tellOwner });
+    const lookAtOwner = vi.fn();
+    const { mutate } = start({ secretExists: async () => false, lookAtOwner });
     expect(await mutate(reviewOf(POD, { dryRun: true }))).toMatchObject({ warnings: [expect.anything()] });
-    expect(tellOwner).not.toHaveBeenCalled();
+    expect(lookAtOwner).not.toHaveBeenCalled();
+  });
+
+  it('is nobody’s to learn by a review that anybody may have written', async () => {
+    const secretExists = vi.fn(async () => false);
+    const { mutate } = start({ secretExists }, 'unverified');
+    expect(await mutate(reviewOf(POD))).not.toHaveProperty('warnings');
+    expect(secretExists).not.toHaveBeenCalled();
   });
 });
 
-it('a pod that is skipped although it asks is told to its owner', async () => {
-  const tellOwner = vi.fn();
-  const { mutate } = start({ tellOwner });
-  await mutate(reviewOf(POD, { namespace: 'kube-system' }));
-  expect(tellOwner).toHaveBeenCalledExactlyOnceWith(
-    OWNER,
-    'kube-system',
-    'TokenSidecarNotInjected',
-    expect.stringContaining('kube-system'),
-  );
+describe('the owner of a pod', () => {
+  it('is looked at when the pod is skipped although it asks', async () => {
+    const lookAtOwner = vi.fn();
+    const { mutate } = start({ lookAtOwner }, 'unverified');
+    await mutate(reviewOf(POD, { namespace: 'kube-system' }));
+    expect(lookAtOwner).toHaveBeenCalledExactlyOnceWith(OWNER, 'kube-system');
+  });
+
+  it('is left alone when there can be nothing to tell', async () => {
+    const lookAtOwner = vi.fn();
+    const { mutate } = start({ lookAtOwner });
+    await mutate(reviewOf(POD));
+    await mutate(reviewOf({ ...POD, metadata: { ...POD.metadata, annotations: {} } }));
+    expect(lookAtOwner).not.toHaveBeenCalled();
+  });
+});
+
+describe('what a review may cost', () => {
+  const inside = (count: number, spec: object): string =>
+    reviewOf({ metadata: { annotations: ASKING }, spec: { ...spec, containers: [{ name: 'app' }], count } });
+
+  it.each([
+    ['a deep one', reviewOf(JSON.parse(`${'['.repeat(70)}${']'.repeat(70)}`)), 'levels deep'],
+    ['one of very many values', inside(1, { x: Array.from({ length: 200_000 }, () => []) }), 'values'],
+    ['a namespace that is no name', reviewOf(POD, { namespace: 'n'.repeat(254) }), 'no name'],
+    [
+      'an owner that is none',
+      reviewOf({ ...POD, metadata: { ownerReferences: [{ kind: {} }] } }),
+      'shape of a Pod',
+    ],
+  ])('%s is refused', async (_, body, reason) => {
+    const { raw } = start();
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    expect(await raw(body)).toEqual({ status: 400, body: expect.stringContaining(reason) });
+    if (/levels|values/.test(reason)) expect(parse).not.toHaveBeenCalled();
+  });
+
+  it('brackets within texts count for nothing', async () => {
+    const { mutate } = start();
+    const annotations = { ...ASKING, note: `${'["\\'.repeat(100_000)}` };
+    expect(await mutate(reviewOf({ ...POD, metadata: { annotations } }))).toMatchObject({ allowed: true });
+  });
+
+  it('the answer to a small review is small, whatever the review says', async () => {
+    const { mutate } = start();
+    const forward = { 'token-sidecar.dev/mode': 'forward', 'token-sidecar.dev/config-map': 'routes' };
+    const many = Object.fromEntries(
+      Array.from({ length: 5000 }, (_, index) => [`token-sidecar.dev/upstrea${index}`, 'x'.repeat(500)]),
+    );
+    const pods = [
+      { metadata: { annotations: { ...ASKING, ...forward } }, spec: { containers: Array(60_000).fill({}) } },
+      { metadata: { annotations: { ...ASKING, ...many } }, spec: { containers: [{}] } },
+      { metadata: { annotations: { ...ASKING, 'token-sidecar.dev/image': '"'.repeat(1e6) } }, spec: {} },
+    ];
+    for (const pod of pods) {
+      expect(JSON.stringify(await mutate(reviewOf(pod))).length).toBeLessThan(64 * 1024);
+    }
+  });
+
+  it('says a few times that it understands nothing, and counts the rest', async () => {
+    const { raw, lines } = start();
+    for (let sent = 0; sent < 100; sent++) await raw('{}');
+    expect(lines.filter((line) => line.includes('not understood'))).toHaveLength(10);
+  });
 });
 
 describe('a validating review', () => {

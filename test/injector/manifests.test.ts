@@ -86,3 +86,12 @@ it('what another group calls a Deployment is not ours', () => {
 
   expect(injectManifests(foreign, options)).toMatchObject({ text: foreign, notes: [] });
 });
+
+it('the pods of a typed list need not say what they are', () => {
+  const { apiVersion, kind, ...pod } = parse(POD);
+  const list = JSON.stringify({ apiVersion, kind: `${kind}List`, items: [pod, pod] });
+  const { text, problems } = injectManifests(list, options);
+
+  expect(problems).toEqual([]);
+  for (const { spec } of JSON.parse(text).items) expect(spec.initContainers[0].name).toBe('token-sidecar');
+});

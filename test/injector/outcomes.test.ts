@@ -81,6 +81,14 @@ describe('refused, with the key and what would be right', () => {
       pod({ containers: [{ ...APP, ports: [{ name: 'token-admin', containerPort: 80 }] }] }),
       'spec.containers[0].ports[0].name: "token-admin"',
     ],
+    'a container that mounts the sidecar’s Secret': [
+      pod({ containers: [{ ...APP, volumeMounts: [{ name: 'token-sidecar-credentials' }] }] }),
+      'spec.containers[0].volumeMounts[0].name: "token-sidecar-credentials"',
+    ],
+    'more containers than any pod has': [
+      pod({ containers: Array.from({ length: 201 }, () => APP) }),
+      'spec.containers: "201": expected at most 200 of them',
+    ],
     'no container': [pod({ containers: [] }), 'spec.containers: expected at least one container'],
     'a word that is neither yes nor no': [
       pod({}, { 'token-sidecar.dev/inject': 'yes' }),
@@ -204,13 +212,14 @@ describe('injected', () => {
     ]);
   });
 
-  it('keeps the kubelet from expanding what looks like a variable', () => {
-    const { spec } = injected(pod({}, { 'token-sidecar.dev/scope': 'read $(HOSTNAME)' })).pod;
-    expect(spec.initContainers[0]?.env).toContainEqual({
-      name: 'TOKEN_SIDECAR_SCOPE',
-      value: 'read $$(HOSTNAME)',
-    });
-  });
+  it.each(['read $(HOSTNAME)', 'read $$(HOSTNAME)', 'read $$$(HOSTNAME)', 'a$$b', 'ends in $', 'ends in $$'])(
+    'the sidecar gets the scope %j from the kubelet as it was written',
+    (scope) => {
+      const { spec } = injected(pod({}, { 'token-sidecar.dev/scope': scope })).pod;
+      const { value } = spec.initContainers[0]?.env?.find(({ name }) => name === 'TOKEN_SIDECAR_SCOPE') ?? {};
+      expect(expandedByKubelet(value ?? '')).toBe(scope);
+    },
+  );
 
   it('follows a request above the default limit with the limit', () => {
     const { spec } = injected(pod({}, { 'token-sidecar.dev/memory-request': '256Mi' })).pod;
@@ -267,3 +276,8 @@ describe('injected', () => {
     expect(injected(subject, around).warnings).toEqual([expect.stringContaining(warning)]);
   });
 });
+
+/** As the kubelet does it: from the left, `$$` is one sign, `$(NAME)` the variable, and any other sign stays. */
+function expandedByKubelet(value: string): string {
+  return value.replace(/\$(?:\$|\([^)]*\))/g, (found) => (found === '$$' ? '$' : 'EXPANDED'));
+}

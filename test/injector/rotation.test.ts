@@ -43,6 +43,13 @@ describe('an issued certificate', () => {
     for (const { serialNumber } of [leaf, authority]) expect(serialNumber).toMatch(/^[4-7][0-9A-F]{39}$/);
   });
 
+  it('is valid already for who is an hour behind, and for as long as was asked', () => {
+    for (const { validFromDate, validToDate } of [leaf, authority]) {
+      expect(validFromDate.getTime()).toBe(START_MS - 3_600_000);
+      expect(validToDate.getTime()).toBe(START_MS + POLICY.lifetimeMs);
+    }
+  });
+
   it('has a CA of its own, told apart by name', () => {
     expect(new X509Certificate(second.ca).subject).not.toBe(authority.subject);
   });

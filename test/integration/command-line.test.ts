@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -81,6 +85,92 @@ describe('exit status', () => {
   });
 });
 
+describe('names that every object has are no names of ours', () => {
+  it.each(['--constructor', '--constructor=x'])('%s is no flag', async (flag) => {
+    expect(await runToEnd([flag])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('unknown flag --constructor'),
+    });
+  });
+
+  it('constructor is a command no more than a host', async () => {
+    expect(await runToEnd(['constructor'])).toMatchObject({ code: 64 });
+    const waited = await runToEnd(['wait', '--admin-listen=constructor:1', '--wait-timeout=1ms']);
+    expect(waited).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining('constructor:1 was not ready'),
+    });
+  });
+});
+
+describe('a file that is none', () => {
+  async function odd(kind: 'pipe' | 'device' | 'huge'): Promise<string> {
+    if (kind === 'device') return '/dev/zero';
+    const directory = await mkdtemp(join(tmpdir(), 'odd-file-'));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const path = join(directory, 'file');
+    if (kind === 'pipe') execFileSync('mkfifo', [path]);
+    else await writeFile(path, '').then(() => truncate(path, 2 ** 33));
+    return path;
+  }
+
+  it.each([
+    ['pipe', 'no regular file'],
+    ['device', 'no regular file'],
+    ['huge', 'larger than 1048576 bytes'],
+  ] as const)('is refused as configuration and as certificate: a %s', async (kind, why) => {
+    const path = await odd(kind);
+    const asConfiguration = await runToEnd(['check', `--config=${path}`]);
+    expect(asConfiguration).toMatchObject({ code: 78, stderr: expect.stringContaining(why) });
+
+    const directory = await mkdtemp(join(tmpdir(), 'odd-file-'));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const config = join(directory, 'config.yaml');
+    const tls = `tls: { caFile: ${path}, certFile: ${path}, keyFile: ${path} }`;
+    await writeFile(
+      config,
+      `credentials: [{ name: a, tokenUrl: "http://127.0.0.1/t", tls: { caFile: ${path} } }]\n` +
+        `routes: [{ name: a, upstream: "https://127.0.0.1", credential: a, ${tls} }]\n`,
+    );
+    const { code, stderr } = await runToEnd(['check', `--config=${config}`]);
+    expect(code).toBe(78);
+    for (const key of ['routes[0].tls.caFile', 'routes[0].tls.keyFile', 'credentials[0].tls.caFile']) {
+      expect(stderr.split('\n').find((line) => line.includes(`${key}: `))).toContain(why);
+    }
+  });
+
+  it('is read no further than manifests can be long', async () => {
+    const { code, stderr } = await runToEnd(['inject', '-f', '/dev/zero']);
+    expect([code, stderr]).toEqual([78, expect.stringContaining('larger than 67108864 bytes')]);
+  });
+});
+
+describe('commands that do not serve end by the first signal', () => {
+  it('check, while the provider does not answer', async () => {
+    const provider = await ScriptedTokenEndpoint.start(() => undefined);
+    const check = new RunningCommand(['check'], await environment(provider));
+    await provider.requests(1);
+    check.process.kill('SIGINT');
+    expect(await check.exited).toEqual({ code: null, signal: 'SIGINT' });
+  });
+
+  it('inject, while its input goes on', async () => {
+    const inject = new RunningCommand(['inject']);
+    await new Promise((resolve) => inject.process.stdin?.write('#'.repeat(2 ** 20), resolve));
+    inject.process.kill('SIGINT');
+    expect(await inject.exited).toEqual({ code: null, signal: 'SIGINT' });
+  });
+});
+
+it('the demo ends when nobody watches it any more', async () => {
+  const listeners = ['listen', 'admin-listen', 'issuer-listen', 'issuer-admin-listen', 'api-listen'];
+  const flags = listeners.map((flag) => `--${flag}=127.0.0.1:0`);
+  const demo = new RunningCommand(['demo', '--token-lifetime=2s', ...flags]);
+  await demo.output(/Ctrl-C ends/);
+  demo.process.stdout?.destroy();
+  expect(await demo.exited).toEqual({ code: 0, signal: null });
+});
+
 describe('the sidecar as a process', () => {
   async function startSidecar() {
     const provider = await ScriptedTokenEndpoint.start();
@@ -100,6 +190,26 @@ describe('the sidecar as a process', () => {
     sidecar.process.kill(signal);
     expect(await sidecar.exited).toEqual({ code: 0, signal: null });
     expect(sidecar.stdout).toContain('"msg":"stopped"');
+  });
+
+  it('drains on SIGHUP too, however many come', async () => {
+    const { sidecar } = await startSidecar();
+    await sidecar.output(/"msg":"ready"/);
+    sidecar.process.kill('SIGHUP');
+    await sidecar.output(/"msg":"draining"/);
+    sidecar.process.kill('SIGHUP');
+    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+    expect(sidecar.stdout).toContain('"msg":"stopped"');
+  });
+
+  it('opens no debugger on SIGUSR1', async () => {
+    const { sidecar, admin } = await startSidecar();
+    await sidecar.output(/"msg":"ready"/);
+    sidecar.process.kill('SIGUSR1');
+    for (let n = 0; n < 5; n++) expect((await fetch(`${admin}/livez`)).status).toBe(200);
+    sidecar.process.kill('SIGTERM');
+    expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+    expect(sidecar.stderr).toBe('');
   });
 
   it('ends with 0 on POST /quitquitquit', async () => {

@@ -17,12 +17,12 @@ describe('parseClients', () => {
     `);
     expect(clients.size).toBe(2);
     expect(clients.find('shop')).toMatchObject({
-      secret: { kind: 'sha256' },
+      secrets: [{ kind: 'sha256' }],
       scopes: ['read', 'write'],
       audience: ['payments'],
       tokenLifetimeSeconds: 60,
     });
-    expect(clients.find('bank')).toMatchObject({ secret: { kind: 'scrypt' }, scopes: [], audience: [] });
+    expect(clients.find('bank')).toMatchObject({ secrets: [{ kind: 'scrypt' }], scopes: [], audience: [] });
     expect(clients.find('bank')).not.toHaveProperty('tokenLifetimeSeconds');
   });
 
@@ -36,9 +36,23 @@ describe('parseClients', () => {
     ['an empty file', '', ['clients']],
     ['a list at the top', '- clientId: a', ['clients']],
     ['clients that are no list', 'clients: { a: b }', ['clients']],
+    ['a client that is a word', 'clients: [{ clientId: a, clientSecret: hunter2 }, hunter2]', ['clients[1]']],
+    ['a client that is a list', 'clients: [[hunter2]]', ['clients[0]']],
+    ['a client that is nothing', 'clients: [null]', ['clients[0]']],
     ['an unknown key at the top', 'clients: []\nclient: []', ['client']],
     ['an unknown key', client('scope: read'), ['clients[0].scope']],
     ['no id and no secret', 'clients: [{}]', ['clients[0].clientId', 'clients[0].clientSecret']],
+    [
+      'two forms of a second secret',
+      client('secondClientSecret: b, secondSecretHash: hunter2'),
+      ['clients[0].secondClientSecret', 'clients[0].secondSecretHash'],
+    ],
+    ['an empty second secret', client('secondClientSecret: ""'), ['clients[0].secondClientSecret']],
+    [
+      'a second secret alone',
+      'clients: [{ clientId: a, secondClientSecret: hunter2 }]',
+      ['clients[0].clientSecret'],
+    ],
     ['an empty secret', 'clients: [{ clientId: a, clientSecret: "" }]', ['clients[0].clientSecret']],
     ['both secret and hash', client('secretHash: hunter2'), ['clients[0].clientSecret']],
     ['a hash that is none', 'clients: [{ clientId: a, secretHash: hunter2 }]', ['clients[0].secretHash']],

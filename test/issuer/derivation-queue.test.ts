@@ -1,5 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DerivationQueueFull, queueDerivations } from '../../src/issuer/derivation-queue.ts';
+import { createDerivationQueue, DerivationQueueFull } from '../../src/issuer/derivation-queue.ts';
 import type { ScryptDerivation } from '../../src/issuer/scrypt-hash.ts';
 
 const COST = { ln: 1, r: 1, p: 1 };
@@ -7,18 +8,30 @@ const COST = { ln: 1, r: 1, p: 1 };
 /** Derivations that end when they are told to, and a count of those that run. */
 function setUp(limits: { concurrent: number; waiting: number }) {
   const running: PromiseWithResolvers<Buffer>[] = [];
-  const derive: ScryptDerivation = () => {
+  const secrets: string[] = [];
+  const derive: ScryptDerivation = (secret) => {
     const derivation = Promise.withResolvers<Buffer>();
     running.push(derivation);
+    secrets.push(secret);
     return derivation.promise;
   };
-  const queued = queueDerivations(derive, limits);
-  return { running, ask: (secret: string) => queued(secret, Buffer.alloc(8), COST, 16) };
+  const queue = createDerivationQueue(derive, limits);
+  const ask = (secret: string, clientId = 'shop', address = '192.0.2.1'): Promise<Buffer> =>
+    queue.derive({ clientId, address }, secret, Buffer.alloc(8), COST, 16);
+  /** Ends one after the other; returns whose turn it was, in order. */
+  async function drain(): Promise<readonly string[]> {
+    for (let done = 0; done < running.length; done++) {
+      running[done]?.resolve(Buffer.alloc(0));
+      await settled();
+    }
+    return secrets;
+  }
+  return { queue, running, ask, drain };
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe('queueDerivations', () => {
+describe('the derivation queue', () => {
   it('runs only so many at a time, and the next when one is done or has failed', async () => {
     const { running, ask } = setUp({ concurrent: 1, waiting: 9 });
     const asked = [ask('a'), ask('b'), ask('c')];
@@ -49,5 +62,121 @@ describe('queueDerivations', () => {
     await settled();
     running[2]?.resolve(Buffer.alloc(0));
     await fourth;
+  });
+
+  it('gives turns to clients in turn, and for each to addresses in turn', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 9 });
+    const asked = [
+      ask('flood 1', 'shop', 'a'),
+      ask('flood 2', 'shop', 'a'),
+      ask('flood 3', 'shop', 'a'),
+      ask('flood 4', 'shop', 'a'),
+      ask('shop elsewhere', 'shop', 'b'),
+      ask('bank', 'bank', 'a'),
+    ];
+    expect(await drain()).toEqual(['flood 1', 'flood 2', 'bank', 'shop elsewhere', 'flood 3', 'flood 4']);
+    await Promise.all(asked);
+  });
+
+  it('when full makes room for who waits for less, among clients and among addresses of one', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
+    const flood = ['running', 'one', 'two', 'three'].map((name) => ask(name, 'shop', 'a'));
+    const bank = ask('bank', 'bank', 'a');
+    await expect(flood[3]).rejects.toBeInstanceOf(DerivationQueueFull);
+    const elsewhere = ask('shop elsewhere', 'shop', 'b');
+    await expect(flood[2]).rejects.toBeInstanceOf(DerivationQueueFull);
+    await expect(ask('more', 'shop', 'a')).rejects.toBeInstanceOf(DerivationQueueFull);
+    expect(await drain()).toEqual(['running', 'one', 'bank', 'shop elsewhere']);
+    await Promise.all([flood[0], flood[1], bank, elsewhere]);
+  });
+
+  it('when full makes room among the addresses of a client though another has as many waiting', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 4 });
+    const asked = [ask('running', 'bank', 'a'), ask('bank 1', 'bank', 'a'), ask('bank 2', 'bank', 'a')];
+    const flood = [ask('shop 1', 'shop', 'a'), ask('shop 2', 'shop', 'a')];
+    const elsewhere = ask('shop elsewhere', 'shop', 'b');
+    await expect(flood[1]).rejects.toBeInstanceOf(DerivationQueueFull);
+    await drain();
+    await Promise.all([...asked, flood[0], elsewhere]);
+  });
+
+  it('whose last of an address was turned away for another client still gives all others their turn', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 3 });
+    const running = ask('running', 'shop', 'a');
+    const flood = ['one', 'two', 'three'].map((name) => ask(name, 'shop', name));
+    const bank = ask('bank', 'bank', 'a');
+    const outcomes = await Promise.all([
+      drain(),
+      ...[running, ...flood, bank].map((asked) => asked.then(String, (error) => error.constructor)),
+    ]);
+    expect(outcomes[0]).toEqual(['running', 'two', 'bank', 'three']);
+    expect(outcomes.slice(1)).toEqual(['', DerivationQueueFull, '', '', '']);
+  });
+
+  it('in which nobody may wait turns away whoever finds it busy', async () => {
+    const { ask, drain } = setUp({ concurrent: 1, waiting: 0 });
+    const first = ask('first');
+    await expect(ask('second')).rejects.toBeInstanceOf(DerivationQueueFull);
+    expect(await drain()).toEqual(['first']);
+    await first;
+  });
+
+  it('does what is only worth idle time when nothing is derived', async () => {
+    const { queue, ask, running, drain } = setUp({ concurrent: 2, waiting: 3 });
+    const work = ['spare', Buffer.alloc(8), COST, 16] as const;
+    const spare = queue.deriveIfIdle(...work);
+    expect(await queue.deriveIfIdle(...work)).toBeUndefined();
+    const asked = ask('a');
+    await settled();
+    expect(running).toHaveLength(2);
+    await drain();
+    expect(await spare).toEqual(Buffer.alloc(0));
+    await asked;
+    expect(await Promise.race([queue.deriveIfIdle(...work), settled()])).toBeUndefined();
+    expect(running).toHaveLength(3);
+    await drain();
+  });
+
+  it('ends every derivation that was asked for, and never runs too many at a time', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(3), fc.nat(3), fc.boolean(), fc.nat(3)), { maxLength: 60 }),
+        async (steps) => {
+          let running = 0;
+          let most = 0;
+          const open: (() => void)[] = [];
+          const queue = createDerivationQueue(
+            async () => {
+              most = Math.max(most, ++running);
+              await new Promise<void>((resolve) => open.push(resolve));
+              running--;
+              return Buffer.alloc(0);
+            },
+            { concurrent: 2, waiting: 5 },
+          );
+          const ends: Promise<unknown>[] = [];
+          for (const [client, address, spare, endings] of steps) {
+            const work = ['x', Buffer.alloc(8), COST, 16] as const;
+            const asker = { clientId: `${client}`, address: `${address}` };
+            const asked = spare ? queue.deriveIfIdle(...work) : queue.derive(asker, ...work);
+            ends.push(asked.catch((error: unknown) => expect(error).toBeInstanceOf(DerivationQueueFull)));
+            for (let ended = 0; ended < endings; ended++) open.shift()?.();
+            await Promise.resolve();
+          }
+          for (let idle = 0; idle < 3; idle++) {
+            while (open.length > 0) {
+              open.shift()?.();
+              await settled();
+              idle = 0;
+            }
+            await settled();
+          }
+          await Promise.all(ends);
+          expect(most).toBeLessThanOrEqual(2);
+          expect(running).toBe(0);
+        },
+      ),
+      { numRuns: 200 },
+    );
   });
 });

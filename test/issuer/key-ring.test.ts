@@ -67,4 +67,17 @@ describe('a key ring', () => {
     clock.stepWall(3_600_000);
     expect(shown()).toEqual([B.keyId, A.keyId]);
   });
+
+  it('shows published keys besides, each once, and names those that would be lost', () => {
+    const { keys, shown } = setUp();
+    keys.keyFor(300);
+    keys.publish([B, A]);
+    expect(shown()).toEqual([A.keyId, B.keyId]);
+    keys.rotate(B);
+    expect(shown()).toEqual([B.keyId, A.keyId]);
+    expect(keys.lostAtEnd()).toEqual([]);
+    keys.publish([C]);
+    expect(shown()).toEqual([B.keyId, C.keyId, A.keyId]);
+    expect(keys.lostAtEnd()).toEqual([A]);
+  });
 });

@@ -40,6 +40,9 @@ describe('scrypt hashes', () => {
     ['short salt', `$scrypt$ln=14,r=8,p=1$AAAA$${HASH}`],
     ['short hash', `$scrypt$ln=14,r=8,p=1$${SALT}$AAAA`],
     ['padding', `$scrypt$ln=14,r=8,p=1$${SALT}==$${HASH}`],
+    ['a padded hash', `$scrypt$ln=14,r=8,p=1$${SALT}$${HASH}=`],
+    ['a salt written in another way', `$scrypt$ln=14,r=8,p=1$${SALT.replace(/w$/, 'x')}$${HASH}`],
+    ['a hash written in another way', `$scrypt$ln=14,r=8,p=1$${SALT}$${HASH.replace(/A$/, 'B')}`],
     ['a line end', `$scrypt$ln=14,r=8,p=1$${SALT}$${HASH}\n`],
   ])('do not parse with %s', (_name, text) => {
     expect(parseScryptHash(text)).toBeUndefined();

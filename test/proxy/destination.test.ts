@@ -6,18 +6,23 @@ import type { RequestHead } from '../../src/proxy/http1/request-head.ts';
 import { formOf } from '../../src/proxy/http1/request-target.ts';
 import { routeMatcher } from '../../src/proxy/routes.ts';
 
-function route(name: string, pathPrefix: string, host?: string): ActiveRoute {
+function route(name: string, pathPrefix: string, host?: string, basePath = '/v2'): ActiveRoute {
   const matcher = routeMatcher(host === undefined ? { pathPrefix } : { pathPrefix, host });
-  const config = { name, stripPrefix: true, upstream: { basePath: '/v2' } };
+  const config = { name, stripPrefix: true, upstream: { basePath } };
   return { config, matcher } as unknown as ActiveRoute;
 }
 
 const ROUTES = [route('named', '/', 'api.test'), route('a', '/a')];
 
-function destination(method: string, target: string, host: string | undefined = 'app.test'): string[] {
+function destination(
+  method: string,
+  target: string,
+  host: string | undefined = 'app.test',
+  routes = ROUTES,
+): string[] {
   const head = { target, host, targetForm: formOf(method, target) } as RequestHead;
   try {
-    const found = destinationOf(head, { routes: ROUTES, forwardProxy: undefined });
+    const found = destinationOf(head, { routes, forwardProxy: undefined });
     return [found.route.config.name, found.target];
   } catch (error) {
     return [(error as SidecarError).code];
@@ -37,5 +42,26 @@ describe('where a request goes', () => {
     ['CONNECT', 'api.test:443', 'api.test:443', ['destination_not_allowed']],
   ])('%s %s with Host %s', (method, target, host, expected) => {
     expect(destination(method, target, host)).toEqual(expected);
+  });
+});
+
+describe('a path with dot segments', () => {
+  it.each([
+    ['one route for every path', [route('all', '/', undefined, '')], ['all', '/a/../%2e%2e/b']],
+    [
+      'one for every path of each host',
+      [route('named', '/', 'other.test', ''), route('all', '/', undefined, '')],
+      ['all', '/a/../%2e%2e/b'],
+    ],
+    ['a base path', [route('all', '/')], ['bad_request']],
+    [
+      'another route for some paths',
+      [route('b', '/b', undefined, ''), route('all', '/', undefined, '')],
+      ['bad_request'],
+    ],
+    ['a route for some paths', [route('a', '/a', undefined, '')], ['bad_request']],
+    ['no route', [], ['bad_request']],
+  ])('and %s', (_, routes, expected) => {
+    expect(destination('GET', '/a/../%2e%2e/b', 'app.test', routes)).toEqual(expected);
   });
 });

@@ -84,6 +84,8 @@ describe('where the request goes', () => {
       8443,
       'api:8443',
     ],
+    [asked('api', 80), destination({ host: 'api', port: 80, upgradeToTls: true }), 'https', 443, 'api'],
+    [asked('api'), destination({ host: 'api', port: 80, upgradeToTls: true }), 'https', 443, 'api'],
     [asked('api'), destination({ host: 'api', port: 8443 }), 'http', 8443, 'api:8443'],
     [asked('[::1]', 8080), undefined, 'http', 8080, '[::1]:8080'],
   ] as const)('%j', (where, entry, protocol, port, authority) => {

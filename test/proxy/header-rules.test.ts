@@ -7,6 +7,7 @@ import {
   type Fields,
   fieldValues,
   HOP_FIELD,
+  hasField,
   hasPassed,
   listMembers,
   offeredProtocols,
@@ -301,4 +302,12 @@ describe('protocols to switch to', () => {
 
 it('list members are taken from every line, trimmed, without empty ones', () => {
   expect(listMembers(['A', ' x,, Y ,', 'b', 'no', 'a', 'z'], 'a')).toEqual(['x', 'Y', 'z']);
+});
+
+it('a field is there in whatever case, and not because another is', () => {
+  const fields = ['Idempotency-Key', '1', 'authorizatioN', 'Basic YQ=='];
+  expect(hasField(fields, 'authorization')).toBe(true);
+  expect(hasField(fields, 'idempotency-key')).toBe(true);
+  expect(hasField(fields, 'host')).toBe(false);
+  expect(hasField([], 'authorization')).toBe(false);
 });

@@ -53,6 +53,8 @@ export function createAppClient(address: ListenAddress, connections: number): Ap
     onNewConnection,
   }: AppRequest): ClientRequest {
     const headers: OutgoingHttpHeaders = { 'request-id': ++count };
+    // An API that closes idle connections may do so when a request is on its way: it may be sent again.
+    if (method === 'POST') headers['idempotency-key'] = `"${count}"`;
     if (body?.length === 1) headers['content-length'] = body[0]?.byteLength;
     if (body !== undefined && body.length > 1) headers['transfer-encoding'] = 'chunked';
     if (expectsContinue === true) headers['expect'] = '100-continue';

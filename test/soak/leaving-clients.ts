@@ -4,7 +4,7 @@ import type { AppClient } from './app-client.ts';
 import { DOWNLOAD_BYTES, payloadFrom } from './payload.ts';
 import type { Tally } from './tally.ts';
 
-const INTERVAL_MS = 200;
+const INTERVAL_MS = 50;
 
 /** How a client leaves: begins a request, and calls `leave` midway. */
 const WAYS: readonly ((app: AppClient, leave: (request: ClientRequest) => void) => ClientRequest)[] = [

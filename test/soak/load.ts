@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AppClient } from './app-client.ts';
 import { pickExchange } from './exchanges.ts';
+import { halfClose } from './half-closing-clients.ts';
 import { leaveMidway } from './leaving-clients.ts';
 import { holdWebSockets, readEventStreams } from './long-exchanges.ts';
 import type { Tally } from './tally.ts';
@@ -31,6 +32,7 @@ export async function runLoad(app: AppClient, tally: Tally, rate: number, stop: 
     holdWebSockets(app, tally, WEBSOCKET_HOLD_MS, stop),
     holdWebSockets(app, tally, Number.POSITIVE_INFINITY, stop),
     leaveMidway(app, tally, stop),
+    halfClose(app, tally, stop),
   ]).then(() => {
     longEnded = true;
   });

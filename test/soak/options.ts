@@ -7,6 +7,9 @@ export interface SoakOptions {
   readonly tokenLifetimeMs: number;
   /** Requests a second of the short exchanges, at most. */
   readonly rate: number;
+  readonly upstream: 'plain' | 'tls';
+  /** How long the API keeps connections that carry no request: as Node does, or 5 to 50 ms. */
+  readonly keepAlive: 'long' | 'short';
 }
 
 /** @throws {Error} naming the flag that is wrong. */
@@ -18,6 +21,8 @@ export function readOptions(args: readonly string[]): SoakOptions {
       rotations: { type: 'string', default: '5' },
       'token-lifetime': { type: 'string', default: '8s' },
       rate: { type: 'string', default: '300' },
+      upstream: { type: 'string', default: 'tls' },
+      'keep-alive': { type: 'string', default: 'short' },
     },
   });
   const durationMs = milliseconds('duration', values.duration, 10_000, 86_400_000);
@@ -26,6 +31,8 @@ export function readOptions(args: readonly string[]): SoakOptions {
     rotations: wholeNumber('rotations', values.rotations, 0, Math.floor(durationMs / 5000)),
     tokenLifetimeMs: milliseconds('token-lifetime', values['token-lifetime'], 2000, 3_600_000),
     rate: wholeNumber('rate', values.rate, 1, 5000),
+    upstream: oneOf('upstream', values.upstream, ['plain', 'tls']),
+    keepAlive: oneOf('keep-alive', values['keep-alive'], ['long', 'short']),
   };
   if (options.tokenLifetimeMs % 1000 !== 0) throw new Error('--token-lifetime must be whole seconds');
   return options;
@@ -37,6 +44,14 @@ function milliseconds(flag: string, text: string, least: number, most: number): 
     throw new Error(
       `--${flag} is ${JSON.stringify(text)}; it must be from ${least / 1000}s to ${most / 1000}s`,
     );
+  }
+  return value;
+}
+
+function oneOf<const T extends string>(flag: string, text: string, values: readonly T[]): T {
+  const value = values.find((candidate) => candidate === text);
+  if (value === undefined) {
+    throw new Error(`--${flag} is ${JSON.stringify(text)}; it must be ${values.join(' or ')}`);
   }
   return value;
 }

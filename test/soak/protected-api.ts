@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
@@ -7,6 +8,7 @@ import type { ListenAddress } from '../../src/config/config.ts';
 import { listenOn } from '../../src/listen.ts';
 import { DOWNLOAD_BYTES, digestOf, payloadFrom } from './payload.ts';
 import { AUDIENCE, type Provider } from './provider.ts';
+import { closeIdleSoon } from './short-keep-alive.ts';
 
 /** The upstream: verifies the token of every request, and answers so that the app can verify the answer. */
 export interface ProtectedApi {
@@ -24,7 +26,17 @@ export interface ProtectedApi {
 
 const EVENT_INTERVAL_MS = 100;
 
-export async function startProtectedApi(provider: Provider, leewaySeconds: number): Promise<ProtectedApi> {
+export interface ProtectedApiOptions {
+  readonly leewaySeconds: number;
+  readonly keepAlive: 'long' | 'short';
+  /** It speaks TLS, if it has one. */
+  readonly identity: { readonly cert: string; readonly key: string } | undefined;
+}
+
+export async function startProtectedApi(
+  provider: Provider,
+  { leewaySeconds, keepAlive, identity }: ProtectedApiOptions,
+): Promise<ProtectedApi> {
   const keys = createRemoteJWKSet(new URL(provider.jwksUrl));
   const seen = new Set<string>();
   const refusals = new Map<string, number>();
@@ -71,7 +83,9 @@ export async function startProtectedApi(provider: Provider, leewaySeconds: numbe
     response.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="soak"' }).end();
   }
 
-  const server = createServer();
+  const server =
+    identity === undefined ? createServer() : createTlsServer({ cert: identity.cert, key: identity.key });
+  if (keepAlive === 'short') closeIdleSoon(server);
   const onRequest = (expects: boolean) => (request: IncomingMessage, response: ServerResponse) => {
     // What can fail here is reading a body whose sender has left.
     serve(request, response, expects).catch(() => response.destroy());

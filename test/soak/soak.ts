@@ -2,6 +2,7 @@
  * Mixed load through the sidecar for minutes, across renewals and rotations; see README.md beside this file.
  *
  *     npm run soak -- [--duration 10m] [--rotations 5] [--token-lifetime 8s] [--rate 300]
+ *                     [--upstream tls|plain] [--keep-alive short|long]
  */
 
 import { execFile } from 'node:child_process';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { formatAddress } from '../../src/config/values.ts';
 import { messageOf } from '../../src/errors.ts';
+import { createIdentity } from './identity.ts';
 import { readOptions, type SoakOptions } from './options.ts';
 import { startProtectedApi } from './protected-api.ts';
 import { startProvider } from './provider.ts';
@@ -29,7 +31,9 @@ try {
   const options = readOptions(process.argv.slice(2));
   await promisify(execFile)(process.execPath, [BUILD]);
   const { durationMs, tokenLifetimeMs, rotations } = options;
-  print(`load for ${durationMs / 1000} s, tokens of ${tokenLifetimeMs / 1000} s, rotations: ${rotations}`);
+  print(
+    `load for ${durationMs / 1000} s, tokens of ${tokenLifetimeMs / 1000} s, rotations: ${rotations}, ${options.upstream} upstream, ${options.keepAlive} keep-alive`,
+  );
   process.exitCode = report(await soak(options)) ? 0 : 1;
 } catch (error) {
   print(`soak: FAILED, could not be run: ${messageOf(error)}`);
@@ -42,15 +46,22 @@ async function soak(options: SoakOptions): Promise<SoakFigures> {
   try {
     const provider = await startProvider(options.tokenLifetimeMs);
     closers.push(() => provider.close());
-    const api = await startProtectedApi(provider, options.tokenLifetimeMs < SHORT_LIFE_MS ? 1 : 0);
+    const identity = options.upstream === 'tls' ? await createIdentity() : undefined;
+    if (identity !== undefined) closers.push(() => identity.remove());
+    const api = await startProtectedApi(provider, {
+      leewaySeconds: options.tokenLifetimeMs < SHORT_LIFE_MS ? 1 : 0,
+      keepAlive: options.keepAlive,
+      identity,
+    });
     closers.push(() => api.close());
     const sidecar = await startSidecarProcess(
       {
         TOKEN_SIDECAR_AUTH_URL: provider.authUrl,
         TOKEN_SIDECAR_CREDENTIALS_DIR: provider.secretDirectory,
-        TOKEN_SIDECAR_UPSTREAM: `http://${formatAddress(api.address)}`,
+        TOKEN_SIDECAR_UPSTREAM: `${identity === undefined ? 'http' : 'https'}://${formatAddress(api.address)}`,
         TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
         TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+        ...(identity === undefined ? {} : { NODE_EXTRA_CA_CERTS: identity.caFile }),
       },
       // What every JWT begins with, and the secrets.
       (text) => text.includes('eyJ') || provider.secrets.some((secret) => text.includes(secret)),

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parseAssertionKey } from '../../src/token/assertion-key.ts';
 import { proveClient } from '../../src/token/client-authentication.ts';
 import type { ClientCredentials, SigningClient } from '../../src/token/client-credentials.ts';
+import { UnusableFile } from '../../src/token/unusable-file.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -107,5 +108,12 @@ describe('kubernetes_jwt', () => {
     const error = await prove(client).catch((thrown: unknown) => thrown);
     expect(String(error)).toContain(`${volume.directory}/token is not a signed JWT`);
     expect(String(error)).not.toContain('S3CRET');
+  });
+
+  it('without its file there is no request, and the message names the file', async () => {
+    const { directory } = await mountSecret({ other: 'a.b.c' });
+    const client = { method: 'kubernetes_jwt', directory, tokenFile: 'token', clientId: 'shop' } as const;
+    await expect(prove(client)).rejects.toThrow(UnusableFile);
+    await expect(prove(client)).rejects.toThrow('token');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { runFleet } from '../../scripts/simulation/fleet.ts';
+import { runRejectedRotation } from '../../scripts/simulation/rejected-rotation.ts';
 import { reportOn } from '../../scripts/simulation/report.ts';
 import { rolloutWithOutage, steadyPerSecond } from '../../scripts/simulation/scenarios.ts';
 
@@ -29,3 +30,18 @@ it('a provider with three times the capacity that the fleet needs at rest turns 
   const capacityPerSecond = 3 * steadyPerSecond(rolloutWithOutage(options));
   expect(runFleet(rolloutWithOutage({ ...options, capacityPerSecond })).shedAfterOutage).toBe(0);
 });
+
+it.each([30, 120, 300])(
+  'no pod loses its token over a rotation that the provider follows after %i s',
+  (seconds) => {
+    const run = runRejectedRotation({
+      pods: 1000,
+      tokenLifetimeMs: 300_000,
+      providerBehindMs: seconds * 1000,
+      seed: 2,
+    });
+    expect(run.lostToken).toBe(0);
+    expect(run.mostRejections).toBeGreaterThan(1);
+    expect(run.mostRejections).toBeLessThan(20);
+  },
+);

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { watch } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { CredentialConfig } from '../../src/config/config.ts';
@@ -7,6 +8,7 @@ import { openLiveCredentials } from '../../src/token/live-credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 async function follow(clientAuth: CredentialConfig['clientAuth'], files: Record<string, string>) {
   const mounted = await mountSecret(files);
@@ -78,6 +80,17 @@ it('a renewed certificate is announced once both files fit each other', async ()
   ]);
 });
 
+it('a service-account token that is replaced is told as the same credentials written anew', async () => {
+  const { live, announced, mounted } = await follow(
+    { method: 'kubernetes_jwt', tokenFile: 'token' },
+    { token: 'a.b.c' },
+  );
+  const rewritten = new Promise<void>((resolve) => live.onRewrite(resolve));
+  await mounted.update({ token: 'd.e.f' });
+  await rewritten;
+  expect(announced).toEqual([]);
+});
+
 it('a service-account token that is replaced is no change of the credentials; one that is gone is', async () => {
   const { live, announced, mounted, update } = await follow(
     { method: 'kubernetes_jwt', tokenFile: 'token' },
@@ -89,4 +102,83 @@ it('a service-account token that is replaced is no change of the credentials; on
   await update({ token: 'g.h.i' });
   expect(announced.map(({ state }) => state)).toEqual(['empty', 'loaded']);
   expect(live.current()).toBe(first);
+});
+
+it('a Secret that is as unusable as before is no news, and not the same credentials written anew', async () => {
+  const { live, announced, mounted, update } = await follow(KEY, { private_key: 'no key' });
+  let rewritten = 0;
+  live.onRewrite(() => rewritten++);
+  await mounted.update({ private_key: 'no key either' });
+  await live.refresh();
+  expect(announced).toEqual([]);
+  await update({ private_key: pemKey() });
+  expect(announced.map(({ state }) => state)).toEqual(['loaded']);
+  expect(rewritten).toBe(0);
+});
+
+/** With a clock that stands still: changes are found by looking alone. */
+async function openStill(files: Record<string, string>) {
+  const mounted = await mountSecret(files);
+  const config = credentialConfig({
+    tokenUrl: 'https://sso/token',
+    directory: mounted.directory,
+    clientId: 'shop',
+    clientAuth: { method: 'kubernetes_jwt', tokenFile: 'token' },
+  });
+  const clock = new ManualClock();
+  let failWatch = false;
+  const live = await openLiveCredentials(config, {
+    clock,
+    pollMs: 30_000,
+    watch: ((...args: Parameters<typeof watch>) => {
+      if (failWatch) throw Object.assign(new Error('no watch'), { code: 'EMFILE' });
+      return watch(...args);
+    }) as typeof watch,
+  });
+  onTestFinished(() => live.close());
+  const told: string[] = [];
+  const ends = [
+    live.onChange(({ state }) => told.push(state)),
+    live.onRewrite(() => told.push('rewritten')),
+    live.onWatchMode(({ by }) => told.push(by)),
+  ];
+  return {
+    live,
+    clock,
+    told,
+    end: () => {
+      for (const end of ends) end();
+    },
+    /** A change of each kind that can be told of. */
+    async changeAll() {
+      await mounted.update({ token: 'd.e.f' });
+      await live.refresh();
+      await mounted.update({ token: '' });
+      await live.refresh();
+      await mounted.update({ token: 'a.b.c' });
+      await live.refresh();
+      failWatch = !failWatch;
+      await clock.advance(30_000);
+    },
+  };
+}
+
+it('each listener is told of its own, until it has had enough', async () => {
+  const { live, told, end, changeAll } = await openStill({ token: 'a.b.c' });
+  expect(live.watchMode()).toEqual({ by: 'notification' });
+  await changeAll();
+  expect(told).toEqual(['rewritten', 'empty', 'loaded', 'polling']);
+  expect(live.watchMode()).toEqual({ by: 'polling', code: 'EMFILE' });
+  end();
+  await changeAll();
+  expect(told).toHaveLength(4);
+  expect(live.watchMode()).toEqual({ by: 'notification' });
+});
+
+it('closing lets the Secret go: nothing is looked at, told of or waited for', async () => {
+  const { live, clock, told, changeAll } = await openStill({ token: 'a.b.c' });
+  live.close();
+  expect(clock.pendingTimers).toBe(0);
+  await changeAll();
+  expect(told).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   backoffBoundMs,
   type FailedAttempt,
-  refusalCooldownMs,
+  lastChanceDelayMs,
   renewalDelayMs,
   retryDelayMs,
   sendableMs,
@@ -30,16 +30,36 @@ describe('renewal', () => {
   });
 
   it('is planned while the token may still be sent, unless the floor forbids it', () => {
-    expect(sendableMs(300_000)).toBe(299_000);
-    expect(sendableMs(2000)).toBe(1600);
     fc.assert(
       fc.property(lifetimeMs, random, (life, r) => {
         for (const plan of [renewalDelayMs, spreadRenewalDelayMs]) {
           const delay = plan(life, { ...RENEWAL, at: 0.95 }, r);
-          expect(delay <= sendableMs(life) || delay === RENEWAL.minIntervalMs).toBe(true);
+          expect(delay < sendableMs(life) || delay === RENEWAL.minIntervalMs).toBe(true);
         }
       }),
     );
+  });
+
+  it.each([
+    [1, 200],
+    [2, 800],
+    [3, 1750],
+    [4, 2750],
+    [300, 298_750],
+  ])(
+    'of a token of %i s: it may be sent for %i ms, in which no whole-second count of its end is over',
+    (seconds, ms) => {
+      expect(sendableMs(seconds * 1000)).toBe(ms);
+      // The provider granted it at the very end of one of its seconds; a fifth of one second is all that is risked.
+      if (seconds > 1) expect(ms).toBeLessThan(seconds * 1000 - 999);
+    },
+  );
+
+  it('is a quarter of a second off at least, though the policy allows 0 ms and the token lives for less', () => {
+    for (const plan of [renewalDelayMs, spreadRenewalDelayMs]) {
+      expect(plan(1, { ...RENEWAL, minIntervalMs: 0 }, 0.999)).toBe(250);
+      expect(plan(300_000, { ...RENEWAL, minIntervalMs: 0 }, 0)).toBe(225_000);
+    }
   });
 
   it('never comes sooner than the floor, however short the lifetime', () => {
@@ -99,8 +119,35 @@ describe('retry', () => {
     expect(bounds({ heldForMs: 1 })).toEqual(bounds({}));
   });
 
-  it('slows to minutes when the credentials are rejected', () => {
+  it('slows to minutes when the credentials are rejected and no token is held', () => {
     expect(bounds({ rejected: true })).toEqual([30, 60, 120, 240, 480, 600, 600, 600, 600, 600]);
+  });
+
+  it('fits several times into what is left of a held token when the credentials are rejected', () => {
+    expect(bounds({ rejected: true, heldForMs: 300_000 })).toEqual([
+      10, 20, 40, 80, 100, 100, 100, 100, 100, 100,
+    ]);
+    expect(bounds({ rejected: true, heldForMs: 60_000 })).toEqual([10, 20, 20, 20, 20, 20, 20, 20, 20, 20]);
+    expect(bounds({ rejected: true, heldForMs: 3_600_000 })).toEqual([
+      10, 20, 40, 80, 160, 320, 600, 600, 600, 600,
+    ]);
+  });
+
+  it('comes at once when the previous credentials are rejected too, while the token lasts', () => {
+    const failure = { rejected: true, previousRejected: true };
+    expect(bounds({ ...failure, heldForMs: 10_000 })).toEqual(Array(10).fill(1));
+    expect(bounds(failure)).toEqual(bounds({ rejected: true }));
+  });
+
+  it('with the previous credentials leaves time for a request before the token ends', () => {
+    const lastChance = (failure: Partial<FailedAttempt>, r: number) =>
+      lastChanceDelayMs({ ...WITHOUT_TOKEN, rejected: true, ...failure }, r);
+    expect(lastChance({ heldForMs: 60_000 }, 0)).toBe(45_000);
+    expect(lastChance({ heldForMs: 60_000 }, 0.999)).toBeCloseTo(49_500, -2);
+    expect(lastChance({ heldForMs: 10_000, lifetimeMs: 60_000 }, 0)).toBe(4000);
+    expect(lastChance({ heldForMs: 5000 }, 0)).toBe(250);
+    expect(lastChance({ heldForMs: 0 }, 0)).toBe(250);
+    expect(lastChance({ heldForMs: 0, retryAfterMs: 7000 }, 0)).toBe(7000);
   });
 
   it('comes at random in the second half of the bound', () => {
@@ -130,10 +177,4 @@ describe('retry', () => {
     expect(retry(86_400_000, 0)).toBe(600_000);
     expect(retry(0, 0)).toBe(500);
   });
-});
-
-it('a futile renewal for an upstream 401 doubles the time to the next, up to ten minutes', () => {
-  expect([0, 1, 2, 3, 4, 5, 99].map(refusalCooldownMs)).toEqual([
-    30_000, 60_000, 120_000, 240_000, 480_000, 600_000, 600_000,
-  ]);
 });

@@ -1,10 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { parseAssertionKey } from '../../src/token/assertion-key.ts';
 import type { ClientCredentials, SigningClient } from '../../src/token/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { StaleConnection, sendTokenRequest } from '../../src/token/token-request.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -82,6 +86,27 @@ describe('a kept connection that the provider closes as the next request comes',
     const assertions = provider.requests.map(({ text }) => /client_assertion=([^&]+)/.exec(text)?.[1]);
     expect(assertions).toHaveLength(3);
     expect(new Set(assertions).size).toBe(3);
+  });
+
+  it('and the write is the first to say so: the grant goes over a new one', async () => {
+    const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const send = () =>
+      sendTokenRequest(
+        { url: new URL(provider.url), agent, authorization: undefined, form: new URLSearchParams() },
+        new AbortController().signal,
+      );
+    const kept = once(agent, 'free');
+    await send();
+    const [socket] = (await kept) as [Socket];
+    const fail = (done: (error: Error) => void) =>
+      done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+    socket._write = (_bytes, _encoding, done) => fail(done);
+    socket._writev = (_chunks, done) => fail(done);
+    await expect(send()).rejects.toMatchObject({ constructor: StaleConnection, code: 'EPIPE' });
+    expect(await send()).toMatchObject({ status: 200 });
+    expect(provider.requests.map(({ connection }) => connection)).toEqual([1, 2]);
   });
 
   it('and not over a third, when that is closed too', async () => {

@@ -127,6 +127,7 @@ describe('an answer that is no token', () => {
     ['not HTTP at all', 'SSH-2.0-OpenSSH_9.2\r\n', 'HPE_INVALID_CONSTANT'],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}', 'HPE_'],
     ['a length and chunks', tokenAnswer('transfer-encoding: chunked\r\n'), 'HPE_'],
+    ['a control character in a field', tokenAnswer('x: a\u0001b\r\n'), 'HPE_INVALID_HEADER_TOKEN'],
     ['a chunk without a size', `${CHUNKED}2\r\n{}\r\nzz\r\n`, 'HPE_INVALID_CHUNK_SIZE'],
     ['a head without end', `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`, 'HPE_HEADER_OVERFLOW'],
   ])('%s', async (_name, text, code) => {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type EndpointAnswer, parseRetryAfter, readTokenResponse } from '../../src/token/token-response.ts';
 
@@ -62,12 +63,43 @@ describe('the lifetime of a token', () => {
       300_000,
     ],
     [
-      'both: what the answer says counts',
+      'both, the JWT longer: what the answer says counts',
       { expires_in: 30, access_token: jwt({ iat: 100, exp: 160 }) },
       30_000,
     ],
+    [
+      'both, the JWT shorter: what it says itself',
+      { expires_in: 300, access_token: jwt({ iat: NOW / 1000, exp: NOW / 1000 + 60 }) },
+      60_000,
+    ],
+    [
+      'both, the JWT out of a cache: what is left of it',
+      { expires_in: 300, access_token: jwt({ iat: NOW / 1000 - 280, exp: NOW / 1000 + 20 }) },
+      20_000,
+    ],
+    [
+      'both, the JWT shorter and past by our clock, which is ahead: exp - iat',
+      { expires_in: 300, access_token: jwt({ iat: NOW / 1000 - 3600, exp: NOW / 1000 - 3540 }) },
+      60_000,
+    ],
+    [
+      'both, the JWT without sense: what the answer says',
+      { expires_in: 300, access_token: jwt({ iat: NOW / 1000, exp: 0 }) },
+      300_000,
+    ],
   ])('%s', (_name, fields, lifetimeMs) => {
     expect(grant(fields)).toMatchObject({ result: 'success', lifetimeMs });
+  });
+
+  it('of a JWT is counted by the clock of the provider, where that is another than ours', () => {
+    const claims = { iat: NOW / 1000 - 290, exp: NOW / 1000 + 10 };
+    const body = JSON.stringify({ access_token: jwt(claims), token_type: 'Bearer', expires_in: 300 });
+    // Issued just now by a provider that is 290 s behind us.
+    const date = new Date(NOW - 290_000).toUTCString();
+    expect(read({ body, date })).toMatchObject({ lifetimeMs: 300_000 });
+    // Our clocks agree: the token came from a cache.
+    expect(read({ body, date: new Date(NOW - 1000).toUTCString() })).toMatchObject({ lifetimeMs: 10_000 });
+    expect(read({ body, date: 'yesterday' })).toMatchObject({ lifetimeMs: 10_000 });
   });
 
   it.each([0, -1, 1e12, '0', '-1', '1e3', '', ' 60', '60s', true, [], {}, [60]])(
@@ -129,7 +161,17 @@ describe('a refusal', () => {
     [401, '', 'rejected'],
     [403, oauthError('access_denied'), 'rejected'],
     [400, 'Bad Request', 'invalid_response'],
-    [403, '<html>', 'invalid_response'],
+    [403, '<html>', 'rejected'],
+    [403, oauthError('invalid_client_id'), 'rejected'],
+    [400, oauthError('invalid_client_id'), 'rejected'],
+    [400, JSON.stringify({ error: { code: 190, message: 'no such client' } }), 'rejected'],
+    [200, oauthError('incorrect_client_credentials'), 'rejected'],
+    [200, JSON.stringify({ ok: false, error: 'invalid_client_id' }), 'rejected'],
+    [200, JSON.stringify({ error: { type: 'OAuthException' } }), 'rejected'],
+    [200, oauthError('temporarily_unavailable'), 'unavailable'],
+    [200, JSON.stringify({ error: null }), 'invalid_response'],
+    [400, JSON.stringify({ error: '' }), 'invalid_response'],
+    [404, oauthError('realm_not_found'), 'invalid_response'],
     [404, '', 'invalid_response'],
     [302, '', 'invalid_response'],
     [201, oauthError('invalid_client'), 'invalid_response'],
@@ -139,19 +181,106 @@ describe('a refusal', () => {
     [503, oauthError('temporarily_unavailable'), 'unavailable'],
     [400, oauthError('temporarily_unavailable'), 'unavailable'],
     [400, oauthError('slow_down'), 'unavailable'],
+    [400, oauthError('server_error'), 'unavailable'],
+    [401, oauthError('server_error'), 'unavailable'],
   ])('with status %i and body %j is %s', (status, body, result) => {
     expect(read({ status, body })).toMatchObject({ result });
   });
 
-  it('repeats nothing of the answer but a registered error code', () => {
-    expect(read({ status: 401, body: oauthError('invalid_client') })).toEqual({
-      result: 'rejected',
-      detail: 'status 401 invalid_client',
-    });
-    expect(read({ status: 400, body: oauthError('s3cret') })).toEqual({
-      result: 'invalid_response',
-      detail: 'status 400',
-    });
+  const detail = (fields: object, secrets: readonly string[] = ['shop:s3cret+', 's3cret+', 'shop']) => {
+    const answer = { status: 400, contentType: '', retryAfter: undefined, receivedAtMs: NOW };
+    const read = readTokenResponse(
+      { ...answer, body: JSON.stringify(fields) },
+      { defaultLifetimeMs: 1 },
+      secrets,
+    );
+    return read.result === 'success' ? '' : read.detail;
+  };
+
+  it.each<[string, object, string]>([
+    ['a registered error', { error: 'invalid_scope' }, 'invalid_scope'],
+    [
+      'a description',
+      { error: 'invalid_client', error_description: 'Invalid client or Invalid client credentials' },
+      'invalid_client: Invalid client or Invalid client credentials',
+    ],
+    ['an error of its own', { error: 'invalid_client_id' }, 'invalid_client_id'],
+    ['an error object', { error: { code: 190, message: 'No such app' } }, '190: No such app'],
+    [
+      'line breaks, controls and what turns the reading direction',
+      { error: 'x', error_description: 'a\r\nb\u0000\u001b[31mc\u202ed\u2028e' },
+      'x: a b [31mcd e',
+    ],
+    [
+      'the secret and the client id',
+      { error: 'shop', error_description: 'Shop has s3cret+, not S3CRET%2B' },
+      '[…]: […] has […], not […]',
+    ],
+    [
+      'the secret, parted by what cannot be seen',
+      { error: 'x', error_description: 's3\u200bcr\u2060et+' },
+      'x: […]',
+    ],
+    [
+      'the Basic pair',
+      { error: 'x', error_description: `got ${Buffer.from('shop:s3cret+').toString('base64')}` },
+      'x: got […]',
+    ],
+    [
+      'the secret in the references of HTML',
+      { error: 'x', error_description: '&lt;b&gt;s3cret&#43;&#X2B;&#99999999;' },
+      'x: <b>[…]+&#99999999;',
+    ],
+    ['a page', { error: 'x', error_description: '<p>'.repeat(2000) }, 'x: […]'],
+    [
+      'what looks like a token',
+      { error: 'x', error_description: `eyJhbGciOiJub25lIn0.e30.c2ln ${'a1'.repeat(10)} ${'a'.repeat(60)}` },
+      'x: […] […] […]',
+    ],
+    ['a long one', { error: 'x', error_description: 'no '.repeat(200) }, `x: ${'no '.repeat(66)}n…`],
+    ['a long error', { error: 'no '.repeat(99) }, `${'no '.repeat(21)}…`],
+    ['a description that is no string', { error: 'x', error_description: { a: 1 } }, 'x'],
+  ])('shows %s', (_name, fields, shown) => {
+    expect(detail(fields)).toBe(`status 400 ${shown}`);
+  });
+
+  it.each([
+    ['has characters that cannot be seen', 's3\u00adcret', 's3cret'],
+    ['looks like HTML', 'a&amp;b&#43;c', 'a&amp;b&#43;c'],
+    ['is repeated without padding', 'a>?b', 'YT4/Yg'],
+  ])('withholds a secret that %s', (_name, secret, said) => {
+    expect(detail({ error: 'x', error_description: `of ${said}.` }, [secret])).toBe('status 400 x: of […].');
+  });
+
+  it('of a client whose name is a word of the protocol keeps the error readable', () => {
+    expect(detail({ error: 'invalid_client', error_description: 'no client' }, ['client'])).toBe(
+      'status 400 invalid_client: no […]',
+    );
+  });
+
+  it('shows nothing of what a secret of a letter or two stands in', () => {
+    expect(detail({ error: 'invalid_client', error_description: 'a wrong secret' }, ['a'])).toBe(
+      'status 400 invalid_client: […]',
+    );
+  });
+
+  it('shows no secret, wherever the provider puts it', () => {
+    fc.assert(
+      fc.property(
+        fc
+          .string({ minLength: 3, maxLength: 40 })
+          .filter((secret) => /^[!-~]{3,}$/.test(secret) && !'status 400: […]'.includes(secret)),
+        fc.string(),
+        fc.string(),
+        (secret, before, after) => {
+          const shown = detail({ error: before + secret, error_description: before + secret + after }, [
+            secret,
+          ]);
+          expect(shown).not.toContain(secret);
+          expect(shown.length).toBeLessThan(300);
+        },
+      ),
+    );
   });
 });
 

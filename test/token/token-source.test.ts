@@ -1,100 +1,11 @@
-import { Registry } from '@prometheus-io/client';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
-import type { CredentialsReading } from '../../src/token/client-credentials.ts';
-import type { LiveCredentials } from '../../src/token/live-credentials.ts';
-import { createTokenMetrics } from '../../src/token/metrics.ts';
-import type { TokenResponse } from '../../src/token/token-response.ts';
-import { openTokenSource } from '../../src/token/token-source.ts';
+import { describe, expect, it } from 'vitest';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
-import { credentialConfig } from '../support/credential-config.ts';
-import { captureLog } from '../support/log-capture.ts';
-import { ManualClock, settle } from '../support/manual-clock.ts';
-
-const loaded = (clientSecret: string): CredentialsReading => ({
-  state: 'loaded',
-  credentials: { method: 'client_secret_post', clientId: 'shop', clientSecret },
-});
-
-/** Mounted credentials in memory; the real ones have tests of their own. */
-function fakeCredentials(initial: CredentialsReading) {
-  let current = initial;
-  const listeners = new Set<(reading: CredentialsReading) => void>();
-  const credentials: LiveCredentials = {
-    current: () => current,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    close: () => listeners.clear(),
-  };
-  return {
-    credentials,
-    change(next: CredentialsReading) {
-      current = next;
-      for (const listener of listeners) listener(next);
-    },
-  };
-}
-
-interface PendingGrant {
-  readonly secret: string;
-  readonly signal: AbortSignal;
-  answer(outcome: TokenResponse): Promise<void>;
-}
-
-function open(initial: CredentialsReading = loaded('one')) {
-  const clock = new ManualClock();
-  const { credentials, change } = fakeCredentials(initial);
-  const registry = new Registry();
-  const { log, lines } = captureLog();
-  const grants: PendingGrant[] = [];
-  const source = openTokenSource({
-    config: credentialConfig({ tokenUrl: 'http://127.0.0.1/token' }),
-    credentials,
-    endpoint: {
-      requestToken: (client, signal) =>
-        new Promise((resolve) => {
-          grants.push({
-            secret: client.method === 'client_secret_post' ? client.clientSecret : '',
-            signal,
-            answer: (outcome) => {
-              resolve(outcome);
-              return settle();
-            },
-          });
-        }),
-      close: async () => {},
-    },
-    clock,
-    random: () => 0,
-    metrics: createTokenMetrics(registry),
-    credentialsMetrics: createCredentialsMetrics(registry),
-    log,
-  });
-  onTestFinished(() => source.close());
-  return {
-    source,
-    clock,
-    grants,
-    change,
-    lines,
-    metrics: () => registry.metrics(),
-    last: () => grants.at(-1) as PendingGrant,
-  };
-}
-
-const token = (accessToken: string, lifetimeMs = 300_000): TokenResponse => ({
-  result: 'success',
-  accessToken,
-  lifetimeMs,
-});
-const failure: TokenResponse = { result: 'unavailable', detail: 'ECONNREFUSED' };
-const rejection: TokenResponse = { result: 'rejected', detail: 'status 401 invalid_client' };
+import { settle } from '../support/manual-clock.ts';
+import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
 
 describe('the first token', () => {
   it('is requested without being asked for, once for any number of callers', async () => {
-    const { source, last, grants } = open();
+    const { source, last, grants } = await openSource();
     const callers = Array.from({ length: 100 }, () => source.obtain());
     expect(grants).toHaveLength(1);
     await last().answer(token('a'));
@@ -104,7 +15,7 @@ describe('the first token', () => {
   });
 
   it('is waited for through a failure whose retry comes soon', async () => {
-    const { source, clock, last } = open();
+    const { source, clock, last } = await openSource();
     const caller = source.obtain();
     await last().answer(failure);
     await clock.advance(500);
@@ -113,14 +24,14 @@ describe('the first token', () => {
   });
 
   it('is not waited for longer than the bound', async () => {
-    const { source, clock } = open();
+    const { source, clock } = await openSource();
     const caller = source.obtain().catch((error: unknown) => error);
     await clock.advance(10_000);
     expect(await caller).toBeInstanceOf(TokenUnavailable);
   });
 
   it('is refused at once, with the time to come back, while the next grant is further off than the bound', async () => {
-    const { source, last, grants } = open();
+    const { source, last, grants } = await openSource();
     await last().answer(rejection);
     const error = await source.obtain().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'token_unavailable', retryAfterSeconds: 15 });
@@ -129,7 +40,7 @@ describe('the first token', () => {
   });
 
   it('waits for credentials that are not mounted yet, and says so', async () => {
-    const { source, grants, change, last } = open({
+    const { source, grants, change, last } = await openSource({
       state: 'missing',
       detail: '/secret/client_id does not exist',
     });
@@ -137,6 +48,7 @@ describe('the first token', () => {
     expect(String(error)).toContain('/secret/client_id does not exist');
     expect(grants).toHaveLength(0);
     change(loaded('one'));
+    await settle();
     await last().answer(token('a'));
     expect(source.current()).toBe('Bearer a');
   });
@@ -144,7 +56,7 @@ describe('the first token', () => {
 
 describe('renewal', () => {
   it('happens before the end, unseen by callers', async () => {
-    const { source, clock, grants, last } = open();
+    const { source, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(225_000);
     expect(grants).toHaveLength(2);
@@ -154,7 +66,7 @@ describe('renewal', () => {
   });
 
   it('that fails to the end leaves no token, and the next success heals it', async () => {
-    const { source, clock, last } = open();
+    const { source, clock, last } = await openSource();
     await last().answer(token('a', 60_000));
     await clock.advance(45_000);
     await last().answer(failure);
@@ -169,7 +81,7 @@ describe('renewal', () => {
   });
 
   it('follows the wall clock too: a machine that slept has no valid token, and asks within seconds', async () => {
-    const { source, clock, grants, last } = open();
+    const { source, clock, grants, last } = await openSource();
     await last().answer(token('a', 3_600_000));
     clock.stepWall(3_600_000);
     expect(source.current()).toBeUndefined();
@@ -180,9 +92,10 @@ describe('renewal', () => {
 
 describe('rotation', () => {
   it('asks with the new secret at once and serves the old token until then', async () => {
-    const { source, grants, change, last } = open();
+    const { source, grants, change, last } = await openSource();
     await last().answer(token('a'));
     change(loaded('two'));
+    await settle();
     expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
     expect(source.current()).toBe('Bearer a');
     await last().answer(token('b'));
@@ -190,73 +103,161 @@ describe('rotation', () => {
   });
 
   it('gives up the grant in flight with the old secret', async () => {
-    const { source, grants, change, last } = open();
+    const { source, grants, change, last } = await openSource();
     change(loaded('two'));
+    await settle();
     expect(grants[0]?.signal.aborted).toBe(true);
     await last().answer(token('b'));
     await grants[0]?.answer(token('a'));
     expect(source.current()).toBe('Bearer b');
   });
 
+  it('counts the answer to the given-up grant nowhere, whatever it is', async () => {
+    const { source, grants, change, last, lines, metrics } = await openSource();
+    change(loaded('two'));
+    await settle();
+    await grants[0]?.answer(rejection);
+    expect(source.snapshot()).toMatchObject({ history: [], consecutiveFailures: 0, lastFailure: undefined });
+    expect(await metrics()).not.toContain('token_sidecar_token_refresh_total{');
+    expect(lines.join()).not.toContain('no token obtained');
+    await last().answer(token('b'));
+    expect(source.snapshot().history).toMatchObject([{ reason: 'rotation', result: 'success' }]);
+  });
+
+  it('looks at the files before every grant: a change that no notification told of is used', async () => {
+    const { clock, grants, changeUnnoticed, last } = await openSource();
+    await last().answer(token('a'));
+    changeUnnoticed(loaded('two'));
+    await clock.advance(225_000);
+    expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
+  });
+
+  it('tries the secret before the newest when that is rejected to the end, says so, and goes back', async () => {
+    const { source, clock, grants, change, last, lines, metrics } = await openSource();
+    await last().answer(token('a'));
+    change(loaded('two'));
+    await settle();
+    while (last().secret === 'two') {
+      await last().answer(rejection);
+      const before = grants.length;
+      while (grants.length === before) await clock.advance(1000);
+    }
+    expect(source.current()).toBe('Bearer a');
+    expect(last().secret).toBe('one');
+    await last().answer(token('b'));
+    expect(source.current()).toBe('Bearer b');
+    expect(source.snapshot()).toMatchObject({
+      credentials: { previousInUse: true },
+      lastFailure: { result: 'rejected' },
+    });
+    expect(lines.at(-1)).toContain('token obtained with the previous credentials: the newest are rejected');
+    expect(await metrics()).toContain(
+      'token_sidecar_token_refresh_total{credential="default",result="success",reason="previous_credentials"} 1',
+    );
+    await clock.advance(225_000);
+    expect(last().secret).toBe('two');
+    await last().answer(token('c'));
+    expect(source.snapshot().credentials.previousInUse).toBe(false);
+  });
+
+  it('asks at once when what vouches for the client was written anew during a backoff', async () => {
+    const { grants, rewrite, last } = await openSource();
+    await last().answer(rejection);
+    rewrite();
+    await settle();
+    expect(grants).toHaveLength(2);
+    await last().answer(token('a'));
+    rewrite();
+    await settle();
+    expect(grants).toHaveLength(2);
+  });
+
+  it('asks at once when what vouches for the client was gone during a backoff and is there again', async () => {
+    const one = loaded('one');
+    const { grants, change, last } = await openSource(one);
+    await last().answer(rejection);
+    change({ state: 'missing', detail: '/secret/token does not exist' });
+    change(one);
+    await settle();
+    expect(grants).toHaveLength(2);
+  });
+
+  it('sends one request for a grant during which the credentials are written anew', async () => {
+    const { source, grants, rewrite, last } = await openSource();
+    rewrite();
+    await settle();
+    expect(grants).toHaveLength(1);
+    await last().answer(token('a'));
+    expect(source.current()).toBe('Bearer a');
+  });
+
   it('keeps the last good credentials while the Secret cannot be used', async () => {
     const one = loaded('one');
-    const { source, clock, grants, change, last } = open(one);
+    const { source, clock, grants, change, last } = await openSource(one);
     await last().answer(token('a'));
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
     expect(source.snapshot().credentials).toMatchObject({ state: 'missing' });
     await clock.advance(225_000);
     expect(grants.at(-1)?.secret).toBe('one');
     change(one);
+    await settle();
     expect(grants).toHaveLength(2);
   });
 });
 
 describe('a token that an upstream refused', () => {
   it('is replaced once for all who were refused', async () => {
-    const { source, clock, grants, last } = open();
+    const { api, clock, grants, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
-    const callers = Array.from({ length: 10 }, () => source.replace('Bearer a'));
+    const callers = Array.from({ length: 10 }, () => api.replace('Bearer a'));
+    await settle();
     expect(grants).toHaveLength(2);
     await last().answer(token('b'));
     expect(new Set(await Promise.all(callers))).toEqual(new Set(['Bearer b']));
-    expect(await source.replace('Bearer a')).toBe('Bearer b');
+    expect(await api.replace('Bearer a')).toBe('Bearer b');
     expect(grants).toHaveLength(2);
   });
 
   it('has no replacement when renewal fails, and goes on being served', async () => {
-    const { source, clock, last } = open();
+    const { source, api, clock, last } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
-    const caller = source.replace('Bearer a');
+    const caller = api.replace('Bearer a');
+    await settle();
     await last().answer(failure);
     expect(await caller).toBeUndefined();
     expect(source.current()).toBe('Bearer a');
   });
 
   it('has none when it is younger than a second', async () => {
-    const { source, grants, last } = open();
+    const { api, grants, last } = await openSource();
     await last().answer(token('a'));
-    expect(await source.replace('Bearer a')).toBeUndefined();
+    expect(await api.replace('Bearer a')).toBeUndefined();
     expect(grants).toHaveLength(1);
   });
 });
 
-describe('closing', () => {
-  it('gives up the grant in flight, tells who waits, and leaves no timer', async () => {
-    const { source, clock, grants } = open();
-    const caller = source.obtain().catch((error: unknown) => error);
-    await source.close();
-    expect(await caller).toBeInstanceOf(TokenUnavailable);
-    expect(grants[0]?.signal.aborted).toBe(true);
-    expect(clock.pendingTimers).toBe(0);
-    await expect(source.obtain()).rejects.toBeInstanceOf(TokenUnavailable);
+describe('a token that an upstream took', () => {
+  it('is told once, and again after it was refused: each first time may change the rules for the next 401', async () => {
+    const { api, clock, grants, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    for (let revocation = 1; revocation <= 3; revocation++) {
+      const held = api.current() as string;
+      for (let request = 0; request < 3; request++) api.accepted(held);
+      const caller = api.replace(held);
+      await settle();
+      expect(grants).toHaveLength(1 + revocation);
+      await last().answer(token(`after-${revocation}`));
+      expect(await caller).toBe(`Bearer after-${revocation}`);
+    }
   });
 });
 
 describe('what is told', () => {
   it('metrics count grants by result and reason, and gauge the token by wall time', async () => {
-    const { clock, last, metrics } = open();
+    const { clock, last, metrics } = await openSource();
     await last().answer(failure);
     await clock.advance(500);
     const requestedAtSeconds = clock.now().wallMs / 1000;
@@ -280,10 +281,65 @@ describe('what is told', () => {
     expect(await metrics()).toContain('token_sidecar_token_ready{credential="default"} 0');
   });
 
+  it('metrics count the time that grants took, by result', async () => {
+    const { clock, last, metrics } = await openSource();
+    await clock.advance(300);
+    await last().answer(failure);
+    await clock.advance(500);
+    await clock.advance(1500);
+    await last().answer(token('a'));
+    const text = await metrics();
+    const name = 'token_sidecar_token_refresh_duration_seconds';
+    for (const line of [
+      `${name}_sum{credential="default",result="unavailable"} 0.3`,
+      `${name}_count{credential="default",result="unavailable"} 1`,
+      `${name}_sum{credential="default",result="success"} 1.5`,
+      `${name}_bucket{le="0.25",credential="default",result="unavailable"} 0`,
+      `${name}_bucket{le="0.5",credential="default",result="unavailable"} 1`,
+    ]) {
+      expect(text).toContain(line);
+    }
+  });
+
+  it('gauges without a value are not there: no token, no end of it', async () => {
+    const { last, metrics } = await openSource();
+    const name = 'token_sidecar_token_expiry_timestamp_seconds{';
+    expect(await metrics()).not.toContain(name);
+    await last().answer(token('a'));
+    expect(await metrics()).toContain(name);
+  });
+
+  it('the history is that of the last twenty grants, oldest first, each with its time', async () => {
+    const { source, clock, grants, last } = await openSource();
+    for (let grant = 1; grant <= 25; grant++) {
+      await clock.advance(grant);
+      await last().answer(token(`t${grant}`, 60_000));
+      expect(source.snapshot().history).toHaveLength(Math.min(grant, 20));
+      while (grants.length === grant) await clock.advance(1000);
+    }
+    const { history } = source.snapshot();
+    expect(history[0]).toMatchObject({ reason: 'scheduled', result: 'success' });
+    expect(history.every(({ atMs }, i) => i === 0 || atMs > (history[i - 1]?.atMs ?? 0))).toBe(true);
+  });
+
+  it('that the system gives no watch on the Secret is warned of once, and shown while it is so', async () => {
+    const { source, changeMode, lines, metrics } = await openSource();
+    for (let time = 0; time < 3; time++) {
+      changeMode({ by: 'polling', code: 'EMFILE' });
+      expect(source.snapshot().credentials.watchedBy).toBe('polling');
+      expect(await metrics()).toContain('token_sidecar_credentials_watched{credential="default"} 0');
+      changeMode({ by: 'notification' });
+      expect(source.snapshot().credentials.watchedBy).toBe('notification');
+      expect(await metrics()).toContain('token_sidecar_credentials_watched{credential="default"} 1');
+    }
+    expect(lines.filter((line) => line.includes('EMFILE'))).toHaveLength(1);
+  });
+
   it('no log line, metric or snapshot holds a token or a secret', async () => {
-    const { source, clock, last, lines, metrics, change } = open(loaded('S3CRET'));
+    const { source, clock, last, lines, metrics, change } = await openSource(loaded('S3CRET'));
     await last().answer(token('T0KEN'));
     change(loaded('S3CRET-2'));
+    await settle();
     await last().answer(rejection);
     await clock.advance(1000);
     const told = [...lines, await metrics(), JSON.stringify(source.snapshot())].join('\n');

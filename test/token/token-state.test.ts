@@ -53,8 +53,13 @@ class Engine {
     return this.end({ result, detail: 'test', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
   }
 
-  refuse(): this {
-    return this.apply({ type: 'refused_by_upstream', authorization: this.state.token?.authorization ?? '' });
+  refuse(upstream = 'api'): this {
+    const authorization = this.state.token?.authorization ?? '';
+    return this.apply({ type: 'refused_by_upstream', upstream, authorization });
+  }
+
+  accept(upstream = 'api', authorization = this.state.token?.authorization ?? ''): this {
+    return this.apply({ type: 'accepted_by_upstream', upstream, authorization });
   }
 
   get dueInMs(): number | undefined {
@@ -87,9 +92,9 @@ describe('a held token', () => {
     expect(engine.wait(1000).valid).toBeUndefined();
   });
 
-  it('is not sent in its last second, which the provider may have begun to count before', () => {
+  it('is not sent in its last second, which the provider may have begun to count before, nor when it may arrive then', () => {
     const engine = started();
-    expect(engine.wait(298_999).valid).toBe('Bearer t1');
+    expect(engine.wait(298_749).valid).toBe('Bearer t1');
     expect(engine.wait(1).valid).toBeUndefined();
   });
 
@@ -149,7 +154,7 @@ describe('a failed grant', () => {
       delays.push(engine.dueInMs ?? Number.NaN);
       engine.wait(engine.dueInMs ?? Number.NaN);
     }
-    expect(delays).toEqual([500, 2000, 8000, 31_750, 15_875, 16_000]);
+    expect(delays).toEqual([500, 2000, 8000, 31_625, 15_812.5, 16_000]);
     expect(engine.fail().dueInMs).toBe(32_000);
   });
 
@@ -200,6 +205,60 @@ describe('changed credentials', () => {
     expect(engine.state.lastFailure).toMatchObject({ result: 'rejected' });
   });
 
+  it('that are rejected are tried several times before the old token ends, then once the ones before them', () => {
+    const engine = started().load();
+    const reasons: string[] = [];
+    for (;;) {
+      reasons.push(engine.fail('rejected').state.due?.reason ?? '');
+      engine.wait(engine.dueInMs ?? Number.NaN);
+      if (engine.valid === undefined) break;
+    }
+    const asked = reasons.join(' ');
+    expect(asked).toMatch(/^(retry ){5,20}previous_credentials( retry)+$/);
+    expect(engine.fail('rejected').dueInMs).toBe(15_000);
+  });
+
+  it('that are rejected do not end the service while the provider takes the ones before them, and stay to be seen', () => {
+    const engine = started().load();
+    while (engine.grant.reason !== 'previous_credentials') {
+      engine.fail('rejected').wait(engine.dueInMs ?? Number.NaN);
+    }
+    expect(engine.valid).toBe('Bearer t1');
+    engine.succeed();
+    expect(engine.valid).toBe('Bearer t2');
+    expect(engine.state).toMatchObject({
+      token: { grantedTo: 'previous' },
+      lastFailure: { result: 'rejected' },
+    });
+    engine.wait(engine.dueInMs ?? Number.NaN);
+    expect(engine.grant.reason).toBe('scheduled');
+    expect(engine.succeed().state).toMatchObject({ token: { grantedTo: 'newest' }, lastFailure: undefined });
+  });
+
+  it('that are rejected after the provider was away at the very end are followed at once by the ones before them', () => {
+    const engine = started().load().fail().wait(299_000).fail('rejected');
+    expect(engine.valid).toBeUndefined();
+    expect(engine.state.due?.reason).toBe('previous_credentials');
+    expect(engine.dueInMs).toBe(250);
+  });
+
+  it('written anew end a backoff, and are no reason for a grant while nothing fails', () => {
+    const engine = new Engine().load().fail('rejected').wait(1000);
+    expect(engine.apply({ type: 'credentials_rewritten' }).grant.reason).toBe('rotation');
+    const healthy = started().wait(1000);
+    expect(healthy.apply({ type: 'credentials_rewritten' }).state.grant).toBeUndefined();
+  });
+
+  it('written anew while a grant is in flight are tried at once if that fails, with what it has read before', () => {
+    const engine = new Engine().load();
+    expect(engine.apply({ type: 'credentials_rewritten' }).state.grantsBegun).toBe(1);
+    engine.fail('rejected');
+    expect(engine.state.due).toMatchObject({ reason: 'rotation' });
+    expect(engine.dueInMs).toBe(0);
+    const healthy = new Engine().load().apply({ type: 'credentials_rewritten' }).succeed();
+    expect(healthy.state.due?.reason).toBe('scheduled');
+  });
+
   it('that flap ten times a second cause five grants at once, then one every five seconds', () => {
     const engine = started();
     let grants = 0;
@@ -229,7 +288,7 @@ describe('a token that an upstream refuses', () => {
 
   it('is not renewed when another is already in hand', () => {
     const engine = started().wait(5000);
-    engine.apply({ type: 'refused_by_upstream', authorization: 'Bearer older' });
+    engine.apply({ type: 'refused_by_upstream', upstream: 'api', authorization: 'Bearer older' });
     expect(engine.state.grant).toBeUndefined();
   });
 
@@ -250,6 +309,43 @@ describe('a token that an upstream refuses', () => {
       engine.succeed(86_400_000);
     }
     expect(gaps).toEqual([30_000, 60_000, 120_000, 240_000]);
+  });
+});
+
+describe('a token that an upstream took and then refuses', () => {
+  it('is renewed at once, however short the time since the last such renewal', () => {
+    const engine = started();
+    for (let revocation = 0; revocation < 5; revocation++) {
+      engine.wait(100).accept().refuse();
+      expect(engine.grant.reason).toBe('upstream_401');
+      engine.succeed();
+    }
+  });
+
+  it('is not renewed more often than every 30 s after five times, whatever is accepted in between', () => {
+    const engine = started();
+    let forced = 0;
+    for (let tenth = 0; tenth < 6000; tenth++) {
+      engine.wait(100);
+      if (engine.state.grant !== undefined) engine.succeed();
+      if (engine.accept().refuse().state.grant?.reason !== 'upstream_401') continue;
+      forced += 1;
+      engine.succeed();
+    }
+    expect(forced).toBeLessThanOrEqual(5 + 600 / 30);
+    expect(forced).toBeGreaterThanOrEqual(20);
+  });
+
+  it('is renewed although another upstream refuses every token', () => {
+    const engine = started().wait(2000).refuse('broken').succeed().wait(2000).refuse('broken');
+    expect(engine.state.grant).toBeUndefined();
+    expect(engine.accept('api').refuse('broken').state.grant).toBeUndefined();
+    expect(engine.refuse('api').grant.reason).toBe('upstream_401');
+  });
+
+  it('is not one that was taken before the renewal: that answer came late', () => {
+    const engine = started().wait(2000).refuse().succeed().accept('api', 'Bearer t1').wait(2000);
+    expect(engine.refuse().state.grant).toBeUndefined();
   });
 });
 

@@ -131,7 +131,7 @@ describe('the app goes away', () => {
 describe('the upstream goes away', () => {
   it.each([
     ['with a FIN', 'end'],
-    ['with a reset', 'resetAndDestroy'],
+    ['with a reset', 'reset'],
   ] as const)(
     '%s amid the answer: the app sees no clean end, and the next request is served',
     async (_, how) => {
@@ -145,7 +145,7 @@ describe('the upstream goes away', () => {
       arrived.answer(message('HTTP/1.1 200 OK', ['Content-Length: 100'], 'some'));
       await client.received.contains('some');
 
-      arrived.connection.socket[how]();
+      arrived.connection[how]();
 
       await client.closed();
       expect(client.received.text.endsWith('some')).toBe(true);
@@ -161,7 +161,7 @@ describe('the upstream goes away', () => {
     client.send(request('POST', '/', [CHUNKED]) + chunk('some'));
     const arrived = await upstream.request();
 
-    arrived.connection.socket.resetAndDestroy();
+    arrived.connection.reset();
 
     const answer = await client.response();
     expect([answer.status, answer.head.value('token-sidecar-error')]).toEqual([

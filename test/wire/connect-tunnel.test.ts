@@ -8,7 +8,7 @@ const connectTo = (authority: string) => message(`CONNECT ${authority} HTTP/1.1`
 
 /** A sidecar that tunnels to the upstream. */
 async function tunnelling() {
-  const upstream = await startUpstream(async () => undefined);
+  const upstream = await startUpstream(async () => undefined, 'plain');
   const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, {}, { connect: 'tunnel' }) });
   return { upstream, sidecar };
 }
@@ -51,15 +51,15 @@ describe('CONNECT to a listed host', () => {
 
 describe('CONNECT is refused', () => {
   it('by default', async () => {
-    const upstream = await startUpstream();
+    const upstream = await startUpstream(undefined, 'plain');
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
     expectProblem(await sidecar.exchange(connectTo(upstream.authority)), 'destination_not_allowed');
     expect(upstream.connections).toHaveLength(0);
   });
 
   it('to a host that is not on the list, even where requests to it would pass', async () => {
-    const listed = await startUpstream();
-    const other = await startUpstream();
+    const listed = await startUpstream(undefined, 'plain');
+    const other = await startUpstream(undefined, 'plain');
     const sidecar = await startSidecar({
       forwardProxy: forwardTo(listed, {}, { connect: 'tunnel', otherHosts: 'pass' }),
     });

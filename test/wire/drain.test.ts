@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
@@ -97,5 +98,18 @@ describe('draining', () => {
     await sidecar.proxy.drain(0);
 
     await client.closed();
+  });
+
+  it('cuts connections, too, that were one too many and do not go', async () => {
+    const clock = new ManualClock();
+    const sidecar = await startSidecar({ clock, limits: { maxConnections: 1 } });
+    await sidecar.connect();
+    const refused = await sidecar.connect();
+    expectProblem(await refused.response(), 'overloaded');
+
+    const drained = sidecar.proxy.drain(0);
+    await clock.advance(0);
+
+    await drained;
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { answer, CHUNKED, chunk, get, LAST_CHUNK, ok, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
-import { startSidecar } from './sidecar.ts';
+import { startSidecar, until } from './sidecar.ts';
+import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe("an answer that comes before the request's end", () => {
   it('passes at once', async () => {
@@ -43,6 +44,26 @@ describe("an answer that comes before the request's end", () => {
       async () => `closed by ${await client.closed()}`,
     );
     expect(next).toMatch(/^next$|^closed by /);
+    expect(upstream.targets).not.toContain('/smuggled');
+  });
+
+  it('ends the connection when the rest of the request turns out to be malformed while it leaves', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    await sidecar.fence();
+    const accepted = socketOfSidecar(client);
+    accepted.cork();
+    client.send(request('POST', '/', [CHUNKED]));
+    await until(() => accepted.writableLength > 0);
+    client.send(get('/smuggled'));
+    await sidecar.fence();
+
+    accepted.uncork();
+
+    expect((await client.response()).body).toBe('early');
+    await client.closed();
+    await sidecar.fence();
     expect(upstream.targets).not.toContain('/smuggled');
   });
 

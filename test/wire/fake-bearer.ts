@@ -14,11 +14,13 @@ export interface BearerScript {
   readonly replace?: (refused: string) => Promise<string | undefined>;
 }
 
-/** A token source that does as it is told and remembers what it was asked. */
+/** A token source that does as it is told and remembers what it was asked. What it gives out it holds from then on. */
 export class FakeBearer implements BearerSource {
   held: string | undefined;
   obtained = 0;
   readonly refused: string[] = [];
+  /** Each value as often as it was told. */
+  readonly accepts: string[] = [];
   readonly #script: BearerScript;
 
   constructor(script: BearerScript = {}) {
@@ -26,18 +28,30 @@ export class FakeBearer implements BearerSource {
     this.#script = script;
   }
 
+  /** The same for every upstream. */
+  forUpstream(): this {
+    return this;
+  }
+
+  accepted(authorization: string): void {
+    this.accepts.push(authorization);
+  }
+
   current(): string | undefined {
     return this.held;
   }
 
-  obtain(): Promise<string> {
+  async obtain(): Promise<string> {
     this.obtained += 1;
-    return (this.#script.obtain ?? refuseToken)();
+    this.held = await (this.#script.obtain ?? refuseToken)();
+    return this.held;
   }
 
-  replace(refused: string): Promise<string | undefined> {
+  async replace(refused: string): Promise<string | undefined> {
     this.refused.push(refused);
-    return (this.#script.replace ?? (async () => undefined))(refused);
+    const other = await this.#script.replace?.(refused);
+    if (other !== undefined) this.held = other;
+    return other;
   }
 }
 

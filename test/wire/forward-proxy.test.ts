@@ -4,7 +4,8 @@ import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from './fake-beare
 import { answer, get, message, ok } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
-import { forwardTo, routeTo, startSidecar, temporaryFile } from './sidecar.ts';
+import { forwardTo, routeTo, startSidecar } from './sidecar.ts';
+import { temporaryFile } from './temporary-file.ts';
 
 /** An absolute-form request, with the Host that belongs to it unless told otherwise. */
 function absolute(
@@ -61,6 +62,16 @@ describe('a listed host', () => {
     expect(upstream.requests[0]?.head.values('authorization')).toEqual([FIRST]);
   });
 
+  it.each([
+    ['in clear, with a warning at the start', 'api.example.test', false, 1],
+    ['over TLS, without one', 'api.example.test', true, 0],
+    ['in clear on this machine, without one', 'localhost', false, 0],
+  ])('gets tokens %s', async (_, host, upgradeToTls, warnings) => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, { host, upgradeToTls }) });
+    expect(sidecar.logLines.filter((line) => line.includes('clear text'))).toHaveLength(warnings);
+  });
+
   it('gets no token and no request when there is no token', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream), bearer: withoutToken() });
@@ -101,7 +112,7 @@ describe('a host that is not on the list', () => {
 
   it('passes by choice, without a token, with what the app itself sends', async () => {
     const listed = await startUpstream(answering(ok()));
-    const other = await startUpstream(answering(ok('public')));
+    const other = await startUpstream(answering(ok('public')), 'plain');
     const sidecar = await startSidecar({ forwardProxy: forwardTo(listed, {}, { otherHosts: 'pass' }) });
 
     expect((await sidecar.exchange(absolute(other.authority))).body).toBe('public');
@@ -115,7 +126,7 @@ describe('a host that is not on the list', () => {
 
   it('that answers 401 gets no token for it', async () => {
     const listed = await startUpstream(answering(ok()));
-    const other = await startUpstream(answering(answer(401)));
+    const other = await startUpstream(answering(answer(401)), 'plain');
     const sidecar = await startSidecar({
       forwardProxy: forwardTo(listed, {}, { otherHosts: 'pass' }),
       bearer: renewable(),
@@ -123,6 +134,27 @@ describe('a host that is not on the list', () => {
     expect((await sidecar.exchange(absolute(other.authority))).status).toBe(401);
     expect(other.requests.map(({ head }) => head.values('authorization'))).toEqual([[]]);
   });
+});
+
+it('keeps the connections of the destinations that were asked for last, and of no more than 256', async () => {
+  const upstream = await startUpstream(answering(ok()));
+  const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, {}, { otherHosts: 'pass' }) });
+  const client = await sidecar.connect();
+  async function askOthers(network: number, count: number): Promise<void> {
+    for (let host = 1; host <= count; host++) {
+      const authority = `127.${network}.0.${host}:${upstream.address.port}`;
+      expectProblem(await client.send(absolute(authority)).response(), 'upstream_unreachable');
+    }
+  }
+  await client.send(absolute(upstream.authority)).response();
+
+  await askOthers(1, 255);
+  await client.send(absolute(upstream.authority)).response();
+  expect(upstream.connections).toHaveLength(1);
+  await askOthers(2, 255);
+  await askOthers(3, 1);
+
+  await upstream.connections[0]?.closed();
 });
 
 describe('what is ambiguous is refused', () => {

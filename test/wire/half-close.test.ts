@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from './messages.ts';
 import { type RawUpstream, startUpstream, type UpstreamRequest } from './raw-upstream.ts';
-import { startSidecar } from './sidecar.ts';
+import { startSidecar, until } from './sidecar.ts';
+import { socketOfSidecar } from './sidecar-socket.ts';
 
 /** By the answer to `/fence` the sidecar has seen what was sent to it before: the end of the app's side. */
 async function start() {
@@ -57,6 +59,45 @@ describe('an app that ends its side once it has asked', () => {
       arrived.answer(ok(target));
       expect((await client.response()).body).toBe(target);
     }
+    expect(await client.closed()).toBe('end');
+  });
+
+  it('while the answer before is still leaving gets the next one too', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(get('/1') + get('/2'));
+    const first = await upstream.request();
+    const accepted = socketOfSidecar(client);
+    accepted.cork();
+    first.answer(ok('one'));
+    await until(() => accepted.writableLength > 0);
+    const ended = once(accepted, 'end');
+    client.end();
+    await ended;
+
+    accepted.uncork();
+
+    expect((await client.response()).body).toBe('one');
+    (await upstream.request()).answer(ok('two'));
+    expect((await client.response()).body).toBe('two');
+    expect(await client.closed()).toBe('end');
+  });
+
+  it('with a pipelined body that waits for its connection: it is sent whole', async () => {
+    const { upstream, sidecar, client } = await start();
+    client.send(get('/1') + post('/2', 'whole'));
+    client.end();
+    const first = await arrival(upstream, '/1');
+    await sidecar.fence();
+
+    first.answer(ok('one', 'Connection: close'));
+
+    expect((await client.response()).body).toBe('one');
+    const second = await arrival(upstream, '/2');
+    expect((await second.body()).text).toBe('whole');
+    second.answer(ok('two'));
+    expect((await client.response()).body).toBe('two');
     expect(await client.closed()).toBe('end');
   });
 

@@ -9,20 +9,20 @@ const SECRET = 'client-side-secret';
 const FIELDS = [`Authorization: Basic ${SECRET}`, `Cookie: ${SECRET}`, `X-Api-Key: ${SECRET}`];
 
 /** Ways to fail, each of which might tempt somebody to log or to answer with what was at hand. */
-const FAILURES: [string, Script, RouteOverrides][] = [
+const FAILURES: [string, Script, RouteOverrides, 'plain'?][] = [
   ['a broken connection', (arrived) => arrived.connection.destroy(), {}],
   ['garbage', answering('garbage\r\n\r\n'), {}],
   ['a broken answer', answering(message('HTTP/1.1 200 OK', ['X : y'])), {}],
   ['a refused token', answering(answer(401)), {}],
   ['a refused token, renewal off', answering(answer(401)), { retryOn401: false }],
   ['silence', () => {}, { timeouts: { responseMs: 50 } }],
-  ['a failed handshake', () => {}, { upstream: { protocol: 'https' }, timeouts: { connectMs: 50 } }],
+  ['a failed handshake', () => {}, { upstream: { protocol: 'https' }, timeouts: { connectMs: 50 } }, 'plain'],
   ['a refused client', () => {}, { existingAuthorization: 'reject' }],
 ];
 
 describe('neither a token nor what the app sent appears in a log line or an answer', () => {
-  it.each(FAILURES)('%s', async (_, script, route) => {
-    const upstream = await startUpstream(script);
+  it.each(FAILURES)('%s', async (_, script, route, transport) => {
+    const upstream = await startUpstream(script, transport);
     const sidecar = await startSidecar({ upstream, bearer: renewable(), route });
 
     const answered = [

@@ -3,6 +3,7 @@ import { CHUNKED, chunk, get, LAST_CHUNK, ok, post, request } from './messages.t
 import { expectProblem } from './problem.ts';
 import { startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
+import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe('pipelined requests', () => {
   it('are answered in order, those with bodies too', async () => {
@@ -81,5 +82,24 @@ describe('pipelined requests', () => {
     client.send(targets.map((target) => get(target)).join(''));
 
     for (const target of targets) expect((await client.response()).body).toBe(target);
+  });
+
+  it('are read no further ahead than a bound while an earlier one is served', async () => {
+    const upstream = await startUpstream((arrived) => {
+      if (arrived.head.target === '/fence') arrived.answer(ok());
+    });
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    await sidecar.fence();
+    const accepted = socketOfSidecar(client);
+
+    client.send(get('/first').repeat(500_000));
+    let read = -1;
+    for (let quiet = 0; quiet < 5; quiet = accepted.bytesRead === read ? quiet + 1 : 0) {
+      read = accepted.bytesRead;
+      await sidecar.fence();
+    }
+
+    expect(read).toBeLessThan(256 * 1024);
   });
 });

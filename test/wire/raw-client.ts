@@ -77,11 +77,19 @@ export class RawClient {
   destroy(): void {
     this.socket.destroy();
   }
+
+  /** Goes away as a killed machine does. */
+  reset(): void {
+    this.socket.resetAndDestroy();
+  }
 }
 
 /** Connects, and is destroyed when the test is over. */
-export async function connectClient(address: { host: string; port: number }): Promise<RawClient> {
-  const socket = connect({ host: address.host, port: address.port, allowHalfOpen: true, noDelay: true });
+export async function connectClient(
+  { host, port }: { host: string; port: number },
+  localAddress = '127.0.0.1',
+): Promise<RawClient> {
+  const socket = connect({ host, port, localAddress, allowHalfOpen: true, noDelay: true });
   await once(socket, 'connect');
   onTestFinished(() => {
     socket.destroy();

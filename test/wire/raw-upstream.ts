@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../src/config/config.ts';
+import { type Certificate, selfSigned } from './certificate.ts';
 import {
   type Body,
   MalformedMessage,
@@ -11,6 +12,17 @@ import {
   readRequestHead,
 } from './message-reader.ts';
 import { type Ending, ReceivedBytes } from './received-bytes.ts';
+import { temporaryFile } from './temporary-file.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** What the upstreams of this run speak, unless a test says it of one. */
+    upstreams: 'plain' | 'tls';
+  }
+}
+
+/** Whether upstreams speak TLS in this run: each wire test runs once so and once over plain TCP. */
+export const overTls = inject('upstreams') === 'tls';
 
 /** Called when the head of a request has come. */
 export type Script = (request: UpstreamRequest) => void | Promise<void>;
@@ -19,9 +31,12 @@ export type Script = (request: UpstreamRequest) => void | Promise<void>;
 export class UpstreamConnection {
   readonly socket: Socket;
   readonly received: ReceivedBytes;
+  /** Beneath TLS; without it the socket itself. */
+  readonly #tcp: Socket;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, tcp: Socket) {
     this.socket = socket;
+    this.#tcp = tcp;
     this.received = new ReceivedBytes(socket);
     // A reset is something to assert: `closed()` reports it.
     socket.on('error', () => {});
@@ -41,7 +56,14 @@ export class UpstreamConnection {
     this.socket.end();
   }
 
+  /** Closes the connection; over TLS it is not said that this is the end. */
   destroy(): void {
+    this.socket.destroy();
+  }
+
+  /** Goes away as a killed machine does. */
+  reset(): void {
+    this.#tcp.resetAndDestroy();
     this.socket.destroy();
   }
 }
@@ -82,6 +104,8 @@ export class UpstreamRequest {
 export class RawUpstream {
   readonly address: ListenAddress;
   readonly protocol: 'http' | 'https';
+  /** Who vouches for it, where no test has chosen the certificate. */
+  readonly caFile: string | undefined;
   readonly connections: UpstreamConnection[] = [];
   /** Every request whose head has come, in order of arrival. */
   readonly requests: UpstreamRequest[] = [];
@@ -90,12 +114,13 @@ export class RawUpstream {
   #taken = 0;
   #waiting: (() => void)[] = [];
 
-  constructor(server: Server, protocol: 'http' | 'https', script: Script | undefined) {
+  constructor(server: Server, protocol: 'http' | 'https', caFile: string | undefined, script?: Script) {
     const address = server.address();
     if (address === null || typeof address === 'string')
       throw new Error('the upstream does not listen on TCP');
     this.address = { host: '127.0.0.1', port: address.port };
     this.protocol = protocol;
+    this.caFile = caFile;
     this.#script = script;
   }
 
@@ -126,8 +151,8 @@ export class RawUpstream {
     }
   }
 
-  accept(socket: Socket): void {
-    const connection = new UpstreamConnection(socket);
+  accept(socket: Socket, tcp: Socket): void {
+    const connection = new UpstreamConnection(socket, tcp);
     this.connections.push(connection);
     void this.#read(connection);
   }
@@ -162,23 +187,43 @@ export class RawUpstream {
   }
 }
 
-/** Listens on loopback, and is gone when the test is over. Without a script the test answers request by request. */
-export async function startUpstream(script?: Script, tls?: TlsOptions): Promise<RawUpstream> {
-  const sockets = new Set<Socket>();
-  const accept = (socket: Socket): void => upstream.accept(socket);
+let ownCertificate: Certificate | undefined;
+
+/**
+ * Listens on loopback, and is gone when the test is over. Without a script the test answers request by request.
+ * @param transport as the run has it, with a certificate that `routeTo` makes trusted, unless told otherwise.
+ */
+export async function startUpstream(
+  script?: Script,
+  transport: TlsOptions | 'plain' | 'as-run' = 'as-run',
+): Promise<RawUpstream> {
+  let tls = typeof transport === 'object' ? transport : undefined;
+  let caFile: string | undefined;
+  if (transport === 'as-run' && overTls) {
+    ownCertificate ??= selfSigned('127.0.0.1', 'localhost');
+    tls = ownCertificate;
+    caFile = await temporaryFile('upstream-ca.crt', ownCertificate.cert);
+  }
+  /** By the sidecar's port. */
+  const sockets = new Map<number | undefined, Socket>();
+  const accept = (socket: Socket): void => upstream.accept(socket, sockets.get(socket.remotePort) ?? socket);
   const server = tls
     ? createTlsServer({ ...tls, allowHalfOpen: true }, accept)
-    : createTcpServer({ allowHalfOpen: true, noDelay: true }, accept);
+    : createTcpServer({ allowHalfOpen: true, noDelay: true });
   // Those too whose TLS handshake never ends.
   server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
+    if (tls === undefined) accept(socket);
+    const port = socket.remotePort;
+    sockets.set(port, socket);
+    socket.once('close', () => {
+      if (sockets.get(port) === socket) sockets.delete(port);
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const upstream = new RawUpstream(server, tls ? 'https' : 'http', script);
+  const upstream = new RawUpstream(server, tls ? 'https' : 'http', caFile, script);
   onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
+    for (const socket of sockets.values()) socket.destroy();
     server.close();
     await once(server, 'close');
   });

@@ -167,6 +167,49 @@ describe('a 401 passes as it came', () => {
   });
 });
 
+it('a 401 to a body that is too large to keep renews the token for those who come next', async () => {
+  const { bearer, sidecar } = await start({}, answering(REFUSAL));
+
+  expect((await sidecar.exchange(post('/', 'x'.repeat(1025)))).status).toBe(401);
+
+  expect(bearer.refused).toEqual([FIRST]);
+});
+
+describe('the token source is told that a token was accepted', () => {
+  it.each([
+    [200, true],
+    [302, true],
+    [403, true],
+    [404, true],
+    [400, false],
+    [429, false],
+    [500, false],
+    [503, false],
+  ])('by status %i: %s', async (status, proof) => {
+    const { bearer, sidecar } = await start({}, answering(answer(status, 'so')));
+
+    expect((await sidecar.exchange(get('/'))).status).toBe(status);
+
+    expect(bearer.accepts).toEqual(proof ? [FIRST] : []);
+  });
+
+  it('by the answer to the replay, of the value that the replay carried', async () => {
+    const { bearer, sidecar } = await start();
+
+    await sidecar.exchange(get('/'));
+
+    expect(bearer.accepts).toEqual([SECOND]);
+  });
+
+  it('by no 401', async () => {
+    const { bearer, sidecar } = await start({}, answering(REFUSAL));
+
+    await sidecar.exchange(get('/'));
+
+    expect(bearer.accepts).toEqual([]);
+  });
+});
+
 describe('a 401 in unlucky moments', () => {
   it('amid the upload: the replay is whole, or there is none', async () => {
     const { upstream, sidecar } = await start(

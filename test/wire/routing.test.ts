@@ -137,7 +137,7 @@ describe('a target that could mean two things is refused', () => {
     '?x',
     '*x',
   ])('%j', async (target) => {
-    const { upstream, sidecar } = await start({});
+    const { upstream, sidecar } = await start({ upstream: { basePath: '/v1' } });
 
     const answer = await sidecar.exchange(get(target));
 

@@ -1,9 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { expect, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import type {
   AllowedDestination,
   ForwardProxyConfig,
@@ -16,7 +13,7 @@ import { createLogger } from '../../src/log.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import type { DataPath } from '../../src/proxy/proxy.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
-import type { BearerSource } from '../../src/token/bearer-source.ts';
+import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
 import { type Answer, connectClient, type RawClient } from './raw-client.ts';
@@ -42,9 +39,17 @@ export interface RouteOverrides extends Partial<Omit<RouteConfig, 'match' | 'tim
   readonly upstream?: Partial<Upstream>;
 }
 
+/** What there is to know of an upstream: a real one, or nobody's address. */
+interface Destination {
+  readonly address: DataPath['address'];
+  readonly protocol?: 'http' | 'https';
+  /** Who is trusted to name it, where that is not the system's trust. */
+  readonly caFile?: string | undefined;
+}
+
 /** A route to the upstream for every path, unless told otherwise. */
 export function routeTo(
-  { address, protocol }: { address: DataPath['address']; protocol?: 'http' | 'https' },
+  { address, protocol, caFile }: Destination,
   overrides: RouteOverrides = {},
 ): RouteConfig {
   return {
@@ -54,7 +59,7 @@ export function routeTo(
     existingAuthorization: 'replace',
     whenTokenUnavailable: 'fail',
     retryOn401: true,
-    tls: {},
+    tls: caFile === undefined ? {} : { caFile },
     ...overrides,
     match: { pathPrefix: '/', ...overrides.match },
     timeouts: { ...TIMEOUTS, ...overrides.timeouts },
@@ -71,7 +76,7 @@ export function routeTo(
 
 /** A forward proxy whose list is the upstream's address, unless told otherwise. */
 export function forwardTo(
-  { address }: { address: DataPath['address'] },
+  { address, protocol, caFile }: Destination,
   entry: Partial<AllowedDestination> = {},
   settings: Partial<ForwardProxyConfig> = {},
 ): ForwardProxyConfig {
@@ -80,13 +85,13 @@ export function forwardTo(
       {
         host: address.host,
         port: address.port,
-        upgradeToTls: false,
+        upgradeToTls: protocol === 'https',
         credential: 'default',
         existingAuthorization: 'replace',
         whenTokenUnavailable: 'fail',
         retryOn401: true,
         timeouts: TIMEOUTS,
-        tls: {},
+        tls: caFile === undefined ? {} : { caFile },
         ...entry,
       },
     ],
@@ -103,11 +108,14 @@ export interface SidecarSettings {
   readonly route?: RouteOverrides;
   readonly routes?: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
+  readonly crossSiteRequests?: 'allow' | 'refuse';
   readonly limits?: Partial<ProxyLimits>;
   /** Behind the credential `default`. */
-  readonly bearer?: BearerSource;
-  readonly bearers?: ReadonlyMap<string, BearerSource>;
+  readonly bearer?: FakeBearer;
+  readonly bearers?: ReadonlyMap<string, BearerSupply>;
   readonly instanceId?: string;
+  /** The system's unless told otherwise. */
+  readonly clock?: Clock;
   /** A free port of loopback unless told otherwise. */
   readonly listen?: DataPath['address'];
 }
@@ -184,10 +192,11 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
     routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
     ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
+    crossSiteRequests: settings.crossSiteRequests ?? 'allow',
     limits: { ...LIMITS, ...settings.limits },
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
     metrics: createProxyMetrics(registry),
-    clock: systemClock,
+    clock: settings.clock ?? systemClock,
     log: createLogger('trace', { write: (line) => logLines.push(line) }),
     instanceId: settings.instanceId ?? 'wire-instance',
   });
@@ -196,13 +205,4 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     expect(logLines.join('')).not.toContain(TOKEN_MARK);
   });
   return new Sidecar(proxy, registry, logLines);
-}
-
-/** Writes a file for the length of the test and returns its path. */
-export async function temporaryFile(name: string, content: string): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-wire-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const path = join(directory, name);
-  await writeFile(path, content, { mode: 0o600 });
-  return path;
 }

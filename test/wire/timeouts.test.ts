@@ -12,7 +12,7 @@ const LONGER_MS = 3 * SHORT_MS;
 describe('an upstream that takes too long', () => {
   it('to make a connection is answered 504', async () => {
     // TCP is accepted, the TLS handshake never begins.
-    const upstream = await startUpstream();
+    const upstream = await startUpstream(undefined, 'plain');
     const route = { upstream: { protocol: 'https' }, timeouts: { connectMs: SHORT_MS } } as const;
     const sidecar = await startSidecar({ upstream, route });
 
@@ -66,14 +66,20 @@ describe('an upstream that takes too long', () => {
 });
 
 describe('an app that takes too long', () => {
-  it('amid its upload is cut off, and the upstream sees no clean end', async () => {
+  it('amid its upload is answered 408, and the upstream sees no clean end', async () => {
     const upstream = await startUpstream();
-    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: SHORT_MS } } });
+    const sidecar = await startSidecar({
+      upstream,
+      route: { timeouts: { idleMs: SHORT_MS } },
+    });
     const client = await sidecar.connect();
 
     client.send(request('POST', '/', [CHUNKED]) + chunk('hello'));
     const arrived = await upstream.request();
 
+    const answer = await client.response();
+    expectProblem(answer, 'request_timeout');
+    expect(answer.head.value('connection')).toBe('close');
     await client.closed();
     await expect(arrived.body()).rejects.toThrow();
     await sidecar.idle();

@@ -1,14 +1,20 @@
+import { writeFile } from 'node:fs/promises';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it } from 'vitest';
+import { ShiftedClock } from '../support/shifted-clock.ts';
 import { selfSigned } from './certificate.ts';
 import { FIRST, TOKEN_MARK } from './fake-bearer.ts';
 import { CHUNKED, chunk, get, message, ok, post } from './messages.ts';
 import { expectProblem } from './problem.ts';
-import { answering, startUpstream } from './raw-upstream.ts';
-import { startSidecar, temporaryFile, until } from './sidecar.ts';
+import { answering, inTurn, startUpstream } from './raw-upstream.ts';
+import { startSidecar, until } from './sidecar.ts';
+import { temporaryFile } from './temporary-file.ts';
 
 const TRUSTED = selfSigned('127.0.0.1', 'api.example.test');
 const OTHER = selfSigned('127.0.0.1');
+
+/** More than the system keeps for a reader that has stopped reading. */
+const LARGE_BYTES = 20_000_000;
 
 describe('an upstream behind TLS', () => {
   it('gets the token, and its connection is reused', async () => {
@@ -95,6 +101,127 @@ describe('an upstream behind TLS', () => {
   });
 });
 
+describe('an answer that ends with its connection, over TLS', () => {
+  const BODY = 'x'.repeat(50_000);
+  const OPEN_ENDED = message('HTTP/1.1 200 OK', [], BODY);
+
+  async function start(minVersion: 'TLSv1.2' | 'TLSv1.3', end: 'end' | 'destroy' | 'reset') {
+    const upstream = await startUpstream(
+      inTurn(
+        (arrived) => {
+          arrived.connection.socket.write(OPEN_ENDED, () => arrived.connection[end]());
+        },
+        answering(ok('next')),
+      ),
+      { ...TRUSTED, minVersion, maxVersion: minVersion },
+    );
+    const caFile = await temporaryFile('ca.crt', TRUSTED.cert);
+    return startSidecar({ upstream, route: { tls: { caFile } } });
+  }
+
+  const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
+
+  it.each(VERSIONS)('is whole when the upstream says that it ends: %s', async (version) => {
+    const sidecar = await start(version, 'end');
+    const client = await sidecar.connect();
+
+    expect((await client.send(get('/')).response()).body).toBe(BODY);
+    expect((await client.send(get('/')).response()).body).toBe('next');
+  });
+
+  it.each(
+    VERSIONS.flatMap((version) => (['destroy', 'reset'] as const).map((end) => [version, end] as const)),
+  )('is cut for the app when anyone can have ended it: %s, by %s', async (version, end) => {
+    const sidecar = await start(version, end);
+    const client = await sidecar.connect();
+
+    client.send(get('/'));
+
+    await client.closed();
+    expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+    await sidecar.idle();
+    expect(await sidecar.metric('proxy_errors_total', { error: 'upstream_protocol_error' })).toBe(1);
+  });
+
+  it('is whole when the app was too slow for it', async () => {
+    const upstream = await startUpstream((arrived) => {
+      arrived.answer(message('HTTP/1.1 200 OK', []));
+      arrived.connection.socket.end(Buffer.alloc(LARGE_BYTES, 'x'));
+    }, TRUSTED);
+    const caFile = await temporaryFile('ca.crt', TRUSTED.cert);
+    const sidecar = await startSidecar({
+      upstream,
+      route: { tls: { caFile }, timeouts: { responseMs: 600_000, idleMs: 600_000 } },
+    });
+    const client = await sidecar.connect();
+    client.received.discard();
+    client.socket.pause();
+    client.send(get('/', 'Connection: close'));
+    await upstream.request();
+    await sidecar.fence();
+    client.socket.resume();
+
+    expect(await client.closed()).toBe('end');
+    await sidecar.idle();
+    expect(await sidecar.metric('proxy_errors_total')).toBe(0);
+  });
+});
+
+describe('connections made under a trust that has been replaced', () => {
+  /** How often the files are looked at. */
+  const LOOK_MS = 10_000;
+
+  async function start() {
+    const clock = new ShiftedClock();
+    const upstream = await startUpstream(undefined, TRUSTED);
+    const caFile = await temporaryFile('ca.crt', TRUSTED.cert);
+    const sidecar = await startSidecar({
+      upstream,
+      clock,
+      route: { tls: { caFile }, timeouts: { responseMs: 60_000, idleMs: 60_000 } },
+      limits: { headerTimeoutMs: 60_000, keepAliveTimeoutMs: 60_000 },
+    });
+    /** The upstream's own certificate stays trusted; another is, too. */
+    const replaceTrust = async (): Promise<void> => {
+      await writeFile(caFile, TRUSTED.cert + OTHER.cert);
+      clock.advance(LOOK_MS);
+      await until(() => sidecar.logLines.some((line) => line.includes('TLS files changed')));
+    };
+    return { upstream, sidecar, replaceTrust };
+  }
+
+  it('carry no further request when they were idle', async () => {
+    const { upstream, sidecar, replaceTrust } = await start();
+    const first = sidecar.exchange(get('/1'));
+    (await upstream.request()).answer(ok('first'));
+    await first;
+
+    await replaceTrust();
+    await upstream.connections[0]?.closed();
+    const second = sidecar.exchange(get('/2'));
+    (await upstream.request()).answer(ok('second'));
+
+    expect((await second).body).toBe('second');
+    expect(upstream.connections).toHaveLength(2);
+  });
+
+  it('carry no further request when they were busy, and end the one that they carried', async () => {
+    const { upstream, sidecar, replaceTrust } = await start();
+    const first = sidecar.exchange(get('/1'));
+    const arrived = await upstream.request();
+
+    await replaceTrust();
+    arrived.answer(ok('first'));
+    expect((await first).body).toBe('first');
+    await arrived.connection.closed();
+    const second = sidecar.exchange(get('/2'));
+    (await upstream.request()).answer(ok('second'));
+
+    expect((await second).body).toBe('second');
+    expect(upstream.connections).toHaveLength(2);
+  });
+});
+
 describe('no token goes to an upstream that cannot prove who it is', () => {
   it('an unknown issuer', async () => {
     const upstream = await startUpstream(answering(ok()), OTHER);
@@ -127,7 +254,7 @@ describe('no token goes to an upstream that cannot prove who it is', () => {
   });
 
   it('one that does not speak TLS', async () => {
-    const upstream = await startUpstream();
+    const upstream = await startUpstream(undefined, 'plain');
     const sidecar = await startSidecar({ upstream, route: { upstream: { protocol: 'https' } } });
     const client = await sidecar.connect();
     client.send(get('/'));

@@ -186,7 +186,7 @@ describe('an answer that breaks off has no clean end', () => {
     const arrived = await upstream.request();
     arrived.answer(message('HTTP/1.1 200 OK', [], 'hello'));
     await client.received.contains('hello');
-    arrived.connection.socket.resetAndDestroy();
+    arrived.connection.reset();
 
     await expect(client.response()).rejects.toThrow();
   });

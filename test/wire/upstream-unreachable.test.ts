@@ -1,27 +1,15 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
+import { refusingPort } from '../support/free-port.ts';
 import { get, post } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { type RouteOverrides, routeTo, startSidecar } from './sidecar.ts';
-
-/** A port on which nobody listens any more. */
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no TCP address');
-  server.close();
-  await once(server, 'close');
-  return address.port;
-}
 
 it.each<[string, RouteOverrides]>([
   ['that refuses the connection', {}],
   ['that refuses the connection, over TLS', { upstream: { protocol: 'https' } }],
   ['whose name does not resolve', { upstream: { host: 'nowhere.invalid' } }],
 ])('an upstream %s is answered 502, each time', async (_, route) => {
-  const address = { host: '127.0.0.1', port: await closedPort() };
+  const address = { host: '127.0.0.1', port: await refusingPort() };
   const sidecar = await startSidecar({ routes: [routeTo({ address }, route)] });
 
   expectProblem(await sidecar.exchange(get('/')), 'upstream_unreachable');

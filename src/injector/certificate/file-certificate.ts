@@ -3,7 +3,7 @@ import { ConfigurationError, type Problem } from '../../config/problems.ts';
 import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
 import { openLiveSecret } from '../../credentials/live-secret.ts';
 import type { MountedSecret } from '../../credentials/mounted-secret.ts';
-import type { Logger } from '../../log.ts';
+import { createServedCertificate, type ServedCertificateOptions } from './served-certificate.ts';
 import {
   type CertificateSource,
   parseServingCertificate,
@@ -18,9 +18,7 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-export interface FileCertificateOptions extends DirectoryWatchOptions {
-  readonly log: Logger;
-}
+export interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
 
 /**
  * Follows a mounted certificate, made by Helm, by cert-manager or by hand. One that can't be used leaves the last
@@ -31,9 +29,7 @@ export async function followCertificateFiles(
   { certFile, keyFile, key }: CertificateFiles,
   options: FileCertificateOptions,
 ): Promise<CertificateSource> {
-  const { log } = options;
   const [certName, keyName] = [basename(certFile), basename(keyFile)];
-  const listeners = new Set<(certificate: ServingCertificate) => void>();
   const secret = await openLiveSecret(dirname(certFile), [certName, keyName], options);
 
   function read(reading: MountedSecret): ServingCertificate | Problem {
@@ -52,23 +48,17 @@ export async function followCertificateFiles(
     secret.close();
     throw new ConfigurationError([first]);
   }
-  let current = first;
+  const served = createServedCertificate(options, first);
   secret.onChange((reading) => {
     const next = read(reading);
-    if ('expected' in next) {
-      log.error({ problem: next.expected }, 'certificate not reloaded, the last good one stays');
-      return;
-    }
-    current = next;
-    log.info({ expiresAt: new Date(next.expiresAtMs).toISOString() }, 'certificate loaded');
-    for (const listener of listeners) listener(next);
+    if ('expected' in next) served.refuse(next.expected);
+    else served.offer(next);
   });
   return {
-    current: () => current,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
+    ...served,
+    close: async () => {
+      served.close();
+      secret.close();
     },
-    close: async () => secret.close(),
   };
 }

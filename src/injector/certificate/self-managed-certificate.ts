@@ -8,7 +8,8 @@ import { watchObject } from '../kubernetes/object-watch.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
 import { contendForLeadership } from './leadership.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
-import type { CertificateSource, ServingCertificate } from './serving-certificate.ts';
+import { createServedCertificate, type ServedCertificateOptions } from './served-certificate.ts';
+import type { CertificateSource } from './serving-certificate.ts';
 import {
   type CertificateSecret,
   livingAuthorities,
@@ -27,6 +28,7 @@ export interface SelfManagedOptions extends BackoffOptions {
   readonly policy: RotationPolicy;
   /** See `LeadershipOptions`. */
   readonly identity: string;
+  readonly metrics: ServedCertificateOptions['metrics'];
   readonly issue: (options: IssueOptions) => Promise<IssuedCertificate>;
   readonly log: Logger;
 }
@@ -40,26 +42,20 @@ const LOOKS_APART_MS = 1000;
 export function manageCertificate(api: KubernetesApi, options: SelfManagedOptions): CertificateSource {
   const { namespace, secretName, webhooks, policy, clock, random, log } = options;
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
-  const listeners = new Set<(certificate: ServingCertificate) => void>();
-  let current: ServingCertificate | undefined;
+  const served = createServedCertificate(options);
   let closed = false;
 
   const unwatch = [
     watchObject<CertificateSecret>(api, collection, secretName, options, (secret) => {
-      serve(readStoredCertificates(secret)?.current);
+      const stored = readStoredCertificates(secret);
+      if (stored !== undefined) served.offer(stored.current);
+      else if (served.current() !== undefined) served.refuse('the Secret holds no usable certificate');
       wake();
     }),
     // Somebody who applies the manifest again takes our CAs out of it.
     ...webhooks.map((webhook) => watchObject(api, collectionOf(webhook), webhook.name, options, wake)),
   ];
   const leadership = contendForLeadership(api, { ...options, name: secretName }, wake);
-
-  function serve(certificate: ServingCertificate | undefined): void {
-    if (certificate === undefined || certificate.cert === current?.cert) return;
-    current = certificate;
-    log.info({ expiresAt: new Date(certificate.expiresAtMs).toISOString() }, 'certificate loaded');
-    for (const listener of listeners) listener(certificate);
-  }
 
   let looking: Promise<void> | undefined;
   let lookAgain = false;
@@ -170,13 +166,11 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   }
 
   return {
-    current: () => current,
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    current: served.current,
+    onChange: served.onChange,
     async close() {
       closed = true;
+      served.close();
       cancelTimer?.();
       for (const end of unwatch) end();
       await looking?.catch((error: unknown) => log.debug({ err: messageOf(error) }, 'the last look failed'));

@@ -1,5 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { messageOf } from '../../errors.ts';
+import { blocksOf } from './pem.ts';
 
 /** What the webhook listener shows the API server. */
 export interface ServingCertificate {
@@ -7,6 +9,8 @@ export interface ServingCertificate {
   readonly cert: string;
   /** PEM. */
   readonly key: string;
+  /** Unix time in ms. */
+  readonly startsAtMs: number;
   /** Unix time in ms. */
   readonly expiresAtMs: number;
 }
@@ -23,17 +27,43 @@ export interface CertificateSource {
 /** The certificate, or what is wrong with certificate and key; never the key itself. */
 export function parseServingCertificate(cert: string, key: string): ServingCertificate | string {
   let leaf: X509Certificate;
+  let others: X509Certificate[];
   try {
     leaf = new X509Certificate(cert);
+    others = blocksOf(cert)
+      .slice(1)
+      .map((block) => new X509Certificate(block));
   } catch (error) {
-    return `the certificate is no PEM certificate: ${messageOf(error)}`;
+    return `the certificate or its chain is no PEM certificate: ${messageOf(error)}`;
   }
   try {
     if (!leaf.checkPrivateKey(createPrivateKey(key))) return 'the private key is not that of the certificate';
   } catch {
     return 'the private key is no PEM key, or is encrypted';
   }
-  return { cert, key, expiresAtMs: leaf.validToDate.getTime() };
+  if (others.length > 0 && ![leaf, ...others].some((issuer) => isIssuedBy(leaf, issuer))) {
+    return 'the chain is that of another certificate: nothing in it issued the first one';
+  }
+  try {
+    // The last word is the listener's: it takes some that the checks above do not look at, such as a key too short.
+    createSecureContext({ cert, key });
+  } catch (error) {
+    return `TLS does not take it: ${messageOf(error)}`;
+  }
+  return { cert, key, startsAtMs: leaf.validFromDate.getTime(), expiresAtMs: leaf.validToDate.getTime() };
+}
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+/** Why a certificate is of no use now, or undefined. */
+export function outsideValidity(
+  { startsAtMs, expiresAtMs }: ServingCertificate,
+  nowMs: number,
+): string | undefined {
+  if (nowMs < startsAtMs) return `it is not valid before ${new Date(startsAtMs).toISOString()}`;
+  return nowMs < expiresAtMs ? undefined : `it ended ${new Date(expiresAtMs).toISOString()}`;
 }
 
 /** Why the listener could not be used now, or undefined when it can. */
@@ -41,7 +71,5 @@ export function certificateMissing(
   certificate: ServingCertificate | undefined,
   nowMs: number,
 ): string | undefined {
-  if (certificate === undefined) return 'there is none yet';
-  if (nowMs < certificate.expiresAtMs) return undefined;
-  return `it ended ${new Date(certificate.expiresAtMs).toISOString()}`;
+  return certificate === undefined ? 'there is none yet' : outsideValidity(certificate, nowMs);
 }

@@ -1,62 +1,174 @@
+/**
+ * Tells the owner of pods why they have no sidecar, or lack their Secret. The review that names the owner may be
+ * anybody's: it only says where to look. What is told follows from the owner as the API server has it, by the pod
+ * template that is in it, and is told nowhere else.
+ */
+
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
 import type { ClusterContact } from '../admission.ts';
-import type { KubernetesApi } from './api.ts';
+import type { Injection } from '../pod/inject.ts';
+import { secretMissing } from '../pod/obstacles.ts';
+import type { OwnerReference, Pod } from '../pod/pod.ts';
+import { createAllowance } from './allowance.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from './api.ts';
+
+export interface OwnerEventsOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** What becomes of a pod. */
+  readonly verdictOf: (pod: Pod, namespace: string) => Injection;
+  /** See `ClusterContact`; absent when Secrets are not looked for. */
+  readonly secretExists?: ClusterContact['secretExists'];
+}
+
+export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing';
+
+/** What makes pods from a template, by apiVersion and kind, and where it is. */
+const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: string]>> = {
+  'v1 ReplicationController': ['/api/v1', 'replicationcontrollers'],
+  'apps/v1 ReplicaSet': ['/apis/apps/v1', 'replicasets'],
+  'apps/v1 StatefulSet': ['/apis/apps/v1', 'statefulsets'],
+  'apps/v1 DaemonSet': ['/apis/apps/v1', 'daemonsets'],
+  'batch/v1 Job': ['/apis/batch/v1', 'jobs'],
+};
 
 /** Said once, it need not be said again for each pod of a rollout. */
 const SILENT_FOR_MS = 600_000;
+/** However many pods an owner makes, it is looked at so often. */
+const LOOKS_APART_MS = 10_000;
 const MOST_REMEMBERED = 1000;
 /** More at a time are dropped: Events are a courtesy, and the API server has other work. */
 const MOST_IN_FLIGHT = 8;
+const LOOKS_AT_ONCE = 50;
+const LOOKS_PER_SECOND = 5;
 const COMPONENT = 'token-sidecar-injector';
 /** What the API server takes. */
 const MAX_MESSAGE = 1024;
 
-/** Makes an Event on a pod's owner, where `kubectl describe` shows it. */
+interface Workload extends ApiObject {
+  readonly metadata: ApiObject['metadata'] & { readonly uid?: string };
+  readonly spec?: { readonly template?: Pod };
+}
+
+interface Finding {
+  readonly reason: EventReason;
+  readonly message: string;
+}
+
 export function createOwnerEvents(
   api: KubernetesApi,
-  { clock, log }: { readonly clock: Clock; readonly log: Logger },
-): NonNullable<ClusterContact['tellOwner']> {
-  const told = new Map<string, number>();
+  { clock, log, verdictOf, secretExists }: OwnerEventsOptions,
+): NonNullable<ClusterContact['lookAtOwner']> {
+  const looked = rememberFor(clock, LOOKS_APART_MS);
+  const told = rememberFor(clock, SILENT_FOR_MS);
+  const looks = createAllowance(clock, LOOKS_AT_ONCE, LOOKS_PER_SECOND);
   let inFlight = 0;
 
-  return (owner, namespace, reason, message) => {
-    const key = `${owner.uid} ${reason} ${message}`;
-    const { monotonicMs, wallMs } = clock.now();
-    if (monotonicMs < (told.get(key) ?? 0) || inFlight >= MOST_IN_FLIGHT) return;
-    told.delete(key);
-    if (told.size >= MOST_REMEMBERED) told.delete(told.keys().next().value as string);
-    told.set(key, monotonicMs + SILENT_FOR_MS);
-    const now = new Date(wallMs).toISOString();
-    const event = {
-      apiVersion: 'v1',
-      kind: 'Event',
-      metadata: { name: `${owner.name.slice(0, 200)}.${randomBytes(8).toString('hex')}`, namespace },
-      involvedObject: {
-        apiVersion: owner.apiVersion,
-        kind: owner.kind,
-        name: owner.name,
-        namespace,
-        uid: owner.uid,
-      },
-      type: 'Warning',
-      reason,
-      message: message.slice(0, MAX_MESSAGE),
-      source: { component: COMPONENT },
-      reportingComponent: COMPONENT,
-      reportingInstance: '',
-      firstTimestamp: now,
-      lastTimestamp: now,
-      count: 1,
-    };
+  return (owner, namespace) => {
+    const path = pathOf(owner, namespace);
+    if (path === undefined || inFlight >= MOST_IN_FLIGHT) return;
+    const key = `${path} ${owner.uid}`;
+    if (looked.has(key) || !looks.take()) return;
+    looked.add(key);
     inFlight++;
-    api
-      .request('POST', `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, { body: event })
-      .catch((error: unknown) => {
-        told.delete(key);
-        log.warn({ err: error, namespace, owner: `${owner.kind}/${owner.name}`, reason }, 'Event not made');
-      })
+    look(path, owner, namespace)
+      .catch((error: unknown) =>
+        log.warn({ err: error, namespace, owner: `${owner.kind}/${owner.name}` }, 'Event not made'),
+      )
       .finally(() => inFlight--);
+  };
+
+  async function look(path: string, owner: OwnerReference, namespace: string): Promise<void> {
+    const workload = await read(path);
+    if (workload?.metadata.uid !== owner.uid) {
+      log.debug(
+        { namespace, owner: `${owner.kind}/${owner.name}` },
+        'a review names an owner that is not there',
+      );
+      return;
+    }
+    const finding = await findingOf(workload, namespace);
+    if (finding === undefined) return;
+    const key = `${owner.uid} ${finding.reason} ${finding.message}`;
+    if (told.has(key)) return;
+    told.add(key);
+    try {
+      await api.request('POST', `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, {
+        body: eventOn(owner, namespace, finding, clock.now().wallMs),
+      });
+    } catch (error) {
+      told.delete(key);
+      throw error;
+    }
+  }
+
+  async function read(path: string): Promise<Workload | undefined> {
+    try {
+      return await api.request<Workload>('GET', path);
+    } catch (error) {
+      if (statusOf(error) === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** What there is to tell about the pods that this template makes. */
+  async function findingOf({ spec }: Workload, namespace: string): Promise<Finding | undefined> {
+    const injection = verdictOf(spec?.template ?? {}, namespace);
+    if (injection.result === 'skipped') {
+      const [message] = injection.warnings;
+      return message === undefined ? undefined : { reason: 'TokenSidecarNotInjected', message };
+    }
+    if (injection.result !== 'injected' || injection.secret === undefined) return undefined;
+    if ((await secretExists?.(namespace, injection.secret)) !== false) return undefined;
+    return { reason: 'TokenSidecarSecretMissing', message: secretMissing(injection.secret, namespace) };
+  }
+}
+
+function pathOf({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
+  const key = `${apiVersion} ${kind}`;
+  const found = Object.hasOwn(COLLECTIONS, key) ? COLLECTIONS[key] : undefined;
+  if (found === undefined || !isSegment(name) || !isSegment(namespace)) return undefined;
+  const [root, resource] = found;
+  return `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
+}
+
+/** A name that leads nowhere else in a path. */
+function isSegment(name: string): boolean {
+  return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name) && !name.includes('..');
+}
+
+function eventOn(owner: OwnerReference, namespace: string, finding: Finding, nowMs: number): object {
+  const { apiVersion, kind, name, uid } = owner;
+  const now = new Date(nowMs).toISOString();
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`, namespace },
+    involvedObject: { apiVersion, kind, name, namespace, uid },
+    type: 'Warning',
+    reason: finding.reason,
+    message: finding.message.slice(0, MAX_MESSAGE),
+    source: { component: COMPONENT },
+    reportingComponent: COMPONENT,
+    reportingInstance: '',
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  };
+}
+
+/** A set of keys, each forgotten after a time, and the oldest when there are too many. */
+function rememberFor(clock: Clock, forMs: number) {
+  const until = new Map<string, number>();
+  return {
+    has: (key: string): boolean => clock.monotonicMs() < (until.get(key) ?? 0),
+    add(key: string): void {
+      until.delete(key);
+      if (until.size >= MOST_REMEMBERED) until.delete(until.keys().next().value as string);
+      until.set(key, clock.monotonicMs() + forMs);
+    },
+    delete: (key: string): boolean => until.delete(key),
   };
 }

@@ -1,4 +1,4 @@
-import { type Document, isAlias, isMap, isNode, isSeq, type Node } from 'yaml';
+import { type Document, isAlias, isMap, isNode, isScalar, isSeq, type Node } from 'yaml';
 import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 
 /**
@@ -40,5 +40,11 @@ function sharedNode(document: Document, target: readonly (string | number)[]): s
 
 function isMerged(document: Document, path: readonly (string | number)[]): boolean {
   const parent = document.getIn(path.slice(0, -1), true);
-  return isMap(parent) && parent.items.some(({ key }) => isNode(key) && String(key) === '<<');
+  return isMap(parent) && parent.items.some(({ key }) => isMergeKey(key));
+}
+
+/** `<<` is text, or a symbol of the library's own where it merges. */
+function isMergeKey(key: unknown): boolean {
+  if (!isScalar(key)) return false;
+  return typeof key.value === 'symbol' ? key.value.description === '<<' : key.value === '<<';
 }

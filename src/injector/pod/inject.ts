@@ -7,17 +7,18 @@ import { ADMIN_PORT, CONTAINER_NAME, SIDECAR_USER } from './names.ts';
 import { obstaclesIn, refusal, warningsFor } from './obstacles.ts';
 import type { Container, Namespace, Pod } from './pod.ts';
 import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
-import { resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
+import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
 export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
 export interface InjectedPod {
   readonly result: 'injected';
-  readonly reason: 'native' | 'classic';
+  /** `later_containers`: a second pass found containers that came after the first. */
+  readonly reason: 'native' | 'classic' | 'later_containers';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
-  /** The Secret that the pod will need. */
-  readonly secret: string;
+  /** The Secret that the pod will need; a second pass has said so before. */
+  readonly secret?: string;
 }
 
 export interface SkippedPod {
@@ -58,7 +59,7 @@ export function inject(
   }
   if (annotations[MIRROR_POD] !== undefined) return skipped('mirror_pod');
   if (annotations[STATUS] === INJECTED) {
-    if (hasSidecar(pod)) return skipped('already_injected');
+    if (hasSidecar(pod)) return secondPass(pod, defaults);
     return skipped(
       'already_injected',
       `${STATUS} says that the sidecar is there, but there is no container of its name`,
@@ -76,7 +77,7 @@ export function inject(
       : [{ key: STATUS, value: annotations[STATUS], expected: 'nothing: only the injector writes it' }]),
     ...problems,
   ];
-  const obstacles = obstaclesIn(pod);
+  const obstacles = obstaclesIn(pod, defaults.allowed ?? {});
   if (wrong.length > 0 || obstacles.length > 0) {
     return {
       result: 'rejected',
@@ -101,6 +102,20 @@ export function hasSidecar({ spec }: Pod): boolean {
 
 function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod {
   return { result: 'skipped', reason, warnings };
+}
+
+/** Other webhooks may have added containers since the first pass: in forward mode they get its variables too. */
+function secondPass({ metadata, spec }: Pod, defaults: InjectionDefaults): InjectedPod | SkippedPod {
+  const settings = { mode: modeOf(metadata?.annotations ?? {}, defaults) };
+  const isSidecar = ({ name }: Container): boolean => name === CONTAINER_NAME;
+  const at = spec?.initContainers?.findIndex(isSidecar) ?? -1;
+  const patch = [
+    ...environmentPatch('containers', spec?.containers, settings, (_, container) => !isSidecar(container)),
+    // Those before a native sidecar end before it begins.
+    ...environmentPatch('initContainers', spec?.initContainers, settings, (index) => at >= 0 && index > at),
+  ];
+  if (patch.length === 0) return skipped('already_injected');
+  return { result: 'injected', reason: 'later_containers', patch, warnings: [] };
 }
 
 function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
@@ -130,10 +145,13 @@ function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
 function environmentPatch(
   list: 'containers' | 'initContainers',
   containers: readonly Container[] | null | undefined,
-  settings: SidecarSettings,
+  settings: Pick<SidecarSettings, 'mode'>,
+  isServed: (index: number, container: Container) => boolean = () => true,
 ): AddOperation[] {
   const variables = appEnvironment(settings);
-  return (containers ?? []).flatMap(({ env }, index) => {
+  return (containers ?? []).flatMap((container, index) => {
+    const { env } = container;
+    if (!isServed(index, container)) return [];
     const own = new Set((env ?? []).map(({ name }) => name));
     const missing = variables.filter(({ name }) => !own.has(name));
     return append(env, ['spec', list, index, 'env'], missing);

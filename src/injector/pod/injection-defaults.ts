@@ -1,4 +1,5 @@
 import type { LogLevel } from '../../log.ts';
+import type { AllowLists } from './allow-lists.ts';
 
 /** What a pod gets whose annotations are silent. Checked when the injector starts, so never wrong by itself. */
 export interface InjectionDefaults {
@@ -21,6 +22,8 @@ export interface InjectionDefaults {
   readonly startupSeconds: number;
   /** Mark the pod for scrapers that go by annotation, unless it is marked already. */
   readonly prometheusAnnotations: boolean;
+  /** What annotations may name; the defaults themselves always may. */
+  readonly allowed?: AllowLists;
 }
 
 export const SIDECAR_MODES = ['reverse', 'forward'] as const;

@@ -1,18 +1,35 @@
 /** What about a pod, apart from its annotations, keeps the sidecar out of it or deserves a word. */
 
 import { describeProblem, type Problem } from '../../config/problems.ts';
+import { type AllowLists, limitsAnything } from './allow-lists.ts';
 import { ADMIN_PORT, ADMIN_PORT_NAME, CONFIG_VOLUME, CREDENTIALS_VOLUME, PROXY_PORT } from './names.ts';
 import type { Container, Pod, PodSpec } from './pod.ts';
 import { appEnvironment } from './sidecar-container.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
+/** No pod has more; each one costs memory for its part of the patch. */
+const MOST_CONTAINERS = 200;
+
+/** Whoever makes a pod with more mistakes begins with these. */
+const MOST_TOLD = 50;
+
+/** What the API server takes of all warnings together, in characters. */
+const MAX_WARNING = 4096;
+
+/** As much of a value is repeated, in characters. */
+const MAX_TOLD = 200;
+
 /** Each of them is a reason to refuse a pod that asks for the sidecar. */
-export function obstaclesIn({ spec = {} }: Pod): readonly Problem[] {
+export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly Problem[] {
   return [
     ...noContainers(spec),
+    ...tooManyContainers(spec),
     ...hostNetwork(spec),
+    ...(limitsAnything(allowed) ? sharedProcesses(spec) : []),
     ...windows(spec),
     ...takenVolumeNames(spec),
+    ...takenMounts('spec.containers', spec.containers),
+    ...takenMounts('spec.initContainers', spec.initContainers),
     ...takenPorts('spec.containers', spec.containers),
     ...takenPorts('spec.initContainers', spec.initContainers),
   ];
@@ -21,6 +38,12 @@ export function obstaclesIn({ spec = {} }: Pod): readonly Problem[] {
 function noContainers({ containers }: PodSpec): Problem[] {
   const none = containers === undefined || containers === null || containers.length === 0;
   return none ? [{ key: 'spec.containers', expected: 'at least one container' }] : [];
+}
+
+function tooManyContainers({ containers, initContainers }: PodSpec): Problem[] {
+  const count = (containers?.length ?? 0) + (initContainers?.length ?? 0);
+  if (count <= MOST_CONTAINERS) return [];
+  return [{ key: 'spec.containers', value: String(count), expected: `at most ${MOST_CONTAINERS} of them` }];
 }
 
 /** The loopback of the node is everybody's: any pod there could use this pod's token, and two could not listen. */
@@ -33,6 +56,17 @@ function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
       expected: "false: on the node's loopback every process there could use the pod's token",
     },
   ];
+}
+
+/** Another container with the sidecar's user reads its files through /proc/PID/root, whoever may read the Secret. */
+function sharedProcesses(spec: PodSpec): Problem[] {
+  return (['shareProcessNamespace', 'hostPID'] as const)
+    .filter((field) => spec[field] === true)
+    .map((field) => ({
+      key: `spec.${field}`,
+      value: 'true',
+      expected: "false, where the operator limits annotations: the app could read the sidecar's credentials",
+    }));
 }
 
 function windows({ os, nodeSelector }: PodSpec): Problem[] {
@@ -52,6 +86,23 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
           },
         ]
       : [],
+  );
+}
+
+/** The volume is not there yet, but it will be: mounted by an app it would show the app the client secret. */
+function takenMounts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
+  return (containers ?? []).flatMap(({ volumeMounts }, container) =>
+    (volumeMounts ?? []).flatMap(({ name }, index) =>
+      name === CREDENTIALS_VOLUME
+        ? [
+            {
+              key: `${path}[${container}].volumeMounts[${index}].name`,
+              value: name,
+              expected: "a volume of the pod's own: this one is for the sidecar alone",
+            },
+          ]
+        : [],
+    ),
   );
 }
 
@@ -99,11 +150,21 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
       );
     }
   }
-  return warnings;
+  return warnings.slice(0, MOST_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
+}
+
+/** The Secret may come later: its volume is not optional, so the kubelet waits for it. */
+export function secretMissing(name: string, namespace: string): string {
+  return `the Secret ${name} does not exist in ${namespace}: the pod will wait for it`;
 }
 
 /** All of them in one message, so that one attempt is enough to learn them. */
 export function refusal(problems: readonly Problem[]): string {
-  const all = problems.map(describeProblem);
+  const all = problems
+    .slice(0, MOST_TOLD)
+    .map(({ value, ...problem }) =>
+      describeProblem(value === undefined ? problem : { ...problem, value: value.slice(0, MAX_TOLD) }),
+    );
+  if (problems.length > MOST_TOLD) all.push(`and ${problems.length - MOST_TOLD} more`);
   return `token-sidecar: the pod asks for the sidecar and cannot have it: ${all.join('; ')}`;
 }

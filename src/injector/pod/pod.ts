@@ -48,6 +48,7 @@ export interface Container {
   readonly restartPolicy?: string;
   readonly env?: readonly EnvironmentVariable[] | null;
   readonly ports?: readonly ContainerPort[] | null;
+  readonly volumeMounts?: readonly { readonly name: string }[] | null;
 }
 
 export interface EnvironmentVariable {

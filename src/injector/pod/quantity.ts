@@ -25,12 +25,13 @@ export interface Quantity {
   readonly amount: number;
 }
 
-/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`. Not negative; exponents are left out, nobody means them here. */
+/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, which is how Helm writes large numbers. Not negative. */
 export const quantity: ValueFormat<Quantity> = {
   expected: 'a quantity such as 10m, 0.5 or 64Mi',
   parse(text) {
-    const [, number, suffix] = /^(\d{1,15}(?:\.\d{1,9})?)([numkMGTPE]|[KMGTPE]i)?$/.exec(text) ?? [];
+    const [, number, suffix = '', exponent = ''] =
+      /^(\d{1,15}(?:\.\d{1,20})?)(?:([numkMGTPE]|[KMGTPE]i)|([eE][+-]?\d{1,3}))?$/.exec(text) ?? [];
     if (number === undefined) return undefined;
-    return { text, amount: Number(number) * (SUFFIXES[suffix ?? ''] as number) };
+    return { text, amount: Number(number + exponent) * (SUFFIXES[suffix] as number) };
   },
 };

@@ -73,7 +73,9 @@ export function sidecarVolumes({ secret, configMap }: SidecarSettings): readonly
 }
 
 /** Environment of the app's containers. Both spellings, because clients disagree. */
-export function appEnvironment({ mode }: SidecarSettings): readonly Required<EnvironmentVariable>[] {
+export function appEnvironment({
+  mode,
+}: Pick<SidecarSettings, 'mode'>): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const direct = 'localhost,127.0.0.1,::1';
@@ -101,9 +103,12 @@ function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVari
   );
 }
 
-/** The kubelet replaces `$(NAME)` in a value; `$$` stands for one dollar sign. */
+/**
+ * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign. So every one is doubled: of `$$(NAME)`
+ * with one sign more it would make `$` and the variable.
+ */
 function withoutExpansion(value: string): string {
-  return value.replaceAll('$(', '$$$$(');
+  return value.replaceAll('$', '$$$$');
 }
 
 function probe(path: string): object {

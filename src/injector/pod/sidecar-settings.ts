@@ -4,6 +4,7 @@ import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/settings.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS, type LogLevel } from '../../log.ts';
+import { isAllowedConfigMap, isAllowedHost, isAllowedImage } from './allow-lists.ts';
 import {
   ANNOTATION_PREFIX,
   ANNOTATIONS,
@@ -146,6 +147,8 @@ export function resolveSettings(
     warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
   }
 
+  problems.push(...forbidden(annotations, { authUrl, upstream: target, image, configMap }, defaults));
+
   return {
     settings: {
       image,
@@ -171,16 +174,61 @@ export function resolveSettings(
   };
 }
 
+interface Named {
+  readonly authUrl: string | undefined;
+  readonly upstream: string | undefined;
+  readonly image: string;
+  readonly configMap: string | undefined;
+}
+
+/** What the operator's lists do not allow, of what the annotations themselves say. */
+function forbidden(
+  annotations: Annotations,
+  { authUrl, upstream: target, image, configMap }: Named,
+  defaults: InjectionDefaults,
+): Problem[] {
+  const { allowed = {} } = defaults;
+  const problems: Problem[] = [];
+  const refuse = (key: Annotation, value: string, what: string, list: readonly string[] = []): void => {
+    const expected = `${what} that the operator allows: ${list.join(', ') || 'none'}`;
+    if (annotations[key] !== undefined) problems.push({ key, value, expected });
+  };
+  if (authUrl !== undefined && authUrl !== defaults.authUrl && !isAllowedHost(authUrl, allowed.authHosts))
+    refuse(AUTH_URL, authUrl, 'a host', allowed.authHosts);
+  if (target !== undefined && target !== defaults.upstream && !isAllowedHost(target, allowed.upstreamHosts))
+    refuse(UPSTREAM, target, 'a host', allowed.upstreamHosts);
+  if (image !== defaults.image && !isAllowedImage(image, allowed))
+    refuse(IMAGE, image, 'an image', allowed.images);
+  if (configMap !== undefined && !isAllowedConfigMap(configMap, allowed))
+    refuse(CONFIG_MAP, configMap, 'a ConfigMap', allowed.configMaps);
+  return problems;
+}
+
+/** What the API server takes of a name behind the prefix; nothing longer was mistyped. */
+const MAX_OWN_NAME = 63;
+
+/** A suggestion costs time, and an unchecked pod may have any number of names. */
+const MOST_SUGGESTIONS = 10;
+
+/** The mode that the annotations ask for, or the default where they say nothing that is understood. */
+export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
+  return oneOf(SIDECAR_MODES).parse(annotations[MODE] ?? '') ?? defaults.mode;
+}
+
 function unknownAnnotations(annotations: Annotations): Problem[] {
   const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
   return Object.keys(annotations)
     .filter((name) => name.startsWith(ANNOTATION_PREFIX))
-    .map((name) => ({ name, own: name.slice(ANNOTATION_PREFIX.length) }))
-    .filter(({ own }) => !names.includes(own))
-    .map(({ name, own }) => ({
-      key: name,
-      expected: `an annotation that there is${didYouMean(own, names, ANNOTATION_PREFIX)}`,
-    }));
+    .map((name) => name.slice(ANNOTATION_PREFIX.length))
+    .filter((own) => !names.includes(own))
+    .map((own, index) => {
+      const suggests = index < MOST_SUGGESTIONS && own.length <= MAX_OWN_NAME;
+      const suggestion = suggests ? didYouMean(own, names, ANNOTATION_PREFIX) : '';
+      return {
+        key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
+        expected: `an annotation that there is${suggestion}`,
+      };
+    });
 }
 
 function travelsInClear(url: string): boolean {

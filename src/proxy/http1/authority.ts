@@ -1,18 +1,32 @@
 import { isIPv6 } from 'node:net';
-import { HOST_NAME } from './octets.ts';
+import { HOST_NAME, REGISTERED_NAME } from './octets.ts';
 
 const BRACKETED = /^\[([0-9A-Fa-f:.]+)\](.*)$/s;
-const COLON_AND_PORT = /^:[0-9]{1,5}$/;
+const COLON_AND_PORT = /^:[0-9]{0,5}$/;
 
 /**
- * Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2.2): a host name or an IPv4 address of
- * letters, digits, `.`, `-` and `_`, or an IPv6 address in brackets. Stricter than the RFC: no empty host, no empty
- * port, no user information, no percent-encoding and no sub-delimiters, on which readers of a host disagree.
+ * Whether `value` is `uri-host [ ":" port ]` (RFC 9110 §7.2, RFC 3986 §3.2.2), as a Host field has it: a registered name,
+ * an IPv4 address, or an IPv6 address in brackets. Stricter than the RFC: no empty host, no user information and no
+ * percent-encoding, on which readers of a host disagree.
  */
 export function isAuthority(value: string): boolean {
+  return isAuthorityOf(REGISTERED_NAME, value);
+}
+
+/** The same for a host that is to be dialled, of letters, digits, `.`, `-` and `_`: no sub-delimiters. */
+export function isDialledAuthority(value: string): boolean {
+  return isAuthorityOf(HOST_NAME, value);
+}
+
+/** Whether `value` is an authority with its port, as CONNECT names its destination (RFC 9112 §3.2.3). */
+export function isAuthorityWithPort(value: string): boolean {
+  return /:[0-9]{1,5}$/.test(value) && isDialledAuthority(value);
+}
+
+function isAuthorityOf(members: Uint8Array, value: string): boolean {
   // Names are nearly all there is, and in every request: not by an expression, which makes objects for what it finds.
   let nameEnd = 0;
-  while (HOST_NAME[value.charCodeAt(nameEnd)] === 1) nameEnd++;
+  while (members[value.charCodeAt(nameEnd)] === 1) nameEnd++;
   if (nameEnd > 0) return nameEnd === value.length || isPortAfterColon(value.slice(nameEnd));
   const bracketed = BRACKETED.exec(value);
   return (
@@ -20,11 +34,6 @@ export function isAuthority(value: string): boolean {
     isIPv6(bracketed[1] as string) &&
     (bracketed[2] === '' || isPortAfterColon(bracketed[2] as string))
   );
-}
-
-/** Whether `value` is an authority with its port, as CONNECT names its destination (RFC 9112 §3.2.3). */
-export function isAuthorityWithPort(value: string): boolean {
-  return /:[0-9]{1,5}$/.test(value) && isAuthority(value);
 }
 
 function isPortAfterColon(text: string): boolean {

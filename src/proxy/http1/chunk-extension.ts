@@ -1,10 +1,10 @@
 /**
  * The grammar of chunk extensions (RFC 9112 §7.1.1), octet by octet: `*( ";" name [ "=" value ] )`, a value being a
- * token or a quoted string. Extensions are ignored, but not unread: what follows a lenient reader's idea of one has
- * been a request more than once. Stricter than the RFC: no whitespace around `;` and `=`, and only ASCII.
+ * token or a quoted string, with whitespace around `;` and `=`. Extensions are ignored, but not unread: what follows a
+ * lenient reader's idea of one has been a request more than once. Stricter than the RFC: only ASCII.
  */
 
-import { HTAB, TOKEN } from './octets.ts';
+import { HTAB, isWhitespace, TOKEN } from './octets.ts';
 
 /** After `;`. */
 export const NAME_START = 0;
@@ -14,6 +14,10 @@ const VALUE = 3;
 const QUOTED = 4;
 const ESCAPED = 5;
 const AFTER_QUOTED = 6;
+/** Whitespace after a name: `=` or `;` follows. */
+const AFTER_NAME = 7;
+/** Whitespace after a size or a value: `;` follows. */
+export const BEFORE_SEMICOLON = 8;
 
 export type ExtensionPosition =
   | typeof NAME_START
@@ -22,7 +26,9 @@ export type ExtensionPosition =
   | typeof VALUE
   | typeof QUOTED
   | typeof ESCAPED
-  | typeof AFTER_QUOTED;
+  | typeof AFTER_QUOTED
+  | typeof AFTER_NAME
+  | typeof BEFORE_SEMICOLON;
 
 const SEMICOLON = 0x3b;
 const EQUALS = 0x3d;
@@ -36,13 +42,19 @@ export function nextExtensionPosition(
 ): ExtensionPosition | undefined {
   switch (position) {
     case NAME_START:
+      if (isWhitespace(octet)) return NAME_START;
       return TOKEN[octet] === 1 ? NAME : undefined;
     case NAME:
-      if (octet === EQUALS) return VALUE_START;
-      break;
+      if (TOKEN[octet] === 1) return NAME;
+      return octet === EQUALS ? VALUE_START : afterWord(octet, AFTER_NAME);
+    case AFTER_NAME:
+      return octet === EQUALS ? VALUE_START : afterWord(octet, AFTER_NAME);
     case VALUE_START:
+      if (isWhitespace(octet)) return VALUE_START;
       if (octet === QUOTE) return QUOTED;
       return TOKEN[octet] === 1 ? VALUE : undefined;
+    case VALUE:
+      return TOKEN[octet] === 1 ? VALUE : afterWord(octet, BEFORE_SEMICOLON);
     case QUOTED:
       if (octet === QUOTE) return AFTER_QUOTED;
       if (octet === BACKSLASH) return ESCAPED;
@@ -50,10 +62,14 @@ export function nextExtensionPosition(
     case ESCAPED:
       return isText(octet) ? QUOTED : undefined;
     case AFTER_QUOTED:
-      return octet === SEMICOLON ? NAME_START : undefined;
+    case BEFORE_SEMICOLON:
+      return afterWord(octet, BEFORE_SEMICOLON);
   }
+}
+
+function afterWord(octet: number, afterSpace: ExtensionPosition): ExtensionPosition | undefined {
   if (octet === SEMICOLON) return NAME_START;
-  return TOKEN[octet] === 1 ? position : undefined;
+  return isWhitespace(octet) ? afterSpace : undefined;
 }
 
 /** Whether the line may end here. */

@@ -1,5 +1,6 @@
 import type { BodyDecoder } from './body-decoder.ts';
 import {
+  BEFORE_SEMICOLON,
   type ExtensionPosition,
   mayEndExtension,
   NAME_START,
@@ -9,14 +10,12 @@ import { type Fields, parseFieldLines } from './field-lines.ts';
 import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
 import { AT_LINE_START } from './line-ends.ts';
-import { CR, LF } from './octets.ts';
+import { CR, isWhitespace, LF } from './octets.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './refusal.ts';
 import { permittedTrailers } from './trailer-fields.ts';
 
-/** Extensions of all chunks of one message together; nobody is known to send any. */
+/** Extensions, and zeros before sizes, of all chunks of one message together; few are known to send any. */
 const MAX_EXTENSION_BYTES = 16_384;
-/** Enough for any size below 2^53, with a few leading zeros, which some servers pad with. */
-const MAX_SIZE_DIGITS = 16;
 
 const SIZE = 0;
 const EXTENSION = 1;
@@ -29,8 +28,8 @@ const TRAILERS = 6;
 const SEMICOLON = 0x3b;
 
 /**
- * A chunked body (RFC 9112 §7.1). Stricter than the RFC where readers are known to disagree: no whitespace after a
- * size, sizes below 2^53, extensions bounded over the whole message and well-formed.
+ * A chunked body (RFC 9112 §7.1). Stricter than the RFC where readers are known to disagree: sizes below 2^53, and
+ * extensions bounded over the whole message and well-formed. Extensions are not passed on.
  */
 export class ChunkedDecoder implements BodyDecoder {
   position = 0;
@@ -40,7 +39,8 @@ export class ChunkedDecoder implements BodyDecoder {
   readonly #kind: MessageKind;
   readonly #limits: HeadLimits;
   #state = SIZE;
-  #digits = 0;
+  /** Whether a digit of the size has come. */
+  #sized = false;
   /** The size as read so far, then the octets of data still to come. */
   #remaining = 0;
   #extension: ExtensionPosition = NAME_START;
@@ -92,7 +92,7 @@ export class ChunkedDecoder implements BodyDecoder {
       case DATA_LF:
         if (octet !== LF) this.#refuse('chunk_data_unterminated');
         this.#state = SIZE;
-        this.#digits = 0;
+        this.#sized = false;
         break;
     }
   }
@@ -100,19 +100,19 @@ export class ChunkedDecoder implements BodyDecoder {
   #readSize(octet: number): void {
     const digit = hexDigitOf(octet);
     if (digit !== -1) {
-      this.#digits++;
+      // A digit after nothing but zeros: some servers pad sizes with them.
+      if (this.#sized && this.#remaining === 0) this.#countExtension();
+      this.#sized = true;
       this.#remaining = this.#remaining * 16 + digit;
-      if (this.#digits > MAX_SIZE_DIGITS || this.#remaining > Number.MAX_SAFE_INTEGER) {
-        this.#refuse('chunk_size_malformed');
-      }
+      if (this.#remaining > Number.MAX_SAFE_INTEGER) this.#refuse('chunk_size_malformed');
       return;
     }
-    if (this.#digits === 0) this.#refuse('chunk_size_malformed');
+    if (!this.#sized) this.#refuse('chunk_size_malformed');
     if (octet === CR) {
       this.#state = SIZE_LF;
-    } else if (octet === SEMICOLON) {
+    } else if (octet === SEMICOLON || isWhitespace(octet)) {
       this.#state = EXTENSION;
-      this.#extension = NAME_START;
+      this.#extension = octet === SEMICOLON ? NAME_START : BEFORE_SEMICOLON;
       this.#countExtension();
     } else {
       this.#refuse(octet === LF ? 'chunk_line_unterminated' : 'chunk_size_malformed');

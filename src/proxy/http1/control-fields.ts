@@ -25,10 +25,10 @@ const NO_OPTIONS: readonly string[] = [];
 const KEEP_ALIVE: readonly string[] = ['keep-alive'];
 const CLOSE: readonly string[] = ['close'];
 
-/** Of `Number.MAX_SAFE_INTEGER`. */
-const MOST_DIGITS = 16;
-
-/** Reads the control fields of a message of version HTTP/1.`minorVersion`. */
+/**
+ * Reads the control fields of a message of version HTTP/1.`minorVersion`, and makes `fields` say the length in one way:
+ * a repetition in an answer is taken out, leading zeros are taken off.
+ */
 export function readControlFields(
   kind: MessageKind,
   fields: Fields,
@@ -59,9 +59,18 @@ export function readControlFields(
         break;
       case 14:
         if (lowerCaseName(name) === 'content-length') {
-          if (contentLength !== undefined) return 'length_repeated';
-          contentLength = parseContentLength(fields[at + 1] as string);
-          if (contentLength === undefined) return 'length_malformed';
+          const value = fields[at + 1] as string;
+          const length = parseContentLength(value);
+          if (length === undefined) return 'length_malformed';
+          if (contentLength !== undefined) {
+            // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
+            if (kind === 'request' || length !== contentLength) return 'length_repeated';
+            fields.splice(at, 2);
+            at -= 2;
+            break;
+          }
+          contentLength = length;
+          if (value.length > 1 && value.startsWith('0')) fields[at + 1] = String(length);
         } else if (lowerCaseName(name) === 'content_length') {
           return 'framing_lookalike';
         }
@@ -90,20 +99,17 @@ export function readControlFields(
   return { contentLength, chunked, host, connectionOptions };
 }
 
-/**
- * RFC 9110 §8.6, without the list of equal values that it lets a recipient forgive, and without leading zeros,
- * which some readers take for octal.
- */
+/** RFC 9110 §8.6, without the list of equal values that it lets a recipient forgive. */
 function parseContentLength(value: string): number | undefined {
-  if (value === '' || value.length > MOST_DIGITS || (value.length > 1 && value.startsWith('0')))
-    return undefined;
+  if (value === '') return undefined;
   let length = 0;
   for (let at = 0; at < value.length; at++) {
     const digit = value.charCodeAt(at) - 0x30;
     if (!(digit >= 0 && digit <= 9)) return undefined;
     length = length * 10 + digit;
+    if (length > Number.MAX_SAFE_INTEGER) return undefined;
   }
-  return length <= Number.MAX_SAFE_INTEGER ? length : undefined;
+  return length;
 }
 
 /** `#connection-option` (RFC 9110 §7.6.1, §5.6.1); undefined when it is not that. */

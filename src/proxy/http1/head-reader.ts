@@ -1,6 +1,7 @@
 /**
  * Finds heads in a stream of octets. Any split of the stream gives the same heads and the same refusals: a head that
- * lies whole in one chunk is parsed where it lies, one that does not is held until its empty line.
+ * lies whole in one chunk is parsed where it lies, one that does not is held until its empty line. A start line that can
+ * begin no message is refused as soon as it is there, so that a peer of another protocol need not wait for a timeout.
  */
 
 import type { HeadLimits } from './head-limits.ts';
@@ -8,16 +9,41 @@ import { HeldSection } from './held-section.ts';
 import { IN_LINE, lineFault } from './line-ends.ts';
 import { CR, LF, SP } from './octets.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './refusal.ts';
-import { parseRequestHead, type RequestHead } from './request-head.ts';
-import { parseResponseHead, type ResponseHead } from './response-head.ts';
+import { parseRequestHead, parseRequestLine, type RequestHead } from './request-head.ts';
+import { parseResponseHead, parseStatusLine, type ResponseHead } from './response-head.ts';
 
-type ParseHead<Head> = (
-  bytes: Buffer,
-  start: number,
-  end: number,
-  limits: HeadLimits,
-) => Head | RefusalReason;
+/** How messages of one kind are read. */
+interface Grammar<Head> {
+  readonly kind: MessageKind;
+  readonly parseHead: (bytes: Buffer, start: number, end: number, limits: HeadLimits) => Head | RefusalReason;
+  /** What is wrong with the start line at `bytes[start]`, which is ended by CRLF. */
+  readonly startLineFault: (
+    bytes: Buffer,
+    start: number,
+    text: string,
+    limits: HeadLimits,
+  ) => RefusalReason | undefined;
+}
 
+const REQUESTS: Grammar<RequestHead> = {
+  kind: 'request',
+  parseHead: parseRequestHead,
+  startLineFault(bytes, start, text, limits) {
+    const line = parseRequestLine(bytes, start, text, limits);
+    return typeof line === 'string' ? line : undefined;
+  },
+};
+
+const ANSWERS: Grammar<ResponseHead> = {
+  kind: 'response',
+  parseHead: parseResponseHead,
+  startLineFault(bytes, start, text) {
+    const line = parseStatusLine(bytes, start, text);
+    return typeof line === 'string' ? line : undefined;
+  },
+};
+
+const LINE_END = Buffer.from('\r\n', 'latin1');
 const EMPTY_LINE = Buffer.from('\r\n\r\n', 'latin1');
 
 /** An empty line before the head: not looked for any more, its CR seen, or still to be forgiven. */
@@ -30,16 +56,16 @@ export class HeadReader<Head extends object> {
   /** Index in the last chunk of the first octet that `read` did not take. */
   position = 0;
 
-  readonly #kind: MessageKind;
+  readonly #grammar: Grammar<Head>;
   readonly #limits: HeadLimits;
-  readonly #parse: ParseHead<Head>;
   readonly #held: HeldSection;
+  /** Whether the start line of the head that is held has been looked at. */
+  #begun = false;
   #emptyLine: number;
 
-  constructor(kind: MessageKind, limits: HeadLimits, parse: ParseHead<Head>) {
-    this.#kind = kind;
+  constructor(grammar: Grammar<Head>, limits: HeadLimits) {
+    this.#grammar = grammar;
     this.#limits = limits;
-    this.#parse = parse;
     this.#held = new HeldSection(limits.headerBytes, IN_LINE);
     this.#emptyLine = this.#atStart();
   }
@@ -67,27 +93,48 @@ export class HeadReader<Head extends object> {
 
   #readPiecewise(chunk: Buffer, from: number): Head | undefined {
     const end = this.#held.append(chunk, from);
-    if (typeof end === 'string') throw new MessageRefused(this.#kind, end);
-    const { bytes, length } = this.#held;
+    const { bytes, length, firstLineEnd } = this.#held;
+    if (!this.#begun && firstLineEnd > 0) this.#lookAtStartLine(bytes, firstLineEnd);
+    if (typeof end === 'string') return this.#refuse(end);
     if (this.#held.complete) return this.#finish(bytes, 0, length, end);
-    if (this.#held.full) throw new MessageRefused(this.#kind, this.#tooLarge(bytes.subarray(0, length)));
+    if (this.#held.full) return this.#refuse(this.#tooLarge(bytes.subarray(0, length)));
     this.position = end;
     return undefined;
   }
 
+  #lookAtStartLine(bytes: Buffer, end: number): void {
+    this.#begun = true;
+    const fault = this.#grammar.startLineFault(bytes, 0, bytes.toString('latin1', 0, end), this.#limits);
+    if (fault !== undefined) this.#refuse(fault);
+  }
+
   #finish(bytes: Buffer, start: number, end: number, position: number): Head {
-    const head = this.#parse(bytes, start, end, this.#limits);
-    // Piece by piece, faulty line ends are met before anything else is looked at; so they go first here as well.
-    if (typeof head === 'string') throw new MessageRefused(this.#kind, lineFault(bytes, start, end) ?? head);
+    const head = this.#grammar.parseHead(bytes, start, end, this.#limits);
+    if (typeof head === 'string') return this.#refuse(this.#firstFault(bytes, start, end) ?? head);
     this.#held.clear();
+    this.#begun = false;
     this.#emptyLine = this.#atStart();
     this.position = position;
     return head;
   }
 
+  /** What is met first when the head comes octet by octet: faulty line ends up to the start line's, that line, then others. */
+  #firstFault(bytes: Buffer, start: number, end: number): RefusalReason | undefined {
+    const startLineEnd = bytes.indexOf(LINE_END, start) + LINE_END.length;
+    return (
+      lineFault(bytes, start, startLineEnd) ??
+      this.#grammar.startLineFault(bytes, start, bytes.toString('latin1', start, end), this.#limits) ??
+      lineFault(bytes, start, end)
+    );
+  }
+
+  #refuse(reason: RefusalReason): never {
+    throw new MessageRefused(this.#grammar.kind, reason);
+  }
+
   /** Blames the target when the head would have been refused for it alone. */
   #tooLarge(held: Buffer): RefusalReason {
-    if (this.#kind === 'response') return 'head_too_large';
+    if (this.#grammar.kind === 'response') return 'head_too_large';
     const lineEnd = held.indexOf(CR);
     const line = lineEnd === -1 ? held : held.subarray(0, lineEnd);
     const targetStart = line.indexOf(SP) + 1;
@@ -112,7 +159,7 @@ export class HeadReader<Head extends object> {
       }
     }
     if (this.#emptyLine === EMPTY_LINE_CR && at < chunk.length) {
-      if (chunk[at] !== LF) throw new MessageRefused(this.#kind, 'bare_cr');
+      if (chunk[at] !== LF) this.#refuse('bare_cr');
       this.#emptyLine = NO_EMPTY_LINE;
       at++;
     }
@@ -120,14 +167,14 @@ export class HeadReader<Head extends object> {
   }
 
   #atStart(): number {
-    return this.#kind === 'request' ? EMPTY_LINE_ALLOWED : NO_EMPTY_LINE;
+    return this.#grammar.kind === 'request' ? EMPTY_LINE_ALLOWED : NO_EMPTY_LINE;
   }
 }
 
 export function requestHeadReader(limits: HeadLimits): HeadReader<RequestHead> {
-  return new HeadReader('request', limits, parseRequestHead);
+  return new HeadReader(REQUESTS, limits);
 }
 
 export function responseHeadReader(limits: HeadLimits): HeadReader<ResponseHead> {
-  return new HeadReader('response', limits, parseResponseHead);
+  return new HeadReader(ANSWERS, limits);
 }

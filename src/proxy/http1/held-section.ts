@@ -1,4 +1,4 @@
-import { AT_END, type LinePosition, nextPosition } from './line-ends.ts';
+import { AT_END, AT_LINE_START, type LinePosition, nextPosition } from './line-ends.ts';
 import type { RefusalReason } from './refusal.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
@@ -15,6 +15,7 @@ export class HeldSection {
   #position: LinePosition;
   #bytes = NOTHING;
   #length = 0;
+  #firstLineEnd = 0;
 
   constructor(limitBytes: number, startsAt: LinePosition) {
     this.#limitBytes = limitBytes;
@@ -25,6 +26,11 @@ export class HeldSection {
   /** Octets held. */
   get length(): number {
     return this.#length;
+  }
+
+  /** Octets of the first line with its CRLF; 0 until that has come. */
+  get firstLineEnd(): number {
+    return this.#firstLineEnd;
   }
 
   /** Whether the empty line has come; then the section is `bytes[0..length)`, the empty line included. */
@@ -42,15 +48,22 @@ export class HeldSection {
     return this.#bytes;
   }
 
-  /** Takes octets from `start` until the section is complete or full. Returns the first index not taken, or a fault. */
+  /**
+   * Takes octets from `start` until the section is complete or full. Returns the first index not taken, or a fault; then
+   * what came before it is held.
+   */
   append(chunk: Buffer, start: number): number | RefusalReason {
     const stop = Math.min(chunk.length, start + this.#limitBytes - this.#length);
     let end = start;
     while (end < stop && this.#position !== AT_END) {
       const next = nextPosition(this.#position, chunk[end] as number);
-      if (typeof next === 'string') return next;
+      if (typeof next === 'string') {
+        this.#hold(chunk, start, end);
+        return next;
+      }
       this.#position = next;
       end++;
+      if (next === AT_LINE_START && this.#firstLineEnd === 0) this.#firstLineEnd = this.#length + end - start;
     }
     this.#hold(chunk, start, end);
     return end;
@@ -60,6 +73,7 @@ export class HeldSection {
   clear(): void {
     this.#bytes = NOTHING;
     this.#length = 0;
+    this.#firstLineEnd = 0;
     this.#position = this.#startsAt;
   }
 

@@ -16,11 +16,8 @@ export const TOKEN = classOf((octet) =>
   `!#$%&'*+-.^_\`|~${ALPHANUMERIC}`.includes(String.fromCharCode(octet)),
 );
 
-/**
- * `tchar` without lower-case letters. Methods are case-sensitive (RFC 9110 §9.1) and every registered one is upper
- * case; a peer that folds case would see HEAD or CONNECT, whose answers are framed differently, where we do not.
- */
-export const METHOD = classOf((octet) => TOKEN[octet] === 1 && !(octet >= 0x61 && octet <= 0x7a));
+/** `tchar` without lower-case letters: what nearly every method consists of. */
+export const UPPER_CASE_TOKEN = classOf((octet) => TOKEN[octet] === 1 && !(octet >= 0x61 && octet <= 0x7a));
 
 /**
  * Visible ASCII without `#`, which starts a fragment and never belongs on the wire (RFC 9112 §3.2), and without the
@@ -28,8 +25,13 @@ export const METHOD = classOf((octet) => TOKEN[octet] === 1 && !(octet >= 0x61 &
  */
 export const TARGET = classOf((octet) => octet >= 0x21 && octet <= 0x7e && octet !== 0x23 && octet !== 0x5c);
 
-/** What a host name may consist of here, or an IPv4 address. */
+/** What a host that is dialled may consist of, or an IPv4 address. */
 export const HOST_NAME = classOf((octet) => `.-_${ALPHANUMERIC}`.includes(String.fromCharCode(octet)));
+
+/** `reg-name` (RFC 3986 §3.2.2) without percent-encoding. */
+export const REGISTERED_NAME = classOf((octet) =>
+  `.-_~!$&'()*+,;=${ALPHANUMERIC}`.includes(String.fromCharCode(octet)),
+);
 
 /** `field-vchar`, SP and HTAB (RFC 9110 §5.5), and the same octets of a reason phrase (RFC 9112 §4). */
 export const FIELD_VALUE = classOf((octet) => octet === HTAB || (octet >= 0x20 && octet !== 0x7f));

@@ -16,7 +16,8 @@ export const REFUSALS = {
   // Request line (RFC 9112 §3)
   empty_line_before_start:
     'more than one empty line stands before the request line, or one before the status line',
-  method_malformed: 'the method is not an upper-case token of at most 32 octets followed by one space',
+  method_malformed: 'the method is not a token of at most 32 octets followed by one space',
+  method_lookalike: 'the method is HEAD, CONNECT or TRACE in another case',
   target_malformed: 'the request target has none of the four forms, or not the one its method asks for',
   target_octet: 'the request target holds an octet that no target may hold',
   target_too_long: 'the request target is longer than the limit',
@@ -35,8 +36,8 @@ export const REFUSALS = {
   host_malformed: 'Host is not a host name or address with an optional port',
 
   // Body framing (RFC 9112 §6)
-  length_malformed: 'Content-Length is not one decimal number without sign or leading zero, below 2^53',
-  length_repeated: 'Content-Length is repeated',
+  length_malformed: 'Content-Length is not one decimal number without sign, below 2^53',
+  length_repeated: 'Content-Length is repeated, in a request or with another value',
   framing_tab: 'a tab stands before or after the value of Content-Length or Transfer-Encoding',
   framing_lookalike: 'a field is named like Content-Length or Transfer-Encoding, with an underscore',
   length_with_coding: 'Content-Length and Transfer-Encoding stand together',
@@ -46,7 +47,7 @@ export const REFUSALS = {
   body_not_allowed: 'a message that cannot have a body announces one',
 
   // Chunks (RFC 9112 §7.1)
-  chunk_size_malformed: 'a chunk size is not hexadecimal digits alone, below 2^53',
+  chunk_size_malformed: 'a chunk size is not hexadecimal digits, below 2^53',
   chunk_extension_malformed: 'a chunk extension is not name or name=value',
   chunk_extensions_too_large: 'the chunk extensions of one message are larger than the limit',
   chunk_line_unterminated: 'a chunk size or its extensions are not followed by CRLF',

@@ -2,7 +2,7 @@ import { type BodyFraming, frameRequest } from './body-framing.ts';
 import { type ControlFields, readControlFields } from './control-fields.ts';
 import { type Fields, parseFieldLines } from './field-lines.ts';
 import type { HeadLimits } from './head-limits.ts';
-import { CR, endOfRun, isLineEnd, METHOD, SP, TARGET } from './octets.ts';
+import { CR, endOfRun, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from './octets.ts';
 import type { RefusalReason } from './refusal.ts';
 import { formOf, type TargetForm } from './request-target.ts';
 
@@ -17,12 +17,27 @@ export interface RequestHead extends ControlFields {
   readonly persistent: boolean;
 }
 
+interface RequestLine {
+  readonly method: string;
+  readonly target: string;
+  readonly targetForm: TargetForm;
+  readonly minorVersion: 0 | 1;
+  /** Index in the octets of the CRLF that ends it. */
+  readonly end: number;
+}
+
 const MAX_METHOD_BYTES = 32;
+
+/**
+ * Methods are case-sensitive (RFC 9110 §9.1). What these would be to a peer that folds case has its answers framed
+ * differently, or its credentials sent back.
+ */
+const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 
 /**
  * Parses one request head (RFC 9112 §3, §5) that lies in `bytes[start..end)` and ends with its first empty line.
  *
- * The method must be upper case and is otherwise free. A CONNECT that announces a body is refused: what follows its
+ * The method is free, but for those above in another case. A CONNECT that announces a body is refused: what follows its
  * head is either the tunnel's or nothing. HTTP/1.0 requests never persist, as the RFC has it for proxies.
  */
 export function parseRequestHead(
@@ -31,28 +46,12 @@ export function parseRequestHead(
   end: number,
   limits: HeadLimits,
 ): RequestHead | RefusalReason {
-  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
-  const methodEnd = endOfRun(METHOD, bytes, start);
-  if (methodEnd === start || methodEnd - start > MAX_METHOD_BYTES || bytes[methodEnd] !== SP) {
-    return 'method_malformed';
-  }
-  const targetStart = methodEnd + 1;
-  const targetEnd = endOfRun(TARGET, bytes, targetStart);
-  if (targetEnd === targetStart) return 'target_malformed';
-  if (targetEnd - targetStart > limits.targetBytes) return 'target_too_long';
-  if (bytes[targetEnd] !== SP) return bytes[targetEnd] === CR ? 'version_unsupported' : 'target_octet';
-
   const text = bytes.toString('latin1', start, end);
-  const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
-  const lineEnd = targetEnd + 9;
-  if (minorVersion === undefined || !isLineEnd(bytes, lineEnd)) return 'version_unsupported';
-  // The usual one needs no string of its own.
-  const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
-  const target = text.slice(targetStart - start, targetEnd - start);
-  const targetForm = formOf(method, target);
-  if (targetForm === undefined) return 'target_malformed';
+  const line = parseRequestLine(bytes, start, text, limits);
+  if (typeof line === 'string') return line;
+  const { method, target, targetForm, minorVersion } = line;
 
-  const fields = parseFieldLines(bytes, start, text, lineEnd + 2, limits.headerCount);
+  const fields = parseFieldLines(bytes, start, text, line.end + 2, limits.headerCount);
   if (typeof fields === 'string') return fields;
   const control = readControlFields('request', fields, minorVersion);
   if (typeof control === 'string') return control;
@@ -73,6 +72,40 @@ export function parseRequestHead(
     host,
     connectionOptions,
   };
+}
+
+/**
+ * Parses the request line that starts at `bytes[start]` and is ended by CRLF.
+ * @param text from there on, as latin1
+ */
+export function parseRequestLine(
+  bytes: Buffer,
+  start: number,
+  text: string,
+  limits: HeadLimits,
+): RequestLine | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const upperEnd = endOfRun(UPPER_CASE_TOKEN, bytes, start);
+  const methodEnd = bytes[upperEnd] === SP ? upperEnd : endOfRun(TOKEN, bytes, upperEnd);
+  if (methodEnd === start || methodEnd - start > MAX_METHOD_BYTES || bytes[methodEnd] !== SP) {
+    return 'method_malformed';
+  }
+  const targetStart = methodEnd + 1;
+  const targetEnd = endOfRun(TARGET, bytes, targetStart);
+  if (targetEnd === targetStart) return 'target_malformed';
+  if (targetEnd - targetStart > limits.targetBytes) return 'target_too_long';
+  if (bytes[targetEnd] !== SP) return bytes[targetEnd] === CR ? 'version_unsupported' : 'target_octet';
+
+  const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
+  const end = targetEnd + 9;
+  if (minorVersion === undefined || !isLineEnd(bytes, end)) return 'version_unsupported';
+  // The usual one needs no string of its own.
+  const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
+  if (methodEnd !== upperEnd && LOOKALIKE.test(method)) return 'method_lookalike';
+  const target = text.slice(targetStart - start, targetEnd - start);
+  const targetForm = formOf(method, target);
+  if (targetForm === undefined) return 'target_malformed';
+  return { method, target, targetForm, minorVersion, end };
 }
 
 /** The minor version of an `HTTP-version` of major version 1 that starts at `at` (RFC 9112 §2.3). */

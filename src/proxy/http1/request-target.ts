@@ -2,7 +2,7 @@
  * The four forms of a request target (RFC 9112 §3.2). Only octets of the TARGET class reach these functions.
  */
 
-import { isAuthority, isAuthorityWithPort } from './authority.ts';
+import { isAuthorityWithPort, isDialledAuthority } from './authority.ts';
 
 export type TargetForm = 'origin' | 'absolute' | 'authority' | 'asterisk';
 
@@ -33,5 +33,7 @@ export function splitAbsoluteTarget(target: string): AbsoluteTarget | undefined 
   const match = ABSOLUTE.exec(target);
   if (match === null) return undefined;
   const [, scheme, authority, pathAndQuery] = match as unknown as [string, string, string, string];
-  return isAuthority(authority) ? { scheme: scheme.toLowerCase(), authority, pathAndQuery } : undefined;
+  return isDialledAuthority(authority)
+    ? { scheme: scheme.toLowerCase(), authority, pathAndQuery }
+    : undefined;
 }

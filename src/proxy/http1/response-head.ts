@@ -17,31 +17,27 @@ export interface ResponseHead extends ControlFields {
   readonly persistent: boolean;
 }
 
-/**
- * Parses one response head (RFC 9112 §4, §5) that lies in `bytes[start..end)` and ends with its first empty line.
- *
- * One leniency: the space after the status code may be missing when there is no reason phrase, because servers leave
- * it out and no reader takes the line for another.
- */
+interface StatusLine {
+  readonly status: number;
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  /** Index in the octets of the CRLF that ends it. */
+  readonly end: number;
+}
+
+/** Parses one response head (RFC 9112 §4, §5) that lies in `bytes[start..end)` and ends with its first empty line. */
 export function parseResponseHead(
   bytes: Buffer,
   start: number,
   end: number,
   limits: HeadLimits,
 ): ResponseHead | RefusalReason {
-  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
   const text = bytes.toString('latin1', start, end);
-  const minorVersion = minorVersionOf(text, 0);
-  if (minorVersion === undefined || bytes[start + 8] !== SP) return 'version_unsupported';
-  const status = statusAt(bytes, start + 9);
-  if (status === undefined) return 'status_malformed';
+  const line = parseStatusLine(bytes, start, text);
+  if (typeof line === 'string') return line;
+  const { status, reason, minorVersion } = line;
 
-  const reasonStart = start + 13;
-  let lineEnd = start + 12;
-  if (bytes[lineEnd] === SP) lineEnd = endOfRun(FIELD_VALUE, bytes, reasonStart);
-  if (!isLineEnd(bytes, lineEnd)) return 'reason_malformed';
-
-  const fields = parseFieldLines(bytes, start, text, lineEnd + 2, limits.headerCount);
+  const fields = parseFieldLines(bytes, start, text, line.end + 2, limits.headerCount);
   if (typeof fields === 'string') return fields;
   const control = readControlFields('response', fields, minorVersion);
   if (typeof control === 'string') return control;
@@ -49,7 +45,7 @@ export function parseResponseHead(
 
   return {
     status,
-    reason: text.slice(reasonStart - start, lineEnd - start),
+    reason,
     minorVersion,
     fields,
     persistent:
@@ -60,6 +56,28 @@ export function parseResponseHead(
     host,
     connectionOptions,
   };
+}
+
+/**
+ * Parses the status line that starts at `bytes[start]` and is ended by CRLF.
+ *
+ * One leniency: the space after the status code may be missing when there is no reason phrase, because servers leave
+ * it out and no reader takes the line for another.
+ *
+ * @param text from there on, as latin1
+ */
+export function parseStatusLine(bytes: Buffer, start: number, text: string): StatusLine | RefusalReason {
+  if (isLineEnd(bytes, start)) return 'empty_line_before_start';
+  const minorVersion = minorVersionOf(text, 0);
+  if (minorVersion === undefined || bytes[start + 8] !== SP) return 'version_unsupported';
+  const status = statusAt(bytes, start + 9);
+  if (status === undefined) return 'status_malformed';
+
+  const reasonStart = start + 13;
+  let end = start + 12;
+  if (bytes[end] === SP) end = endOfRun(FIELD_VALUE, bytes, reasonStart);
+  if (!isLineEnd(bytes, end)) return 'reason_malformed';
+  return { status, reason: text.slice(reasonStart - start, end - start), minorVersion, end };
 }
 
 /** Three digits, the first not zero. */

@@ -10,7 +10,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
-import { forwardTo, startSidecar, temporaryFile } from '../../wire/sidecar.ts';
+import { forwardTo, startSidecar } from '../../wire/sidecar.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
 
 const run = promisify(execFile);
 

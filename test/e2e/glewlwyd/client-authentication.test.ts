@@ -65,9 +65,9 @@ describeProvider(GLEWLWYD, () => {
       const credential = { timeouts: { wait: '1s' } };
       const sidecar = await start(credential, { client_id, client_secret: 'not-the-right-one' });
       expect(await sidecar.request()).toMatchObject({ status: 503, error: 'token_unavailable' });
-      // 403 and no body, which might be anybody's: it is asked again sooner than a provider that says why.
+      // 403 and no body: it says no, and not why (RFC 9110 §15.5.4).
       expect(sidecar.snapshot().lastFailure).toMatchObject({
-        result: 'invalid_response',
+        result: 'rejected',
         detail: 'status 403',
       });
     });

@@ -161,7 +161,7 @@ describeProvider(KEYCLOAK, () => {
       expect(await sidecar.request()).toMatchObject({ status: 503, error: 'token_unavailable' });
       expect(sidecar.snapshot().lastFailure).toMatchObject({
         result: 'rejected',
-        detail: 'status 401 invalid_client',
+        detail: 'status 401 invalid_client: Invalid client or Invalid client credentials',
       });
     });
   });

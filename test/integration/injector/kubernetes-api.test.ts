@@ -1,13 +1,31 @@
-import { expect, it } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
+import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';
 import { apiServer, HOST, mountCertificate, runInjector } from './running-injector.ts';
+
+async function mountFile(name: string, text: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-file-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  await writeFile(join(directory, name), text);
+  return join(directory, name);
+}
 
 const OWNER = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'shop-7', uid: 'u-1', controller: true };
 const POD = {
   metadata: { generateName: 'shop-7-', annotations: ASKING, ownerReferences: [OWNER] },
   spec: { containers: [{ name: 'app' }] },
+};
+
+const REPLICA_SETS = '/apis/apps/v1/namespaces/team/replicasets';
+/** What made the pod, as the API has it. */
+const REPLICA_SET = {
+  metadata: { name: 'shop-7', uid: 'u-1' },
+  spec: { template: { metadata: { annotations: ASKING }, spec: POD.spec } },
 };
 
 async function start(
@@ -18,15 +36,25 @@ async function start(
   prepare(fake);
   const mounted = await mountCertificate();
   const ca = await mounted.issue();
+  const authority = createCertificateAuthority('api servers');
+  const clients = await mountFile('ca.crt', authority.cert);
   const api = ['--kubernetes-api', 'true', '--kubeconfig', await fake.kubeconfig()];
-  const running = runInjector([...mounted.settings, ...api, ...args]);
-  const client = apiServer(await running.port(), ca);
+  const verified = args.includes('unverified') ? [] : ['--client-ca-file', clients];
+  const running = runInjector([
+    ...mounted.settings,
+    ...api,
+    ...verified,
+    ...args.filter((arg) => arg !== 'unverified'),
+  ]);
+  const client = apiServer(await running.port(), ca, authority.issue('kube-apiserver'));
   return {
     fake,
     running,
     async review(request: Readonly<Record<string, unknown>> = {}) {
-      return JSON.parse((await client.call('/mutate', reviewOf(POD, request))).text).response;
+      const { text } = await client.call('/mutate', reviewOf(POD, { namespace: 'team', ...request }));
+      return JSON.parse(text).response;
     },
+    events: () => fake.requests.filter((line) => line === 'POST /api/v1/namespaces/team/events').length,
     async ready(): Promise<void> {
       while ((await running.probe('/readyz')).status !== 200)
         await new Promise((resolve) => setImmediate(resolve));
@@ -65,19 +93,137 @@ it('need not know the version when the kind of sidecar is set', async () => {
   expect((await running.probe('/readyz')).status).toBe(200);
 });
 
-it('warns of a missing Secret, and makes one Event on the owner', async () => {
-  const { review, ready, fake } = await start(undefined, ['--check-secrets', 'true']);
+it('warns of a missing Secret, and makes one Event on the owner for all of a rollout', async () => {
+  const { review, ready, fake, events } = await start(
+    (server) => server.put(REPLICA_SETS, REPLICA_SET),
+    ['--check-secrets', 'true'],
+  );
   await ready();
-  const [first] = await Promise.all([review({ namespace: 'team' }), review({ namespace: 'team' })]);
+  const [first] = await Promise.all(Array.from({ length: 10 }, () => review()));
   expect(first.warnings).toEqual(['the Secret shop-oauth does not exist in team: the pod will wait for it']);
-  const events = () => fake.requests.filter((request) => request === 'POST /api/v1/namespaces/team/events');
-  await fake.until(() => events().length > 0);
-  expect(events()).toHaveLength(1);
+  await fake.until(() => events() > 0);
+  await review();
+  expect(events()).toBe(1);
+});
+
+describe('a review that anybody may have written', () => {
+  it.each([
+    ['an owner that is not there', (): void => undefined],
+    [
+      'an owner of another uid',
+      (fake: FakeKubernetes) =>
+        fake.put(REPLICA_SETS, { ...REPLICA_SET, metadata: { name: 'shop-7', uid: 'another' } }),
+    ],
+    [
+      'an owner whose pods do not ask for what the review says',
+      (fake: FakeKubernetes) =>
+        fake.put(REPLICA_SETS, { ...REPLICA_SET, spec: { template: { metadata: {}, spec: POD.spec } } }),
+    ],
+  ])('causes nothing by naming %s', async (_, prepare) => {
+    const { review, ready, fake, events } = await start(prepare, ['--check-secrets', 'true', 'unverified']);
+    await ready();
+    expect(await review()).not.toHaveProperty('warnings');
+    // Another owner, looked at afterwards, is told: the one before could have been.
+    fake.put(REPLICA_SETS, { ...REPLICA_SET, metadata: { name: 'true-one', uid: 'u-2' } });
+    const owner = { ...OWNER, name: 'true-one', uid: 'u-2' };
+    await review({ object: { ...POD, metadata: { ...POD.metadata, ownerReferences: [owner] } } });
+    await fake.until(() => events() > 0);
+    expect(events()).toBe(1);
+    expect(fake.requests.filter((line) => line.includes('/secrets/'))).toHaveLength(1);
+  });
+
+  it('is answered alike whether the Secret exists or not', async () => {
+    const put = (fake: FakeKubernetes): void =>
+      fake.put('/api/v1/namespaces/team/secrets', { metadata: { name: 'shop-oauth' } });
+    const answers = await Promise.all(
+      [put, () => undefined].map(async (prepare) => {
+        const { review, ready } = await start(prepare, ['--check-secrets', 'true', 'unverified']);
+        await ready();
+        return await review();
+      }),
+    );
+    expect(answers[0]).toEqual(answers[1]);
+  });
+
+  it('names an owner that leads out of its path: nothing is asked', async () => {
+    const { review, ready, fake } = await start(undefined, ['--check-secrets', 'true', 'unverified']);
+    await ready();
+    const asked = fake.requests.length;
+    for (const name of ['../../../../api/v1/namespaces/kube-system/secrets/x', '..', 'a?watch=true']) {
+      const pod = { ...POD, metadata: { ...POD.metadata, ownerReferences: [{ ...OWNER, name }] } };
+      await review({ object: pod });
+    }
+    await review({ namespace: '../../nodes' });
+    expect(fake.requests.length).toBe(asked);
+  });
+});
+
+describe('an API server that must show who it is', () => {
+  async function called(
+    identity: { cert?: string; key?: string },
+    args: readonly string[],
+    authority: string,
+  ) {
+    const mounted = await mountCertificate();
+    const ca = await mounted.issue();
+    const clients = ['--client-ca-file', await mountFile('ca.crt', authority)];
+    const running = runInjector([...mounted.settings, ...clients, ...args]);
+    const client = apiServer(await running.port(), ca, identity);
+    return { running, answer: client.call('/mutate', reviewOf(POD)) };
+  }
+  const authority = createCertificateAuthority('api servers');
+
+  it('is answered with a certificate of the CA', async () => {
+    const { answer } = await called(authority.issue('kube-apiserver'), [], authority.cert);
+    await expect(answer).resolves.toMatchObject({ status: 200 });
+  });
+
+  it('is answered when one of its names may call', async () => {
+    const names = ['--client-names', 'kube-apiserver, other'];
+    const { answer } = await called(authority.issue('kube-apiserver'), names, authority.cert);
+    await expect(answer).resolves.toMatchObject({ status: 200 });
+  });
+
+  it.each([
+    ['without a certificate', {}, [], 'handshake'],
+    ['with one of another CA', createCertificateAuthority('others').issue('kube-apiserver'), [], 'handshake'],
+    ['with another name', authority.issue('some-pod'), ['--client-names', 'kube-apiserver'], 'client_name'],
+  ])('is not answered %s', async (_, identity, args, reason) => {
+    const { answer, running } = await called(identity, args, authority.cert);
+    await expect(answer).rejects.toThrow();
+    expect((await running.probe('/metrics')).text).toContain(
+      `token_sidecar_injector_connections_dropped_total{reason="${reason}"} 1`,
+    );
+  });
+
+  it('is known by a new CA from the moment its file changes, and a broken file changes nothing', async () => {
+    const mounted = await mountCertificate();
+    const ca = await mounted.issue();
+    const file = await mountFile('ca.crt', createCertificateAuthority('old').cert);
+    const running = runInjector([...mounted.settings, '--client-ca-file', file]);
+    const port = await running.port();
+    await writeFile(file, authority.cert);
+    await running.logged('client CA loaded');
+    await writeFile(file, 'no certificate');
+    await running.logged('client CA not reloaded, the last good one stays');
+    const client = apiServer(port, ca, authority.issue('kube-apiserver'));
+    expect(await client.call('/mutate', reviewOf(POD))).toMatchObject({ status: 200 });
+  });
+});
+
+it('makes no Event and looks at no owner where Events are off', async () => {
+  const { review, ready, fake } = await start(
+    (server) => server.put(REPLICA_SETS, REPLICA_SET),
+    ['--check-secrets', 'true', '--events', 'false'],
+  );
+  await ready();
+  expect((await review()).warnings).toHaveLength(1);
+  expect(fake.requests.filter((line) => /replicasets|events/.test(line))).toEqual([]);
 });
 
 it('asks for the Secret’s metadata and never for its values', async () => {
   const { review, ready, fake } = await start(
-    (server) => server.put('/api/v1/namespaces/default/secrets', { metadata: { name: 'shop-oauth' } }),
+    (server) => server.put('/api/v1/namespaces/team/secrets', { metadata: { name: 'shop-oauth' } }),
     ['--check-secrets', 'true'],
   );
   await ready();

@@ -48,7 +48,9 @@ export function runInjector(args: readonly string[]) {
   const status = injector.run({
     args: [...ephemeral, ...(args.includes('--drain-delay') ? [] : ['--drain-delay', '0s']), ...args],
     env: {},
-    stdout: {
+    stdout: { write: () => undefined },
+    logOutput: {
+      losses: { output: 0, repeated: 0 },
       write(text) {
         const line = JSON.parse(text) as LogLine;
         seen.push(line);
@@ -89,8 +91,8 @@ export function runInjector(args: readonly string[]) {
 }
 
 /** What the API server is to a webhook: an HTTPS client that keeps its connection and trusts one CA bundle. */
-export function apiServer(port: number, ca: string) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca, servername: HOST });
+export function apiServer(port: number, ca: string, identity: { cert?: string; key?: string } = {}) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca, servername: HOST, ...identity });
   onTestFinished(() => agent.destroy());
   return {
     call(path: string, body: string, headers: Readonly<Record<string, string>> = {}): Promise<Called> {
@@ -110,6 +112,7 @@ export function apiServer(port: number, ca: string) {
           },
           (response) => {
             const { fingerprint256 } = (response.socket as TLSSocket).getPeerCertificate();
+            const { localPort } = response.socket;
             let text = '';
             response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
             response.on('end', () =>
@@ -118,6 +121,7 @@ export function apiServer(port: number, ca: string) {
                 text,
                 certificate: fingerprint256,
                 connection: response.headers.connection,
+                localPort,
               }),
             );
           },
@@ -134,4 +138,6 @@ export interface Called {
   readonly text: string;
   readonly certificate: string;
   readonly connection: string | undefined;
+  /** Tells one connection from another. */
+  readonly localPort: number | undefined;
 }

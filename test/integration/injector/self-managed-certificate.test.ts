@@ -3,7 +3,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
 import { manageCertificate } from '../../../src/injector/certificate/self-managed-certificate.ts';
 import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
+import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { startWebhookListener } from '../../../src/injector/webhook-listener.ts';
+import { Registry } from '../../../src/prometheus.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';
@@ -34,6 +36,8 @@ async function start() {
   const kubeconfig = await fake.kubeconfig('system');
   const { log, lines } = captureLog();
 
+  const metrics = createInjectorMetrics(new Registry());
+
   async function replica(identity: string) {
     const certificates = manageCertificate(connectKubernetes(kubeconfig, clock), {
       namespace: 'system',
@@ -44,12 +48,14 @@ async function start() {
       issue: issueCertificate,
       clock,
       random: () => 0.5,
+      metrics,
       log,
     });
     const listener = await startWebhookListener({
       listen: { host: '127.0.0.1', port: 0 },
       certificates,
-      webhooks: { '/mutate': async (body) => ({ status: 200, body }) },
+      webhooks: { '/mutate': async (body) => ({ status: 200, body: body.toString() }) },
+      metrics,
       clock,
       log,
     });

@@ -90,7 +90,7 @@ describe('token-sidecar injector, by files', () => {
 
 describe('draining', () => {
   it('drops no review: it serves on until none comes, and asks for connections to be closed', async () => {
-    const { client, running, port, ca } = await start(['--drain-delay', '300ms']);
+    const { client, running, port, ca } = await start(['--drain-delay', '2s']);
     await client.call('/mutate', reviewOf(POD));
     running.stop();
     await running.logged('draining');
@@ -140,6 +140,23 @@ describe('its settings', () => {
     ],
     [['--tls-cert-file', '/a/tls.crt', '--tls-key-file', '/b/tls.key'], ['--tls-key-file']],
     [['--tls-cert-file', '/nowhere/tls.crt', '--tls-key-file', '/nowhere/tls.key'], ['--tls-cert-file']],
+    [
+      [
+        '--tls-cert-file',
+        '/a/tls.crt',
+        '--tls-key-file',
+        '/a/tls.key',
+        '--client-names',
+        'x',
+        '--events',
+        'true',
+      ],
+      ['--events', '--client-names'],
+    ],
+    [
+      [...['--tls-cert-file', '/a/tls.crt', '--tls-key-file', '/a/tls.key'], '--allowed-images', 'a/b:1,'],
+      ['--allowed-images'],
+    ],
   ])('%j: the certificate is wanted once and whole', async (args, keys) => {
     await expect(runInjector(args).status).rejects.toMatchObject({ problems: keys.map((key) => ({ key })) });
   });

@@ -1,12 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { issuer } from '../../../src/commands/issuer.ts';
 import { parseScryptHash } from '../../../src/issuer/scrypt-hash.ts';
 import { askForToken } from './running-issuer.ts';
+import { runIssuerCommand as run } from './running-issuer-command.ts';
 
 const CLIENTS = 'clients: [{ clientId: shop, clientSecret: s3cret, audience: [payments] }]';
 const EPHEMERAL = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
@@ -24,49 +26,6 @@ beforeEach(async () => {
 async function replaceFile(path: string, content: string): Promise<void> {
   await writeFile(`${path}.next`, content);
   await rename(`${path}.next`, path);
-}
-
-type LogLine = Readonly<Record<string, unknown>>;
-
-/** Runs the command; `logged` resolves with the first line whose message it is. */
-function run(args: readonly string[], env: Readonly<Record<string, string>> = {}, input = '') {
-  const abort = new AbortController();
-  const seen: LogLine[] = [];
-  const waiting: { readonly message: string; readonly resolve: (line: LogLine) => void }[] = [];
-  let output = '';
-  const stdout = {
-    write(text: string): void {
-      output += text;
-      if (!text.startsWith('{')) return;
-      const line = JSON.parse(text) as LogLine;
-      seen.push(line);
-      for (const { message, resolve } of waiting) if (line['msg'] === message) resolve(line);
-    },
-  };
-  const status = issuer.run({
-    args,
-    env,
-    stdout,
-    stderr: { write: () => undefined },
-    stdin: (async function* () {
-      yield Buffer.from(input);
-    })(),
-    shutdown: { signal: abort.signal, request: () => abort.abort() },
-  });
-  onTestFinished(async () => {
-    abort.abort();
-    await status.catch(() => undefined);
-  });
-  return {
-    status,
-    stop: () => abort.abort(),
-    output: () => output,
-    logged(message: string): Promise<LogLine> {
-      const line = seen.find((each) => each['msg'] === message);
-      if (line !== undefined) return Promise.resolve(line);
-      return new Promise((resolve) => waiting.push({ message, resolve }));
-    },
-  };
 }
 
 describe('token-sidecar issuer', () => {
@@ -177,6 +136,16 @@ describe('token-sidecar issuer', () => {
       message: expect.stringContaining(String(listen)),
     });
   });
+});
+
+it("names Istio's sidecar when its telemetry port is taken", async () => {
+  // An address of its own: other programs of this machine may listen on the port.
+  const holder = createServer();
+  holder.listen(15090, '127.90.90.90');
+  await Promise.race([once(holder, 'listening'), once(holder, 'error')]);
+  onTestFinished(() => void holder.close());
+  const { status } = run(['--clients-file', clientsFile, '--listen', '127.90.90.90:15090']);
+  await expect(status).rejects.toMatchObject({ exitCode: 78, message: expect.stringContaining('Istio') });
 });
 
 describe('token-sidecar issuer hash', () => {

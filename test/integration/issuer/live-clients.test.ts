@@ -1,18 +1,20 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import type { KubeletSecret } from '../../../src/demo/kubelet-secret.ts';
-import type { ClientSet } from '../../../src/issuer/client-store.ts';
+import { type Client, defineClient } from '../../../src/issuer/client.ts';
+import { type ClientSet, createClientSet } from '../../../src/issuer/client-store.ts';
 import { readClientsDirectory } from '../../../src/issuer/clients-directory.ts';
 import { readClientsFile } from '../../../src/issuer/clients-file.ts';
-import type { ReadClients } from '../../../src/issuer/clients-reading.ts';
+import type { ClientsReading, ReadClients } from '../../../src/issuer/clients-reading.ts';
 import { followClients, type LiveClients } from '../../../src/issuer/live-clients.ts';
 import { createIssuerMetrics, type IssuerMetrics } from '../../../src/issuer/metrics.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
 
 interface Following extends LiveClients {
   readonly lines: readonly string[];
@@ -56,6 +58,9 @@ async function mount(root: string, name: string, files: Record<string, string>):
   await symlink(secret.directory, join(root, name));
   return secret;
 }
+
+const client = (clientId: string): Client =>
+  defineClient({ clientId, clientSecret: 'x' }, (field) => field, []) as Client;
 
 const has = (clients: ClientSet, ...ids: string[]): boolean =>
   clients.size === ids.length && ids.every((id) => clients.find(id) !== undefined);
@@ -109,7 +114,68 @@ describe('clients in a file', () => {
   });
 });
 
+it.each<[string, (path: string) => Promise<unknown>, string]>([
+  ['a directory', (path) => mkdir(path), 'expected a regular file'],
+  [
+    'larger than any list of clients',
+    async (path) => {
+      await writeFile(path, '');
+      await truncate(path, 1024 * 1024 + 1);
+    },
+    'expected a file of at most 1048576 bytes',
+  ],
+  ['no text', (path) => writeFile(path, Buffer.from([0x63, 0xff])), 'expected a readable file of UTF-8 text'],
+])('a file of clients that is %s is named', async (_, make, problem) => {
+  const path = join(await directory(), 'clients.yaml');
+  await make(path);
+  await expect(follow(() => readClientsFile(path, '--clients-file'))).rejects.toThrow(problem);
+});
+
+it('what is read when nobody follows any more changes nothing, and nothing is watched for it', async () => {
+  const root = await directory();
+  const clients = (clientId: string) => createClientSet([client(clientId)]);
+  const pending: PromiseWithResolvers<ClientsReading>[] = [];
+  let reads = 0;
+  const clock = new ManualClock();
+  const { log, lines } = captureLog();
+  const live = await followClients(
+    () => {
+      if (reads++ < 2) {
+        return Promise.resolve({ outcome: { clients: clients('one') }, digest: '1', directories: [root] });
+      }
+      const reading = Promise.withResolvers<ClientsReading>();
+      pending.push(reading);
+      return reading.promise;
+    },
+    { clock, pollMs: 1000, metrics: createIssuerMetrics(new Registry()), log },
+  );
+  await clock.advance(1000);
+  expect(pending).toHaveLength(1);
+  live.close();
+  const said = lines.length;
+  pending[0]?.resolve({ outcome: { clients: clients('two') }, digest: '2', directories: [root] });
+  await settle();
+  expect(has(live.store.current(), 'one')).toBe(true);
+  expect(lines).toHaveLength(said);
+  expect(clock.pendingTimers).toBe(0);
+});
+
 describe('clients in mounted Secrets', () => {
+  it('of which two have the same id are refused, by their places', async () => {
+    const root = await directory();
+    for (const name of ['a', 'b']) await mount(root, name, { client_id: 'shop', client_secret: 'x' });
+    await expect(follow(() => readClientsDirectory(root, '--clients-dir'))).rejects.toMatchObject({
+      problems: [{ key: join(root, 'b', 'client_id'), value: 'shop' }],
+    });
+  });
+
+  it('are a problem by the name of the flag when their directory is not there', async () => {
+    const root = join(await directory(), 'absent');
+    await expect(follow(() => readClientsDirectory(root, '--clients-dir'))).rejects.toMatchObject({
+      problems: [{ key: '--clients-dir', value: root, expected: 'a readable directory (ENOENT)' }],
+    });
+  });
+
   it('are read with all that they may have', async () => {
     const root = await directory();
     await mount(root, 'shop', {
@@ -135,7 +201,7 @@ describe('clients in mounted Secrets', () => {
 
     await shop.update({ client_id: 'shop', client_secret: 'two' });
     expect(await live.reloaded()).toBe('success');
-    expect(live.store.current().find('shop')?.secret).not.toEqual(before?.secret);
+    expect(live.store.current().find('shop')?.secrets).not.toEqual(before?.secrets);
 
     const bank = await mount(root, 'bank', { client_id: 'bank', client_secret: 'x' });
     expect(await live.reloaded()).toBe('success');

@@ -17,6 +17,9 @@ describe('a chunked body', () => {
     ['A\r\n0123456789\r\n0\r\n\r\n', '0123456789'],
     ['a\r\n0123456789\r\n0\r\n\r\n', '0123456789'],
     ['5\r\n0\r\n\r\n\r\n0\r\n\r\n', '0\r\n\r\n'],
+    ['00000000000000005\r\nhello\r\n0\r\n\r\n', 'hello'],
+    [`5\r\nhello\r\n${'0'.repeat(100)}\r\n\r\n`, 'hello'],
+    ['5 ;a\r\nhello\r\n0\t; a \t= b ; c="d" ;e\r\n\r\n', 'hello'],
     ['5;a\r\nhello\r\n0;a;b=c;d="e;\\"\\\\ "\r\n\r\n', 'hello'],
   ])('%j is read', (chunks, body) => {
     expect(readBody(chunks)).toMatchObject({ body, complete: true });
@@ -29,14 +32,17 @@ describe('a chunked body', () => {
     ['-5\r\nhello', 'chunk_size_malformed'],
     ['0x5\r\nhello', 'chunk_size_malformed'],
     [' 5\r\nhello', 'chunk_size_malformed'],
-    ['5 \r\nhello', 'chunk_size_malformed'],
-    ['5\t\r\nhello', 'chunk_size_malformed'],
-    ['5 ;a\r\nhello', 'chunk_size_malformed'],
+    ['5 \r\nhello', 'chunk_extension_malformed'],
+    ['5\t\r\nhello', 'chunk_extension_malformed'],
+    ['5 5\r\nhello', 'chunk_extension_malformed'],
+    ['5; \r\nhello', 'chunk_extension_malformed'],
+    ['5;a= \r\nhello', 'chunk_extension_malformed'],
+    ['5;a b\r\nhello', 'chunk_extension_malformed'],
+    ['5;a="b" \r\nhello', 'chunk_extension_malformed'],
     ['5_0\r\nhello', 'chunk_size_malformed'],
     ['5g\r\nhello', 'chunk_size_malformed'],
     ['5,5\r\nhello', 'chunk_size_malformed'],
     ['\xb25\r\nhello', 'chunk_size_malformed'],
-    ['00000000000000005\r\nhello', 'chunk_size_malformed'],
     ['20000000000000\r\n', 'chunk_size_malformed'],
     ['ffffffffffffffff\r\n', 'chunk_size_malformed'],
     ['10000000000000005\r\nhello', 'chunk_size_malformed'],
@@ -50,7 +56,6 @@ describe('a chunked body', () => {
     ['5\r\nhello\r0\r\n\r\n', 'chunk_data_unterminated'],
     ['5\r\nhello\r\r\n0\r\n\r\n', 'chunk_data_unterminated'],
     ['5;\r\nhello', 'chunk_extension_malformed'],
-    ['5; a\r\nhello', 'chunk_extension_malformed'],
     ['5;a \r\nhello', 'chunk_extension_malformed'],
     ['5;a=\r\nhello', 'chunk_extension_malformed'],
     ['5;=a\r\nhello', 'chunk_extension_malformed'],
@@ -78,6 +83,10 @@ describe('a chunked body', () => {
     expect(readBody(`${chunk.repeat(16)}0;a\r\n\r\n`)).toMatchObject({
       reason: 'chunk_extensions_too_large',
     });
+  });
+
+  test('zeros before sizes are bounded with them', () => {
+    expect(readBody(`${'0'.repeat(16_386)}\r\n`)).toMatchObject({ reason: 'chunk_extensions_too_large' });
   });
 
   test('that is broken off by the end of the connection is no message', () => {

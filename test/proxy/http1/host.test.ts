@@ -13,6 +13,11 @@ describe('Host', () => {
     '[::1]',
     '[2001:DB8::1]:443',
     '[::ffff:1.2.3.4]',
+    'a:',
+    '[::1]:',
+    'a,b',
+    "a!$&'()*+,;=~",
+    '*',
   ])('%s is read', (host) => {
     const head = requestHeadReader(LIMITS).read(octets(`GET / HTTP/1.1\r\nhOsT: ${host}\r\n\r\n`), 0);
     expect(head?.host).toBe(host);
@@ -21,13 +26,11 @@ describe('Host', () => {
   test.each([
     '',
     'a b',
-    'a,b',
     'a/b',
     'a?b',
     'a@b',
     'u:p@a',
     'a%2eb',
-    'a:',
     'a:b',
     'a:65536',
     'a:000080',
@@ -38,7 +41,6 @@ describe('Host', () => {
     '[a]',
     '[::1%25eth0]',
     'é',
-    '*',
   ])('%j is refused', (host) => {
     expect(readRequests(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`).reason).toBe('host_malformed');
     expect(readRequests(`GET / HTTP/1.0\r\nHost: ${host}\r\n\r\n`).reason).toBe('host_malformed');

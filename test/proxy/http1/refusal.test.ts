@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { MessageRefused, REFUSALS, type RefusalReason } from '../../../src/proxy/http1/refusal.ts';
 
@@ -27,5 +28,11 @@ describe('a refusal', () => {
     const refused = new MessageRefused('request', 'bare_lf');
     expect(refused.reason).toBe('bare_lf');
     expect(refused.message).toBe('Malformed request: a LF is not preceded by CR');
+  });
+
+  test('is in the reference, rule by rule', () => {
+    const page = readFileSync('docs/reference/refused-messages.md', 'utf8');
+    for (const [rule, text] of Object.entries(REFUSALS))
+      expect(page).toContain(`| \`${rule}\` | ${text} |\n`);
   });
 });

@@ -11,6 +11,8 @@ describe('a request line', () => {
     ['GET / HTTP/1.1', 'GET', '/', 1, 'origin'],
     ['GET / HTTP/1.0', 'GET', '/', 0, 'origin'],
     ['M-SEARCH /a?b=/%20 HTTP/1.1', 'M-SEARCH', '/a?b=/%20', 1, 'origin'],
+    ['get / HTTP/1.1', 'get', '/', 1, 'origin'],
+    ['patchX / HTTP/1.1', 'patchX', '/', 1, 'origin'],
     ['VERSION_2 //x HTTP/1.1', 'VERSION_2', '//x', 1, 'origin'],
     ['OPTIONS * HTTP/1.1', 'OPTIONS', '*', 1, 'asterisk'],
     ['GET http://a/b HTTP/1.1', 'GET', 'http://a/b', 1, 'absolute'],
@@ -22,7 +24,11 @@ describe('a request line', () => {
 
   test.each([
     [' / HTTP/1.1', 'method_malformed'],
-    ['get / HTTP/1.1', 'method_malformed'],
+    ['head / HTTP/1.1', 'method_lookalike'],
+    ['Trace / HTTP/1.1', 'method_lookalike'],
+    ['connecT a:443 HTTP/1.1', 'method_lookalike'],
+    ['GET http://a,b/ HTTP/1.1', 'target_malformed'],
+    ['CONNECT a,b:443 HTTP/1.1', 'target_malformed'],
     ['G@T / HTTP/1.1', 'method_malformed'],
     ['GET\t/ HTTP/1.1', 'method_malformed'],
     ['GET', 'method_malformed'],
@@ -69,6 +75,21 @@ describe('a request line', () => {
     ['\x16\x03\x01\x02', 'control_octet'],
     ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'version_unsupported'],
   ])('%j is refused: %s', (text, reason) => {
+    expect(readRequests(text)).toMatchObject({ messages: [], end: 'refused', reason });
+  });
+});
+
+describe('a first line that begins no request is refused before more comes', () => {
+  test.each([
+    ['GET /\r\n', 'version_unsupported'],
+    ['EHLO mail.example.com\r\n', 'version_unsupported'],
+    ['SSH-2.0-OpenSSH_9.2\r\n', 'method_malformed'],
+    ['HTTP/1.1 200 OK\r\n', 'method_malformed'],
+    ['PRI * HTTP/2.0\r\n', 'version_unsupported'],
+    ['\r\n\r\n', 'empty_line_before_start'],
+    ['\r\nquit\r\n', 'method_malformed'],
+    [`GET /${'x'.repeat(9000)} HTTP/1.1\r\n`, 'target_too_long'],
+  ])('%j: %s', (text, reason) => {
     expect(readRequests(text)).toMatchObject({ messages: [], end: 'refused', reason });
   });
 });

@@ -44,7 +44,8 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     ['GET', '100 Continue\r\nConnection: close', 'interim_closes'],
     ['GET', '200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked', 'length_with_coding'],
     ['HEAD', '200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked', 'length_with_coding'],
-    ['GET', '200 OK\r\nContent-Length: 3\r\nContent-Length: 3', 'length_repeated'],
+    ['GET', '200 OK\r\nContent-Length: 3\r\nContent-Length: 4', 'length_repeated'],
+    ['GET', '200 OK\r\nContent-Length: 3\r\nContent-Length: 3, 3', 'length_malformed'],
     ['GET', '200 OK\r\nContent-Length: 3, 3', 'length_malformed'],
     ['GET', '200 OK\r\nTransfer-Encoding: gzip', 'coding_unknown'],
     ['GET', '200 OK\r\nTransfer-Encoding: gzip, chunked', 'coding_unknown'],
@@ -52,6 +53,13 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     expect(() => framingOf(requestMethod, head)).toThrowError(
       expect.objectContaining({ code: 'upstream_protocol_error', reason }),
     );
+  });
+
+  test('a length that is said twice, or with zeros before it, is passed on once and plain', () => {
+    const text = '200 OK\r\nContent-Length: 003\r\nX: y\r\ncontent-length: 3\r\nContent-Length: 03\r\nZ: 0';
+    expect(framingOf('GET', text)).toEqual({ kind: 'length', bytes: 3 });
+    const head = responseHeadReader(LIMITS).read(octets(`HTTP/1.1 ${text}\r\n\r\n`), 0);
+    expect(head?.fields).toEqual(['Content-Length', '3', 'X', 'y', 'Z', '0']);
   });
 
   test('an HTTP/1.0 answer must have no coding', () => {

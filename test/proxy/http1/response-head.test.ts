@@ -50,6 +50,18 @@ describe('a status line', () => {
   });
 });
 
+describe('a first line that begins no answer is refused before more comes', () => {
+  test.each([
+    ['SSH-2.0-OpenSSH_9.2\r\n', 'version_unsupported'],
+    ['220 mail.example.com ESMTP\r\n', 'version_unsupported'],
+    ['GET / HTTP/1.1\r\n', 'version_unsupported'],
+    ['HTTP/1.1 OK\r\n', 'status_malformed'],
+    ['\r\n', 'empty_line_before_start'],
+  ])('%j: %s', (text, reason) => {
+    expect(readResponses(text)).toMatchObject({ messages: [], end: 'refused', reason });
+  });
+});
+
 describe('an answer', () => {
   test.each([
     ['HTTP/1.1 200 OK', true],

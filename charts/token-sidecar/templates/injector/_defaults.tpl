@@ -12,6 +12,12 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{- if eq $annotations "auto" -}}
 {{-   $annotations = not .Values.monitoring.podMonitor.enabled | toString -}}
 {{- end -}}
+{{- /* The injector would not start: the client secret travels there. Loopback is this pod itself. */ -}}
+{{- if and (hasPrefix "http://" .Values.sidecar.authUrl) (not .Values.sidecar.allowInsecureTokenUrl) -}}
+{{-   if not (regexMatch "^http://(localhost|127(\\.[0-9]{1,3}){3}|\\[::1\\])([:/]|$)" .Values.sidecar.authUrl) -}}
+{{-     fail "sidecar.authUrl: http needs sidecar.allowInsecureTokenUrl, because the client secret would travel in clear" -}}
+{{-   end -}}
+{{- end -}}
 {{- with .Values.sidecar -}}
 - name: TOKEN_SIDECAR_DEFAULT_IMAGE
   value: {{ default (include "token-sidecar.image" $) .image | quote }}
@@ -62,6 +68,18 @@ What the injector gives a pod whose annotations are silent: one variable for eac
   value: {{ . | quote }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/*
+What annotations may name. The content is empty where nothing is limited.
+*/}}
+{{- define "token-sidecar.injector.allowed" -}}
+{{- range $key, $name := dict "authHosts" "AUTH_HOSTS" "upstreamHosts" "UPSTREAM_HOSTS" "images" "IMAGES" "configMaps" "CONFIG_MAPS" }}
+{{- with get $.Values.injector.allowed $key }}
+- name: TOKEN_SIDECAR_ALLOWED_{{ $name }}
+  value: {{ join "," . | quote }}
 {{- end }}
 {{- end }}
 {{- end -}}

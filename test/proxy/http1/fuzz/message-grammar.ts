@@ -38,6 +38,8 @@ const ODD_METHODS = [
   'G@T',
   '',
   'head',
+  'Connect',
+  'trace',
 ];
 const TARGETS = ['/', '/a/b?c=d', '/%2e%2e/x', '/a;b=c', '/?q=a|b', '//x', "/~!$&'()*+,=:@"];
 const ODD_TARGETS = [
@@ -88,7 +90,7 @@ const ODD_STATUSES = [
   '2x0 X',
 ];
 const HOSTS = ['a', 'a:80', 'example.com', '[::1]:8080', '127.0.0.1'];
-const ODD_HOSTS = ['', 'a,b', 'a b', 'a:b', 'u@a', '[::1', 'a:99999', 'a/b', '*'];
+const ODD_HOSTS = ['', 'a:', "a!$&'()*+,;=", 'a,b', 'a b', 'a:b', 'u@a', '[::1', 'a:99999', 'a/b', '*'];
 const FIELD_LINES = [
   'Accept: */*',
   'User-Agent: x/1.0 (y; z)',
@@ -122,6 +124,7 @@ const ODD_FIELD_LINES = [
   'Content-Length: +3',
   'Content-Length: 0x3',
   'Content-Length: 03',
+  'Content-Length: 00000000000000000000003',
   'Content-Length: 3 3',
   'Content-Length: -1',
   'Content-Length: 3.0',
@@ -175,6 +178,12 @@ const ODD_EXTENSIONS = [
   ' ;a',
   ';',
   '; a',
+  ' ;a',
+  '; a',
+  ' ; a\t= b',
+  ';a= "b" ;c',
+  '; ',
+  ';a= ',
   ';a=',
   ';=b',
   ';a="b',
@@ -261,6 +270,7 @@ function message(random: Random, startLine: string, given: readonly string[]): s
   let octets = '';
   if (framing < 0.3) {
     lines.push(`Content-Length: ${body.length}`);
+    if (random.chance(ODDITY)) lines.push(`content-length:  ${random.pick(['', '0', '000'])}${body.length}`);
     octets = body;
   } else if (framing < 0.65) {
     lines.push('Transfer-Encoding: chunked');

@@ -1,0 +1,84 @@
+/** The connections of the admin listener: a bounded number, of which those that do nothing give way to those that come. */
+
+import type { Socket } from 'node:net';
+
+/** Kubelet, a few Prometheus replicas and some people need a dozen. */
+export const MAX_CONNECTIONS = 128;
+
+interface Connection {
+  readonly address: string;
+  /** Whether a request of it is being answered. */
+  busy: boolean;
+}
+
+export class AdminConnections {
+  /** In the order of having become idle: the first has been so for longest. */
+  readonly #open = new Map<Socket, Connection>();
+
+  readonly #dropped: () => void;
+
+  /** @param dropped is called for each that gave way. */
+  constructor(dropped: () => void) {
+    this.#dropped = dropped;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  add(socket: Socket): void {
+    this.#open.set(socket, { address: socket.remoteAddress ?? '', busy: false });
+    socket.once('close', () => this.#open.delete(socket));
+    if (this.#open.size > MAX_CONNECTIONS) this.#shedFor(socket);
+  }
+
+  /** False when another request of the connection is being answered already: nobody who is welcome sends ahead. */
+  begin(socket: Socket): boolean {
+    const connection = this.#open.get(socket);
+    if (connection === undefined || connection.busy) return false;
+    connection.busy = true;
+    return true;
+  }
+
+  end(socket: Socket): void {
+    const connection = this.#open.get(socket);
+    if (connection === undefined) return;
+    connection.busy = false;
+    this.#open.delete(socket);
+    this.#open.set(socket, connection);
+  }
+
+  /**
+   * Of the address with the most connections the one idle longest; where all of its are busy, any other that is idle; or
+   * else the newest of that address. So no crowd from one address keeps out another.
+   */
+  #shedFor(newcomer: Socket): void {
+    const crowd = this.#mostFrequentAddress();
+    let idle: Socket | undefined;
+    let newest: Socket | undefined;
+    for (const [socket, { address, busy }] of this.#open) {
+      if (address === crowd) {
+        if (!busy) {
+          this.#shed(socket);
+          return;
+        }
+        newest = socket;
+      }
+      if (!busy && socket !== newcomer) idle ??= socket;
+    }
+    const victim = idle ?? newest;
+    if (victim !== undefined) this.#shed(victim);
+  }
+
+  #shed(socket: Socket): void {
+    this.#open.delete(socket);
+    socket.destroy();
+    this.#dropped();
+  }
+
+  #mostFrequentAddress(): string {
+    const counts = new Map<string, number>();
+    for (const { address } of this.#open.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+    return [...counts].reduce((most, entry) => (entry[1] > most[1] ? entry : most))[0];
+  }
+}

@@ -1,0 +1,65 @@
+/** Files that the operator names, read so that a wrong name is an error: never a wait without end, never all of memory. */
+
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+
+/** No certificate, bundle of authorities or key is larger. Bytes. */
+export const MAX_PEM_BYTES = 1024 * 1024;
+
+/** Non-blocking, so that a named pipe is refused rather than waited for. */
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
+/**
+ * The text of a regular file, as UTF-8.
+ * @throws {Error} with a sentence where it is something else or larger than `maxBytes`; the system's where it cannot be read.
+ */
+export async function readBoundedFile(path: string, maxBytes: number): Promise<string> {
+  const file = await open(path, FLAGS);
+  try {
+    const { size } = measured(await file.stat(), maxBytes);
+    const buffer = Buffer.alloc(size + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const { bytesRead } = await file.read(buffer, length, buffer.length - length, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return textOf(buffer, length);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The same at once, for a start that has nothing else to do. */
+export function readBoundedFileSync(path: string, maxBytes: number): string {
+  const fd = openSync(path, FLAGS);
+  try {
+    const { size } = measured(fstatSync(fd), maxBytes);
+    const buffer = Buffer.alloc(size + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const bytesRead = readSync(fd, buffer, length, buffer.length - length, length);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return textOf(buffer, length);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+interface Status {
+  readonly size: number;
+  isFile(): boolean;
+}
+
+function measured(status: Status, maxBytes: number): Status {
+  if (!status.isFile()) throw new Error('it is no regular file');
+  if (status.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
+  return status;
+}
+
+function textOf(buffer: Buffer, length: number): string {
+  if (length === buffer.length) throw new Error('it grew while it was read');
+  return buffer.toString('utf8', 0, length);
+}

@@ -1,0 +1,78 @@
+/** The webhook listener's connections: so many and no more, shared fairly among the addresses that open them. */
+
+import type { Socket } from 'node:net';
+
+/** An API server keeps as many as it has calls at a time, each for a few milliseconds. */
+const MOST_CONNECTIONS = 256;
+
+export interface CallerConnections {
+  /**
+   * Counts a connection until it closes. When there are as many as there may be, one gives way: of the address that
+   * has the most, the one that has been without a request for longest.
+   */
+  admit(socket: Socket): void;
+  /** Marks a connection as busy with a request. Returns false when it is busy already: nobody asks twice at a time. */
+  begin(socket: Socket): boolean;
+  end(socket: Socket): void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly address: string;
+  state: 'waiting' | 'busy';
+}
+
+/** @param onDisplaced called for each connection that gives way. */
+export function boundCallerConnections(onDisplaced: () => void): CallerConnections {
+  /** By address and port; the one that was used last comes last. */
+  const connections = new Map<string, Connection>();
+
+  function displaceOne(): void {
+    const held = new Map<string, number>();
+    for (const { address } of connections.values()) held.set(address, (held.get(address) ?? 0) + 1);
+    const most = Math.max(...held.values());
+    const candidates = [...connections.values()].filter(({ address }) => held.get(address) === most);
+    const victim = candidates.find(({ state }) => state === 'waiting') ?? candidates[0];
+    if (victim === undefined) return;
+    connections.delete(keyOf(victim.socket));
+    onDisplaced();
+    victim.socket.destroy();
+  }
+
+  /** Moves a connection to the end of the row. */
+  function mark(socket: Socket, state: Connection['state']): void {
+    const key = keyOf(socket);
+    const connection = connections.get(key);
+    if (connection === undefined) return;
+    connection.state = state;
+    connections.delete(key);
+    connections.set(key, connection);
+  }
+
+  return {
+    admit(socket) {
+      if (socket.remoteAddress === undefined) {
+        socket.destroy();
+        return;
+      }
+      if (connections.size >= MOST_CONNECTIONS) displaceOne();
+      const key = keyOf(socket);
+      const connection: Connection = { socket, address: socket.remoteAddress, state: 'waiting' };
+      connections.set(key, connection);
+      socket.once('close', () => {
+        if (connections.get(key) === connection) connections.delete(key);
+      });
+    },
+    begin(socket) {
+      if (connections.get(keyOf(socket))?.state === 'busy') return false;
+      mark(socket, 'busy');
+      return true;
+    },
+    end: (socket) => mark(socket, 'waiting'),
+  };
+}
+
+/** The same for a TCP socket and for the TLS socket on it. */
+function keyOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}

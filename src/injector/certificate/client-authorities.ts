@@ -1,0 +1,69 @@
+/** Follows the file of CAs that callers' certificates are verified by. */
+
+import { basename, dirname } from 'node:path';
+import { ConfigurationError } from '../../config/problems.ts';
+import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
+import { openLiveSecret } from '../../credentials/live-secret.ts';
+import type { MountedSecret } from '../../credentials/mounted-secret.ts';
+import { messageOf } from '../../errors.ts';
+import type { Logger } from '../../log.ts';
+import { type ClientVerification, hasAllowedName, parseAuthorities } from './client-verification.ts';
+
+export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
+  readonly log: Logger;
+}
+
+export interface ClientFiles {
+  readonly caFile: string;
+  /** Common names that may call; any when there are none. */
+  readonly names: readonly string[];
+  /** Names the file in messages. */
+  readonly key: string;
+}
+
+/**
+ * A bundle that can't be used leaves the last good one in place.
+ * @throws {ConfigurationError} when it is not usable from the start.
+ */
+export async function followClientAuthorities(
+  { caFile, names, key }: ClientFiles,
+  { log, ...watching }: ClientAuthoritiesOptions,
+): Promise<ClientVerification & { close(): void }> {
+  const name = basename(caFile);
+  const file = await openLiveSecret(dirname(caFile), [name], watching);
+  const read = (reading: MountedSecret): ReturnType<typeof parseAuthorities> =>
+    reading.state === 'loaded' ? parseAuthorities(reading.values[name] ?? '') : reading.detail;
+
+  const first = read(file.current());
+  if (typeof first === 'string') {
+    file.close();
+    throw new ConfigurationError([{ key, value: caFile, expected: `a usable CA bundle, but ${first}` }]);
+  }
+  let current = first.pem;
+  const listeners = new Set<() => void>();
+  file.onChange((reading) => {
+    const next = read(reading);
+    if (typeof next === 'string') {
+      log.error({ problem: next }, 'client CA not reloaded, the last good one stays');
+      return;
+    }
+    current = next.pem;
+    log.info('client CA loaded');
+    for (const listener of listeners) {
+      try {
+        listener();
+      } catch (error) {
+        log.error({ err: messageOf(error) }, 'client CA not taken over');
+      }
+    }
+  });
+  return {
+    authorities: () => current,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    accepts: (socket) => hasAllowedName(socket.getPeerCertificate(), names),
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,82 @@
+/** The certificate in use, and the one rule of all its sources: whatever is offered, the last good one stays. */
+
+import type { Clock } from '../../clock.ts';
+import type { Logger } from '../../log.ts';
+import type { InjectorMetrics } from '../metrics.ts';
+import { type CertificateSource, outsideValidity, type ServingCertificate } from './serving-certificate.ts';
+
+export interface ServedCertificateOptions {
+  readonly clock: Clock;
+  readonly metrics: Pick<InjectorMetrics, 'certificateLoaded' | 'certificateRefused'>;
+  readonly log: Logger;
+}
+
+export interface ServedCertificate extends Omit<CertificateSource, 'close'> {
+  /**
+   * Serves it from now on. One that has ended, or whose time has not come, does not take the place of one that is
+   * valid: the latter waits for its time.
+   */
+  offer(certificate: ServingCertificate): void;
+  /** Notes that what was offered could not be used. */
+  refuse(why: string): void;
+  close(): void;
+}
+
+/** @param first served from the start, whatever its time: readiness says when it is of no use. */
+export function createServedCertificate(
+  { clock, metrics, log }: ServedCertificateOptions,
+  first?: ServingCertificate,
+): ServedCertificate {
+  const listeners = new Set<(certificate: ServingCertificate) => void>();
+  let current = first;
+  if (first !== undefined) metrics.certificateLoaded(first.expiresAtMs);
+  let cancelWait: (() => void) | undefined;
+
+  function offer(certificate: ServingCertificate): void {
+    cancelWait?.();
+    if (certificate.cert === current?.cert && certificate.key === current.key) return;
+    const nowMs = clock.now().wallMs;
+    const fault = outsideValidity(certificate, nowMs);
+    const inUse = current !== undefined && outsideValidity(current, nowMs) === undefined;
+    if (fault !== undefined && inUse) {
+      refuse(fault);
+      if (nowMs < certificate.startsAtMs) {
+        cancelWait = clock.after(certificate.startsAtMs - nowMs, () => offer(certificate));
+      }
+      return;
+    }
+    current = certificate;
+    metrics.certificateLoaded(certificate.expiresAtMs);
+    log.info({ expiresAt: new Date(certificate.expiresAtMs).toISOString() }, 'certificate loaded');
+    for (const listener of listeners) tell(listener, certificate);
+  }
+
+  /** One listener that fails keeps neither the others nor the next certificate from being heard. */
+  function tell(listener: (certificate: ServingCertificate) => void, certificate: ServingCertificate): void {
+    try {
+      listener(certificate);
+    } catch (error) {
+      metrics.certificateRefused();
+      log.error({ err: error }, 'certificate not taken over');
+    }
+  }
+
+  function refuse(why: string): void {
+    metrics.certificateRefused();
+    log.error({ problem: why }, 'certificate not reloaded, the last good one stays');
+  }
+
+  return {
+    current: () => current,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    offer,
+    refuse(why) {
+      cancelWait?.();
+      refuse(why);
+    },
+    close: () => cancelWait?.(),
+  };
+}

@@ -1,0 +1,81 @@
+/**
+ * What annotations may name, where the operator limits it. Whoever may annotate a pod decides where its client secret
+ * and its tokens go, so a tenant who cannot read a Secret could have it sent to a server of their own.
+ */
+
+import type { ValueFormat } from '../../config/values.ts';
+
+export interface AllowLists {
+  /** Hosts that get the client secret. */
+  readonly authHosts?: readonly string[];
+  /** Hosts that get access tokens. */
+  readonly upstreamHosts?: readonly string[];
+  /** Images that run with the Secret mounted. */
+  readonly images?: readonly string[];
+  /** ConfigMaps, each of which may say all of the above; `*` for any. */
+  readonly configMaps?: readonly string[];
+}
+
+/** `example.com`, `example.com:8443` or `*.example.com`, for TLS; in clear text only as `http://example.com`. */
+export const allowedHost: ValueFormat<string> = {
+  expected:
+    'hosts such as sso.example.com, sso.example.com:8443, *.example.com or, in clear text, http://api:8080, by commas',
+  parse: (text) =>
+    text.length <= 300 && /^(http:\/\/)?(\*\.)?[a-z0-9_]([a-z0-9._-]*[a-z0-9])?(:\d{1,5})?$/i.test(text)
+      ? text.toLowerCase()
+      : undefined,
+};
+
+/** A repository, or a prefix of repositories that ends in a slash. */
+export const allowedImage: ValueFormat<string> = {
+  expected: 'images without tag, or prefixes that end in "/", such as ghcr.io/token-sidecar/, by commas',
+  parse: (text) =>
+    /^[A-Za-z0-9][A-Za-z0-9._/:-]{0,500}$/.test(text) && !/:[^/]*$/.test(text) ? text : undefined,
+};
+
+/**
+ * The host as it is listed, with the port of its scheme where the list names none; `*.` stands for one label or more.
+ * Without TLS a name proves nothing, because a pod's `hostAliases` say where it leads: clear text has to be listed as such.
+ */
+export function isAllowedHost(url: string, list: readonly string[] | undefined): boolean {
+  if (list === undefined) return true;
+  const { protocol, hostname, port } = new URL(url);
+  // A name with a dot at its end is the same host.
+  const host = hostname.replace(/\.$/, '');
+  return list.some((entry) => {
+    const [, scheme = 'https:', pattern = '', listedPort = ''] =
+      /^(?:(http:)\/\/)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
+    if (scheme !== protocol) return false;
+    const standard = protocol === 'https:' ? '443' : '80';
+    if ((port || standard) !== (listedPort || standard)) return false;
+    return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
+  });
+}
+
+/**
+ * Compared as written, because only the runtime knows what it makes of short names. Where hosts are limited, an image
+ * must be on the list: it could send what it reads to any host.
+ */
+export function isAllowedImage(image: string, lists: AllowLists): boolean {
+  const { images } = lists;
+  if (images === undefined) return !limitsHosts(lists);
+  const repository = image.replace(/@.*$/, '').replace(/:[^/:]*$/, '');
+  if (repository.split('/').some((part) => part === '' || part === '.' || part === '..')) return false;
+  return images.some((entry) => (entry.endsWith('/') ? repository.startsWith(entry) : repository === entry));
+}
+
+/** Where hosts are limited, a ConfigMap must be on the list: it could name any host. */
+export function isAllowedConfigMap(name: string, lists: AllowLists): boolean {
+  const { configMaps } = lists;
+  if (configMaps === undefined) return !limitsHosts(lists);
+  return configMaps.includes('*') || configMaps.includes(name);
+}
+
+function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
+  return authHosts !== undefined || upstreamHosts !== undefined;
+}
+
+/** Whether whoever annotates a pod is kept from something: from the Secret, then, by other ways as well. */
+export function limitsAnything(lists: AllowLists): boolean {
+  return Object.values(lists).some((list) => list !== undefined);
+}

@@ -1,0 +1,57 @@
+/** Reads a review: in its turn, within bounds of size and time. */
+
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { MAX_REVIEW_BYTES, type ReviewBudget } from './review-budget.ts';
+
+/** The API server has the whole review at hand when it begins to send it. */
+const UPLOAD_MS = 3000;
+
+export type ReviewBody = { readonly bytes: Buffer } | { readonly status: 413 };
+
+/**
+ * The body, or the status that says why not. Its room in `budget` is kept until `signal` aborts, which is when the
+ * answer has left or the connection has ended.
+ * @throws what the connection or `signal` failed with.
+ */
+export async function readReviewBody(
+  request: IncomingMessage,
+  budget: ReviewBudget,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ReviewBody> {
+  const announced = announcedBytes(request);
+  if (announced > MAX_REVIEW_BYTES) return { status: 413 };
+  const giveUp = (why: string) => (): void => void request.destroy(new Error(why));
+  const { arrived, release } = await budget.reserve(
+    request.socket.remoteAddress ?? '',
+    announced,
+    signal,
+    giveUp('another caller, who has less, needs the room'),
+  );
+  signal.addEventListener('abort', release, { once: true });
+  if (signal.aborted) release();
+  const cancel = clock.after(UPLOAD_MS, giveUp(`no whole review in ${UPLOAD_MS} ms`));
+  try {
+    return await collect(request, announced);
+  } finally {
+    arrived();
+    cancel();
+  }
+}
+
+/** Without an announcement it may be as large as any. */
+function announcedBytes({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? MAX_REVIEW_BYTES);
+}
+
+/** Into one buffer of the announced size, so that the room taken is the room reserved. */
+async function collect(request: IncomingMessage, announced: number): Promise<ReviewBody> {
+  const bytes = Buffer.allocUnsafeSlow(announced);
+  let length = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    if (length + chunk.length > announced) return { status: 413 };
+    length += chunk.copy(bytes, length);
+  }
+  return { bytes: bytes.subarray(0, length) };
+}

@@ -1,0 +1,117 @@
+/**
+ * How many attempts to authenticate may turn out wrong. Who proves to be a client at once never comes here, so these
+ * limits lock nobody out: neither whose address nor whose client id a flood shares.
+ */
+
+import { isIPv6 } from 'node:net';
+import type { Clock } from '../clock.ts';
+import { sha256 } from './client.ts';
+
+export interface AttemptLimits {
+  /**
+   * Asks for an attempt in the name of `clientId`, registered or not.
+   * @returns the attempt or, when there were too many, in how many seconds to come again.
+   */
+  begin(address: string, clientId: string): Attempt | { readonly retryAfterSeconds: number };
+  /** The same for who waits for the outcome of an attempt that has begun, with what it was begun with. */
+  join(address: string): Attempt | { readonly retryAfterSeconds: number };
+}
+
+/**
+ * Counts against the client id at that address from its beginning, against the address once it has failed. One that was
+ * joined counts against a limit of its own from its beginning.
+ */
+export interface Attempt {
+  failed(): void;
+  /** It was right, or never judged: it counts no more. */
+  forgiven(): void;
+}
+
+interface Allowance {
+  /** Attempts at once, and seconds until one more is allowed. */
+  readonly burst: number;
+  readonly refillSeconds: number;
+}
+
+const OF_CLIENT: Allowance = { burst: 10, refillSeconds: 1 };
+/** Many clients share the address of a gateway; a scan for client ids has one as well. */
+const OF_ADDRESS: Allowance = { burst: 100, refillSeconds: 0.1 };
+/** Who joins costs no derivation, but waits for as long as a wrong secret does. A rollout behind a gateway joins. */
+const OF_JOINERS: Allowance = { burst: 256, refillSeconds: 0.1 };
+
+/** Of each kind; the least recently used is forgotten beyond that. */
+const MOST_KEPT = 4096;
+
+export function createAttemptLimits(clock: Clock): AttemptLimits {
+  const clients = createBuckets(OF_CLIENT, clock);
+  const addresses = createBuckets(OF_ADDRESS, clock);
+  const joiners = createBuckets(OF_JOINERS, clock);
+  return {
+    begin(address, clientId) {
+      const network = networkOf(address);
+      // Ids may be long, and what is kept of them must not be.
+      const client = `${network} ${sha256(clientId).toString('base64')}`;
+      const retryAfterSeconds = Math.max(
+        addresses.secondsUntilFree(network),
+        clients.secondsUntilFree(client),
+      );
+      if (retryAfterSeconds > 0) return { retryAfterSeconds };
+      clients.add(client, 1);
+      return {
+        failed: () => addresses.add(network, 1),
+        forgiven: () => clients.add(client, -1),
+      };
+    },
+    join(address) {
+      const network = networkOf(address);
+      const retryAfterSeconds = joiners.secondsUntilFree(network);
+      if (retryAfterSeconds > 0) return { retryAfterSeconds };
+      joiners.add(network, 1);
+      return { failed: () => undefined, forgiven: () => joiners.add(network, -1) };
+    },
+  };
+}
+
+/** An IPv4 address, or the /64 of an IPv6 address, which one host may have all of. */
+export function networkOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!isIPv6(address)) return address;
+  const [before = '', after] = (address.split('%', 1)[0] as string).toLowerCase().split('::');
+  const head = before === '' ? [] : before.split(':');
+  const tail = after === undefined || after === '' ? [] : after.split(':');
+  const zeros = Array<string>(Math.max(0, 8 - head.length - tail.length)).fill('0');
+  return `${[...head, ...zeros, ...tail].slice(0, 4).join(':')}::/64`;
+}
+
+interface Bucket {
+  /** Attempts that still count at `atMs`. */
+  level: number;
+  atMs: number;
+}
+
+/** Leaky buckets by name. */
+function createBuckets({ burst, refillSeconds }: Allowance, clock: Clock) {
+  /** Least recently filled first. */
+  const buckets = new Map<string, Bucket>();
+
+  function levelOf(name: string): number {
+    const bucket = buckets.get(name);
+    if (bucket === undefined) return 0;
+    return Math.max(0, bucket.level - (clock.monotonicMs() - bucket.atMs) / 1000 / refillSeconds);
+  }
+
+  return {
+    /** Whole seconds; 0 when there is room now. */
+    secondsUntilFree(name: string): number {
+      const over = levelOf(name) + 1 - burst;
+      return over <= 0 ? 0 : Math.ceil(over * refillSeconds);
+    },
+    add(name: string, count: number): void {
+      const level = Math.max(0, levelOf(name) + count);
+      buckets.delete(name);
+      buckets.set(name, { level, atMs: clock.monotonicMs() });
+      if (buckets.size > MOST_KEPT) buckets.delete(buckets.keys().next().value as string);
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { Server, Socket } from 'node:net';
+import { networkOf } from './attempt-limits.ts';
+
+export interface ConnectionBound {
+  /** A request came whole and is being answered: the connection is not given up meanwhile. */
+  begun(socket: Socket): void;
+  answered(socket: Socket): void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly network: string;
+  /** Requests that are being answered. */
+  requests: number;
+}
+
+/**
+ * Keeps a server to `most` connections. A further one takes the place of the one that has gone longest without an
+ * answer, at the address with most connections: who fills the service with connections pushes out his own. One that is
+ * being answered is given up only if all at that address are, and for a newcomer from an address with fewer.
+ */
+export function boundConnections(server: Server, most: number): ConnectionBound {
+  const known = new Map<Socket, Connection>();
+  /** By network, the one that has gone longest without an answer first. */
+  const networks = new Map<string, Set<Connection>>();
+
+  function enter(connection: Connection): void {
+    const neighbours = networks.get(connection.network) ?? new Set();
+    networks.set(connection.network, neighbours.add(connection));
+  }
+
+  function leave(connection: Connection): void {
+    const neighbours = networks.get(connection.network);
+    neighbours?.delete(connection);
+    if (neighbours?.size === 0) networks.delete(connection.network);
+  }
+
+  function forget(connection: Connection): void {
+    // Twice when it is given up: then, and when it has closed.
+    if (!known.delete(connection.socket)) return;
+    leave(connection);
+  }
+
+  function giveUpOne(newcomer: Connection): void {
+    let most: ReadonlySet<Connection> = new Set();
+    for (const neighbours of networks.values()) if (neighbours.size > most.size) most = neighbours;
+    const own = networks.get(newcomer.network)?.size ?? 0;
+    const [oldest = newcomer] = most;
+    const given = firstIdle(most) ?? (most.size > own ? oldest : firstIdleAnywhere()) ?? newcomer;
+    forget(given);
+    given.socket.destroy();
+  }
+
+  function firstIdleAnywhere(): Connection | undefined {
+    for (const neighbours of networks.values()) {
+      const idle = firstIdle(neighbours);
+      if (idle !== undefined) return idle;
+    }
+    return undefined;
+  }
+
+  server.on('connection', (socket) => {
+    const connection = { socket, network: networkOf(socket.remoteAddress ?? ''), requests: 0 };
+    known.set(socket, connection);
+    enter(connection);
+    socket.once('close', () => forget(connection));
+    if (known.size > most) giveUpOne(connection);
+  });
+
+  return {
+    begun(socket) {
+      const connection = known.get(socket);
+      if (connection !== undefined) connection.requests++;
+    },
+    answered(socket) {
+      const connection = known.get(socket);
+      if (connection === undefined) return;
+      connection.requests--;
+      leave(connection);
+      enter(connection);
+    },
+  };
+}
+
+function firstIdle(connections: Iterable<Connection>): Connection | undefined {
+  for (const connection of connections) if (connection.requests === 0) return connection;
+  return undefined;
+}

@@ -1,0 +1,68 @@
+/**
+ * What scrypt has already been asked: whether a secret is the one of a hash. That is a fact that never changes, as
+ * each hash has its own salt, so what is known outlives every reload of the clients. Kept are digests under a key that
+ * only this process knows, never a secret.
+ */
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { ScryptHash } from './scrypt-hash.ts';
+
+export interface DerivationMemory {
+  /** Takes the same time whatever is known. Without a hash, nothing is known. */
+  recall(hash: ScryptHash | undefined, secret: string): 'right' | 'wrong' | 'unknown';
+  learn(hash: ScryptHash, secret: string, right: boolean): void;
+  /** Forgets what was learnt of all other hashes. */
+  keepOnly(hashes: ReadonlySet<string>): void;
+  /** How many facts are kept. */
+  readonly size: { readonly right: number; readonly wrong: number };
+}
+
+/** A pod with a wrong secret asks again and again with the same one; 44 bytes and their place in the table each. */
+const MOST_WRONG = 4096;
+
+/** No digest is all zeros. */
+const NONE = Buffer.alloc(32);
+
+/** @param mostWrong the least recently asked of more wrong secrets is forgotten. Right ones are one a hash. */
+export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory {
+  const key = randomBytes(32);
+  const right = new Map<string, Buffer>();
+  /** From a digest to the hash that it is about; least recently asked first. */
+  const wrong = new Map<string, string>();
+
+  function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
+    // The PHC string holds no NUL, so no other pair makes the same text.
+    return createHmac('sha256', key)
+      .update(`${hash?.text ?? ''}\0${secret}`)
+      .digest();
+  }
+
+  return {
+    recall(hash, secret) {
+      const digest = digestOf(hash, secret);
+      if (timingSafeEqual((hash && right.get(hash.text)) ?? NONE, digest)) return 'right';
+      const name = digest.toString('base64');
+      const about = wrong.get(name);
+      if (about === undefined) return 'unknown';
+      wrong.delete(name);
+      wrong.set(name, about);
+      return 'wrong';
+    },
+    learn(hash, secret, isRight) {
+      const digest = digestOf(hash, secret);
+      if (isRight) {
+        right.set(hash.text, digest);
+        return;
+      }
+      wrong.set(digest.toString('base64'), hash.text);
+      if (wrong.size > mostWrong) wrong.delete(wrong.keys().next().value as string);
+    },
+    keepOnly(hashes) {
+      for (const text of right.keys()) if (!hashes.has(text)) right.delete(text);
+      for (const [name, about] of wrong) if (!hashes.has(about)) wrong.delete(name);
+    },
+    get size() {
+      return { right: right.size, wrong: wrong.size };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type { Clock } from '../clock.ts';
+
+/**
+ * When a wrong secret is answered: at a fixed time after it came, or at whole steps beyond that, so that the time says
+ * nothing of whether the client exists or how its secret is kept.
+ */
+export interface WrongAnswerTime {
+  /** Resolves at the moment for an answer to what came at `startedAtMs` (monotonic). */
+  wait(startedAtMs: number): Promise<void>;
+  /** A check with scrypt in it took this long, waiting included: the fixed time grows to hold it, within bounds. */
+  took(durationMs: number): void;
+}
+
+/** Several derivations at the default cost. */
+const STEP_MS = 1000;
+/** Most callers give up after ten seconds. */
+const LATEST_SOONEST_MS = 5000;
+
+export function createWrongAnswerTime(clock: Clock): WrongAnswerTime {
+  let soonestMs = STEP_MS;
+  return {
+    async wait(startedAtMs) {
+      const sinceMs = clock.monotonicMs() - startedAtMs;
+      const answerMs = Math.max(soonestMs, wholeSteps(sinceMs));
+      await new Promise<void>((resolve) => clock.after(answerMs - sinceMs, resolve));
+    },
+    took(durationMs) {
+      soonestMs = Math.max(soonestMs, Math.min(wholeSteps(durationMs), LATEST_SOONEST_MS));
+    },
+  };
+}
+
+function wholeSteps(ms: number): number {
+  return Math.ceil(ms / STEP_MS) * STEP_MS;
+}

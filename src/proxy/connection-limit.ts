@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+
+/** Descriptors for what is not a connection of the data path: the admin listener, the provider, files, Node itself. */
+const RESERVED_DESCRIPTORS = 64;
+
+const OPEN_FILES = /^Max open files\s+(\d+)/m;
+
+/**
+ * How many connections of the app may be open at once: half of what the process has descriptors for, since each may take
+ * a connection upstream; fewer where that is configured. No bound where the system names none.
+ * @param limits the text of `/proc/self/limits` (proc_pid_limits(5)); undefined where there is none.
+ */
+export function mostConnections(configured: number | undefined, limits: string | undefined): number {
+  const files = OPEN_FILES.exec(limits ?? '')?.[1];
+  const possible =
+    files === undefined ? Number.POSITIVE_INFINITY : Math.floor((Number(files) - RESERVED_DESCRIPTORS) / 2);
+  return Math.max(1, Math.min(possible, configured ?? Number.POSITIVE_INFINITY));
+}
+
+export function processLimits(): string | undefined {
+  try {
+    return readFileSync('/proc/self/limits', 'latin1');
+  } catch {
+    // Not Linux.
+    return undefined;
+  }
+}

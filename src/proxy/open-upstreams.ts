@@ -1,0 +1,49 @@
+/** What has idle connections to give up. */
+export interface IdleHolder {
+  /** Closes the connection that has been idle longest; says whether there was one. */
+  closeOldestIdle(): boolean;
+}
+
+/**
+ * Counts the upstream connections of all pools. Those in use are as many as the app has connections at the most; idle ones
+ * make room for them, so that what one route keeps costs no other, nor a probe, its descriptors.
+ */
+export class OpenUpstreams {
+  readonly #most: number;
+  readonly #holders = new Set<IdleHolder>();
+  #open = 0;
+
+  /** @param most open at once while any of them is idle. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** A pool's, from here on. */
+  add(holder: IdleHolder): void {
+    this.#holders.add(holder);
+  }
+
+  remove(holder: IdleHolder): void {
+    this.#holders.delete(holder);
+  }
+
+  /** One more is being made. */
+  opened(): void {
+    this.#open += 1;
+    if (this.#open > this.#most) this.#makeRoom();
+  }
+
+  closed(): void {
+    this.#open -= 1;
+  }
+
+  #makeRoom(): void {
+    for (const holder of this.#holders) {
+      if (!holder.closeOldestIdle()) continue;
+      // The next time it is another's turn.
+      this.#holders.delete(holder);
+      this.#holders.add(holder);
+      return;
+    }
+  }
+}

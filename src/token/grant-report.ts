@@ -1,0 +1,40 @@
+import { type Instant, remainingMs } from '../clock.ts';
+import type { Logger } from '../log.ts';
+import type { TokenResponse } from './token-response.ts';
+import { type GrantInFlight, type TokenState, validToken } from './token-state.ts';
+
+export interface EndedGrant {
+  readonly grant: GrantInFlight;
+  readonly outcome: TokenResponse;
+  readonly durationMs: number;
+  /** After it. */
+  readonly state: TokenState;
+  readonly now: Instant;
+}
+
+/** One log line for each grant that ended: what came of it, and what is next. Never a token. */
+export function reportGrant(log: Logger, { grant, outcome, durationMs, state, now }: EndedGrant): void {
+  const facts = {
+    reason: grant.reason,
+    durationMs: Math.round(durationMs),
+    ...(outcome.result === 'success' ? { lifetimeMs: Math.round(outcome.lifetimeMs) } : {}),
+    ...(state.due === undefined ? {} : { nextInMs: Math.round(remainingMs(state.due.at, now)) }),
+  };
+  if (outcome.result !== 'success') {
+    const held = validToken(state, now);
+    log.warn(
+      {
+        ...facts,
+        result: outcome.result,
+        detail: outcome.detail,
+        consecutiveFailures: state.consecutiveFailures,
+        heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
+      },
+      'no token obtained',
+    );
+  } else if (grant.reason === 'previous_credentials') {
+    log.warn(facts, 'token obtained with the previous credentials: the newest are rejected');
+  } else {
+    log.info(facts, 'token obtained');
+  }
+}

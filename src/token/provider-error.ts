@@ -1,0 +1,130 @@
+/** What a provider says of a refusal (RFC 6749 §5.2), made fit to be shown: short, plain, and without a secret. */
+
+export interface ProviderError {
+  /** `error`, or what stands for it. */
+  readonly code: string;
+  /** `error_description`, or what stands for it. */
+  readonly description?: string;
+}
+
+/** RFC 6749 §5.2 and the registered extensions: words of the protocol, whatever a client is called. */
+const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+  'invalid_target',
+  'access_denied',
+  'server_error',
+  'temporarily_unavailable',
+  'slow_down',
+]);
+
+/** Characters of each. */
+const LONGEST_CODE = 64;
+const LONGEST_DESCRIPTION = 200;
+
+/** What is longer is a page, not a sentence, and looking for secrets in it takes long. Characters. */
+const LONGEST_READ = 4096;
+
+const WITHHELD = '[…]';
+
+/**
+ * The error that an answer's object carries; undefined when it carries none. Beside the standard strings it reads an
+ * object in the place of `error`, as some APIs have it.
+ */
+export function readProviderError(
+  fields: Readonly<Record<string, unknown>> | undefined,
+): ProviderError | undefined {
+  const error = fields?.['error'];
+  if (typeof error === 'string' && error !== '') {
+    return providerError(error, fields?.['error_description'] ?? fields?.['message']);
+  }
+  if (typeof error !== 'object' || error === null) return undefined;
+  const inner = error as Readonly<Record<string, unknown>>;
+  const code = [inner['error'], inner['code'], inner['type'], inner['status']].find(isNameOrNumber);
+  return providerError(String(code ?? 'error'), inner['message'] ?? inner['description']);
+}
+
+function providerError(code: string, description: unknown): ProviderError {
+  return typeof description === 'string' && description !== '' ? { code, description } : { code };
+}
+
+function isNameOrNumber(value: unknown): value is string | number {
+  return (typeof value === 'string' && value !== '') || typeof value === 'number';
+}
+
+/** `code: description`, fit to be shown. @param secrets what must not be in it, whatever its form. */
+export function showProviderError({ code, description }: ProviderError, secrets: readonly string[]): string {
+  const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, LONGEST_CODE);
+  return description === undefined
+    ? shown
+    : `${shown}: ${cleaned(description, secrets, LONGEST_DESCRIPTION)}`;
+}
+
+function cleaned(text: string, secrets: readonly string[], longest: number): string {
+  if (text.length > LONGEST_READ) return WITHHELD;
+  // First what cannot be seen, which might part a secret; then the secrets; then what might be one; then the length.
+  let shown = plain(text);
+  for (const secret of secrets) shown = withhold(shown, secret);
+  shown = shown.replace(/[A-Za-z0-9_~+/=.%-]{16,}/g, (word) => (looksLikeToken(word) ? WITHHELD : word));
+  return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
+}
+
+/** In the characters that are shown, without those that cannot be seen. */
+function plain(text: string): string {
+  return withoutReferences(text)
+    .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .replace(/[\p{C}\p{Z}\s]+/gu, ' ')
+    .trim();
+}
+
+const NAMED_REFERENCES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+};
+
+/** Without the character references of HTML, in which some providers write what they repeat. */
+function withoutReferences(text: string): string {
+  return text.replace(
+    /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi,
+    (whole, hexadecimal: string | undefined, decimal: string | undefined, name: string | undefined) => {
+      if (name !== undefined) return NAMED_REFERENCES[name.toLowerCase()] ?? whole;
+      const code = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
+      return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+    },
+  );
+}
+
+function withhold(text: string, secret: string): string {
+  if (secret === '') return text;
+  // Of a secret this short, what is left around it tells where it stood.
+  if (secret.length < 3) return text.includes(secret) ? WITHHELD : text;
+  const forms = [
+    secret,
+    plain(secret),
+    encodeURIComponent(secret),
+    new URLSearchParams({ '': secret }).toString().slice(1),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+    Buffer.from(secret).toString('base64url'),
+    JSON.stringify(secret).slice(1, -1),
+  ];
+  let shown = text;
+  for (const form of forms.filter((one) => one !== '').sort((a, b) => b.length - a.length)) {
+    // Whatever its case: providers change that.
+    shown = shown.replace(new RegExp(form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'giu'), WITHHELD);
+  }
+  return shown;
+}
+
+/** Long words of letters alone are names of errors; with digits, or very long, they may be what opens a door. */
+function looksLikeToken(word: string): boolean {
+  return /\d/.test(word) || word.length > 48 || /[a-z][A-Z].*[a-z][A-Z].*[a-z][A-Z]/.test(word);
+}

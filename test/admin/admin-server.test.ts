@@ -1,0 +1,262 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
+import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
+import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
+import { quitEndpoint } from '../../src/admin/quit.ts';
+import type { ListenAddress } from '../../src/config/config.ts';
+import { Gauge, Registry } from '../../src/prometheus.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { WorkingClock } from './working-clock.ts';
+
+const LIVEZ: AdminEndpoint = { method: 'GET', probe: true, answer: () => plain(200, 'ok') };
+
+async function serve(
+  endpoints: Readonly<Record<string, AdminEndpoint>>,
+  host = '127.0.0.1',
+  options: Parameters<typeof startAdminServer>[3] = {},
+) {
+  const server = await startAdminServer(
+    { host, port: 0 },
+    { '/livez': LIVEZ, ...endpoints },
+    captureLog().log,
+    options,
+  );
+  onTestFinished(() => server.close());
+  return server.address;
+}
+
+/** The status of one request on a connection of its own. */
+function ask(
+  address: ListenAddress,
+  path: string,
+  options: { method?: string; headers?: Record<string, string> } = {},
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ ...address, path, agent: false, ...options }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode ?? 0));
+    });
+    sent.once('error', reject);
+    sent.end();
+  });
+}
+
+describe('connections', () => {
+  /** A connection that says `text` and then nothing. */
+  function open({ port }: ListenAddress, text: string) {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket.on('error', () => undefined);
+    const closed = once(socket, 'close');
+    socket.resume();
+    onTestFinished(() => void socket.destroy());
+    return { socket, closed, answered: once(socket, 'data') };
+  }
+
+  it.each([
+    ['kept after an answer', 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+    ['silent', ''],
+    ['in the middle of a request', 'GET /livez HTTP/1.1\r\nHo'],
+  ])('1 000 that are %s leave a bounded number open, and a probe gets through', async (_, text) => {
+    let dropped = 0;
+    const metrics = { connectionDropped: () => void dropped++ };
+    const address = await serve({}, '127.0.0.1', { metrics });
+    let closed = 0;
+    for (let batch = 0; batch < 10; batch++) {
+      const opened = Array.from({ length: 100 }, () => open(address, text));
+      for (const connection of opened) void connection.closed.then(() => closed++);
+      await Promise.all(opened.map(({ socket }) => once(socket, 'connect')));
+      if (text.endsWith('\r\n\r\n')) {
+        await Promise.all(opened.map(({ answered, closed }) => Promise.race([answered, closed])));
+      }
+      if (batch % 5 === 4) expect(await ask(address, '/livez')).toBe(200);
+    }
+    await expect.poll(() => closed, { timeout: 10_000 }).toBeGreaterThanOrEqual(1000 - MAX_CONNECTIONS);
+    expect(dropped).toBeGreaterThanOrEqual(1000 - MAX_CONNECTIONS);
+  });
+
+  it('a request that comes before the last one is answered ends the connection', async () => {
+    let answer: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const slow: AdminEndpoint = { method: 'GET', answer: () => held.then(() => plain(200, 'late')) };
+    const address = await serve({ '/slow': slow });
+    const { closed } = open(address, 'GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000));
+    await closed;
+    answer();
+    expect(await ask(address, '/livez')).toBe(200);
+  });
+});
+
+describe('the cost of answers', () => {
+  const SPIN_MS = 5;
+
+  function spinningMetrics() {
+    const registry = new Registry();
+    let renderings = 0;
+    new Gauge({
+      name: 'x',
+      help: 'x',
+      registers: [registry],
+      collect() {
+        renderings += 1;
+        const endMs = performance.now() + SPIN_MS;
+        while (performance.now() < endMs);
+        this.set(renderings);
+      },
+    });
+    return { endpoint: metricsEndpoint(registry), renderings: () => renderings };
+  }
+
+  it('64 scrapers that never rest share renderings, which take a twentieth of the time', async () => {
+    const { endpoint, renderings } = spinningMetrics();
+    const address = await serve({ '/metrics': endpoint });
+    const startedAtMs = performance.now();
+    let answers = 0;
+    const scrape = async (): Promise<void> => {
+      while (answers < 400) {
+        expect(await ask(address, '/metrics')).toBe(200);
+        answers += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: 64 }, scrape));
+    const elapsedMs = performance.now() - startedAtMs;
+    expect(renderings() * SPIN_MS).toBeLessThan(250 + elapsedMs * 0.05 + 2 * SPIN_MS);
+    expect(renderings()).toBeLessThan(answers / 2);
+    expect(await ask(address, '/livez')).toBe(200);
+  });
+
+  it('however long another answer took, a probe does not wait for it', async () => {
+    const clock = new WorkingClock();
+    const slow: AdminEndpoint = {
+      method: 'GET',
+      answer() {
+        clock.work(2000);
+        return plain(200, 'late');
+      },
+    };
+    const address = await serve({ '/slow': slow }, '127.0.0.1', { clock });
+    expect(await ask(address, '/slow')).toBe(200);
+    const waiting = ask(address, '/slow');
+    // No timer of this clock has fired.
+    expect(await ask(address, '/livez')).toBe(200);
+    await expect.poll(() => clock.pendingTimers).toBe(1);
+    await clock.advance(9000);
+    expect(await waiting).toBe(200);
+  });
+
+  it('requests whose connections are gone are forgotten, and take no turns from those that wait', async () => {
+    const clock = new WorkingClock();
+    const slow: AdminEndpoint = {
+      method: 'GET',
+      answer() {
+        clock.work(300);
+        return plain(200, 'late');
+      },
+    };
+    const address = await serve({ '/slow': slow }, '127.0.0.1', { clock });
+    expect(await ask(address, '/slow')).toBe(200);
+    let arrived: Socket[] = [];
+    const onStart = (message: unknown): void => void arrived.push((message as { socket: Socket }).socket);
+    subscribe('http.server.request.start', onStart);
+    onTestFinished(() => void unsubscribe('http.server.request.start', onStart));
+    for (let batch = 0; batch < 10; batch++) {
+      arrived = [];
+      const sockets = Array.from({ length: 60 }, () => {
+        const socket = connect(address.port, '127.0.0.1');
+        socket.on('error', () => undefined).write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n');
+        return socket;
+      });
+      await expect.poll(() => arrived.length, { timeout: 10_000 }).toBe(60);
+      const closed = Promise.all(
+        arrived.map((socket) => new Promise((resolve) => socket.once('close', resolve))),
+      );
+      for (const socket of sockets) socket.resetAndDestroy();
+      await closed;
+    }
+    const waiting = ask(address, '/slow');
+    await expect.poll(() => arrived.length).toBe(61);
+    // The debt of the first answer is paid after 0.7 s; 600 turns would take 2.4 s more.
+    await clock.advance(1000);
+    expect(await waiting).toBe(200);
+  });
+
+  it('a rendering that fails is 500, and the next one is tried anew', async () => {
+    const registry = new Registry();
+    let fails = true;
+    new Gauge({
+      name: 'x',
+      help: 'x',
+      registers: [registry],
+      collect() {
+        if (fails) throw new Error('no');
+        this.set(1);
+      },
+    });
+    const address = await serve({ '/metrics': metricsEndpoint(registry) });
+    expect(await ask(address, '/metrics')).toBe(500);
+    fails = false;
+    expect(await ask(address, '/metrics')).toBe(200);
+  });
+});
+
+it('what the page of another site asks is 403, on every path, and changes nothing', async () => {
+  let quits = 0;
+  const address = await serve({ '/quitquitquit': quitEndpoint(() => quits++) });
+  const host = `localhost:${address.port}`;
+  const foreign: Record<string, string>[] = [
+    { host, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' },
+    { host, origin: 'https://evil.example' },
+    { host: `rebind.evil.example:${address.port}`, 'user-agent': 'Mozilla/5.0' },
+  ];
+  for (const headers of foreign) {
+    expect(await ask(address, '/livez', { headers })).toBe(403);
+    expect(await ask(address, '/quitquitquit', { method: 'POST', headers })).toBe(403);
+  }
+  expect(quits).toBe(0);
+  expect(await ask(address, '/quitquitquit', { method: 'POST', headers: { host } })).toBe(200);
+  await expect.poll(() => quits).toBe(1);
+});
+
+describe('/quitquitquit', () => {
+  async function serveQuit(host?: string) {
+    let quits = 0;
+    return {
+      address: await serve({ '/quitquitquit': quitEndpoint(() => quits++) }, host),
+      quits: () => quits,
+    };
+  }
+
+  it.each(['10.0.0.5', '::ffff:10.0.0.5', 'fd00::1', '::', '0.0.0.0', '128.0.0.1', ''])(
+    'is refused to a peer at %j',
+    async (peer) => {
+      const { address, quits } = await serveQuit();
+      let seen = peer;
+      const disguise = (message: unknown): void => {
+        Object.defineProperty((message as { socket: Socket }).socket, 'remoteAddress', { value: seen });
+      };
+      subscribe('net.server.socket', disguise);
+      onTestFinished(() => void unsubscribe('net.server.socket', disguise));
+      expect(await ask(address, '/quitquitquit', { method: 'POST' })).toBe(403);
+      expect(quits()).toBe(0);
+      seen = '::ffff:127.0.0.1';
+      expect(await ask(address, '/quitquitquit', { method: 'POST' })).toBe(200);
+    },
+  );
+
+  const own = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+
+  it.skipIf(own === undefined)('is refused to a caller from another address of this machine', async () => {
+    const { address, quits } = await serveQuit('0.0.0.0');
+    const from = { host: own as string, port: address.port };
+    expect(await ask(from, '/quitquitquit', { method: 'POST' })).toBe(403);
+    expect(await ask(from, '/livez')).toBe(200);
+    expect(quits()).toBe(0);
+  });
+});

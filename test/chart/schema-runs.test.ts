@@ -1,0 +1,155 @@
+/** Whatever the schema of the values accepts, and Helm renders, the injector runs by. */
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { INJECTOR_SETTINGS, readInjectorConfig } from '../../src/commands/injector-settings.ts';
+import { describeProblem, type Problem } from '../../src/config/problems.ts';
+import { environmentName, readSettings } from '../../src/config/settings.ts';
+import { type Manifest, only, parseManifests, template } from './manifests.ts';
+import { CHART } from './tools.ts';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly Schema[];
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly definitions?: Readonly<Record<string, Schema>>;
+}
+
+const schema = JSON.parse(await readFile(`${CHART}/values.schema.json`, 'utf8')) as Schema;
+
+/** Values that reach the injector's settings, by their path. All of `sidecar` does. */
+const PATHS = [
+  'bindAddress',
+  'image.repository',
+  'image.tag',
+  'image.pullPolicy',
+  'sidecar.*',
+  'injector.logLevel',
+  'injector.allowed.*',
+  'injector.clientVerification.*',
+  'injector.kubernetesApi.events',
+  'injector.certificates.selfManaged.*',
+];
+
+function resolve(of: Schema): Schema {
+  return of.$ref === undefined ? of : resolve(schema.definitions?.[of.$ref.split('/')[2] ?? ''] ?? {});
+}
+
+function at(path: string): Schema {
+  return path
+    .split('.')
+    .reduce((found, name) => (name === '*' ? found : resolve(found.properties?.[name] ?? {})), schema);
+}
+
+/** Everything that a schema accepts, as far as schemas of this chart go. */
+function accepted(of: Schema): fc.Arbitrary<unknown> {
+  const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, properties } = resolve(of);
+  if (words !== undefined) return fc.constantFrom(...words);
+  if (anyOf !== undefined) return fc.oneof(...anyOf.map(accepted));
+  switch (type) {
+    case 'boolean':
+      return fc.boolean();
+    case 'integer':
+      return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min: minimum, max: maximum }));
+    case 'number':
+      return fc.oneof(
+        fc.constantFrom(minimum, maximum, 0.5, 1, 1e8),
+        fc.double({ min: minimum, max: maximum, noNaN: true }),
+      );
+    case 'string':
+      // A host that claims to be in Punycode must be so, which no pattern can say.
+      return pattern === undefined
+        ? fc.string()
+        : fc.stringMatching(new RegExp(pattern)).filter((text) => !/xn--/i.test(text));
+    case 'array':
+      return fc.array(accepted(items ?? {}), { maxLength: 3 });
+    case 'object':
+      return objectOf(properties ?? {});
+    default:
+      return fc.constant(undefined);
+  }
+}
+
+function objectOf(properties: Readonly<Record<string, Schema>>): fc.Arbitrary<object> {
+  // These lists are for the included template alone, and hold objects of Kubernetes.
+  const skipped = ['env', 'volumes', 'volumeMounts', 'claims'];
+  const entries = Object.entries(properties).filter(([name]) => !skipped.includes(name));
+  return fc.record(Object.fromEntries(entries.map(([name, of]) => [name, accepted(of)])), {
+    requiredKeys: [],
+  });
+}
+
+const values = fc
+  .tuple(...PATHS.map((path) => accepted(at(path))))
+  .map((all) => all.reduce<object>((merged, value, index) => set(merged, PATHS[index] as string, value), {}));
+
+function set(into: object, path: string, value: unknown): object {
+  const [name = '', ...rest] = path.split('.').filter((part) => part !== '*');
+  const inner = (into as Readonly<Record<string, object>>)[name] ?? {};
+  return { ...into, [name]: rest.length === 0 ? value : set(inner, rest.join('.'), value) };
+}
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'schema-runs-'));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+/** Problems of the injector with what Helm makes of the values; undefined when Helm itself refuses them. */
+async function problemsWith(given: object): Promise<readonly string[] | undefined> {
+  const file = join(directory, 'values.json');
+  await writeFile(file, JSON.stringify(given));
+  const set = ['injector.certificates.source=self-managed'];
+  const { ok, stdout, stderr } = await template({
+    set,
+    args: ['--values', file, '--description', JSON.stringify(given)],
+  });
+  if (!ok) {
+    expect(stderr).toContain('sidecar.authUrl: http needs sidecar.allowInsecureTokenUrl');
+    return undefined;
+  }
+  const [container] = only(parseManifests(stdout), 'Deployment').spec.template.spec.containers;
+  const env = Object.fromEntries(container.env.map(({ name, value }: Manifest) => [name, value]));
+  const known = Object.keys(INJECTOR_SETTINGS).map(environmentName);
+  expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
+  const problems: Problem[] = [];
+  readInjectorConfig(readSettings(INJECTOR_SETTINGS, [], env).given, problems);
+  return problems.map(describeProblem);
+}
+
+test('the injector runs by any values that the schema accepts', async () => {
+  await fc.assert(
+    fc.asyncProperty(values, async (given) => {
+      expect((await problemsWith(given)) ?? []).toEqual([]);
+    }),
+    { numRuns: 40 },
+  );
+}, 300_000);
+
+test.each([
+  ['the shortest life', { lifetime: '1h', propagation: '10m' }],
+  ['the shortest life in seconds', { lifetime: '3600s', propagation: '0s' }],
+  ['the longest life', { lifetime: '9999d', propagation: '99999ms' }],
+])('%s of a certificate runs', async (_, selfManaged) => {
+  expect(await problemsWith({ injector: { certificates: { selfManaged } } })).toEqual([]);
+});
+
+test.each(['3m', '59m', '3599s', '5000ms', '0d', '10000d', '1.5h'])(
+  'a life of %s is refused',
+  async (lifetime) => {
+    const { ok, stderr } = await template({
+      set: [`injector.certificates.selfManaged.lifetime=${lifetime}`],
+    });
+    expect(ok).toBe(false);
+    expect(stderr).toContain('selfManaged/lifetime');
+  },
+);

@@ -1,0 +1,60 @@
+/** etcd, the API server, the controllers and the scheduler. */
+
+import { join } from 'node:path';
+import { inPki, kubeconfigOf } from './certificates.ts';
+import { startDaemon } from './daemon.ts';
+import { kubectl } from './kubectl.ts';
+import { NODE_IP, POD_NETWORK, SERVICE_NETWORK, STATE } from './places.ts';
+import { eventually } from './run.ts';
+import { KUBERNETES_BIN } from './versions.ts';
+
+const program = (name: string): string => join(KUBERNETES_BIN, name);
+
+export async function startControlPlane(): Promise<void> {
+  startDaemon(
+    ...(['etcd', 'etcd', '--data-dir', join(STATE, 'etcd'), '--unsafe-no-fsync'] as const),
+    ...['--listen-client-urls=http://127.0.0.1:2379', '--advertise-client-urls=http://127.0.0.1:2379'],
+    '--listen-peer-urls=http://127.0.0.1:2380',
+  );
+  startDaemon(
+    'apiserver',
+    program('kube-apiserver'),
+    '--etcd-servers=http://127.0.0.1:2379',
+    `--advertise-address=${NODE_IP}`,
+    '--bind-address=0.0.0.0',
+    '--secure-port=6443',
+    `--service-cluster-ip-range=${SERVICE_NETWORK}`,
+    '--authorization-mode=Node,RBAC',
+    '--enable-admission-plugins=NodeRestriction',
+    '--anonymous-auth=false',
+    '--allow-privileged=true',
+    `--client-ca-file=${inPki('ca.crt')}`,
+    `--tls-cert-file=${inPki('apiserver.crt')}`,
+    `--tls-private-key-file=${inPki('apiserver.key')}`,
+    `--service-account-key-file=${inPki('accounts.pub')}`,
+    `--service-account-signing-key-file=${inPki('accounts.key')}`,
+    '--service-account-issuer=https://kubernetes.default.svc',
+    `--kubelet-client-certificate=${inPki('apiserver-to-kubelet.crt')}`,
+    `--kubelet-client-key=${inPki('apiserver-to-kubelet.key')}`,
+    `--kubelet-certificate-authority=${inPki('ca.crt')}`,
+    '--kubelet-preferred-address-types=InternalIP',
+  );
+  await eventually('the API server is ready', 120, () => kubectl('get', '--raw', '/readyz'));
+  startDaemon(
+    'controller-manager',
+    program('kube-controller-manager'),
+    `--kubeconfig=${kubeconfigOf('controller-manager')}`,
+    '--use-service-account-credentials',
+    `--service-account-private-key-file=${inPki('accounts.key')}`,
+    `--root-ca-file=${inPki('ca.crt')}`,
+    '--allocate-node-cidrs',
+    `--cluster-cidr=${POD_NETWORK}`,
+    `--service-cluster-ip-range=${SERVICE_NETWORK}`,
+    '--leader-elect=false',
+    '--bind-address=127.0.0.1',
+  );
+  startDaemon(
+    ...(['scheduler', program('kube-scheduler'), `--kubeconfig=${kubeconfigOf('scheduler')}`] as const),
+    ...['--leader-elect=false', '--bind-address=127.0.0.1'],
+  );
+}

@@ -1,0 +1,120 @@
+import { expect, it } from 'vitest';
+import { apply, get, helm, kubectl } from '../node/kubectl.ts';
+import { eventually } from '../node/run.ts';
+import { deleteNamespace, installChart, NAMESPACE, provideRelease, RELEASE } from '../support/release.ts';
+import { inCluster, useShop } from '../support/scenario.ts';
+import {
+  askingForSidecar,
+  callingTemplate,
+  callsOn,
+  isReady,
+  type Pod,
+  readyPods,
+} from '../support/workload.ts';
+
+const SHOP = 'release';
+
+/** Kinds of which a chart may make objects outside its namespace. */
+const CLUSTER_KINDS = [
+  'clusterroles',
+  'clusterrolebindings',
+  'mutatingwebhookconfigurations',
+  'validatingwebhookconfigurations',
+  'validatingadmissionpolicies',
+  'validatingadmissionpolicybindings',
+];
+
+async function releasePods(): Promise<readonly Pod[]> {
+  const { items } = await get<{ items: Pod[] }>('pods', '-n', NAMESPACE);
+  return items.filter(
+    ({ metadata, status }) =>
+      status.phase === 'Running' &&
+      metadata.deletionTimestamp === undefined &&
+      metadata.name.startsWith(RELEASE),
+  );
+}
+
+const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).sort();
+
+inCluster('a release', () => {
+  useShop(SHOP);
+
+  it('is ready when helm says so, in a namespace that enforces the restricted standard', async () => {
+    const pods = await releasePods();
+    expect(pods.length).toBeGreaterThanOrEqual(3);
+    expect(pods.every(isReady)).toBe(true);
+  });
+
+  it('upgraded with nothing changed, keeps its pods and its certificate', async () => {
+    const before = names(await releasePods());
+    const bundle = await caBundle();
+    await installChart();
+    expect(names(await releasePods())).toEqual(before);
+    expect(await caBundle()).toBe(bundle);
+  });
+
+  it('upgraded with a value changed, rolls without a failed request or a pod without a sidecar', async () => {
+    await apply({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'app', namespace: SHOP },
+      spec: {
+        selector: { matchLabels: { app: 'app' } },
+        template: callingTemplate('app', askingForSidecar(SHOP)),
+      },
+    });
+    const [pod] = await readyPods(SHOP, 'app', 1);
+    const before = names(await releasePods());
+    await installChart({ 'injector.logLevel': 'debug' });
+    const after = names(await releasePods());
+    expect(after.filter((name) => name.includes('injector') && before.includes(name))).toEqual([]);
+    expect(pod && (await callsOn(pod, 20))).toMatchObject({ failed: 0 });
+  });
+
+  it('rolled back, is as it was', async () => {
+    await helm('rollback', RELEASE, '--namespace', NAMESPACE, '--wait', '--timeout', '150s');
+    const deployment = await kubectl(
+      '-n',
+      NAMESPACE,
+      'get',
+      'deployment',
+      `${RELEASE}-injector`,
+      '-o',
+      'json',
+    );
+    expect(deployment).not.toContain('"debug"');
+  });
+
+  it('uninstalled, leaves nothing behind', async () => {
+    await helm('uninstall', RELEASE, '--namespace', NAMESPACE, '--wait');
+    for (const kind of CLUSTER_KINDS) {
+      const left = await kubectl('get', kind, '-o', 'name');
+      expect(left.split('\n').filter((name) => name.includes(RELEASE))).toEqual([]);
+    }
+    const left = await eventually('the objects of the release are gone', 60, async () => {
+      const objects = (
+        await kubectl(
+          'get',
+          'all,secrets,configmaps,leases,roles,rolebindings',
+          '-n',
+          NAMESPACE,
+          '-o',
+          'name',
+        )
+      )
+        .split('\n')
+        .filter((name) => name.includes(RELEASE));
+      return objects.length === 0 ? objects : undefined;
+    });
+    expect(left).toEqual([]);
+    await deleteNamespace(NAMESPACE);
+    await provideRelease();
+  });
+});
+
+async function caBundle(): Promise<string> {
+  const { items } = await get<{ items: { webhooks: { clientConfig: { caBundle: string } }[] }[] }>(
+    'mutatingwebhookconfigurations',
+  );
+  return items[0]?.webhooks[0]?.clientConfig.caBundle ?? '';
+}

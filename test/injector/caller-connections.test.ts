@@ -1,0 +1,120 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { boundCallerConnections } from '../../src/injector/caller-connections.ts';
+
+const MOST = 256;
+
+/** A listener whose connections are bounded, and connections to it from addresses of loopback. */
+async function start() {
+  let displaced = 0;
+  const bound = boundCallerConnections(() => displaced++);
+  /** By address and port of the caller: two addresses may use one port. */
+  const accepted = new Map<string, Socket>();
+  const open = new Set<Socket>();
+  const server = createServer((socket) => {
+    accepted.set(`${socket.remoteAddress} ${socket.remotePort}`, socket);
+    open.add(socket);
+    socket.on('error', () => undefined);
+    bound.admit(socket);
+  });
+  server.listen(0, '0.0.0.0');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of open) socket.destroy();
+  });
+  const { port } = server.address() as AddressInfo;
+  async function call(localAddress: string) {
+    const socket = connect({ host: '127.0.0.1', port, localAddress });
+    open.add(socket);
+    socket.on('error', () => undefined);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const arrived = once(server, 'connection');
+    await once(socket, 'connect');
+    await arrived;
+    socket.resume();
+    return { closed, local: () => accepted.get(`${localAddress} ${socket.localPort}`) as Socket, socket };
+  }
+  return {
+    bound,
+    call,
+    async callers(count: number, address: string) {
+      const callers = [];
+      for (let caller = 0; caller < count; caller++) callers.push(await call(address));
+      return callers;
+    },
+    displaced: () => displaced,
+    /** Accepted connections that stand. */
+    standing: () => [...accepted.values()].filter(({ destroyed }) => !destroyed).length,
+  };
+}
+
+type Caller = Awaited<ReturnType<Awaited<ReturnType<typeof start>>['call']>>;
+const at = (callers: readonly Caller[], index: number) => callers[index] as Caller;
+
+it('as many as there may be stand; one more takes the place of the longest without a request', async () => {
+  const { bound, callers, call, displaced, standing } = await start();
+  const first = await callers(MOST, '127.0.0.1');
+  expect(displaced()).toBe(0);
+  expect(standing()).toBe(MOST);
+  // The oldest has just been answered, the next is being answered.
+  bound.begin(at(first, 0).local());
+  bound.end(at(first, 0).local());
+  bound.begin(at(first, 1).local());
+  await call('127.0.0.1');
+  await at(first, 2).closed;
+  await call('127.0.0.1');
+  await at(first, 3).closed;
+  expect(displaced()).toBe(2);
+  expect(standing()).toBe(MOST);
+});
+
+it('the address that has most gives way, whoever comes and however long others have waited', async () => {
+  const { callers, call, displaced, standing } = await start();
+  const few = await callers(3, '127.0.0.2');
+  const flood = await callers(MOST - 3, '127.0.0.1');
+  for (let index = 0; index < 5; index++) {
+    await call('127.0.0.3');
+    await at(flood, index).closed;
+  }
+  expect(displaced()).toBe(5);
+  expect(standing()).toBe(MOST);
+  for (const { local } of few) expect(local().destroyed).toBe(false);
+});
+
+it('where all are busy the one that began first gives way', async () => {
+  const { bound, callers, call } = await start();
+  const busy = await callers(MOST, '127.0.0.1');
+  for (const { local } of busy.toReversed()) bound.begin(local());
+  await call('127.0.0.1');
+  await at(busy, MOST - 1).closed;
+});
+
+it('one that has closed counts no more', async () => {
+  const { callers, call, displaced } = await start();
+  const [first, ...others] = await callers(MOST, '127.0.0.1');
+  const gone = once((first as Caller).local(), 'close');
+  (first as Caller).socket.destroy();
+  await gone;
+  await call('127.0.0.1');
+  expect(displaced()).toBe(0);
+  expect(at(others, 0).local().destroyed).toBe(false);
+});
+
+it('a connection is busy with one request at a time', async () => {
+  const { bound, call } = await start();
+  const socket = (await call('127.0.0.1')).local();
+  expect(bound.begin(socket)).toBe(true);
+  expect(bound.begin(socket)).toBe(false);
+  bound.end(socket);
+  expect(bound.begin(socket)).toBe(true);
+});
+
+it('one that is gone before it can be counted is let go', async () => {
+  const { bound } = await start();
+  const socket = new Socket();
+  expect(socket.remoteAddress).toBeUndefined();
+  bound.admit(socket);
+  expect(socket.destroyed).toBe(true);
+});

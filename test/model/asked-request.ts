@@ -1,0 +1,77 @@
+import { bodyOf } from './http1-writer.ts';
+import { type Method, REPLAY_BYTES } from './walk.ts';
+
+const REPEATABLE: ReadonlySet<Method> = new Set(['DELETE', 'GET', 'HEAD', 'PUT']);
+
+/** An answer as the upstream sent it. */
+export interface SentAnswer {
+  readonly status: number;
+  /** What its body is, whole; what is delimited by the end of the connection may turn out shorter. */
+  body: Buffer;
+  /** Whether all of it was sent, its end included. */
+  complete: boolean;
+}
+
+/** A request, or a part of it, that came to the upstream. */
+export interface Arrival {
+  readonly asked: AskedRequest;
+  /** Names the answer. */
+  readonly name: string;
+  readonly connection: number;
+  readonly authorization: string;
+  whole: boolean;
+  answer: SentAnswer | undefined;
+  /** The upstream broke the connection off, or made it unusable, before the answer to this was safe. */
+  broken: boolean;
+}
+
+/** A request head that was written to a connection. */
+export interface Departure {
+  readonly connection: number;
+  /** Whether another request had been written to it before. */
+  readonly reused: boolean;
+  readonly authorization: string;
+}
+
+/** One request that an app asked, and all that became of it. */
+export class AskedRequest {
+  readonly id: number;
+  readonly method: Method;
+  readonly body: Buffer;
+  readonly arrivals: Arrival[] = [];
+  /** To connections that were alive for all that the data path had been told. */
+  readonly departures: Departure[] = [];
+  /** Whether the app has sent it whole. */
+  whole = false;
+  /** How far the clocks had moved when the app's connection was last used before it. */
+  readonly sinceMs: number;
+  /** The walk had connections refused while it was under way. */
+  connectionsRefused = false;
+  tokenRefused = false;
+  /** Its answer had come before the clocks jumped: they excuse nothing. */
+  answeredInTime = false;
+
+  constructor(id: number, method: Method, bytes: number, sinceMs: number) {
+    this.id = id;
+    this.method = method;
+    this.body = bodyOf(`request ${id}`, bytes);
+    this.sinceMs = sinceMs;
+  }
+
+  /** Whether the data path has to send it again when a reused connection dies without an answer (RFC 9110 §9.2.2). */
+  get repeatable(): boolean {
+    return REPEATABLE.has(this.method) && this.body.length <= REPLAY_BYTES;
+  }
+
+  get idempotent(): boolean {
+    return REPEATABLE.has(this.method);
+  }
+
+  get lastArrival(): Arrival | undefined {
+    return this.arrivals.at(-1);
+  }
+
+  toString(): string {
+    return `request ${this.id} (${this.method}, ${this.body.length} bytes)`;
+  }
+}

@@ -1,0 +1,86 @@
+import { type Instant, isPast, later } from '../../src/clock.ts';
+import type { BearerSource, BearerSupply } from '../../src/token/bearer-source.ts';
+import type { ModelClock } from './model-clock.ts';
+
+/** A recognisable part of every token. */
+export const TOKEN_MARK = 'model-token';
+
+const LIFETIME_MS = 300_000;
+
+/** A token source that does what the walk says: it has a token, or is asked for one, which comes, or does not. */
+export class ModelBearer implements BearerSource, BearerSupply {
+  readonly #clock: ModelClock;
+  readonly #refuse: () => Error;
+  readonly #ends = new Map<string, Instant>();
+  #held: string | undefined;
+  #atOnce: boolean;
+  #waiting: PromiseWithResolvers<string | undefined>[] = [];
+
+  /** @param refuse makes the data path's own error for a token that is not to be had. */
+  constructor(clock: ModelClock, atOnce: boolean, refuse: () => Error) {
+    this.#clock = clock;
+    this.#atOnce = atOnce;
+    this.#refuse = refuse;
+    this.grant(LIFETIME_MS);
+  }
+
+  forUpstream(): BearerSource {
+    return this;
+  }
+
+  /** What the walk grants does not depend on it. */
+  accepted(): void {}
+
+  current(): string | undefined {
+    return this.#held !== undefined && this.mayLeave(this.#held) ? this.#held : undefined;
+  }
+
+  async obtain(): Promise<string> {
+    const token = this.#atOnce ? this.#make(LIFETIME_MS) : await this.#wait();
+    if (token === undefined) throw this.#refuse();
+    return token;
+  }
+
+  async replace(refused: string): Promise<string | undefined> {
+    const held = this.current();
+    if (held !== undefined && held !== refused) return held;
+    return this.#atOnce ? this.#make(LIFETIME_MS) : await this.#wait();
+  }
+
+  /** Whether the Authorization value is that of a token that is good now. */
+  mayLeave(authorization: string): boolean {
+    const end = this.#ends.get(authorization);
+    return end !== undefined && !isPast(end, this.#clock.now());
+  }
+
+  grant(lifetimeMs: number): void {
+    const token = this.#make(lifetimeMs);
+    for (const waiting of this.#waiting.splice(0)) waiting.resolve(token);
+  }
+
+  refuse(): void {
+    for (const waiting of this.#waiting.splice(0)) waiting.resolve(undefined);
+  }
+
+  /** The token that is held is over. */
+  end(): void {
+    if (this.#held !== undefined) this.#ends.set(this.#held, this.#clock.now());
+  }
+
+  answerAtOnce(): void {
+    this.#atOnce = true;
+    this.grant(LIFETIME_MS);
+  }
+
+  #make(lifetimeMs: number): string {
+    this.#held = `Bearer ${TOKEN_MARK}-${this.#ends.size + 1}`;
+    this.#ends.set(this.#held, later(this.#clock.now(), lifetimeMs));
+    return this.#held;
+  }
+
+  #wait(): Promise<string | undefined> {
+    const waiting = Promise.withResolvers<string | undefined>();
+    this.#waiting.push(waiting);
+    return waiting.promise;
+  }
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadProduct, type Product } from './data-path.ts';
+import { explore } from './explore.ts';
+import { KNOWN_WALKS } from './known-walks.ts';
+import { MENDED_FAULTS, type MendedFault, sourceWith } from './mended-faults.ts';
+import { runWalk } from './run-walk.ts';
+import { createWorlds, DRIVERS, type Worlds } from './worlds.ts';
+
+const FIXED_SEED = 1;
+
+/** Of the clock, so that every run takes other walks; in the message of a failure. */
+const OTHER_SEED = Date.now() % 2 ** 31;
+
+let product: Product;
+
+beforeAll(async () => {
+  product = await loadProduct(join(import.meta.dirname, '../../src'));
+});
+
+describe.each(DRIVERS)('on %s sockets', (driver) => {
+  let worlds: Worlds;
+  beforeAll(async () => {
+    worlds = await createWorlds(driver);
+  });
+  afterAll(() => worlds.close());
+
+  it.each(Object.entries(KNOWN_WALKS))('%s: no more', async (_, walk) => {
+    expect(await runWalk(walk, await worlds.open(walk.transport), product)).toBeUndefined();
+  });
+
+  // What decides whether a change lands walks known ways; new ones are for those who can look into what they find.
+  it.each(process.env['CI'] === 'true' ? [FIXED_SEED] : [FIXED_SEED, OTHER_SEED])(
+    'walks from seed %i',
+    async (seed) => {
+      const { walks, finding } = await explore({ worlds, product, seed, durationMs: 800 });
+      const again = `npm run chaos -- --driver ${driver} --seed ${finding?.seed} --walks 1`;
+      expect(finding?.error.message, again).toBeUndefined();
+      expect(walks).toBeGreaterThan(0);
+    },
+  );
+});
+
+describe('a fault that was mended is found again', () => {
+  it.each(Object.keys(MENDED_FAULTS) as MendedFault[])('%s', { timeout: 60_000 }, async (fault) => {
+    const source = await sourceWith(fault);
+    const worlds = await createWorlds('simulated');
+    try {
+      const faulty = await loadProduct(source.directory);
+      const { finding } = await explore({ worlds, product: faulty, seed: FIXED_SEED, durationMs: 50_000 });
+      expect(finding?.error.message).toMatch(/^request \d+ /);
+    } finally {
+      await worlds.close();
+      await source.remove();
+    }
+  });
+});

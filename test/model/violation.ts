@@ -1,0 +1,2 @@
+/** What the data path must never do, and did. */
+export class Violation extends Error {}

@@ -1,0 +1,127 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it } from 'vitest';
+import type { TokenResponse } from '../../src/token/token-response.ts';
+import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
+import { settle } from '../support/manual-clock.ts';
+import { loaded, openSource, rejection, token } from './opened-source.ts';
+
+describe('a wait', () => {
+  it('is over for all who wait as soon as no grant comes within its bound', async () => {
+    const { source, clock, last } = await openSource();
+    const callers = [source.obtain(), source.obtain()].map((caller) => caller.catch((error) => error));
+    await last().answer(rejection);
+    // That of the next grant: nobody waits for time to pass.
+    expect(clock.pendingTimers).toBe(1);
+    for (const error of await Promise.all(callers)) expect(error).toMatchObject({ retryAfterSeconds: 15 });
+  });
+
+  it('is over at once for a token that nobody will replace', async () => {
+    const { source, api, clock, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    const caller = api.replace('Bearer a');
+    await settle();
+    await last().answer(rejection);
+    expect(await caller).toBeUndefined();
+    expect(source.current()).toBe('Bearer a');
+    expect(clock.pendingTimers).toBe(1);
+  });
+
+  it.each<[string, TokenResponse]>([
+    ['brought a token', token('a')],
+    ['was refused', rejection],
+  ])('that %s is let go', async (_, outcome) => {
+    const { source, clock, last } = await openSource();
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const heldBytes = () => {
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heldBytes();
+    for (let caller = 0; caller < 50_000; caller++) source.obtain().catch(() => undefined);
+    expect(heldBytes() - before).toBeGreaterThan(20e6);
+    await last().answer(outcome);
+    expect(clock.pendingTimers).toBe(1);
+    expect(heldBytes() - before).toBeLessThan(5e6);
+  });
+});
+
+describe('a look at the credentials that hangs', () => {
+  it('holds a grant up for a second', async () => {
+    const { clock, grants, hangLooks, last } = await openSource();
+    await last().answer(token('a'));
+    hangLooks();
+    await clock.advance(225_000);
+    expect(grants).toHaveLength(1);
+    await clock.advance(1000);
+    expect(grants).toHaveLength(2);
+  });
+
+  it('is the end of no grant that has been superseded meanwhile', async () => {
+    const { clock, grants, change, hangLooks, last } = await openSource();
+    await last().answer(token('a'));
+    const endLook = hangLooks();
+    await clock.advance(225_000);
+    change(loaded('two'));
+    endLook();
+    await settle();
+    expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
+  });
+
+  it('asks for nothing once the source is closed, and leaves no timer', async () => {
+    const { source, clock, grants, hangLooks, last } = await openSource();
+    await last().answer(token('a'));
+    const endLook = hangLooks();
+    await clock.advance(225_000);
+    await source.close();
+    endLook();
+    await settle();
+    expect(grants).toHaveLength(1);
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
+
+describe('closing', () => {
+  it('ends all asking: neither a refused token, new credentials nor time cause a grant', async () => {
+    const { source, api, clock, grants, change, rewrite, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    await source.close();
+    expect(await api.replace('Bearer a')).toBeUndefined();
+    rewrite();
+    change(loaded('two'));
+    await clock.advance(600_000);
+    expect(grants).toHaveLength(1);
+    expect(source.snapshot().grantInFlight).toBe(false);
+  });
+
+  it('while a grant is in flight leaves nobody waiting for it', async () => {
+    const { source, api, clock, grants, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(225_000);
+    await source.close();
+    const replaced = api.replace('Bearer a');
+    await settle();
+    expect(clock.pendingTimers).toBe(0);
+    expect(await replaced).toBeUndefined();
+    clock.stepWall(600_000);
+    const obtained = source.obtain().catch((error: unknown) => error);
+    await settle();
+    expect(clock.pendingTimers).toBe(0);
+    expect(await obtained).toBeInstanceOf(TokenUnavailable);
+    await grants[1]?.answer(token('b'));
+    expect(source.snapshot().history).toHaveLength(1);
+  });
+
+  it('gives up the grant in flight, tells who waits, and leaves no timer', async () => {
+    const { source, clock, grants } = await openSource();
+    const caller = source.obtain().catch((error: unknown) => error);
+    await source.close();
+    expect(await caller).toBeInstanceOf(TokenUnavailable);
+    expect(grants[0]?.signal.aborted).toBe(true);
+    expect(clock.pendingTimers).toBe(0);
+    await expect(source.obtain()).rejects.toBeInstanceOf(TokenUnavailable);
+  });
+});
