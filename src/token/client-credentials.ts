@@ -49,7 +49,7 @@ export interface AttestedClient {
 }
 
 export type CredentialsReading =
-  | { readonly state: 'loaded'; readonly credentials: ClientCredentials }
+  | { readonly state: 'loaded'; readonly credentials: ClientCredentials; readonly detail?: undefined }
   | UnusableSecret;
 
 type CredentialSettings = Pick<CredentialConfig, 'directory' | 'clientId' | 'clientAuth'>;

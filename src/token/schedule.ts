@@ -83,7 +83,7 @@ export interface FailedAttempt {
   readonly rejected: boolean;
   /** What was rejected were the previous credentials, as the newest were before. */
   readonly previousRejected?: boolean;
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
   /** What is left of the token in hand; 0 when there is none that may be sent. */
   readonly heldForMs: number;
   /** Lifetime of the last token, or what a token is expected to live. */
@@ -112,7 +112,6 @@ export function backoffBoundMs(failure: FailedAttempt): number {
   const { ofLifetime, leastMs, mostMs } = URGENT_BACKOFF;
   const longestMs = Math.min(mostMs, Math.max(leastMs, lifetimeMs * ofLifetime));
   const urgentMs = Math.min(longestMs, grown(FIRST_BACKOFF_MS, 2));
-  if (heldForMs === 0) return urgentMs;
   const relaxedMs = Math.min(HELD_BACKOFF.longestMs, grown(FIRST_BACKOFF_MS, HELD_BACKOFF.factor));
   return Math.max(urgentMs, Math.min(relaxedMs, heldForMs));
 }
@@ -125,8 +124,7 @@ export function retryDelayMs(failure: FailedAttempt, random: number): number {
   const backoff = backoffBoundMs(failure) * (0.5 + 0.5 * random);
   const asked = Math.min(failure.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
   // A fleet that was told the same moment must not arrive at the same moment.
-  const spread = asked === 0 ? 0 : asked * 0.1 * random;
-  return Math.max(backoff, asked + spread);
+  return Math.max(backoff, asked + asked * 0.1 * random);
 }
 
 /** Before the end of a token whose successor is refused: room for one request with the previous credentials. */

@@ -93,7 +93,7 @@ const HISTORY_LENGTH = 20;
 const LONGEST_LOOK_MS = 1000;
 
 interface Waiter {
-  resolve(): void;
+  resolve(authorization: string): void;
   reject(error: TokenUnavailable): void;
 }
 
@@ -199,8 +199,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   function settleWaiters(): void {
     const settled = [...waiters];
-    if (validToken(state, clock.now()) !== undefined) {
-      for (const waiter of settled) waiter.resolve();
+    const authorization = current();
+    if (authorization !== undefined) {
+      for (const waiter of settled) waiter.resolve(authorization);
     } else {
       for (const waiter of settled) if (!nextGrantWithin(config.waitTimeoutMs)) waiter.reject(unavailable());
     }
@@ -213,10 +214,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   function unavailable(): TokenUnavailable {
-    const reading = options.credentials.current();
     const why =
-      credentials === undefined && reading.state !== 'loaded'
-        ? `the mounted credentials cannot be used: ${reading.detail}`
+      credentials === undefined
+        ? `the mounted credentials cannot be used: ${options.credentials.current().detail}`
         : state.lastFailure === undefined
           ? 'the token endpoint has not answered yet'
           : `the last grant failed: ${state.lastFailure.result} (${state.lastFailure.detail})`;
@@ -224,15 +224,15 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${why}`, retryAfterMs);
   }
 
-  /** Resolves when a grant has ended with a valid token in hand, rejects when the wait is over without one. */
-  function nextToken(): Promise<void> {
+  /** Resolves to the token in hand when a grant has ended, rejects when the wait is over without one. */
+  function nextToken(): Promise<string> {
     return new Promise((resolve, reject) => {
       const cancelTimeout = clock.after(config.waitTimeoutMs, () => waiter.reject(unavailable()));
       const waiter: Waiter = {
-        resolve() {
+        resolve(authorization) {
           waiters.delete(waiter);
           cancelTimeout();
-          resolve();
+          resolve(authorization);
         },
         reject(error) {
           waiters.delete(waiter);
@@ -250,28 +250,24 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   async function obtain(): Promise<string> {
     apply({ type: 'looked' });
-    if (current() === undefined) {
-      if (closed || !nextGrantWithin(config.waitTimeoutMs)) throw unavailable();
-      await nextToken();
-    }
     const authorization = current();
-    if (authorization === undefined) throw unavailable();
-    return authorization;
+    if (authorization !== undefined) return authorization;
+    if (closed || !nextGrantWithin(config.waitTimeoutMs)) throw unavailable();
+    return nextToken();
   }
 
   async function replace(upstream: string, refused: string): Promise<string | undefined> {
     apply({ type: 'refused_by_upstream', upstream, authorization: refused });
-    if (state.token?.authorization === refused) {
-      if (state.grant === undefined || closed) return undefined;
-      try {
-        await nextToken();
-      } catch {
-        // Why there is no other token is logged and counted where the grant ended; the caller passes the 401 on.
-        return undefined;
-      }
+    if (state.token?.authorization !== refused) return current();
+    if (state.grant === undefined || closed) return undefined;
+    try {
+      const authorization = await nextToken();
+      // Some providers grant the same token again while it lives.
+      return authorization === refused ? undefined : authorization;
+    } catch {
+      // Why there is no other token is logged and counted where the grant ended; the caller passes the 401 on.
+      return undefined;
     }
-    const authorization = current();
-    return authorization === refused ? undefined : authorization;
   }
 
   function forUpstream(upstream: string): BearerSource {
@@ -308,7 +304,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       lastFailure: state.lastFailure,
       credentials: {
         state: reading.state,
-        detail: reading.state === 'loaded' ? undefined : reading.detail,
+        detail: reading.detail,
         watchedBy: options.credentials.watchMode().by,
         previousInUse: state.token?.grantedTo === 'previous',
       },

@@ -250,7 +250,7 @@ function planRetry(
     consecutiveFailures: backoffStep,
     rejected,
     previousRejected,
-    ...(outcome.retryAfterMs === undefined ? {} : { retryAfterMs: outcome.retryAfterMs }),
+    retryAfterMs: outcome.retryAfterMs,
     heldForMs: token === undefined ? 0 : remainingMs(token.sendableUntil, now),
     lifetimeMs:
       token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),

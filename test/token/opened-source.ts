@@ -17,12 +17,12 @@ export const loaded = (clientSecret: string): CredentialsReading => ({
 });
 
 /** Mounted credentials in memory; the real ones have tests of their own. */
-function fakeCredentials(initial: CredentialsReading) {
+function fakeCredentials(initial: CredentialsReading, initialMode: WatchMode) {
   let current = initial;
   const listeners = new Set<(reading: CredentialsReading) => void>();
   const rewriteListeners = new Set<() => void>();
   const modeListeners = new Set<(mode: WatchMode) => void>();
-  let mode: WatchMode = { by: 'notification' };
+  let mode = initialMode;
   let found = initial;
   let looking: Promise<void> | undefined;
 
@@ -83,9 +83,12 @@ interface PendingGrant {
 }
 
 /** A source on a clock that stands still, its endpoint answered by the test. */
-export async function openSource(initial: CredentialsReading = loaded('one')) {
+export async function openSource(
+  initial: CredentialsReading = loaded('one'),
+  mode: WatchMode = { by: 'notification' },
+) {
   const clock = new ManualClock();
-  const { credentials, ...mounted } = fakeCredentials(initial);
+  const { credentials, ...mounted } = fakeCredentials(initial, mode);
   const registry = new Registry();
   const { log, lines } = captureLog();
   const grants: PendingGrant[] = [];

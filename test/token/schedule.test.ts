@@ -107,6 +107,7 @@ describe('retry', () => {
 
   it('has a longest step of 60 to 120 s, however short or long tokens live', () => {
     expect(bounds({ lifetimeMs: 5000 }).at(-1)).toBe(60);
+    expect(bounds({ lifetimeMs: 200_000 }).at(-1)).toBe(80);
     expect(bounds({ lifetimeMs: 86_400_000 }).at(-1)).toBe(120);
   });
 

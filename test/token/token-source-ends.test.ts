@@ -85,16 +85,30 @@ describe('a look at the credentials that hangs', () => {
 
 describe('closing', () => {
   it('ends all asking: neither a refused token, new credentials nor time cause a grant', async () => {
-    const { source, api, clock, grants, change, rewrite, last } = await openSource();
+    const { source, api, clock, grants, change, rewrite, last, lines } = await openSource();
     await last().answer(token('a'));
     await clock.advance(5000);
     await source.close();
+    const said = lines.length;
     expect(await api.replace('Bearer a')).toBeUndefined();
     rewrite();
     change(loaded('two'));
     await clock.advance(600_000);
     expect(grants).toHaveLength(1);
     expect(source.snapshot().grantInFlight).toBe(false);
+    expect(lines).toHaveLength(said);
+  });
+
+  it('before there were credentials ends all the same', async () => {
+    const { source, clock, grants, change } = await openSource({
+      state: 'missing',
+      detail: '/secret/client_id does not exist',
+    });
+    await source.close();
+    change(loaded('one'));
+    await settle();
+    expect(grants).toHaveLength(0);
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('while a grant is in flight leaves nobody waiting for it', async () => {

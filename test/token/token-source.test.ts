@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 import { settle } from '../support/manual-clock.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
@@ -28,6 +28,19 @@ describe('the first token', () => {
     const caller = source.obtain().catch((error: unknown) => error);
     await clock.advance(10_000);
     expect(await caller).toBeInstanceOf(TokenUnavailable);
+  });
+
+  it('is announced once it is there', async () => {
+    const { source, clock, last } = await openSource();
+    let there = false;
+    void source.firstToken.then(() => {
+      there = true;
+    });
+    await last().answer(failure);
+    await clock.advance(500);
+    expect(there).toBe(false);
+    await last().answer(token('a'));
+    expect(there).toBe(true);
   });
 
   it('is refused at once, with the time to come back, while the next grant is further off than the bound', async () => {
@@ -132,6 +145,22 @@ describe('rotation', () => {
     expect(grants.map(({ secret }) => secret)).toEqual(['one', 'two']);
   });
 
+  it('beyond the allowance is asked for as soon as that allows', async () => {
+    const { grants, clock, change, last } = await openSource();
+    await last().answer(token('a'));
+    for (let nth = 2; nth <= 6; nth++) {
+      change(loaded(`${nth}`));
+      await settle();
+      await last().answer(token(`${nth}`));
+    }
+    expect(grants).toHaveLength(6);
+    change(loaded('7'));
+    await clock.advance(4999);
+    expect(grants).toHaveLength(6);
+    await clock.advance(1);
+    expect(grants.at(-1)?.secret).toBe('7');
+  });
+
   it('tries the secret before the newest when that is rejected to the end, says so, and goes back', async () => {
     const { source, clock, grants, change, last, lines, metrics } = await openSource();
     await last().answer(token('a'));
@@ -196,12 +225,23 @@ describe('rotation', () => {
     const { source, clock, grants, change, last } = await openSource(one);
     await last().answer(token('a'));
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
-    expect(source.snapshot().credentials).toMatchObject({ state: 'missing' });
+    expect(source.snapshot().credentials).toMatchObject({
+      state: 'missing',
+      detail: '/secret/client_secret does not exist',
+    });
     await clock.advance(225_000);
     expect(grants.at(-1)?.secret).toBe('one');
     change(one);
     await settle();
     expect(grants).toHaveLength(2);
+    expect(source.snapshot().credentials).toMatchObject({ state: 'loaded', detail: undefined });
+  });
+
+  it('tells of the failed grant, not of the Secret, where the last good credentials were used', async () => {
+    const { source, change, last } = await openSource();
+    change({ state: 'missing', detail: '/secret/client_secret does not exist' });
+    await last().answer(rejection);
+    await expect(source.obtain()).rejects.toThrow('the last grant failed: rejected');
   });
 });
 
@@ -230,6 +270,28 @@ describe('a token that an upstream refused', () => {
     expect(source.current()).toBe('Bearer a');
   });
 
+  it('has none when the provider grants the same again', async () => {
+    const { api, clock, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    const caller = api.replace('Bearer a');
+    await settle();
+    await last().answer(token('a'));
+    expect(await caller).toBeUndefined();
+  });
+
+  it('has none when the grant takes longer than a request may wait', async () => {
+    const { api, clock, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    const caller = api.replace('Bearer a');
+    await clock.advance(10_000);
+    expect(await caller).toBeUndefined();
+    expect(clock.pendingTimers).toBe(0);
+    await last().answer(token('b'));
+    expect(await api.replace('Bearer a')).toBe('Bearer b');
+  });
+
   it('has none when it is younger than a second', async () => {
     const { api, grants, last } = await openSource();
     await last().answer(token('a'));
@@ -252,6 +314,16 @@ describe('a token that an upstream took', () => {
       await last().answer(token(`after-${revocation}`));
       expect(await caller).toBe(`Bearer after-${revocation}`);
     }
+  });
+
+  it('costs no look at the clock when it is taken again, as with every request', async () => {
+    const { api, clock, last } = await openSource();
+    await last().answer(token('a'));
+    const look = vi.spyOn(clock, 'now');
+    api.accepted('Bearer a');
+    const first = look.mock.calls.length;
+    for (let request = 0; request < 10; request++) api.accepted('Bearer a');
+    expect(look).toHaveBeenCalledTimes(first);
   });
 });
 
@@ -320,6 +392,30 @@ describe('what is told', () => {
     const { history } = source.snapshot();
     expect(history[0]).toMatchObject({ reason: 'scheduled', result: 'success' });
     expect(history.every(({ atMs }, i) => i === 0 || atMs > (history[i - 1]?.atMs ?? 0))).toBe(true);
+  });
+
+  it('how far the first token is: asked for, then obtained', async () => {
+    const { source, last } = await openSource();
+    expect(source.snapshot()).toMatchObject({ grantInFlight: true, obtainedFirstToken: false });
+    await last().answer(token('a'));
+    expect(source.snapshot()).toMatchObject({ grantInFlight: false, obtainedFirstToken: true });
+  });
+
+  it('metrics count what became of the changes of the Secret', async () => {
+    const { change, metrics } = await openSource();
+    change(loaded('two'));
+    change(loaded('three'));
+    change({ state: 'missing', detail: '/secret/client_secret does not exist' });
+    const text = await metrics();
+    const name = 'token_sidecar_credentials_reload_total{credential="default",result=';
+    expect(text).toContain(`${name}"success"} 2`);
+    expect(text).toContain(`${name}"missing"} 1`);
+  });
+
+  it('that the system gave no watch on the Secret from the start is warned of', async () => {
+    const { lines, metrics } = await openSource(loaded('one'), { by: 'polling', code: 'ENOSPC' });
+    expect(lines.filter((line) => line.includes('ENOSPC'))).toHaveLength(1);
+    expect(await metrics()).toContain('token_sidecar_credentials_watched{credential="default"} 0');
   });
 
   it('that the system gives no watch on the Secret is warned of once, and shown while it is so', async () => {

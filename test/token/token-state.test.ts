@@ -79,7 +79,14 @@ describe('starting', () => {
   });
 
   it('begins one when they are, for the reason startup', () => {
-    expect(new Engine().load().grant).toMatchObject({ id: 1, reason: 'startup' });
+    expect(new Engine().load().grant).toMatchObject({ id: 1, reason: 'startup', writing: 'newest' });
+  });
+
+  it('hears nothing from upstreams, nor of grants that were not begun', () => {
+    const engine = new Engine();
+    engine.accept('api', 'Bearer t1').refuse();
+    engine.apply({ type: 'grant_ended', id: 1, outcome: { result: 'rejected', detail: 'test' } });
+    expect(engine.state).toBe(INITIAL_STATE);
   });
 });
 
@@ -162,6 +169,26 @@ describe('a failed grant', () => {
     expect(new Engine().load().fail('unavailable', 20_000).dueInMs).toBe(20_000);
   });
 
+  it('waits longer each time for a provider that rejects, while no token is held', () => {
+    const engine = new Engine().load();
+    const delays = Array.from({ length: 4 }, () => {
+      const delayMs = engine.fail('rejected').dueInMs ?? Number.NaN;
+      engine.wait(delayMs);
+      return delayMs;
+    });
+    expect(delays).toEqual([15_000, 30_000, 60_000, 120_000]);
+  });
+
+  it.each([
+    [30_000, 30_000],
+    [200_000, 40_000],
+    [3_600_000, 60_000],
+  ])('is retried, once the token of %i ms has ended, at most %i ms later', (lifetimeMs, longestMs) => {
+    const engine = new Engine().load().succeed(lifetimeMs).wait(lifetimeMs);
+    for (let attempt = 1; attempt < 12; attempt++) engine.fail().wait(engine.dueInMs ?? Number.NaN);
+    expect(engine.fail().dueInMs).toBe(longestMs);
+  });
+
   it('does not begin another because requests ask', () => {
     const engine = new Engine().load().fail('rejected');
     for (let ask = 0; ask < 100; ask++) engine.wait(10);
@@ -235,6 +262,47 @@ describe('changed credentials', () => {
     expect(engine.succeed().state).toMatchObject({ token: { grantedTo: 'newest' }, lastFailure: undefined });
   });
 
+  it('have the ones before them to fall back on again after each success', () => {
+    const engine = started().load();
+    const reasonsUntilTheEnd = () => {
+      const reasons: string[] = [];
+      for (engine.wait(225_000); engine.valid !== undefined; engine.wait(engine.dueInMs ?? Number.NaN)) {
+        reasons.push(engine.grant.reason);
+        engine.fail('rejected');
+      }
+      return reasons;
+    };
+    engine.succeed();
+    expect(reasonsUntilTheEnd()).toContain('previous_credentials');
+    engine.succeed();
+    expect(reasonsUntilTheEnd()).toContain('previous_credentials');
+  });
+
+  it('have nothing to fall back on when they were the first', () => {
+    const engine = started().wait(225_000).succeed().wait(225_000);
+    for (let attempt = 1; attempt <= 10; attempt++) {
+      engine.fail('rejected');
+      expect(engine.state.due?.reason).toBe('retry');
+      engine.wait(engine.dueInMs ?? Number.NaN);
+    }
+  });
+
+  it('do not fall back on what was rejected as the newest, or has been tried', () => {
+    const engine = started().wait(1000).load().fail('rejected').wait(1000).load();
+    expect(engine.fail('rejected').state).toMatchObject({ previousCredentials: 'rejected' });
+    const tried = started().load();
+    while (tried.grant.reason !== 'previous_credentials') {
+      tried.fail('rejected').wait(tried.dueInMs ?? Number.NaN);
+    }
+    expect(tried.fail('rejected').state).toMatchObject({ previousCredentials: 'rejected' });
+  });
+
+  it('that the provider rejects and wants nothing of for a while are followed by the ones before them', () => {
+    const engine = started().wait(298_000).load().fail('rejected', 20_000);
+    expect(engine.dueInMs).toBe(20_000);
+    expect(engine.state.due?.reason).toBe('previous_credentials');
+  });
+
   it('that are rejected after the provider was away at the very end are followed at once by the ones before them', () => {
     const engine = started().load().fail().wait(299_000).fail('rejected');
     expect(engine.valid).toBeUndefined();
@@ -294,6 +362,17 @@ describe('a token that an upstream refuses', () => {
 
   it('is not renewed while grants are failing', () => {
     expect(started().wait(5000).refuse().fail().refuse().state.grant).toBeUndefined();
+    expect(started().wait(225_000).fail().refuse().state.grant).toBeUndefined();
+  });
+
+  it('is not renewed by a second grant while one is in flight, whichever upstream refuses it', () => {
+    expect(started().wait(5000).refuse('one').refuse('other').grant.id).toBe(2);
+    expect(started().wait(225_000).refuse().grant.reason).toBe('scheduled');
+  });
+
+  it('is not renewed in its first second because the one before it was taken', () => {
+    const engine = started().accept().wait(225_000).succeed();
+    expect(engine.refuse().state.grant).toBeUndefined();
   });
 
   it('again right after renewal makes the next renewal wait, longer each time', () => {
@@ -316,10 +395,11 @@ describe('a token that an upstream took and then refuses', () => {
   it('is renewed at once, however short the time since the last such renewal', () => {
     const engine = started();
     for (let revocation = 0; revocation < 5; revocation++) {
-      engine.wait(100).accept().refuse();
+      engine.accept().refuse();
       expect(engine.grant.reason).toBe('upstream_401');
       engine.succeed();
     }
+    expect(engine.accept().refuse().state.grant).toBeUndefined();
   });
 
   it('is not renewed more often than every 30 s after five times, whatever is accepted in between', () => {
