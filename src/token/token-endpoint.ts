@@ -34,8 +34,9 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
     const agent = await connections.with(credentials);
     const { authorization, parameters } = await proveClient(credentials, clock);
     const form = grantForm(config, parameters);
+    const requestedAtMs = clock.now().wallMs;
     const answer = await sendTokenRequest({ url, agent, authorization, form }, signal);
-    const received = { ...answer, receivedAtMs: clock.now().wallMs };
+    const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
     return readTokenResponse(received, config.renewal, confidentialParts(credentials));
   }
 

@@ -48,7 +48,7 @@ export class StaleConnection extends Error {
 export function sendTokenRequest(
   { url, agent, authorization, form }: TokenRequest,
   signal: AbortSignal,
-): Promise<Omit<EndpointAnswer, 'receivedAtMs'>> {
+): Promise<Omit<EndpointAnswer, 'requestedAtMs' | 'receivedAtMs'>> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const request = http.request(url, {

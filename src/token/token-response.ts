@@ -42,6 +42,8 @@ export interface EndpointAnswer {
   readonly body: string;
   /** The Date field, when there is one: the provider's own clock. */
   readonly date?: string | undefined;
+  /** Wall time of the request: a lifetime counts from here. */
+  readonly requestedAtMs: number;
   /** Wall time of the answer, to read dates in it. */
   readonly receivedAtMs: number;
 }
@@ -95,7 +97,7 @@ function readGrant(
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer') {
     return invalid('token_type is not Bearer');
   }
-  const own = ownLifetimeMs(accessToken, providerNowMs(answer));
+  const own = ownLifetimeMs(accessToken, requestedAtByProviderMs(answer));
   if (expiresIn === undefined || expiresIn === null) {
     const lifetimeMs = own.state === 'none' ? policy.defaultLifetimeMs : own.lifetimeMs;
     if (lifetimeMs !== undefined) return { result: 'success', accessToken, lifetimeMs };
@@ -138,11 +140,11 @@ type OwnLifetime =
     };
 
 /**
- * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from now, the shorter of
- * the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
+ * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request, the
+ * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
  * the upstream's part.
  */
-function ownLifetimeMs(token: string, nowMs: number): OwnLifetime {
+function ownLifetimeMs(token: string, requestedAtMs: number): OwnLifetime {
   const parts = token.split('.');
   const claims =
     parts.length === 3
@@ -153,7 +155,7 @@ function ownLifetimeMs(token: string, nowMs: number): OwnLifetime {
   const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
   return {
     state: 'stated',
-    lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - nowMs / 1000)),
+    lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - requestedAtMs / 1000)),
     issuedForMs: lifetimeFromSeconds(sinceIssued),
   };
 }
@@ -161,11 +163,14 @@ function ownLifetimeMs(token: string, nowMs: number): OwnLifetime {
 /** How far apart clocks may be that still count as the same. */
 const CLOCK_TOLERANCE_MS = 10_000;
 
-/** Now, by the provider's clock where it tells it and it is another than ours: that is the one tokens are dated by. */
-function providerNowMs({ date, receivedAtMs }: EndpointAnswer): number {
+/**
+ * When the request was sent, by the clock that tokens are dated by: the provider's where it tells it and it is another
+ * than ours. Its Date is that of the answer, which is later: such a token ends too early by what the grant took.
+ */
+function requestedAtByProviderMs({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number {
   const saidMs = date === undefined ? undefined : parseHttpDate(date);
   return saidMs === undefined || Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS
-    ? receivedAtMs
+    ? requestedAtMs
     : saidMs;
 }
 

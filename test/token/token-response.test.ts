@@ -11,6 +11,7 @@ function read(answer: Partial<EndpointAnswer>) {
       contentType: 'application/json',
       retryAfter: undefined,
       body: '',
+      requestedAtMs: NOW,
       receivedAtMs: NOW,
       ...answer,
     },
@@ -102,6 +103,12 @@ describe('the lifetime of a token', () => {
     expect(read({ body, date: 'yesterday' })).toMatchObject({ lifetimeMs: 10_000 });
   });
 
+  it('of a JWT ends when the JWT does, however long the grant took', () => {
+    const accessToken = jwt({ exp: NOW / 1000 + 5 });
+    const body = JSON.stringify({ access_token: accessToken, token_type: 'Bearer', expires_in: 300 });
+    expect(read({ body, requestedAtMs: NOW, receivedAtMs: NOW + 3000 })).toMatchObject({ lifetimeMs: 5000 });
+  });
+
   it.each([0, -1, 1e12, '0', '-1', '1e3', '', ' 60', '60s', true, [], {}, [60]])(
     'refuses %j',
     (expires_in) => {
@@ -188,7 +195,13 @@ describe('a refusal', () => {
   });
 
   const detail = (fields: object, secrets: readonly string[] = ['shop:s3cret+', 's3cret+', 'shop']) => {
-    const answer = { status: 400, contentType: '', retryAfter: undefined, receivedAtMs: NOW };
+    const answer = {
+      status: 400,
+      contentType: '',
+      retryAfter: undefined,
+      requestedAtMs: NOW,
+      receivedAtMs: NOW,
+    };
     const read = readTokenResponse(
       { ...answer, body: JSON.stringify(fields) },
       { defaultLifetimeMs: 1 },
