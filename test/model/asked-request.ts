@@ -50,6 +50,8 @@ export class AskedRequest {
   tokenRefused = false;
   /** Its answer had come before the clocks jumped: they excuse nothing. */
   answeredInTime = false;
+  /** How far the clocks had moved before a jump, while nobody has looked since whether it was answered by then. */
+  mayBeAnsweredAtMs: number | undefined;
 
   constructor(id: number, method: Method, bytes: number, sinceMs: number) {
     this.id = id;

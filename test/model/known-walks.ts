@@ -60,6 +60,14 @@ export const KNOWN_WALKS: Readonly<Record<string, Walk>> = {
     { ...answers(200, 'stays'), pace: 'same turn' },
     { do: 'process is suspended', monotonicMs: 12_000, wallMs: 61_000, timersFirst: true, pace: 'settled' },
   ]),
+  'a request comes on a connection that was idle for too long while the process was suspended, its answer unread':
+    walk('plain', 'by the walk', [
+      { do: 'app opens', pace: 'settled' },
+      asks('GET', 'none', 0),
+      { ...answers(200, 'stays'), pace: 'same turn' },
+      { do: 'process is suspended', monotonicMs: 61_000, wallMs: 0, timersFirst: true, pace: 'next turn' },
+      asks('GET', 'none', 0),
+    ]),
   'a token ends while the connection is being made': walk('tls', 'by the walk', [
     { do: 'app opens', pace: 'settled' },
     { do: 'connections', are: 'held', pace: 'settled' },

@@ -167,12 +167,14 @@ export class Model {
   /** Says that all has happened that was under way. */
   settled(): void {
     for (const upstream of this.upstreams) upstream.endHasCome = upstream.brokenOff;
+    for (const asked of this.outstanding) asked.mayBeAnsweredAtMs = undefined;
   }
 
   /** The clocks are about to jump: answers that are on their way by then are no later for it. */
   beforeJump(): void {
     for (const app of this.apps) {
       const [asked] = app.outstanding;
+      if (asked !== undefined) asked.mayBeAnsweredAtMs ??= this.movedMs;
       const answer = asked?.lastArrival?.answer;
       if (asked === undefined || answer === undefined || !asked.whole) continue;
       const small = answer.body.length < 16_000;
@@ -279,7 +281,8 @@ export class Model {
 
   /** An answer is that of its own request, and whole; or it is the data path's own, for a reason. */
   #judgeAnswer(app: AppPeer, asked: AskedRequest, { startLine, fields, body }: Message): void {
-    app.usedMs = this.movedMs;
+    // The data path may have written it before the jump: its connection has been idle since then.
+    app.usedMs = asked.mayBeAnsweredAtMs ?? this.movedMs;
     const status = statusOf(startLine);
     const own = fields.get('token-sidecar-error');
     this.#trace(`${asked} gets ${status} ${own ?? fields.get('x-for')}`);

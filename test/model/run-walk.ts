@@ -5,6 +5,7 @@ import type { Product } from './data-path.ts';
 import { Model } from './model.ts';
 import { ModelBearer, TOKEN_MARK } from './model-bearer.ts';
 import { ModelClock } from './model-clock.ts';
+import { ticks } from './ticks.ts';
 import { Violation } from './violation.ts';
 import { type Action, BOUNDS, REPLAY_BYTES, type Walk } from './walk.ts';
 import type { World } from './world.ts';
@@ -135,8 +136,8 @@ class WalkRun {
       case 'token is granted':
       case 'token is refused':
         this.#model.act(action);
-        // Whoever waits for it hears of it before the clocks can move.
-        await new Promise((resolve) => setImmediate(resolve));
+        // Whoever waits for it hears of it before the clocks can move; no turn goes by in which no socket is read.
+        await ticks();
         return true;
       default:
         return this.#model.act(action);

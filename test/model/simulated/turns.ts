@@ -1,10 +1,9 @@
+import { ticks } from '../ticks.ts';
+
 /** May have more to do in this turn, before anything else is delivered. */
 type Task = () => readonly Task[] | undefined;
 
 const MOST_TURNS = 2000;
-
-/** Longer chains of ticks and promises go on in a later phase. */
-const TICK_ROUNDS = 4;
 
 /**
  * The event loop of the simulated network. In each turn what has come is delivered, piece by piece, with promises and
@@ -53,10 +52,4 @@ export class Turns {
   get #waiting(): boolean {
     return this.#deliveries.length + this.#closings.length > 0;
   }
-}
-
-/** Lets ticks and promises run, and those that they cause, within the phase. */
-async function ticks(): Promise<void> {
-  for (let round = 0; round < TICK_ROUNDS; round++)
-    await new Promise<void>((resolve) => process.nextTick(resolve));
 }
