@@ -1,0 +1,168 @@
+/**
+ * Frames to be sent, written one after another into one buffer, so that what is known together leaves in one write.
+ * DATA is written as its header alone, and the payload follows from wherever it lies:
+ *
+ * ```ts
+ * output.ping(true, opaque);
+ * output.dataHeader(streamId, slice.length, false);
+ * socket.write(output.take()); // a view that is there until the next frame is written
+ * socket.write(slice);
+ * ```
+ */
+
+import type { ErrorCode } from './error-code.ts';
+import {
+  ACK,
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  FRAME_HEADER_BYTES,
+  GOAWAY,
+  HEADERS,
+  PING,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from './frame-type.ts';
+
+const FIRST_CAPACITY_BYTES = 1024;
+
+export class FrameOutput {
+  /** Written up to `length`. Whoever writes into it asks for room first, which may make it another buffer. */
+  bytes: Buffer;
+  length = 0;
+
+  /** @param bytes where to write as long as it is large enough */
+  constructor(bytes: Buffer = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES)) {
+    this.bytes = bytes;
+  }
+
+  /** What was written since the last call, as a view that is there until more is written. */
+  take(): Buffer {
+    const taken = this.bytes.subarray(0, this.length);
+    this.length = 0;
+    return taken;
+  }
+
+  /** Makes room for so many octets more. */
+  room(octets: number): void {
+    const needed = this.length + octets;
+    if (needed <= this.bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2));
+    this.bytes.copy(larger, 0, 0, this.length);
+    this.bytes = larger;
+  }
+
+  /** Octets that are no frame: the preface, or a payload that is worth copying. */
+  octets(octets: Buffer): void {
+    this.room(octets.length);
+    octets.copy(this.bytes, this.length);
+    this.length += octets.length;
+  }
+
+  /** The header of a DATA frame; `payloadBytes` octets are to follow at once. */
+  dataHeader(streamId: number, payloadBytes: number, endStream: boolean): void {
+    this.#header(payloadBytes, DATA, endStream ? END_STREAM : 0, streamId);
+  }
+
+  /**
+   * Leaves room for the header of a HEADERS frame. The block is then written at `length`, and `endHeaders` called with
+   * what this returns.
+   */
+  beginHeaders(): number {
+    this.room(FRAME_HEADER_BYTES);
+    const start = this.length;
+    this.length += FRAME_HEADER_BYTES;
+    return start;
+  }
+
+  /**
+   * Makes the block that was written since `beginHeaders` a HEADERS frame, and CONTINUATION frames where the peer takes
+   * no frames of its size.
+   * @param frameBytes the peer's SETTINGS_MAX_FRAME_SIZE
+   */
+  endHeaders(start: number, streamId: number, endStream: boolean, frameBytes: number): void {
+    const blockStart = start + FRAME_HEADER_BYTES;
+    const blockBytes = this.length - blockStart;
+    const flags = endStream ? END_STREAM : 0;
+    if (blockBytes <= frameBytes) {
+      this.#headerAt(start, blockBytes, HEADERS, flags | END_HEADERS, streamId);
+      return;
+    }
+    const continuations = Math.ceil(blockBytes / frameBytes) - 1;
+    this.room(continuations * FRAME_HEADER_BYTES);
+    // From the last one on, each moves by as many frame headers as will stand before it.
+    for (let index = continuations; index > 0; index--) {
+      const from = blockStart + index * frameBytes;
+      const to = Math.min(from + frameBytes, blockStart + blockBytes);
+      const target = from + index * FRAME_HEADER_BYTES;
+      this.bytes.copyWithin(target, from, to);
+      const last = index === continuations;
+      this.#headerAt(target - FRAME_HEADER_BYTES, to - from, CONTINUATION, last ? END_HEADERS : 0, streamId);
+    }
+    this.#headerAt(start, frameBytes, HEADERS, flags, streamId);
+    this.length += continuations * FRAME_HEADER_BYTES;
+  }
+
+  reset(streamId: number, code: ErrorCode): void {
+    this.#header(4, RST_STREAM, 0, streamId);
+    this.#number(code);
+  }
+
+  /** @param settings pairs of identifier and value */
+  settings(settings: readonly (readonly [identifier: number, value: number])[]): void {
+    this.#header(settings.length * 6, SETTINGS, 0, 0);
+    for (const [identifier, value] of settings) {
+      this.room(6);
+      this.length = this.bytes.writeUInt16BE(identifier, this.length);
+      this.#number(value);
+    }
+  }
+
+  settingsAck(): void {
+    this.#header(0, SETTINGS, ACK, 0);
+  }
+
+  /** @param opaque eight octets */
+  ping(ack: boolean, opaque: Buffer): void {
+    this.#header(8, PING, ack ? ACK : 0, 0);
+    this.octets(opaque);
+  }
+
+  goaway(lastStreamId: number, code: ErrorCode): void {
+    this.#header(8, GOAWAY, 0, 0);
+    this.#number(lastStreamId);
+    this.#number(code);
+  }
+
+  /** @param streamId 0 for the connection's window */
+  windowUpdate(streamId: number, increment: number): void {
+    this.#header(4, WINDOW_UPDATE, 0, streamId);
+    this.#number(increment);
+  }
+
+  #header(payloadBytes: number, type: number, flags: number, streamId: number): void {
+    this.room(FRAME_HEADER_BYTES);
+    this.#headerAt(this.length, payloadBytes, type, flags, streamId);
+    this.length += FRAME_HEADER_BYTES;
+  }
+
+  #headerAt(at: number, payloadBytes: number, type: number, flags: number, streamId: number): void {
+    const { bytes } = this;
+    bytes[at] = payloadBytes >>> 16;
+    bytes[at + 1] = payloadBytes >>> 8;
+    bytes[at + 2] = payloadBytes;
+    bytes[at + 3] = type;
+    bytes[at + 4] = flags;
+    bytes[at + 5] = streamId >>> 24;
+    bytes[at + 6] = streamId >>> 16;
+    bytes[at + 7] = streamId >>> 8;
+    bytes[at + 8] = streamId;
+  }
+
+  #number(value: number): void {
+    this.room(4);
+    this.length = this.bytes.writeUInt32BE(value, this.length);
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Finds frames in a stream of octets (RFC 9113 §4, §6). Any split of the stream gives the same frames and the same
+ * faults, but for DATA, whose pieces follow those of the stream.
+ *
+ * ```ts
+ * for (let at = 0; ; at = reader.position) {
+ *   const frame = reader.read(chunk, at);
+ *   if (frame === undefined) break; // all of the chunk is taken
+ *   …                               // after a connection_fault the reader is of no more use
+ * }
+ * ```
+ *
+ * A frame that lies whole in one chunk is read where it lies. Of one that does not, at most its payload is held, and of
+ * a field block at most `blockBytes`.
+ */
+
+import { BlockAssembly, type BlockLimits } from './block-assembly.ts';
+import { connectionFault, type Fault, type FaultReason, streamFault } from './fault.ts';
+import type { DataPiece, Frame, IgnoredFrame, SettingsAck } from './frame.ts';
+import {
+  ACK,
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  FRAME_HEADER_BYTES,
+  GOAWAY,
+  HEADERS,
+  MAX_31_BITS,
+  PADDED,
+  PING,
+  PRIORITY,
+  PRIORITY_FLAG,
+  PUSH_PROMISE,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+} from './frame-type.ts';
+
+export interface FrameLimits extends BlockLimits {
+  /** The SETTINGS_MAX_FRAME_SIZE that this side announces, or 16 384. */
+  readonly frameBytes: number;
+}
+
+const IGNORED: IgnoredFrame = { kind: 'ignored' };
+const SETTINGS_ACK: SettingsAck = { kind: 'settings_ack' };
+const NOTHING = Buffer.alloc(0);
+
+/** Exclusive flag and stream dependency, weight. */
+const PRIORITY_BYTES = 5;
+
+export class FrameReader {
+  /** Index in the last chunk of the first octet that `read` did not take. */
+  position = 0;
+
+  readonly #limits: FrameLimits;
+  readonly #block: BlockAssembly;
+  /** A frame header that comes in pieces, and how much of it is there; all of it once it has been read. */
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
+  #headerBytes = 0;
+  #length = 0;
+  #type = 0;
+  #flags = 0;
+  #streamId = 0;
+  /** A payload that comes in pieces; of a frame that is not held, only how much of it has come. */
+  #held = NOTHING;
+  #taken = 0;
+  /** Of a DATA frame: its padding, −1 until that is known, and octets that no piece has accounted for. */
+  #padding = 0;
+  #unreported = 0;
+
+  constructor(limits: FrameLimits) {
+    this.#limits = limits;
+    this.#block = new BlockAssembly(limits);
+  }
+
+  /** Whether part of a frame or of a field block has come: the peer is slow or gone, not idle. */
+  get started(): boolean {
+    return this.#headerBytes > 0 || this.#block.streamId !== 0;
+  }
+
+  /** Reads on at `chunk[start]`: the next frame or fault, or undefined once all of the chunk is taken. */
+  read(chunk: Buffer, start: number): Frame | undefined {
+    let at = start;
+    for (;;) {
+      if (this.#headerBytes < FRAME_HEADER_BYTES) {
+        at = this.#readHeader(chunk, at);
+        this.position = at;
+        if (this.#headerBytes < FRAME_HEADER_BYTES) return undefined;
+        const fault = this.#headerFault();
+        if (fault !== undefined) return connectionFault(fault);
+        if (this.#type === DATA) this.#beginData();
+      }
+      const frame = this.#type === DATA ? this.#readData(chunk, at) : this.#readPayload(chunk, at);
+      at = this.position;
+      if (frame !== undefined) return frame;
+      if (this.#headerBytes === FRAME_HEADER_BYTES) return undefined;
+    }
+  }
+
+  #readHeader(chunk: Buffer, at: number): number {
+    if (this.#headerBytes === 0 && chunk.length - at >= FRAME_HEADER_BYTES) {
+      this.#setHeader(chunk, at);
+      return at + FRAME_HEADER_BYTES;
+    }
+    const end = Math.min(chunk.length, at + FRAME_HEADER_BYTES - this.#headerBytes);
+    chunk.copy(this.#header, this.#headerBytes, at, end);
+    this.#headerBytes += end - at;
+    if (this.#headerBytes === FRAME_HEADER_BYTES) this.#setHeader(this.#header, 0);
+    return end;
+  }
+
+  #setHeader(bytes: Buffer, at: number): void {
+    this.#headerBytes = FRAME_HEADER_BYTES;
+    this.#length =
+      ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
+    this.#type = bytes[at + 3] as number;
+    this.#flags = bytes[at + 4] as number;
+    this.#streamId = numberAt(bytes, at + 5) & MAX_31_BITS;
+    this.#taken = 0;
+  }
+
+  /** What can be said against a frame before its payload has come; all of it ends the connection. */
+  #headerFault(): FaultReason | undefined {
+    if (this.#block.streamId !== 0) {
+      if (this.#type !== CONTINUATION) return 'continuation_missing';
+      if (this.#streamId !== this.#block.streamId) return 'continuation_unexpected';
+    }
+    // Always the connection's: whoever sends one has not read SETTINGS, and its payload is not waited for.
+    if (this.#length > this.#limits.frameBytes) return 'frame_too_large';
+    const onStream = this.#streamId !== 0;
+    switch (this.#type) {
+      case DATA:
+      case HEADERS:
+      case PRIORITY:
+        return onStream ? undefined : 'stream_missing';
+      case RST_STREAM:
+        if (!onStream) return 'stream_missing';
+        return this.#length === 4 ? undefined : 'frame_length_wrong';
+      case SETTINGS:
+        if (onStream) return 'stream_unexpected';
+        if (this.#has(ACK)) return this.#length === 0 ? undefined : 'frame_length_wrong';
+        return this.#length % 6 === 0 ? undefined : 'frame_length_wrong';
+      case PUSH_PROMISE:
+        return 'push_refused';
+      case PING:
+        if (onStream) return 'stream_unexpected';
+        return this.#length === 8 ? undefined : 'frame_length_wrong';
+      case GOAWAY:
+        if (onStream) return 'stream_unexpected';
+        return this.#length >= 8 ? undefined : 'frame_length_wrong';
+      case WINDOW_UPDATE:
+        return this.#length === 4 ? undefined : 'frame_length_wrong';
+      case CONTINUATION:
+        return this.#block.streamId === 0 ? 'continuation_unexpected' : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  #beginData(): void {
+    this.#padding = this.#has(PADDED) ? -1 : 0;
+    this.#unreported = 0;
+  }
+
+  #readData(chunk: Buffer, start: number): DataPiece | Fault | undefined {
+    let at = start;
+    if (this.#padding === -1) {
+      if (this.#length === 0) return connectionFault('frame_length_wrong');
+      if (at === chunk.length) return undefined;
+      this.#padding = chunk[at++] as number;
+      if (this.#padding >= this.#length) return connectionFault('padding_too_long');
+      this.#taken = 1;
+      this.#unreported = 1;
+    }
+    const first = this.#has(PADDED) ? 1 : 0;
+    const dataLength = this.#length - first - this.#padding;
+    const dataEnd = Math.min(chunk.length, at + Math.max(0, first + dataLength - this.#taken));
+    const end = Math.min(chunk.length, at + this.#length - this.#taken);
+    this.#taken += end - at;
+    this.#unreported += end - at;
+    this.position = end;
+    const whole = this.#taken === this.#length;
+    if (whole) this.#headerBytes = 0;
+    else if (dataEnd === at) return undefined;
+
+    const windowBytes = this.#unreported;
+    this.#unreported = 0;
+    const endStream = whole && this.#has(END_STREAM);
+    return {
+      kind: 'data',
+      streamId: this.#streamId,
+      data: dataEnd === at ? NOTHING : chunk.subarray(at, dataEnd),
+      windowBytes,
+      endStream,
+      empty: dataLength === 0 && !endStream,
+    };
+  }
+
+  #readPayload(chunk: Buffer, at: number): Frame | undefined {
+    const end = Math.min(chunk.length, at + this.#length - this.#taken);
+    this.position = end;
+    if (this.#taken === 0 && end - at === this.#length) return this.#finish(chunk, at, end);
+    // What means nothing is not held.
+    if (this.#type <= CONTINUATION) {
+      if (this.#taken === 0) this.#held = Buffer.allocUnsafe(this.#length);
+      chunk.copy(this.#held, this.#taken, at, end);
+    }
+    this.#taken += end - at;
+    if (this.#taken < this.#length) return undefined;
+    const held = this.#held;
+    this.#held = NOTHING;
+    return this.#finish(held, 0, this.#length);
+  }
+
+  /** The frame whose payload is `bytes[start..end)`; undefined when more of its field block is to come. */
+  #finish(bytes: Buffer, start: number, end: number): Frame | undefined {
+    this.#headerBytes = 0;
+    const streamId = this.#streamId;
+    switch (this.#type) {
+      case HEADERS:
+        return this.#headers(bytes, start, end);
+      case CONTINUATION:
+        return this.#block.append(bytes, start, end, this.#has(END_HEADERS));
+      case PRIORITY:
+        if (this.#length !== PRIORITY_BYTES) return streamFault(streamId, 'frame_length_wrong');
+        return this.#dependsOnItself(bytes, start) ? streamFault(streamId, 'self_dependency') : IGNORED;
+      case RST_STREAM:
+        return { kind: 'reset', streamId, code: numberAt(bytes, start) >>> 0 };
+      case SETTINGS:
+        return this.#has(ACK) ? SETTINGS_ACK : { kind: 'settings', payload: bytes.subarray(start, end) };
+      case PING:
+        return { kind: 'ping', ack: this.#has(ACK), opaque: bytes.subarray(start, end) };
+      case GOAWAY:
+        return {
+          kind: 'goaway',
+          lastStreamId: numberAt(bytes, start) & MAX_31_BITS,
+          code: numberAt(bytes, start + 4) >>> 0,
+          debugData: bytes.subarray(start + 8, end),
+        };
+      case WINDOW_UPDATE: {
+        const increment = numberAt(bytes, start) & MAX_31_BITS;
+        if (increment > 0) return { kind: 'window_update', streamId, increment };
+        return streamId === 0 ? connectionFault('increment_zero') : streamFault(streamId, 'increment_zero');
+      }
+      default:
+        return IGNORED;
+    }
+  }
+
+  #headers(bytes: Buffer, start: number, end: number): Frame | undefined {
+    let from = start;
+    let padding = 0;
+    if (this.#has(PADDED)) {
+      if (from === end) return connectionFault('frame_length_wrong');
+      padding = bytes[from++] as number;
+    }
+    let selfDependent = false;
+    if (this.#has(PRIORITY_FLAG)) {
+      if (end - from < PRIORITY_BYTES) return connectionFault('frame_length_wrong');
+      selfDependent = this.#dependsOnItself(bytes, from);
+      from += PRIORITY_BYTES;
+    }
+    if (padding > end - from) return connectionFault('padding_too_long');
+    this.#block.begin(this.#streamId, this.#has(END_STREAM), selfDependent);
+    return this.#block.append(bytes, from, end - padding, this.#has(END_HEADERS));
+  }
+
+  #dependsOnItself(bytes: Buffer, at: number): boolean {
+    return (numberAt(bytes, at) & MAX_31_BITS) === this.#streamId;
+  }
+
+  #has(flag: number): boolean {
+    return (this.#flags & flag) !== 0;
+  }
+}
+
+/** Four octets as a signed number. */
+function numberAt(bytes: Buffer, at: number): number {
+  return (
+    ((bytes[at] as number) << 24) |
+    ((bytes[at + 1] as number) << 16) |
+    ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number)
+  );
+}

@@ -1,0 +1,88 @@
+/**
+ * What a connection brings, frame by frame, as `FrameReader` gives it. Buffers are views of what was read: they are
+ * there until the next `read`, and whoever wants to keep them copies them.
+ */
+
+import type { ErrorCode } from './error-code.ts';
+import type { Fault } from './fault.ts';
+
+/** A piece of a DATA frame (RFC 9113 §6.1): frames are passed on as they come, not held until they are whole. */
+export interface DataPiece {
+  readonly kind: 'data';
+  readonly streamId: number;
+  /** Without padding; may be empty. */
+  readonly data: Buffer;
+  /** Octets that count against the windows: the data with its share of padding (RFC 9113 §6.9.1). */
+  readonly windowBytes: number;
+  /** Whether the stream ends here: on a frame's last piece alone. */
+  readonly endStream: boolean;
+  /** Whether the whole frame brings nothing: no data and no end. */
+  readonly empty: boolean;
+}
+
+/** HEADERS with all its CONTINUATION frames (RFC 9113 §6.2, §6.10). */
+export interface HeadersFrame {
+  readonly kind: 'headers';
+  readonly streamId: number;
+  /** The whole field block; it must be decoded whatever becomes of the stream, or the tables fall out of step. */
+  readonly block: Buffer;
+  readonly endStream: boolean;
+  /** Whether the stream is said to depend on itself: a stream error (RFC 7540 §5.3.1), once the block is decoded. */
+  readonly selfDependent: boolean;
+}
+
+export interface ResetFrame {
+  readonly kind: 'reset';
+  readonly streamId: number;
+  readonly code: ErrorCode;
+}
+
+/** SETTINGS without ACK: `payload` is a whole number of settings, for `PeerSettings.apply`. */
+export interface SettingsFrame {
+  readonly kind: 'settings';
+  readonly payload: Buffer;
+}
+
+export interface SettingsAck {
+  readonly kind: 'settings_ack';
+}
+
+export interface PingFrame {
+  readonly kind: 'ping';
+  readonly ack: boolean;
+  /** Eight octets, to be sent back as they are. */
+  readonly opaque: Buffer;
+}
+
+export interface GoawayFrame {
+  readonly kind: 'goaway';
+  readonly lastStreamId: number;
+  readonly code: ErrorCode;
+  /** What a peer says besides; meant for people (gRPC says `too_many_pings` here). */
+  readonly debugData: Buffer;
+}
+
+export interface WindowUpdate {
+  readonly kind: 'window_update';
+  /** 0 for the connection's window. */
+  readonly streamId: number;
+  /** 1 to 2^31-1. */
+  readonly increment: number;
+}
+
+/** PRIORITY, which is deprecated (RFC 9113 §5.3), or a type that nobody knows (§5.5). */
+export interface IgnoredFrame {
+  readonly kind: 'ignored';
+}
+
+export type Frame =
+  | DataPiece
+  | HeadersFrame
+  | ResetFrame
+  | SettingsFrame
+  | SettingsAck
+  | PingFrame
+  | GoawayFrame
+  | WindowUpdate
+  | IgnoredFrame
+  | Fault;
