@@ -7,11 +7,17 @@ import { MAX_REVIEW_BYTES, type ReviewBudget } from './review-budget.ts';
 /** The API server has the whole review at hand when it begins to send it. */
 const UPLOAD_MS = 3000;
 
-export type ReviewBody = { readonly bytes: Buffer } | { readonly status: 413 };
+export type ReviewBody = ReceivedReview | { readonly status: 413 };
+
+export interface ReceivedReview {
+  readonly bytes: Buffer;
+  /** The bytes are needed no more, and an answer of this length is in their place. */
+  answered(answerBytes: number): void;
+}
 
 /**
- * The body, or the status that says why not. Its room in `budget` is kept until `signal` aborts, which is when the
- * answer has left or the connection has ended.
+ * The body, or the status that says why not. Its room in `budget` is kept until it is answered, and that of the answer
+ * until `signal` aborts, which is when the answer has left or the connection has ended.
  * @throws what the connection or `signal` failed with.
  */
 export async function readReviewBody(
@@ -23,7 +29,7 @@ export async function readReviewBody(
   const announced = announcedBytes(request);
   if (announced > MAX_REVIEW_BYTES) return { status: 413 };
   const giveUp = (why: string) => (): void => void request.destroy(new Error(why));
-  const { arrived, release } = await budget.reserve(
+  const { arrived, answered, release } = await budget.reserve(
     request.socket.remoteAddress ?? '',
     announced,
     signal,
@@ -33,7 +39,10 @@ export async function readReviewBody(
   if (signal.aborted) release();
   const cancel = clock.after(UPLOAD_MS, giveUp(`no whole review in ${UPLOAD_MS} ms`));
   try {
-    return await collect(request, announced);
+    const bytes = await collect(request, announced);
+    if (bytes !== undefined) return { bytes, answered };
+    release();
+    return { status: 413 };
   } finally {
     arrived();
     cancel();
@@ -45,13 +54,13 @@ function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? MAX_REVIEW_BYTES);
 }
 
-/** Into one buffer of the announced size, so that the room taken is the room reserved. */
-async function collect(request: IncomingMessage, announced: number): Promise<ReviewBody> {
+/** Into one buffer of the announced size, so that the room taken is the room reserved; undefined for more. */
+async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
   const bytes = Buffer.allocUnsafeSlow(announced);
   let length = 0;
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    if (length + chunk.length > announced) return { status: 413 };
+    if (length + chunk.length > announced) return undefined;
     length += chunk.copy(bytes, length);
   }
-  return { bytes: bytes.subarray(0, length) };
+  return bytes.subarray(0, length);
 }

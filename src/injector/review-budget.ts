@@ -14,6 +14,11 @@ export interface ReviewBudget {
 export interface Reservation {
   /** The review is there as a whole: it is answered now, whoever waits. */
   arrived(): void;
+  /**
+   * The review is forgotten, and its answer of so many bytes waits to be read: that much is kept of the room, and the
+   * rest given back. At most once.
+   */
+  answered(bytes: number): void;
   /** Gives the bytes back; more than once does no harm. */
   release(): void;
 }
@@ -50,21 +55,26 @@ export function createReviewBudget(): ReviewBudget {
   const heldBy = (address: string): number => held.get(address) ?? 0;
 
   function take(claim: Uploading): Reservation {
-    const { address, bytes } = claim;
-    total += bytes;
-    held.set(address, heldBy(address) + bytes);
+    const { address } = claim;
     uploading.add(claim);
-    let given = false;
+    let kept = 0;
+    function keep(bytes: number): void {
+      const rest = heldBy(address) + bytes - kept;
+      total += bytes - kept;
+      kept = bytes;
+      if (rest === 0) held.delete(address);
+      else held.set(address, rest);
+    }
+    keep(claim.bytes);
     return {
       arrived: () => void uploading.delete(claim),
+      answered(bytes) {
+        keep(Math.min(bytes, kept));
+        startNext();
+      },
       release() {
-        if (given) return;
-        given = true;
         uploading.delete(claim);
-        total -= bytes;
-        const rest = heldBy(address) - bytes;
-        if (rest === 0) held.delete(address);
-        else held.set(address, rest);
+        keep(0);
         startNext();
       },
     };

@@ -185,6 +185,9 @@ async function answer(
   if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
     return { status: 415, body: 'use application/json' };
   }
-  const body = await readReviewBody(request, budget, clock, signal);
-  return 'status' in body ? { status: body.status, body: 'too large' } : await webhook(body.bytes, caller);
+  const review = await readReviewBody(request, budget, clock, signal);
+  if ('status' in review) return { status: review.status, body: 'too large' };
+  const decided = await webhook(review.bytes, caller);
+  review.answered(Buffer.byteLength(decided.body));
+  return decided;
 }

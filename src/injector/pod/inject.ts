@@ -4,7 +4,7 @@ import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } fro
 import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME, SIDECAR_USER } from './names.ts';
-import { obstaclesIn, refusal, warningsFor } from './obstacles.ts';
+import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import type { Container, Namespace, Pod } from './pod.ts';
 import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
@@ -105,7 +105,12 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
 }
 
 /** Other webhooks may have added containers since the first pass: in forward mode they get its variables too. */
-function secondPass({ metadata, spec }: Pod, defaults: InjectionDefaults): InjectedPod | SkippedPod {
+function secondPass({ metadata, spec }: Pod, defaults: InjectionDefaults): Injection {
+  // Anybody can write that there was a first one, which would have found this.
+  const obstacles = tooManyContainers(spec ?? {});
+  if (obstacles.length > 0) {
+    return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
+  }
   const settings = { mode: modeOf(metadata?.annotations ?? {}, defaults) };
   const isSidecar = ({ name }: Container): boolean => name === CONTAINER_NAME;
   const at = spec?.initContainers?.findIndex(isSidecar) ?? -1;

@@ -40,7 +40,7 @@ function noContainers({ containers }: PodSpec): Problem[] {
   return none ? [{ key: 'spec.containers', expected: 'at least one container' }] : [];
 }
 
-function tooManyContainers({ containers, initContainers }: PodSpec): Problem[] {
+export function tooManyContainers({ containers, initContainers }: PodSpec): Problem[] {
   const count = (containers?.length ?? 0) + (initContainers?.length ?? 0);
   if (count <= MOST_CONTAINERS) return [];
   return [{ key: 'spec.containers', value: String(count), expected: `at most ${MOST_CONTAINERS} of them` }];
