@@ -47,8 +47,9 @@ export async function openLiveCredentials(
     if (mounted.state !== 'loaded') return mounted;
     const reading = understandCredentials(config, mounted.values);
     if (reading.state !== 'loaded') return reading;
-    if (lastLoaded === undefined || !isDeepStrictEqual(reading, lastLoaded)) lastLoaded = reading;
-    return lastLoaded;
+    if (isDeepStrictEqual(reading, lastLoaded)) return lastLoaded as CredentialsReading;
+    lastLoaded = reading;
+    return reading;
   }
 
   secret.onChange((mounted) => {
@@ -77,11 +78,7 @@ export async function openLiveCredentials(
       modeListeners.add(listener);
       return () => modeListeners.delete(listener);
     },
-    close() {
-      modeListeners.clear();
-      listeners.clear();
-      rewriteListeners.clear();
-      secret.close();
-    },
+    // The Secret announces nothing any more.
+    close: () => secret.close(),
   };
 }

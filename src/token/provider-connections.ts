@@ -28,10 +28,10 @@ export interface ProviderConnectionsOptions {
 
 /** PEM texts, as `tls.connect` takes them. */
 interface TlsMaterial {
-  readonly ca?: string;
+  readonly ca: string | undefined;
   readonly cert?: string;
   readonly key?: string;
-  readonly servername?: string;
+  readonly servername: string | undefined;
 }
 
 /** An idle connection is closed after so many ms, or a second before the provider says that it does (Keep-Alive). */
@@ -87,11 +87,11 @@ async function readTlsMaterial(
   credentials: ClientCredentials,
 ): Promise<TlsMaterial> {
   return {
-    ...(caFile === undefined ? {} : { ca: await readPem(caFile) }),
+    ca: caFile === undefined ? undefined : await readPem(caFile),
     ...(credentials.method === 'tls_client_auth'
       ? { cert: credentials.certificate, key: credentials.privateKey }
       : {}),
-    ...(serverName === undefined ? {} : { servername: serverName }),
+    servername: serverName,
   };
 }
 
@@ -99,8 +99,6 @@ async function readPem(path: string): Promise<string> {
   try {
     return await readBoundedFile(path, MAX_PEM_BYTES);
   } catch (error) {
-    throw new UnusableFile(`${path} cannot be read: ${systemCodeOf(error) ?? messageOf(error)}`, {
-      cause: error,
-    });
+    throw new UnusableFile(`${path} cannot be read: ${systemCodeOf(error) ?? messageOf(error)}`);
   }
 }

@@ -75,9 +75,10 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
 
 /** What a provider might repeat in its answer. An assertion, or a key, is known by its length. */
 function confidentialParts(credentials: ClientCredentials): readonly string[] {
-  const { clientId = '' } = credentials;
-  if (!('clientSecret' in credentials)) return [clientId];
-  const { clientSecret } = credentials;
+  if (!('clientSecret' in credentials)) {
+    return [credentials.clientId].filter((clientId) => clientId !== undefined);
+  }
+  const { clientId, clientSecret } = credentials;
   return [
     basicPair({ clientId, clientSecret, encoding: 'form' }),
     basicPair({ clientId, clientSecret, encoding: 'raw' }),

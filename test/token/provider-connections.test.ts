@@ -61,6 +61,20 @@ it('a connection is for HTTP/1.1, with the configured name', async () => {
   expect(asked).toEqual([{ alpnProtocol: 'http/1.1', servername: 'sso.example' }]);
 });
 
+it('a provider that nobody vouches for gets no request', async () => {
+  const provider = await RawProvider.start(
+    (socket) => void socket.write(tokenAnswer()),
+    authority.issue('provider', '127.0.0.1'),
+  );
+  const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: provider.url }), systemClock);
+  onTestFinished(() => endpoint.close());
+  expect(await endpoint.requestToken(CREDENTIALS, new AbortController().signal)).toEqual({
+    result: 'unavailable',
+    detail: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  });
+  expect(provider.requests).toEqual([]);
+});
+
 describe('other certificates', { timeout: BEFORE_IDLE_ENDS }, () => {
   it('close the idle connection', async () => {
     const { provider, request, trustAnotherToo } = await secureClientOf(

@@ -7,6 +7,8 @@ import type { CredentialConfig } from '../../src/config/config.ts';
 import type { ClientCredentials } from '../../src/token/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { RawProvider, tokenAnswer } from './raw-provider.ts';
 
@@ -64,10 +66,10 @@ describe('the request', () => {
     const provider = await ScriptedTokenEndpoint.start();
     await client({
       tokenUrl: provider.url,
-      parameters: { resource: ['https://a', 'https://b'], x: '1' },
+      parameters: { resource: ['https://a', 'https://b'], x: 'one' },
     }).request();
     expect(provider.received[0]?.form.getAll('resource')).toEqual(['https://a', 'https://b']);
-    expect(provider.received[0]?.form.get('x')).toBe('1');
+    expect(provider.received[0]?.form.get('x')).toBe('one');
   });
 
   it('goes out in one piece, with its length', async () => {
@@ -179,6 +181,64 @@ describe('an answer that is a token all the same', () => {
       expect(await request()).toEqual({ result: 'success', accessToken: 'token', lifetimeMs: 300_000 });
     }
   });
+});
+
+describe('a provider that repeats what it was sent', () => {
+  const said = async (credentials: ClientCredentials, description: string) => {
+    const refusal = JSON.stringify({ error: 'invalid_client', error_description: description });
+    const provider = await ScriptedTokenEndpoint.start(answer(401, refusal));
+    const outcome = await client({ tokenUrl: provider.url }).request(credentials);
+    return outcome.result === 'rejected' ? outcome.detail : outcome;
+  };
+
+  it.each<[string, ClientCredentials, string, string]>([
+    [
+      'a secret and its id',
+      { method: 'client_secret_post', clientId: 'sh op', clientSecret: 's3 cret' },
+      'secret s3 cret of sh op is wrong',
+      'secret […] of […] is wrong',
+    ],
+    [
+      'Basic as the standard has it',
+      { method: 'client_secret_basic', encoding: 'form', clientId: 'sh op', clientSecret: 's3 cret' },
+      `got ${Buffer.from('sh+op:s3+cret').toString('base64')}`,
+      'got […]',
+    ],
+    [
+      'Basic without encoding',
+      { method: 'client_secret_basic', encoding: 'raw', clientId: 'sh op', clientSecret: 's3 cret' },
+      `got ${Buffer.from('sh op:s3 cret').toString('base64')}`,
+      'got […]',
+    ],
+    [
+      'the id of a client without a secret',
+      { method: 'tls_client_auth', clientId: 'shop', certificate: 'C', privateKey: 'K' },
+      'no certificate of shop is known',
+      'no certificate of […] is known',
+    ],
+  ])('is not shown with %s', async (_name, credentials, description, shown) => {
+    expect(await said(credentials, description)).toBe(`status 401 invalid_client: ${shown}`);
+  });
+
+  it('is shown as it is to a client that has neither id nor secret', async () => {
+    const { directory } = await mountSecret({ token: 'a.b.c' });
+    const credentials = {
+      method: 'kubernetes_jwt',
+      directory,
+      tokenFile: 'token',
+      clientId: undefined,
+    } as const;
+    expect(await said(credentials, 'token expired')).toBe('status 401 invalid_client: token expired');
+  });
+});
+
+it('a request that was answered leaves no timer', async () => {
+  const provider = await ScriptedTokenEndpoint.start();
+  const clock = new ManualClock();
+  const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: provider.url }), clock);
+  onTestFinished(() => endpoint.close());
+  await endpoint.requestToken(CREDENTIALS, new AbortController().signal);
+  expect(clock.pendingTimers).toBe(0);
 });
 
 describe('a provider that does not answer', () => {
