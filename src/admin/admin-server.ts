@@ -26,6 +26,8 @@ export interface AdminEndpoint {
   readonly probe?: boolean;
   /** Programs unless given. */
   readonly audience?: Audience;
+  /** Waited for before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects. */
+  due?(): Promise<void>;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
@@ -79,6 +81,8 @@ export async function startAdminServer(
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = pathOf(request);
     const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined;
+    if (endpoint?.due !== undefined && request.method !== 'POST') await endpoint.due();
+    if (response.destroyed) return;
     const turns = endpoint?.probe === true ? probes : others;
     const turn = turns.wait(request.socket.remoteAddress ?? '', (leave) => response.once('close', leave));
     if (turn !== undefined) await turn;

@@ -1,5 +1,6 @@
 /** The three probes of a sidecar, and what each of them means to the kubelet. */
 
+import { type Clock, systemClock } from '../clock.ts';
 import { type AdminEndpoint, json, plain } from './admin-server.ts';
 
 /** What the probes ask of the program. */
@@ -9,6 +10,8 @@ export interface Health {
   /** Whether the first token of every credential has been obtained, whatever became of it since. */
   started(): boolean;
   draining(): boolean;
+  /** Resolves once `started` is true; without it the start is not waited for. */
+  whenStarted?(): Promise<void>;
 }
 
 export interface MissingPart {
@@ -22,9 +25,13 @@ export interface MissingPart {
 /**
  * - `/livez`: the event loop turns. It never depends on the identity provider: a restart would not heal that.
  * - `/readyz`: requests would be served now.
- * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later.
+ * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later. Asked too early it
+ *   waits a moment: a start that takes no longer is no failure to report, and the app need not wait for the next probe.
  */
-export function probes(health: Health): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
+export function probes(
+  health: Health,
+  clock: Clock = systemClock,
+): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
   return {
     '/livez': { method: 'GET', probe: true, answer: () => plain(200, 'ok') },
     '/readyz': {
@@ -39,10 +46,25 @@ export function probes(health: Health): Record<'/livez' | '/readyz' | '/startupz
     '/startupz': {
       method: 'GET',
       probe: true,
+      due: () => soon(health, clock),
       answer: () =>
         health.started()
           ? json(200, { status: 'started' })
           : json(503, { status: 'starting', missing: health.missing() }),
     },
   };
+}
+
+/** Less than the second that the kubelet waits, and than the second between its probes. */
+const MOMENT_MS = 800;
+
+function soon({ started, draining, whenStarted }: Health, clock: Clock): Promise<void> {
+  if (whenStarted === undefined || started() || draining()) return Promise.resolve();
+  return new Promise((resolve) => {
+    const cancel = clock.after(MOMENT_MS, resolve);
+    void whenStarted().then(() => {
+      cancel();
+      resolve();
+    });
+  });
 }

@@ -1,28 +1,77 @@
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readSettings } from '../config/settings.ts';
+import { readSettings, type Settings } from '../config/settings.ts';
+import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log.ts';
-import type { Command } from './command.ts';
+import { type NeverGranted, whyNeverGranted } from '../token/never-granted.ts';
+import type { Command, CommandContext } from './command.ts';
 import { whenAborted } from './shutdown.ts';
-import { startSidecar } from './sidecar.ts';
+import { type Sidecar, startSidecar } from './sidecar.ts';
 import { keepHeapSmall } from './small-heap.ts';
+import { leaveTerminationMessage, TERMINATION_LOG } from './termination-message.ts';
+
+const SETTINGS = {
+  ...PROXY_SETTINGS,
+  'termination-log': {
+    argument: 'FILE',
+    description: 'Gets one sentence where the sidecar ends without ever having had a token; it has to exist',
+    default: TERMINATION_LOG,
+  },
+} as const satisfies Settings;
 
 export const proxy: Command = {
   summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
-  settings: PROXY_SETTINGS,
-  async run({ args, env, logOutput, shutdown }) {
-    const { given } = readSettings(PROXY_SETTINGS, args, env);
-    const config = await loadConfig(given);
-    const log = createLogger(config.logLevel, logOutput);
-    const sidecar = await startSidecar({
-      config,
-      log,
-      logLosses: logOutput.losses,
-      quit: () => shutdown.request(),
-    });
-    keepHeapSmall();
-    await whenAborted(shutdown.signal);
-    await sidecar.stop();
-    return 0;
+  settings: SETTINGS,
+  async run(context) {
+    const { given } = readSettings(SETTINGS, context.args, context.env);
+    const { 'termination-log': file, ...rest } = given;
+    const terminationLog = file?.text ?? TERMINATION_LOG;
+    try {
+      return await serve(await loadConfig(rest), terminationLog, context);
+    } catch (error) {
+      // What main prints, where `kubectl describe pod` finds it.
+      if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
+      throw error;
+    }
   },
 };
+
+async function serve(
+  config: Config,
+  terminationLog: string,
+  { logOutput, shutdown }: CommandContext,
+): Promise<number> {
+  const log = createLogger(config.logLevel, logOutput);
+  let isAppDone = false;
+  const sidecar = await startSidecar({
+    config,
+    log,
+    logLosses: logOutput.losses,
+    quit: () => {
+      isAppDone = true;
+      shutdown.request();
+    },
+  });
+  keepHeapSmall();
+  await whenAborted(shutdown.signal);
+  // Whoever says that the app is done wants its Job to complete.
+  const failure = isAppDone ? undefined : failedStart(config, sidecar);
+  if (failure !== undefined) {
+    log.error({ code: failure.code }, failure.message);
+    // Before the drain, which the kubelet may cut short.
+    await leaveTerminationMessage(terminationLog, failure.message, log);
+  }
+  await sidecar.stop();
+  return failure === undefined ? 0 : ERRORS[failure.code].exit;
+}
+
+/** Why the app has been held back to the end: the first credential that never had a token. */
+function failedStart({ credentials }: Config, { tokens }: Sidecar): NeverGranted | undefined {
+  for (const token of tokens) {
+    const config = credentials.find(({ name }) => name === token.name);
+    const failure = config && whyNeverGranted(config, token.snapshot());
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}

@@ -79,10 +79,13 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const tokens = await Promise.all(config.credentials.map(openCredential));
   const closeTokens = () => Promise.all(tokens.map((token) => token.close()));
 
+  const ready = Promise.all(tokens.map((token) => token.firstToken)).then(() => undefined);
+
   let proxy: DataPath | undefined;
   let draining = false;
   const health = {
     draining: () => draining,
+    whenStarted: () => ready,
     started: () => tokens.every((token) => token.snapshot().obtainedFirstToken),
     missing: () => [...(proxy === undefined ? [LISTENER_MISSING] : []), ...tokens.flatMap(missingToken)],
   };
@@ -127,7 +130,6 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   }
 
   const running = { admin, proxy };
-  const ready = Promise.all(tokens.map((token) => token.firstToken)).then(() => undefined);
   log.info(
     {
       proxy: formatAddress(proxy.address),

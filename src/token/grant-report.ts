@@ -10,11 +10,17 @@ export interface EndedGrant {
   /** After it. */
   readonly state: TokenState;
   readonly now: Instant;
+  /** Where it was asked for. */
+  readonly tokenUrl: string;
 }
 
 /** One log line for each grant that ended: what came of it, and what is next. Never a token. */
-export function reportGrant(log: Logger, { grant, outcome, durationMs, state, now }: EndedGrant): void {
+export function reportGrant(
+  log: Logger,
+  { grant, outcome, durationMs, state, now, tokenUrl }: EndedGrant,
+): void {
   const facts = {
+    tokenUrl,
     reason: grant.reason,
     durationMs: Math.round(durationMs),
     ...(outcome.result === 'success' ? { lifetimeMs: Math.round(outcome.lifetimeMs) } : {}),

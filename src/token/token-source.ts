@@ -155,7 +155,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (history.length > HISTORY_LENGTH) history.shift();
     metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now() });
+    const { tokenUrl } = config;
+    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), tokenUrl });
   }
 
   /** Bounded: a volume's file system may hang, and the last reading is good enough then. */

@@ -142,6 +142,8 @@ Every one of them takes a dict of
     httpGet:
       path: /startupz
       port: token-admin
+    {{- /* The first second belongs to Node and the first grant. */}}
+    initialDelaySeconds: 1
     periodSeconds: 1
     failureThreshold: {{ $settings.startupSeconds }}
   readinessProbe:
@@ -180,6 +182,7 @@ Every one of them takes a dict of
         - ALL
     seccompProfile:
       type: RuntimeDefault
+  terminationMessagePath: /dev/termination-log
   terminationMessagePolicy: FallbackToLogsOnError
   volumeMounts:
     - name: token-sidecar-credentials

@@ -17,3 +17,6 @@ export const ADMIN_PORT_NAME = 'token-admin';
 
 /** User and group of the image. */
 export const SIDECAR_USER = 65_532;
+
+/** Where the sidecar looks for it unless told otherwise. The kubelet mounts it, also where the rest is read-only. */
+export const TERMINATION_LOG = '/dev/termination-log';

@@ -11,6 +11,7 @@ import {
   CREDENTIALS_VOLUME,
   PROXY_PORT,
   SIDECAR_USER,
+  TERMINATION_LOG,
 } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
@@ -35,7 +36,13 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     env: sidecarEnvironment(settings),
     ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
     // On a native sidecar it holds back the app's containers until the first token is there.
-    startupProbe: { ...probe('/startupz'), periodSeconds: 1, failureThreshold: settings.startupSeconds },
+    // The first second belongs to Node and the first grant: asked then, a healthy pod would be reported as failing.
+    startupProbe: {
+      ...probe('/startupz'),
+      initialDelaySeconds: 1,
+      periodSeconds: 1,
+      failureThreshold: settings.startupSeconds,
+    },
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
     livenessProbe: { ...probe('/livez'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
     // The kubelet stops a native sidecar after the app by itself.
@@ -50,6 +57,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
       capabilities: { drop: ['ALL'] },
       seccompProfile: { type: 'RuntimeDefault' },
     },
+    terminationMessagePath: TERMINATION_LOG,
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: CREDENTIALS_VOLUME, mountPath: CREDENTIALS_PATH, readOnly: true },
