@@ -38,9 +38,10 @@ const WITHHELD = '[…]';
 export function readProviderError(
   fields: Readonly<Record<string, unknown>> | undefined,
 ): ProviderError | undefined {
-  const error = fields?.['error'];
+  if (fields === undefined) return undefined;
+  const { error } = fields;
   if (typeof error === 'string' && error !== '') {
-    return providerError(error, fields?.['error_description'] ?? fields?.['message']);
+    return providerError(error, fields['error_description'] ?? fields['message']);
   }
   if (typeof error !== 'object' || error === null) return undefined;
   const inner = error as Readonly<Record<string, unknown>>;
@@ -112,7 +113,7 @@ function withhold(text: string, secret: string): string {
     encodeURIComponent(secret),
     new URLSearchParams({ '': secret }).toString().slice(1),
     Buffer.from(secret).toString('base64'),
-    Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+    Buffer.from(secret).toString('base64').replaceAll('=', ''),
     Buffer.from(secret).toString('base64url'),
     JSON.stringify(secret).slice(1, -1),
   ];

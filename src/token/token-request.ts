@@ -92,7 +92,7 @@ export function sendTokenRequest(
       fail(signal.reason);
     }
 
-    signal.addEventListener('abort', giveUp, { once: true });
+    signal.addEventListener('abort', giveUp);
     request.once('socket', (socket) => {
       connection = { socket, bytesBefore: socket.bytesRead };
     });

@@ -22,7 +22,7 @@ export interface RefusedGrant {
   /** For logs and the status page: the status, and what the provider says of it as far as that may be shown. */
   readonly detail: string;
   /** What the provider asked for with Retry-After. */
-  readonly retryAfterMs?: number;
+  readonly retryAfterMs?: number | undefined;
 }
 
 /** Tokens are sent as a header with every request: what is longer would be refused by the upstream's own limits. */
@@ -32,7 +32,11 @@ export const MAX_TOKEN_BYTES = 64 * 1024;
 const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
 /** Errors that pass: the provider cannot answer now. Every other is a verdict on what was asked for. */
-const PASSING_ERRORS: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable', 'slow_down']);
+const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
+  'server_error',
+  'temporarily_unavailable',
+  'slow_down',
+]);
 
 export interface EndpointAnswer {
   readonly status: number;
@@ -52,24 +56,23 @@ export interface EndpointAnswer {
 export function readTokenResponse(
   answer: EndpointAnswer,
   policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>,
-  secrets: readonly string[] = [],
+  secrets: readonly string[],
 ): TokenResponse {
   const fields = parseObject(answer.body);
   const error = readProviderError(fields);
-  if (answer.status === 200 && (error === undefined || fields?.['access_token'] !== undefined)) {
+  if (answer.status === 200 && (fields?.['access_token'] !== undefined || error === undefined)) {
     return readGrant(answer, fields, policy);
   }
   const said = error === undefined ? '' : ` ${showProviderError(error, secrets)}`;
-  const retryAfterMs = parseRetryAfter(answer.retryAfter, answer.receivedAtMs);
   return {
     result: classifyRefusal(answer.status, error?.code),
     detail: `status ${answer.status}${said}`,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    retryAfterMs: parseRetryAfter(answer.retryAfter, answer.receivedAtMs),
   };
 }
 
 function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
-  if (error !== undefined && PASSING_ERRORS.has(error)) return 'unavailable';
+  if (PASSING_ERRORS.has(error)) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
   // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with the same credentials.
   if (status === 401 || status === 403) return 'rejected';
@@ -99,7 +102,7 @@ function readGrant(
   }
   const own = ownLifetimeMs(accessToken, requestedAtByProviderMs(answer));
   if (expiresIn === undefined || expiresIn === null) {
-    const lifetimeMs = own.state === 'none' ? policy.defaultLifetimeMs : own.lifetimeMs;
+    const lifetimeMs = own === undefined ? policy.defaultLifetimeMs : own.lifetimeMs;
     if (lifetimeMs !== undefined) return { result: 'success', accessToken, lifetimeMs };
     return invalid('expires_in is missing and the exp of the token itself is past or makes no sense');
   }
@@ -108,8 +111,7 @@ function readGrant(
     return invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
   }
   // The upstream looks at the token, not at what came with it.
-  const lifetimeMs =
-    own.state === 'none' ? statedMs : Math.min(statedMs, own.lifetimeMs ?? own.issuedForMs ?? statedMs);
+  const lifetimeMs = Math.min(statedMs, own?.lifetimeMs ?? own?.issuedForMs ?? statedMs);
   return { result: 'success', accessToken, lifetimeMs };
 }
 
@@ -128,33 +130,28 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
   return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
 }
 
-type OwnLifetime =
-  /** No JWT, or one without `exp`. */
-  | { readonly state: 'none' }
-  | {
-      readonly state: 'stated';
-      /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
-      readonly lifetimeMs: number | undefined;
-      /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
-      readonly issuedForMs: number | undefined;
-    };
+interface OwnLifetime {
+  /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
+  readonly lifetimeMs: number | undefined;
+  /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
+  readonly issuedForMs: number | undefined;
+}
 
 /**
  * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request, the
  * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
- * the upstream's part.
+ * the upstream's part. Undefined for what is no JWT, or one without `exp`.
  */
-function ownLifetimeMs(token: string, requestedAtMs: number): OwnLifetime {
+function ownLifetimeMs(token: string, requestedAtMs: number): OwnLifetime | undefined {
   const parts = token.split('.');
   const claims =
     parts.length === 3
       ? parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'))
       : undefined;
   const { exp, iat } = claims ?? {};
-  if (typeof exp !== 'number') return { state: 'none' };
+  if (typeof exp !== 'number') return undefined;
   const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
   return {
-    state: 'stated',
     lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - requestedAtMs / 1000)),
     issuedForMs: lifetimeFromSeconds(sinceIssued),
   };
@@ -202,6 +199,6 @@ function parseObject(text: string): Record<string, unknown> | undefined {
 
 /** The media type if it is a plain one: it goes into a log line. */
 function describeType(contentType: string): string {
-  const type = contentType.split(';', 1)[0]?.trim() ?? '';
+  const type = contentType.replace(/;.*/s, '').trim();
   return /^[a-z0-9.+-]{1,40}\/[a-z0-9.+-]{1,60}$/i.test(type) ? type : 'an unnamed type';
 }

@@ -95,7 +95,7 @@ describe('kubernetes_jwt', () => {
       tokenFile: 'token',
       clientId: undefined,
     } as const;
-    expect(await prove(client)).toEqual({
+    expect(await prove(client)).toStrictEqual({
       parameters: { client_assertion_type: JWT_BEARER, client_assertion: 'a.b.c' },
     });
     await volume.update({ token: 'd.e.f' });

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
-import { readCredentials } from '../../src/token/client-credentials.ts';
+import { isJwt, readCredentials } from '../../src/token/client-credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 
@@ -47,6 +47,20 @@ describe('each method reads its own files', () => {
     const credentials = { method: 'kubernetes_jwt', tokenFile: 'token', directory, clientId: undefined };
     expect(reading).toEqual({ state: 'loaded', credentials });
   });
+});
+
+it.each([
+  ['a.b.c', true],
+  ['eyJ.e30.c-2_n', true],
+  ['a.b', false],
+  ['a.b.', false],
+  ['.b.c', false],
+  ['a..c', false],
+  ['a.b.c.d', false],
+  [' a.b.c', false],
+  ['a.b.c\n', false],
+])('%j has the form of a JWT: %s', (text, expected) => {
+  expect(isJwt(text)).toBe(expected);
 });
 
 describe('contents that cannot be used are malformed, and are not repeated', () => {

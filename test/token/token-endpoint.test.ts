@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -6,6 +7,7 @@ import { systemClock } from '../../src/clock.ts';
 import type { CredentialConfig } from '../../src/config/config.ts';
 import type { ClientCredentials } from '../../src/token/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { sendTokenRequest } from '../../src/token/token-request.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -140,15 +142,16 @@ describe('an answer that is no token', () => {
     });
   });
 
-  it('another protocol', async () => {
-    const { url: tokenUrl } = await RawProvider.start(
+  it('another protocol, whose connection is closed', async () => {
+    const provider = await RawProvider.start(
       (socket) =>
         void socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     );
-    expect(await client({ tokenUrl }).request()).toEqual({
+    expect(await client({ tokenUrl: provider.url }).request()).toEqual({
       result: 'invalid_response',
       detail: 'status 101',
     });
+    await provider.closed(1);
   });
 
   it.each([
@@ -275,6 +278,17 @@ describe('a provider that does not answer', () => {
     const outcome = client({ tokenUrl }).request(CREDENTIALS, abort.signal);
     abort.abort();
     expect(await outcome).toMatchObject({ result: 'unavailable' });
+  });
+
+  it('is given up before there is a connection', async () => {
+    const agent = new http.Agent();
+    const abort = new AbortController();
+    const sent = sendTokenRequest(
+      { url: new URL('http://127.0.0.1:1/'), agent, authorization: undefined, form: new URLSearchParams() },
+      abort.signal,
+    );
+    abort.abort(new Error('enough'));
+    await expect(sent).rejects.toThrow('enough');
   });
 });
 

@@ -16,6 +16,7 @@ function read(answer: Partial<EndpointAnswer>) {
       ...answer,
     },
     { defaultLifetimeMs: 300_000 },
+    [],
   );
 }
 
@@ -99,7 +100,8 @@ describe('the lifetime of a token', () => {
     const date = new Date(NOW - 290_000).toUTCString();
     expect(read({ body, date })).toMatchObject({ lifetimeMs: 300_000 });
     // Our clocks agree: the token came from a cache.
-    expect(read({ body, date: new Date(NOW - 1000).toUTCString() })).toMatchObject({ lifetimeMs: 10_000 });
+    expect(read({ body, date: new Date(NOW - 10_000).toUTCString() })).toMatchObject({ lifetimeMs: 10_000 });
+    expect(read({ body, date: new Date(NOW - 11_000).toUTCString() })).toMatchObject({ lifetimeMs: 21_000 });
     expect(read({ body, date: 'yesterday' })).toMatchObject({ lifetimeMs: 10_000 });
   });
 
@@ -130,6 +132,15 @@ describe('a grant', () => {
     expect(grant({ token_type })).toMatchObject({ result: 'success', accessToken: 'abc' });
   });
 
+  it('is one although an error is said beside it', () => {
+    expect(grant({ error: 'slow_down' })).toMatchObject({ result: 'success', accessToken: 'abc' });
+  });
+
+  it('may be as long as a token can be', () => {
+    expect(grant({ access_token: 'a'.repeat(65_536) })).toMatchObject({ result: 'success' });
+    expect(grant({ access_token: 'a'.repeat(65_537) })).toMatchObject({ result: 'invalid_response' });
+  });
+
   it.each([
     ['token_type mac', { token_type: 'mac' }],
     ['no token_type', { token_type: undefined }],
@@ -152,7 +163,24 @@ describe('a grant', () => {
     ['a JSON string', '"abc"'],
     ['JSON null', 'null'],
   ])('with %s is invalid', (_name, body) => {
-    expect(read({ body })).toMatchObject({ result: 'invalid_response' });
+    expect(read({ body })).toEqual({
+      result: 'invalid_response',
+      detail: `status 200 with ${body === '' ? 'an empty body' : 'application/json'} where a JSON object was expected`,
+    });
+  });
+
+  it.each([
+    ['text/html; charset=utf-8', 'text/html'],
+    ['Application/XML ;q=1;\n', 'Application/XML'],
+    ['text/html <script>', 'an unnamed type'],
+    ['<script> text/html', 'an unnamed type'],
+    [`${'a'.repeat(41)}/b`, 'an unnamed type'],
+    [`a/${'b'.repeat(61)}`, 'an unnamed type'],
+    ['', 'an unnamed type'],
+  ])('of type %j is called %s', (contentType, what) => {
+    expect(read({ contentType, body: 'x' })).toMatchObject({
+      detail: `status 200 with ${what} where a JSON object was expected`,
+    });
   });
 });
 
@@ -252,7 +280,39 @@ describe('a refusal', () => {
     ],
     ['a long one', { error: 'x', error_description: 'no '.repeat(200) }, `x: ${'no '.repeat(66)}n…`],
     ['a long error', { error: 'no '.repeat(99) }, `${'no '.repeat(21)}…`],
+    [
+      'two hundred characters whole',
+      { error: 'x', error_description: `${'no '.repeat(66)}no` },
+      `x: ${'no '.repeat(66)}no`,
+    ],
     ['a description that is no string', { error: 'x', error_description: { a: 1 } }, 'x'],
+    ['a description without the space around it', { error: 'x', error_description: ' a ' }, 'x: a'],
+    ['a character reference to nothing', { error: 'x', error_description: '&#9999999;' }, 'x: &#9999999;'],
+    ['a space for what is no character', { error: 'x', error_description: 'a&#x10ffff;b' }, 'x: a b'],
+    [
+      'a page of 4096 characters',
+      { error: 'x', error_description: 'no, '.repeat(1024) },
+      `x: ${'no, '.repeat(49)}no,…`,
+    ],
+    ['a word of 48 letters', { error: 'x', error_description: 'a'.repeat(48) }, `x: ${'a'.repeat(48)}`],
+    ['no word of 49', { error: 'x', error_description: 'a'.repeat(49) }, 'x: […]'],
+    ['an empty description', { error: 'x', error_description: '' }, 'x'],
+    ['a message', { error: 'x', message: 'No such app' }, 'x: No such app'],
+    [
+      'an error object with a name of its own',
+      { error: { error: 'y', code: 190, description: 'No' } },
+      'y: No',
+    ],
+    ['an error object with an empty code', { error: { code: '', type: 'z' } }, 'z'],
+    ['an error object with a status', { error: { status: 'DENIED' } }, 'DENIED'],
+    ['an error object without a name', { error: { message: 'No such app' } }, 'error: No such app'],
+    ['words with two humps', { error: 'x', error_description: 'abcdeFghiJklmnopq' }, 'x: abcdeFghiJklmnopq'],
+    ['no word with three', { error: 'x', error_description: 'aBcdeFghiJklmnopq' }, 'x: […]'],
+    [
+      'what HTML writes otherwise',
+      { error: 'x', error_description: '&lt;&quot;a&quot; &amp; &apos;b&apos;&gt;' },
+      `x: <"a" & 'b'>`,
+    ],
   ])('shows %s', (_name, fields, shown) => {
     expect(detail(fields)).toBe(`status 400 ${shown}`);
   });
@@ -261,8 +321,35 @@ describe('a refusal', () => {
     ['has characters that cannot be seen', 's3\u00adcret', 's3cret'],
     ['looks like HTML', 'a&amp;b&#43;c', 'a&amp;b&#43;c'],
     ['is repeated without padding', 'a>?b', 'YT4/Yg'],
+    ['is repeated as in a form', 'a (b)', 'a+%28b%29'],
+    ['is repeated as in a path', 'a (b)', 'a%20(b)'],
+    ['is repeated as in JSON', 'a"b"c', 'a\\"b\\"c'],
+    ['has three characters', 'a:b', 'a:b'],
+    ['is part of its own encoding', 'abc%', 'abc%25'],
   ])('withholds a secret that %s', (_name, secret, said) => {
     expect(detail({ error: 'x', error_description: `of ${said}.` }, [secret])).toBe('status 400 x: of […].');
+  });
+
+  it('withholds nothing for a secret that cannot be seen', () => {
+    expect(detail({ error: 'x', error_description: 'no client' }, ['\u200b\u200b\u200b'])).toBe(
+      'status 400 x: no client',
+    );
+  });
+
+  it.each([
+    'invalid_request',
+    'invalid_client',
+    'invalid_grant',
+    'unauthorized_client',
+    'unsupported_grant_type',
+    'invalid_scope',
+    'invalid_target',
+    'access_denied',
+    'server_error',
+    'temporarily_unavailable',
+    'slow_down',
+  ])('%s is a word of the protocol, even where a client is called that', (error) => {
+    expect(detail({ error }, [error])).toBe(`status 400 ${error}`);
   });
 
   it('of a client whose name is a word of the protocol keeps the error readable', () => {
@@ -307,6 +394,8 @@ describe('Retry-After', () => {
     ['-5', undefined],
     ['1.5', undefined],
     ['2030-01-01', undefined],
+    ['x Tue, 01 Jan 2030 00:00:30 GMT', undefined],
+    ['Tue, 01 Jan 2030 00:00:30 GMT x', undefined],
     [undefined, undefined],
   ])('%s is %s ms', (field, expected) => {
     expect(parseRetryAfter(field, NOW)).toBe(expected);
