@@ -1,0 +1,182 @@
+/**
+ * Decodes field blocks (RFC 7541 §3, §6). One decoder for each direction of a connection: every block that comes goes
+ * through it, in order and whole, whatever becomes of its stream.
+ *
+ * ```ts
+ * const block = decoder.decode(frame.block);
+ * switch (block.kind) {
+ *   case 'fields':           // block.fields: name, value, name, value, …
+ *   case 'too_large':        // the message can't be served; the connection goes on, for the table is in step
+ *   case 'connection_fault': // COMPRESSION_ERROR
+ * }
+ * ```
+ */
+
+import { type ConnectionFault, connectionFault, type FaultReason } from '../fault.ts';
+import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
+import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
+import { decodeHuffman } from './huffman.ts';
+import { STATIC_ENTRIES, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
+
+export interface FieldSectionLimits {
+  /** Octets of all names and values with 32 more for each field, as SETTINGS_MAX_HEADER_LIST_SIZE counts them. */
+  readonly sectionBytes: number;
+  readonly sectionFields: number;
+}
+
+export interface DecodedFields {
+  readonly kind: 'fields';
+  /** Name, value, name, value, …; every octet one char of the same code (latin1). Nothing about them is checked. */
+  readonly fields: string[];
+  /** Indices in `fields` of names that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
+  readonly neverIndexed: readonly number[];
+}
+
+/** The section is larger than the limits. */
+export interface TooLarge {
+  readonly kind: 'too_large';
+}
+
+const TOO_LARGE: TooLarge = { kind: 'too_large' };
+const NONE: readonly number[] = [];
+
+/** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
+const MAX_INTEGER_OCTETS = 4;
+
+export class HpackDecoder {
+  readonly #limits: FieldSectionLimits;
+  readonly #table = new DynamicTable(DEFAULT_HEADER_TABLE_BYTES);
+  #limitBytes = DEFAULT_HEADER_TABLE_BYTES;
+  /** Whether the next block has to begin with a table size update. */
+  #updateDue = false;
+  #at = 0;
+  #fault: FaultReason = 'hpack_truncated';
+
+  constructor(limits: FieldSectionLimits) {
+    this.#limits = limits;
+  }
+
+  /** While it is the same, the same block means the same fields and changes nothing, if it changed nothing before. */
+  get tableVersion(): number {
+    return this.#table.version;
+  }
+
+  /** Says that the peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE, which bounds the table from here on (§4.2). */
+  setLimit(bytes: number): void {
+    this.#limitBytes = bytes;
+    this.#updateDue = this.#table.maxBytes > bytes;
+  }
+
+  /** Decodes one whole block. After a fault the decoder is of no more use. */
+  decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
+    const table = this.#table;
+    const fields: string[] = [];
+    let neverIndexed = NONE as number[];
+    let bytesLeft = this.#limits.sectionBytes;
+    let fieldsLeft = this.#limits.sectionFields;
+    this.#at = 0;
+    if (!this.#readSizeUpdates(block)) return connectionFault(this.#fault);
+
+    while (this.#at < block.length) {
+      const octet = block[this.#at] as number;
+      let name: string;
+      let value: string;
+      if (octet >= 0x80) {
+        const index = this.#integer(block, 0x7f);
+        if (index <= 0) return connectionFault(index === 0 ? 'hpack_index' : this.#fault);
+        if (index <= STATIC_ENTRIES) {
+          name = STATIC_NAMES[index] as string;
+          value = STATIC_VALUES[index] as string;
+        } else {
+          const entry = index - STATIC_ENTRIES - 1;
+          if (entry >= table.entries) return connectionFault('hpack_index');
+          name = table.name(entry);
+          value = table.value(entry);
+        }
+      } else {
+        const indexed = octet >= 0x40;
+        if (!indexed && octet >= 0x20) return connectionFault('hpack_table_size');
+        const literalName = this.#name(block, indexed ? 0x3f : 0x0f);
+        if (literalName === undefined) return connectionFault(this.#fault);
+        const literalValue = this.#string(block);
+        if (literalValue === undefined) return connectionFault(this.#fault);
+        name = literalName;
+        value = literalValue;
+        if (indexed) table.add(name, value);
+        else if (octet >= 0x10) {
+          if (neverIndexed === NONE) neverIndexed = [];
+          neverIndexed.push(fields.length);
+        }
+      }
+      bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
+      fieldsLeft--;
+      if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
+      // Of a section that is too large nothing is kept, but it is read to its end for the table's sake.
+      else fields.length = 0;
+    }
+    return bytesLeft >= 0 && fieldsLeft >= 0 ? { kind: 'fields', fields, neverIndexed } : TOO_LARGE;
+  }
+
+  /** Table size updates stand at the beginning of a block alone (§4.2). */
+  #readSizeUpdates(block: Buffer): boolean {
+    while (this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20) {
+      const bytes = this.#integer(block, 0x1f);
+      if (bytes === -1) return false;
+      if (bytes > this.#limitBytes) return this.#fail('hpack_table_size');
+      this.#updateDue = false;
+      this.#table.resize(bytes);
+    }
+    return !this.#updateDue || this.#fail('hpack_table_size');
+  }
+
+  #name(block: Buffer, prefix: number): string | undefined {
+    const index = this.#integer(block, prefix);
+    if (index === 0) return this.#string(block);
+    if (index === -1) return undefined;
+    if (index <= STATIC_ENTRIES) return STATIC_NAMES[index];
+    const entry = index - STATIC_ENTRIES - 1;
+    if (entry < this.#table.entries) return this.#table.name(entry);
+    this.#fault = 'hpack_index';
+    return undefined;
+  }
+
+  #string(block: Buffer): string | undefined {
+    const coded = ((block[this.#at] as number) & 0x80) !== 0;
+    const length = this.#integer(block, 0x7f);
+    if (length === -1) return undefined;
+    const start = this.#at;
+    const end = start + length;
+    if (end > block.length) {
+      this.#fault = 'hpack_truncated';
+      return undefined;
+    }
+    this.#at = end;
+    if (!coded) return block.toString('latin1', start, end);
+    this.#fault = 'hpack_huffman';
+    return decodeHuffman(block, start, end);
+  }
+
+  /** An integer whose prefix has the bits of `prefix` (§5.1); −1 is a fault. */
+  #integer(block: Buffer, prefix: number): number {
+    if (this.#at >= block.length) return this.#failedNumber('hpack_truncated');
+    let value = (block[this.#at++] as number) & prefix;
+    if (value < prefix) return value;
+    for (let octets = 0; octets < MAX_INTEGER_OCTETS; octets++) {
+      if (this.#at >= block.length) return this.#failedNumber('hpack_truncated');
+      const octet = block[this.#at++] as number;
+      value += (octet & 0x7f) << (octets * 7);
+      if (octet < 0x80) return value;
+    }
+    return this.#failedNumber('hpack_integer');
+  }
+
+  #failedNumber(fault: FaultReason): -1 {
+    this.#fault = fault;
+    return -1;
+  }
+
+  #fail(fault: FaultReason): false {
+    this.#fault = fault;
+    return false;
+  }
+}

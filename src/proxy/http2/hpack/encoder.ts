@@ -1,0 +1,136 @@
+/**
+ * Encodes field blocks with the static table and literals alone (RFC 7541 §6): what is written depends on nothing that
+ * was written before, and leaves nothing in the peer's table. A field may be appended to any block so.
+ *
+ * ```ts
+ * const start = output.beginHeaders();
+ * encoder.begin(output);
+ * encoder.field(output, ':method', 'GET', false);
+ * …
+ * output.endHeaders(start, streamId, endStream, peer.maxFrameBytes);
+ * ```
+ */
+
+import { SidecarError } from '../../../errors.ts';
+import type { FrameOutput } from '../frame-output.ts';
+import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
+import { STATIC_BY_NAME } from './static-table.ts';
+
+const INDEXED = 0x80;
+const TABLE_SIZE_ZERO = 0x20;
+const NEVER_INDEXED = 0x10;
+const WITHOUT_INDEXING = 0x00;
+
+/** Octets of an integer at most. */
+const INTEGER_BYTES = 6;
+
+/** Credentials: no peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
+const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
+
+/** Up to here chars are copied one by one; calling into the system's own copying costs as much. */
+const SHORT_CHARS = 32;
+
+/** What may stand in no field: what ends a line for some reader, and what is no octet. */
+const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
+
+export class HpackEncoder {
+  /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
+  #updateDue = false;
+  #emptied = false;
+  #lastLong = '';
+
+  /**
+   * Says what SETTINGS_HEADER_TABLE_SIZE the peer has announced. Nothing is ever put in its table; but one that has
+   * become smaller than it was has to be acknowledged in the next block, which is done by making it empty for good.
+   */
+  setPeerTableSize(bytes: number): void {
+    if (bytes < DEFAULT_HEADER_TABLE_BYTES && !this.#emptied) this.#updateDue = true;
+  }
+
+  /** To be called at the beginning of every block. */
+  begin(output: FrameOutput): void {
+    if (!this.#updateDue) return;
+    output.room(1);
+    output.bytes[output.length++] = TABLE_SIZE_ZERO;
+    this.#updateDue = false;
+    this.#emptied = true;
+  }
+
+  /** Fields as `HpackDecoder` gives them: name, value, …, and the indices of names that are never to be indexed. */
+  fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly number[] = []): void {
+    if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
+    for (let at = 0; at < fields.length; at += 2) {
+      const never = neverIndexed.length > 0 && neverIndexed.includes(at);
+      this.field(output, fields[at] as string, fields[at + 1] as string, never);
+    }
+  }
+
+  /**
+   * One field.
+   * @param name in lower case
+   * @param neverIndexed besides credentials, which never are
+   * @throws {SidecarError} `internal` when anything in it could end a line, or is no octet.
+   */
+  field(output: FrameOutput, name: string, value: string, neverIndexed: boolean): void {
+    output.room(1 + 3 * INTEGER_BYTES + name.length + value.length);
+    const known = STATIC_BY_NAME.get(name);
+    const never = neverIndexed || CREDENTIALS.has(name);
+    if (known === undefined) {
+      output.bytes[output.length++] = never ? NEVER_INDEXED : WITHOUT_INDEXING;
+      this.#string(output, name);
+    } else {
+      const same = never ? -1 : known.values.indexOf(value);
+      if (same !== -1) {
+        output.bytes[output.length++] = INDEXED | (known.index + same);
+        return;
+      }
+      writeInteger(output, never ? NEVER_INDEXED : WITHOUT_INDEXING, 0x0f, known.index);
+    }
+    this.#string(output, value);
+  }
+
+  #string(output: FrameOutput, text: string): void {
+    const { length } = text;
+    writeInteger(output, 0, 0x7f, length);
+    const { bytes } = output;
+    if (length > SHORT_CHARS) {
+      this.#lookOver(text);
+      output.length += bytes.write(text, output.length, 'latin1');
+      return;
+    }
+    let at = output.length;
+    for (let index = 0; index < length; index++) {
+      const char = text.charCodeAt(index);
+      if (char > 0xff || (char < 0x20 && (char === 0x0d || char === 0x0a || char === 0))) refuse();
+      bytes[at++] = char;
+    }
+    output.length = at;
+  }
+
+  /** The second line of defence. A long string is as a rule the token, the same in thousands of requests. */
+  #lookOver(text: string): void {
+    if (text === this.#lastLong) return;
+    if (NOT_IN_FIELD.test(text)) refuse();
+    this.#lastLong = text;
+  }
+}
+
+function refuse(): never {
+  throw new SidecarError('internal', 'A field to be sent holds a CR, LF, NUL or a char above U+00FF');
+}
+
+/** An integer after a prefix (§5.1): `pattern` are the bits before it. */
+function writeInteger(output: FrameOutput, pattern: number, prefix: number, value: number): void {
+  const { bytes } = output;
+  if (value < prefix) {
+    bytes[output.length++] = pattern | value;
+    return;
+  }
+  bytes[output.length++] = pattern | prefix;
+  let rest = value - prefix;
+  while (rest >= 0x80) {
+    bytes[output.length++] = (rest & 0x7f) | 0x80;
+    rest >>>= 7;
+  }
+  bytes[output.length++] = rest;
+}
