@@ -60,7 +60,8 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
     };
     if (injection.result === 'rejected') {
       log.warn({ ...named, message: injection.message }, 'pod refused');
-      return { result, reason, body: admissionResponse(uid, { allowed: false, message: injection.message }) };
+      const body = admissionResponse(uid, { allowed: false, message: injection.message });
+      return { counted: { result, reason }, body };
     }
     const missing = caller === 'api_server' ? await missingSecret(injection, namespace) : undefined;
     const warnings = [...injection.warnings, ...(missing === undefined ? [] : [missing])];
@@ -70,15 +71,16 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
     const isWorthALook =
       injection.result === 'skipped' ? injection.warnings.length > 0 : contact.secretExists !== undefined;
     if (owner !== undefined && !dryRun && isWorthALook) contact.lookAtOwner?.(owner, namespace);
-    const audit = { result, reason };
+    const counted = { result, reason };
     const patch = injection.result === 'injected' ? injection.patch : [];
-    return { result, reason, body: admissionResponse(uid, { allowed: true, patch, warnings, audit }) };
+    return { counted, body: admissionResponse(uid, { allowed: true, patch, warnings, audit: counted }) };
   }
 
   async function missingSecret(injection: Injection, namespace: string): Promise<string | undefined> {
-    if (injection.result !== 'injected' || injection.secret === undefined) return undefined;
-    const exists = await contact.secretExists?.(namespace, injection.secret);
-    return exists === false ? secretMissing(injection.secret, namespace) : undefined;
+    const { secret } = injection;
+    if (secret === undefined) return undefined;
+    const exists = await contact.secretExists?.(namespace, secret);
+    return exists === false ? secretMissing(secret, namespace) : undefined;
   }
 
   return answering(options, admit);
@@ -99,8 +101,7 @@ export function createValidatingWebhook(options: AdmissionOptions): Webhook {
       'pod without its sidecar refused',
     );
     return {
-      result: 'rejected',
-      reason: 'not_injected',
+      counted: { result: 'rejected', reason: 'not_injected' },
       body: admissionResponse(uid, { allowed: false, message }),
     };
   });
@@ -109,12 +110,14 @@ export function createValidatingWebhook(options: AdmissionOptions): Webhook {
 interface Verdict {
   readonly body: string;
   /** Absent for a review that the mutating webhook has counted already. */
-  readonly result?: Injection['result'];
-  readonly reason?: string;
+  readonly counted?: { readonly result: Injection['result']; readonly reason: string };
 }
 
 function ignored(uid: string): Verdict {
-  return { result: 'skipped', reason: 'not_a_new_pod', body: admissionResponse(uid, { allowed: true }) };
+  return {
+    counted: { result: 'skipped', reason: 'not_a_new_pod' },
+    body: admissionResponse(uid, { allowed: true }),
+  };
 }
 
 /** A failure of ours is a failed call, 500, so that the webhook's failurePolicy decides about the pod. */
@@ -123,10 +126,10 @@ function answering(
   admit: (request: AdmissionRequest, caller: Caller) => Promise<Verdict>,
 ): Webhook {
   const complaints = createAllowance(clock, 10, 1);
-  return async (body, caller) => {
+  return async (review, caller) => {
     const startedAt = clock.now();
     const seconds = (): number => (clock.now().monotonicMs - startedAt.monotonicMs) / 1000;
-    const request = parseAdmissionReview(body);
+    const request = parseAdmissionReview(review);
     if (typeof request === 'string') {
       metrics.admitted('error', 'malformed', seconds());
       // Anybody can send these: the metric counts them all.
@@ -134,9 +137,9 @@ function answering(
       return { status: 400, body: request };
     }
     try {
-      const verdict = await admit(request, caller);
-      if (verdict.result !== undefined) metrics.admitted(verdict.result, verdict.reason ?? '', seconds());
-      return { status: 200, body: verdict.body };
+      const { counted, body } = await admit(request, caller);
+      if (counted !== undefined) metrics.admitted(counted.result, counted.reason, seconds());
+      return { status: 200, body };
     } catch (error) {
       metrics.admitted('error', 'internal', seconds());
       log.error({ err: error }, 'admission review failed');

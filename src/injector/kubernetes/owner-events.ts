@@ -120,9 +120,9 @@ export function createOwnerEvents(
       const [message] = injection.warnings;
       return message === undefined ? undefined : { reason: 'TokenSidecarNotInjected', message };
     }
-    if (injection.result !== 'injected' || injection.secret === undefined) return undefined;
-    if ((await secretExists?.(namespace, injection.secret)) !== false) return undefined;
-    return { reason: 'TokenSidecarSecretMissing', message: secretMissing(injection.secret, namespace) };
+    const { secret } = injection;
+    if (secret === undefined || (await secretExists?.(namespace, secret)) !== false) return undefined;
+    return { reason: 'TokenSidecarSecretMissing', message: secretMissing(secret, namespace) };
   }
 }
 

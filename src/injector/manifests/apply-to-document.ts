@@ -10,19 +10,19 @@ export function applyToDocument(
   path: readonly (string | number)[],
   patch: JsonPatch,
 ): string | undefined {
-  const targets = patch.map((operation) => [...path, ...segmentsOf(operation.path)]);
-  const shared = targets.map((target) => sharedNode(document, target)).find((found) => found !== undefined);
+  const additions = patch.map(({ path: at, value }) => ({ target: [...path, ...segmentsOf(at)], value }));
+  const shared = additions
+    .map(({ target }) => sharedNode(document, target))
+    .find((found) => found !== undefined);
   if (shared !== undefined) return `${shared} is shared by an anchor and an alias, or merged: write it out`;
-  patch.forEach(({ value }, index) => {
-    const target = targets[index] ?? [];
-    const parent = document.getIn(target.slice(0, -1), true);
+  for (const { target, value } of additions) {
+    const parent = document.getIn(target.slice(0, -1));
     const last = target.at(-1) as string;
     // A list's node of its own for each place, so that no alias is made where a value occurs twice.
     const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
     if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
-    else if (isMap(parent)) parent.set(last, node);
     else document.setIn(target, node);
-  });
+  }
   return undefined;
 }
 
@@ -39,12 +39,11 @@ function sharedNode(document: Document, target: readonly (string | number)[]): s
 }
 
 function isMerged(document: Document, path: readonly (string | number)[]): boolean {
-  const parent = document.getIn(path.slice(0, -1), true);
+  const parent = document.getIn(path.slice(0, -1));
   return isMap(parent) && parent.items.some(({ key }) => isMergeKey(key));
 }
 
-/** `<<` is text, or a symbol of the library's own where it merges. */
+/** Where `<<` merges it is a symbol of the library's own; quoted it is text. */
 function isMergeKey(key: unknown): boolean {
-  if (!isScalar(key)) return false;
-  return typeof key.value === 'symbol' ? key.value.description === '<<' : key.value === '<<';
+  return isScalar(key) && typeof key.value === 'symbol';
 }

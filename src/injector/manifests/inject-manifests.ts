@@ -27,10 +27,7 @@ export interface ManifestOptions {
 /** YAML of one or more documents, or JSON. */
 export function injectManifests(text: string, options: ManifestOptions): InjectedManifests {
   // Merge keys (`<<`) are resolved as kubectl resolves them.
-  const parsed = parseAllDocuments(text, { merge: true });
-  // Nothing but comments, or nothing at all.
-  if (!Array.isArray(parsed)) return { text, notes: [], problems: [] };
-  const documents: readonly Document[] = parsed;
+  const documents: readonly Document[] = parseAllDocuments(text, { merge: true });
   const problems = documents.flatMap((document) => document.errors.map(({ message }) => message));
   if (problems.length > 0) return { text, notes: [], problems };
 

@@ -33,8 +33,7 @@ export function workloadsIn(manifest: unknown, path: readonly (string | number)[
   if (kind.endsWith('List') && Array.isArray(items)) {
     return items.flatMap((item: unknown, index) => {
       // The items of a typed list need not say what they are.
-      const named =
-        isObject(item) && kind !== 'List' ? { apiVersion, kind: kind.slice(0, -4), ...item } : item;
+      const named = isObject(item) ? { apiVersion, kind: kind.slice(0, -'List'.length), ...item } : item;
       return workloadsIn(named, [...path, 'items', index]);
     });
   }

@@ -33,6 +33,9 @@ export const allowedImage: ValueFormat<string> = {
     /^[A-Za-z0-9][A-Za-z0-9._/:-]{0,500}$/.test(text) && !/:[^/]*$/.test(text) ? text : undefined,
 };
 
+/** In front of entries for clear text. */
+const CLEAR = 'http://';
+
 /**
  * The host as it is listed, with the port of its scheme where the list names none; `*.` stands for one label or more.
  * Without TLS a name proves nothing, because a pod's `hostAliases` say where it leads: clear text has to be listed as such.
@@ -42,13 +45,14 @@ export function isAllowedHost(url: string, list: readonly string[] | undefined):
   const { protocol, hostname, port } = new URL(url);
   // A name with a dot at its end is the same host.
   const host = hostname.replace(/\.$/, '');
+  const isClear = protocol === 'http:';
+  const standard = isClear ? '80' : '443';
+  const authority = `${host}:${port || standard}`;
   return list.some((entry) => {
-    const [, scheme = 'https:', pattern = '', listedPort = ''] =
-      /^(?:(http:)\/\/)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
-    if (scheme !== protocol) return false;
-    const standard = protocol === 'https:' ? '443' : '80';
-    if ((port || standard) !== (listedPort || standard)) return false;
-    return pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
+    if (entry.startsWith(CLEAR) !== isClear) return false;
+    const listed = entry.replace(CLEAR, '');
+    const pattern = /:\d+$/.test(listed) ? listed : `${listed}:${standard}`;
+    return pattern.startsWith('*.') ? authority.endsWith(pattern.slice(1)) : authority === pattern;
   });
 }
 
@@ -77,5 +81,5 @@ function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
 
 /** Whether whoever annotates a pod is kept from something: from the Secret, then, by other ways as well. */
 export function limitsAnything(lists: AllowLists): boolean {
-  return Object.values(lists).some((list) => list !== undefined);
+  return Object.keys(lists).length > 0;
 }

@@ -5,7 +5,7 @@ import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME, SIDECAR_USER } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
-import type { Container, Namespace, Pod } from './pod.ts';
+import { type Container, itemsOf, type Namespace, type Pod } from './pod.ts';
 import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
@@ -25,6 +25,7 @@ export interface SkippedPod {
   readonly result: 'skipped';
   readonly reason: SkipReason;
   readonly warnings: readonly string[];
+  readonly secret?: undefined;
 }
 
 export type SkipReason =
@@ -39,6 +40,7 @@ export interface RejectedPod {
   readonly reason: 'invalid_annotations' | 'unsuitable_pod';
   /** Every problem in one message. */
   readonly message: string;
+  readonly secret?: undefined;
 }
 
 /** Their pods keep the cluster going; an injector that is wrong must not be able to stop them. */
@@ -95,9 +97,12 @@ export function inject(
 }
 
 /** Whether a pod that asks for the sidecar has a container of its name: what the validating webhook goes by. */
-export function hasSidecar({ spec }: Pod): boolean {
-  const isSidecar = ({ name }: Container): boolean => name === CONTAINER_NAME;
-  return (spec?.containers?.some(isSidecar) ?? false) || (spec?.initContainers?.some(isSidecar) ?? false);
+export function hasSidecar({ spec = {} }: Pod): boolean {
+  return [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].some(isSidecar);
+}
+
+function isSidecar({ name }: Container): boolean {
+  return name === CONTAINER_NAME;
 }
 
 function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod {
@@ -105,19 +110,19 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
 }
 
 /** Other webhooks may have added containers since the first pass: in forward mode they get its variables too. */
-function secondPass({ metadata, spec }: Pod, defaults: InjectionDefaults): Injection {
+function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can write that there was a first one, which would have found this.
-  const obstacles = tooManyContainers(spec ?? {});
+  const obstacles = tooManyContainers(spec);
   if (obstacles.length > 0) {
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
   const settings = { mode: modeOf(metadata?.annotations ?? {}, defaults) };
-  const isSidecar = ({ name }: Container): boolean => name === CONTAINER_NAME;
-  const at = spec?.initContainers?.findIndex(isSidecar) ?? -1;
   const patch = [
-    ...environmentPatch('containers', spec?.containers, settings, (_, container) => !isSidecar(container)),
+    ...environmentPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
-    ...environmentPatch('initContainers', spec?.initContainers, settings, (index) => at >= 0 && index > at),
+    ...environmentPatch('initContainers', spec.initContainers, settings, (_, before) =>
+      before.some(isSidecar),
+    ),
   ];
   if (patch.length === 0) return skipped('already_injected');
   return { result: 'injected', reason: 'later_containers', patch, warnings: [] };
@@ -151,21 +156,21 @@ function environmentPatch(
   list: 'containers' | 'initContainers',
   containers: readonly Container[] | null | undefined,
   settings: Pick<SidecarSettings, 'mode'>,
-  isServed: (index: number, container: Container) => boolean = () => true,
+  isServed: (container: Container, before: readonly Container[]) => boolean = () => true,
 ): AddOperation[] {
   const variables = appEnvironment(settings);
-  return (containers ?? []).flatMap((container, index) => {
+  return itemsOf(containers).flatMap((container, index, all) => {
     const { env } = container;
-    if (!isServed(index, container)) return [];
-    const own = new Set((env ?? []).map(({ name }) => name));
+    if (!isServed(container, all.slice(0, index))) return [];
+    const own = new Set(itemsOf(env).map(({ name }) => name));
     const missing = variables.filter(({ name }) => !own.has(name));
     return append(env, ['spec', list, index, 'env'], missing);
   });
 }
 
 /** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
-function groupPatch({ spec }: Pod): AddOperation[] {
-  const existing = spec?.securityContext;
+function groupPatch({ spec = {} }: Pod): AddOperation[] {
+  const existing = spec.securityContext;
   if (typeof existing?.fsGroup === 'number') return [];
   return addMembers(existing, ['spec', 'securityContext'], {
     fsGroup: SIDECAR_USER,

@@ -33,10 +33,8 @@ export function addMembers(
   path: readonly string[],
   members: Readonly<Record<string, unknown>>,
 ): AddOperation[] {
-  const entries = Object.entries(members);
-  if (entries.length === 0) return [];
   if (existing === undefined || existing === null) return [add(pointer(...path), members)];
-  return entries.map(([name, value]) => add(pointer(...path, name), value));
+  return Object.entries(members).map(([name, value]) => add(pointer(...path, name), value));
 }
 
 /** Adds items to the end of a list that may not be there yet. */

@@ -3,7 +3,7 @@
 import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
 import { ADMIN_PORT, ADMIN_PORT_NAME, CONFIG_VOLUME, CREDENTIALS_VOLUME, PROXY_PORT } from './names.ts';
-import type { Container, Pod, PodSpec } from './pod.ts';
+import { type Container, itemsOf, type Pod, type PodSpec } from './pod.ts';
 import { appEnvironment } from './sidecar-container.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
@@ -36,12 +36,12 @@ export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly P
 }
 
 function noContainers({ containers }: PodSpec): Problem[] {
-  const none = containers === undefined || containers === null || containers.length === 0;
-  return none ? [{ key: 'spec.containers', expected: 'at least one container' }] : [];
+  if (itemsOf(containers).length > 0) return [];
+  return [{ key: 'spec.containers', expected: 'at least one container' }];
 }
 
 export function tooManyContainers({ containers, initContainers }: PodSpec): Problem[] {
-  const count = (containers?.length ?? 0) + (initContainers?.length ?? 0);
+  const count = itemsOf(containers).length + itemsOf(initContainers).length;
   if (count <= MOST_CONTAINERS) return [];
   return [{ key: 'spec.containers', value: String(count), expected: `at most ${MOST_CONTAINERS} of them` }];
 }
@@ -76,7 +76,7 @@ function windows({ os, nodeSelector }: PodSpec): Problem[] {
 }
 
 function takenVolumeNames({ volumes }: PodSpec): Problem[] {
-  return (volumes ?? []).flatMap(({ name }, index) =>
+  return itemsOf(volumes).flatMap(({ name }, index) =>
     name === CREDENTIALS_VOLUME || name === CONFIG_VOLUME
       ? [
           {
@@ -91,8 +91,8 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
 
 /** The volume is not there yet, but it will be: mounted by an app it would show the app the client secret. */
 function takenMounts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
-  return (containers ?? []).flatMap(({ volumeMounts }, container) =>
-    (volumeMounts ?? []).flatMap(({ name }, index) =>
+  return itemsOf(containers).flatMap(({ volumeMounts }, container) =>
+    itemsOf(volumeMounts).flatMap(({ name }, index) =>
       name === CREDENTIALS_VOLUME
         ? [
             {
@@ -107,8 +107,8 @@ function takenMounts(path: string, containers: readonly Container[] | null | und
 }
 
 function takenPorts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
-  return (containers ?? []).flatMap(({ ports }, container) =>
-    (ports ?? []).flatMap(({ name, containerPort }, index) => {
+  return itemsOf(containers).flatMap(({ ports }, container) =>
+    itemsOf(ports).flatMap(({ name, containerPort }, index) => {
       const key = `${path}[${container}].ports[${index}]`;
       if (containerPort === PROXY_PORT || containerPort === ADMIN_PORT) {
         const expected = `a port other than the sidecar's, ${PROXY_PORT} and ${ADMIN_PORT}`;
@@ -129,7 +129,7 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
       "spec.shareProcessNamespace: processes of the same user or of root in other containers can read the sidecar's credentials",
     );
   }
-  const claims = (spec.volumes ?? []).filter(({ persistentVolumeClaim }) => persistentVolumeClaim != null);
+  const claims = itemsOf(spec.volumes).filter(({ persistentVolumeClaim }) => persistentVolumeClaim != null);
   if (typeof spec.securityContext?.fsGroup !== 'number' && claims.length > 0) {
     const names = claims.map(({ name }) => name).join(', ');
     warnings.push(
@@ -142,8 +142,10 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
     );
   }
   const proxied = new Set(appEnvironment(settings).map(({ name }) => name));
-  for (const { name, env } of spec.containers ?? []) {
-    const own = (env ?? []).filter((variable) => proxied.has(variable.name)).map((variable) => variable.name);
+  for (const { name, env } of itemsOf(spec.containers)) {
+    const own = itemsOf(env)
+      .filter((variable) => proxied.has(variable.name))
+      .map((variable) => variable.name);
     if (own.length > 0) {
       warnings.push(
         `container ${name} sets ${own.join(', ')} itself and keeps it: it may not use the sidecar`,

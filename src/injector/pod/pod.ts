@@ -72,7 +72,12 @@ export interface Namespace {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Lists of the API are null as often as they are not there. */
+export function itemsOf<T>(list: readonly T[] | null | undefined): readonly T[] {
+  return list ?? [];
+}
+
 /** The owner that made the pod: the one to tell what became of it. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
-  return pod.metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);
 }

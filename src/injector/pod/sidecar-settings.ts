@@ -39,14 +39,14 @@ export interface SidecarSettings {
   readonly image: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly secret: string;
-  readonly configMap?: string;
-  readonly authUrl?: string;
+  readonly configMap: string | undefined;
+  readonly authUrl: string | undefined;
   /** Absent when a ConfigMap says it. */
-  readonly realm?: string;
+  readonly realm: string | undefined;
   readonly allowInsecureTokenUrl: boolean;
-  readonly upstream?: string;
-  readonly scope?: string;
-  readonly audience?: string;
+  readonly upstream: string | undefined;
+  readonly scope: string | undefined;
+  readonly audience: string | undefined;
   readonly mode: SidecarMode;
   readonly native: boolean;
   readonly logLevel: LogLevel;
@@ -147,21 +147,21 @@ export function resolveSettings(
     warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
   }
 
-  problems.push(...forbidden(annotations, { authUrl, upstream: target, image, configMap }, defaults));
+  problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   return {
     settings: {
       image,
       imagePullPolicy: defaults.imagePullPolicy,
-      secret: secret ?? '',
-      ...(configMap === undefined ? {} : { configMap }),
-      ...(authUrl === undefined ? {} : { authUrl }),
-      ...(realm === undefined ? {} : { realm }),
+      secret: secret as string,
+      configMap,
+      authUrl,
+      realm,
       allowInsecureTokenUrl:
         defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
-      ...(target === undefined ? {} : { upstream: target }),
-      ...(scope === undefined ? {} : { scope }),
-      ...(audience === undefined ? {} : { audience }),
+      upstream: target,
+      scope,
+      audience,
       mode,
       native: resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems),
       logLevel: read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel,
@@ -181,17 +181,15 @@ interface Named {
   readonly configMap: string | undefined;
 }
 
-/** What the operator's lists do not allow, of what the annotations themselves say. */
+/** What the operator's lists do not allow, of what is not the operator's own default. */
 function forbidden(
-  annotations: Annotations,
   { authUrl, upstream: target, image, configMap }: Named,
   defaults: InjectionDefaults,
 ): Problem[] {
   const { allowed = {} } = defaults;
   const problems: Problem[] = [];
   const refuse = (key: Annotation, value: string, what: string, list: readonly string[] = []): void => {
-    const expected = `${what} that the operator allows: ${list.join(', ') || 'none'}`;
-    if (annotations[key] !== undefined) problems.push({ key, value, expected });
+    problems.push({ key, value, expected: `${what} that the operator allows: ${list.join(', ') || 'none'}` });
   };
   if (authUrl !== undefined && authUrl !== defaults.authUrl && !isAllowedHost(authUrl, allowed.authHosts))
     refuse(AUTH_URL, authUrl, 'a host', allowed.authHosts);
@@ -212,7 +210,7 @@ const MOST_SUGGESTIONS = 10;
 
 /** The mode that the annotations ask for, or the default where they say nothing that is understood. */
 export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
-  return oneOf(SIDECAR_MODES).parse(annotations[MODE] ?? '') ?? defaults.mode;
+  return SIDECAR_MODES.find((mode) => mode === annotations[MODE]) ?? defaults.mode;
 }
 
 function unknownAnnotations(annotations: Annotations): Problem[] {
