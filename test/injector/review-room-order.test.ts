@@ -1,0 +1,107 @@
+/** Whose review comes next, and who gives way. */
+
+import { expect, it, vi } from 'vitest';
+import { createReviewBudget } from '../../src/injector/review-budget.ts';
+
+const MIB = 2 ** 20;
+const never = new AbortController().signal;
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Asks in a row for room; `began` says who had it, in which order. */
+function row() {
+  const budget = createReviewBudget();
+  const began: string[] = [];
+  return {
+    began,
+    ask(address: string, bytes: number, name = address) {
+      const giveWay = vi.fn();
+      const reserved = budget.reserve(address, bytes, never, giveWay).then((reservation) => {
+        began.push(name);
+        return reservation;
+      });
+      return { reserved, giveWay };
+    },
+  };
+}
+
+it('whoever would have least begins first, however late they came', async () => {
+  const { ask, began } = row();
+  const held = ['a', 'b', 'c', 'd'].map((address) => ask(address, 4 * MIB));
+  for (const { reserved } of held) (await reserved).arrived();
+  began.length = 0;
+  ask('b', 2 * MIB, 'has four, wants two');
+  ask('e', 4 * MIB, 'has none, wants four');
+  ask('f', 3 * MIB, 'has none, wants three');
+  (await held[0]?.reserved)?.release();
+  await settled();
+  expect(began).toEqual(['has none, wants three']);
+  (await held[2]?.reserved)?.release();
+  await settled();
+  expect(began).toEqual(['has none, wants three', 'has none, wants four']);
+});
+
+it('what an address gives back it may have again, all of it', async () => {
+  const { ask } = row();
+  for (let turn = 0; turn < 3; turn++) {
+    const both = await Promise.all([ask('a', 4 * MIB).reserved, ask('a', 4 * MIB).reserved]);
+    for (const { release } of both) release();
+  }
+});
+
+it('an address may have half of all and no byte more', async () => {
+  const { ask, began } = row();
+  await ask('a', 4 * MIB).reserved;
+  await ask('a', 4 * MIB - 64 * 1024).reserved;
+  await ask('a', 64 * 1024).reserved;
+  ask('a', 1, 'more');
+  await settled();
+  expect(began).not.toContain('more');
+});
+
+it('a review is counted as large as its answer may be, however small it is', async () => {
+  const { ask, began } = row();
+  for (let count = 0; count < 128; count++) await ask('a', 1).reserved;
+  ask('a', 1, 'more');
+  await settled();
+  expect(began).not.toContain('more');
+});
+
+it('who gives way is the oldest of whoever has most, each once, until there is room', async () => {
+  const { ask, began } = row();
+  const [first, second, ...others] = ['a', 'a', 'b', 'c'].map((address) => ask(address, 4 * MIB));
+  await Promise.all([first, second, ...others].map((asked) => asked?.reserved));
+  ask('d', 3 * MIB);
+  ask('e', 3 * MIB);
+  await settled();
+  expect(first?.giveWay).toHaveBeenCalledTimes(1);
+  (await first?.reserved)?.release();
+  await settled();
+  expect(began).toContain('d');
+  expect(first?.giveWay).toHaveBeenCalledTimes(1);
+  for (const { giveWay } of others) expect(giveWay.mock.calls.length).toBeLessThanOrEqual(1);
+});
+
+it('nobody gives way who has ended, nor for a caller who would then have as much', async () => {
+  const { ask } = row();
+  const [gone, ...held] = ['a', 'a', 'b', 'c'].map((address) => ask(address, 4 * MIB));
+  for (const { reserved } of held) await reserved;
+  (await gone?.reserved)?.release();
+  const last = ask('d', 4 * MIB);
+  await last.reserved;
+  ask('e', 4 * MIB);
+  await settled();
+  for (const asked of [gone, last, ...held]) expect(asked?.giveWay).not.toHaveBeenCalled();
+});
+
+it('listens no longer to who has their room', async () => {
+  const budget = createReviewBudget();
+  const caller = new AbortController();
+  const reservation = await budget.reserve('a', 4 * MIB, caller.signal, () => undefined);
+  const removed = vi.spyOn(caller.signal, 'removeEventListener');
+  caller.abort(new Error('gone'));
+  expect(removed).not.toHaveBeenCalled();
+  reservation.release();
+  await Promise.all(
+    ['b', 'c', 'd', 'e'].map((address) => budget.reserve(address, 4 * MIB, never, () => undefined)),
+  );
+});
