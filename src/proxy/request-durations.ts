@@ -35,8 +35,6 @@ export class RequestDurations {
   readonly name = 'token_sidecar_proxy_request_duration_seconds';
   readonly help = 'Time from a request head to the end of its answer.';
   readonly type = 'histogram';
-  readonly aggregator = 'sum';
-  readonly labelNames = ['route'];
   readonly #tallies = new Map<string, DurationTally>();
 
   constructor(registry: Registry) {
@@ -52,9 +50,9 @@ export class RequestDurations {
 
   /** Called by the registry. */
   async get() {
-    const { name, help, type, aggregator } = this;
+    const { name, help, type } = this;
     const values = [...this.#tallies].flatMap(([route, tally]) => seriesOf(name, route, tally));
-    return { name, help, type, aggregator, values };
+    return { name, help, type, values };
   }
 }
 

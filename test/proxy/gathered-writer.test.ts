@@ -82,6 +82,60 @@ it('keeps a copy of what it is given', async () => {
   expect((await received(far)).toString()).toBe('s'.repeat(10) + 'l'.repeat(10_000));
 });
 
+it('keeps the order whatever the sizes are: as small as text goes, as large as a block, larger', async () => {
+  const [near, far] = await socketPair();
+  const writer = new GatheredWriter(near);
+  const expected: Buffer[] = [];
+  for (const [turn, size] of [4096, 4097, 81_920, 81_921, 40_000, 41_919, 1, 200_000, 4097].entries()) {
+    const text = `${turn}`.repeat(turn % 3 === 0 ? 90_000 : 5);
+    const bytes = Buffer.alloc(size, `b${turn}`);
+    writer.text(text);
+    writer.bytes(bytes);
+    expected.push(Buffer.from(text), bytes);
+  }
+  writer.flush();
+  near.end();
+
+  expect((await received(far)).equals(Buffer.concat(expected))).toBe(true);
+});
+
+it('takes no new memory for what is sent or cleared, one after another', async () => {
+  const [near, far] = await socketPair();
+  const writer = new GatheredWriter(near);
+  far.resume();
+  const piece = Buffer.alloc(10_000);
+  const before = process.memoryUsage().arrayBuffers;
+  for (let turn = 0; turn < 200; turn++) {
+    writer.bytes(piece);
+    writer.clear();
+  }
+  // Each of a block of its own would be 16 MB.
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6);
+  for (let turn = 0; turn < 200; turn++) {
+    writer.bytes(piece);
+    if (!writer.flush()) await once(near, 'drain');
+    await new Promise<void>((resolve) => near.write('', () => resolve()));
+  }
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6);
+});
+
+it('says whether any of a message has left', async () => {
+  const [near] = await socketPair();
+  const writer = new GatheredWriter(near);
+  for (const piece of [Buffer.alloc(10), Buffer.alloc(10_000), Buffer.alloc(100_000)]) {
+    writer.beginMessage();
+    expect(writer.anyLeft).toBe(false);
+    writer.bytes(piece);
+    writer.flush();
+    expect(writer.anyLeft).toBe(true);
+  }
+  writer.beginMessage();
+  near.destroy();
+  writer.text('late');
+  writer.flush();
+  expect(writer.anyLeft).toBe(false);
+});
+
 it('says when the peer does not keep up', async () => {
   const [near, far] = await socketPair();
   const writer = new GatheredWriter(near);

@@ -70,16 +70,44 @@ describe('proxy metrics', () => {
     );
   });
 
+  it.each(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])(
+    'name the method %s',
+    async (method) => {
+      metrics.forRoute('api').refused(method, 204, 1);
+      expect(await lines()).toContain(
+        `token_sidecar_proxy_requests_total{route="api",method="${method}",code="204"} 1`,
+      );
+    },
+  );
+
+  it('tell the totals of each route', () => {
+    const [api, other] = [metrics.forRoute('api'), metrics.forRoute('other')];
+    for (let request = 0; request < 3; request++) api.started();
+    api.ended('GET', 200, 1);
+    api.refused('GET', 400, 1);
+    api.error('bad_request');
+    other.started();
+    other.ended('GET', 200, 1);
+    expect(Object.fromEntries(metrics.traffic())).toEqual({
+      api: { total: 2, inFlight: 2, errors: 1 },
+      other: { total: 1, inFlight: 0, errors: 0 },
+    });
+  });
+
   it('count errors, 401s and replays by route', async () => {
     const route = metrics.forRoute('api');
     route.error('upstream_timeout');
     route.upstreamUnauthorized();
     route.replayed('failure');
+    route.replayed('success');
+    route.replayed('success');
     const after = await lines();
     expect(after).toContain('token_sidecar_proxy_errors_total{route="api",error="upstream_timeout"} 1');
     expect(after).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 1');
     expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="failure"} 1');
-    expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="success"} 0');
+    expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="success"} 2');
+    expect(after).toContain('token_sidecar_proxy_errors_total{route="api",error="internal"} 0');
+    expect(after.join()).not.toContain('error="usage"');
   });
 
   it('stand at zero before anything happens', async () => {
@@ -87,6 +115,9 @@ describe('proxy metrics', () => {
     const before = await lines();
     expect(before).toContain('token_sidecar_proxy_errors_total{route="api",error="token_unavailable"} 0');
     expect(before).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 0');
+    for (const result of ['success', 'failure']) {
+      expect(before).toContain(`token_sidecar_proxy_replays_total{route="api",result="${result}"} 0`);
+    }
   });
 
   it('give the same series to the same route', () => {

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
@@ -87,7 +87,10 @@ describe('the request', () => {
   it('goes over the same connection as the one before', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request } = client({ tokenUrl: provider.url });
-    await request();
+    const abort = new AbortController();
+    await request(CREDENTIALS, abort.signal);
+    // Too late: it has its answer.
+    abort.abort();
     await request();
     expect(provider.received.map(({ connection }) => connection)).toEqual([1, 1]);
   });
@@ -186,6 +189,15 @@ describe('an answer that is a token all the same', () => {
   });
 });
 
+it('a provider that asks for patience is told of with its patience', async () => {
+  const provider = await ScriptedTokenEndpoint.start(answer(429, '', { 'retry-after': '7' }));
+  expect(await client({ tokenUrl: provider.url }).request()).toEqual({
+    result: 'unavailable',
+    detail: 'status 429',
+    retryAfterMs: 7000,
+  });
+});
+
 describe('a provider that repeats what it was sent', () => {
   const said = async (credentials: ClientCredentials, description: string) => {
     const refusal = JSON.stringify({ error: 'invalid_client', error_description: description });
@@ -233,6 +245,17 @@ describe('a provider that repeats what it was sent', () => {
     } as const;
     expect(await said(credentials, 'token expired')).toBe('status 401 invalid_client: token expired');
   });
+});
+
+it('an answer leaves nobody who listens to the signal', async () => {
+  const provider = await ScriptedTokenEndpoint.start();
+  const agent = new http.Agent();
+  const { signal } = new AbortController();
+  await sendTokenRequest(
+    { url: new URL(provider.url), agent, authorization: undefined, form: new URLSearchParams() },
+    signal,
+  );
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
 it('a request that was answered leaves no timer', async () => {
@@ -289,6 +312,7 @@ describe('a provider that does not answer', () => {
     );
     abort.abort(new Error('enough'));
     await expect(sent).rejects.toThrow('enough');
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([]);
   });
 });
 

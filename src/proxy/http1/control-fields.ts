@@ -59,8 +59,7 @@ export function readControlFields(
         break;
       case 14:
         if (lowerCaseName(name) === 'content-length') {
-          const value = fields[at + 1] as string;
-          const length = parseContentLength(value);
+          const length = parseContentLength(fields[at + 1] as string);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
             // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
@@ -70,7 +69,7 @@ export function readControlFields(
             break;
           }
           contentLength = length;
-          if (value.length > 1 && value.startsWith('0')) fields[at + 1] = String(length);
+          fields[at + 1] = String(length);
         } else if (lowerCaseName(name) === 'content_length') {
           return 'framing_lookalike';
         }

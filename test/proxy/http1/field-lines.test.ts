@@ -48,6 +48,7 @@ describe('field lines', () => {
     ['Connection: a b', 'connection_malformed'],
     ['Connection: close;x', 'connection_malformed'],
     ['Connection: "close"', 'connection_malformed'],
+    ['Proxy-Connection: a b', 'connection_malformed'],
   ])('%j is refused: %s', (line, reason) => {
     expect(readField(line)).toMatchObject({ messages: [], end: 'refused', reason });
     expect(readResponses(`HTTP/1.1 200 OK\r\n${line}\r\nZ: z\r\n\r\n`)).toMatchObject({

@@ -38,6 +38,9 @@ describe('limits', () => {
       'target_too_long',
     );
     expect(readRequests('M'.repeat(300), limits).reason).toBe('head_too_large');
+    const unended = `GET /${'t'.repeat(195)}`;
+    expect(readRequests(unended, { ...limits, targetBytes: 195 }).reason).toBe('target_too_long');
+    expect(readRequests(unended, { ...limits, targetBytes: 196 }).reason).toBe('head_too_large');
   });
 
   test('there may be as many fields as the limit and no more', () => {

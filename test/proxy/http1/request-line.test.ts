@@ -13,6 +13,7 @@ describe('a request line', () => {
     ['M-SEARCH /a?b=/%20 HTTP/1.1', 'M-SEARCH', '/a?b=/%20', 1, 'origin'],
     ['get / HTTP/1.1', 'get', '/', 1, 'origin'],
     ['patchX / HTTP/1.1', 'patchX', '/', 1, 'origin'],
+    [`${'M'.repeat(32)} / HTTP/1.1`, 'M'.repeat(32), '/', 1, 'origin'],
     ['VERSION_2 //x HTTP/1.1', 'VERSION_2', '//x', 1, 'origin'],
     ['OPTIONS * HTTP/1.1', 'OPTIONS', '*', 1, 'asterisk'],
     ['GET http://a/b HTTP/1.1', 'GET', 'http://a/b', 1, 'absolute'],

@@ -50,6 +50,18 @@ describe('serialization', () => {
     },
   );
 
+  test('writes a long part as it is, once and again, and looks each over', () => {
+    const [one, other] = ['a'.repeat(300), 'b'.repeat(300)];
+    const head = (value: string) => serializeRequestHead('GET', '/', ['x', value]);
+    for (const value of [one, one, other, one]) {
+      expect(head(value)).toBe(`GET / HTTP/1.1\r\nx: ${value}\r\n\r\n`);
+      expect(() => head(`${value}\r`)).toThrowError(internal);
+    }
+    // Not even the second time.
+    expect(() => head(`${one}\r`)).toThrowError(internal);
+    expect(() => head(`${one}\r`)).toThrowError(internal);
+  });
+
   test('refuses a name without a value', () => {
     expect(() => serializeRequestHead('GET', '/', ['Host'])).toThrowError(internal);
   });
