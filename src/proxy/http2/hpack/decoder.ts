@@ -28,8 +28,8 @@ export interface DecodedFields {
   readonly kind: 'fields';
   /** Name, value, name, value, …; every octet one char of the same code (latin1). Nothing about them is checked. */
   readonly fields: string[];
-  /** Indices in `fields` of names that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
-  readonly neverIndexed: readonly number[];
+  /** Names of fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
+  readonly neverIndexed: readonly string[];
 }
 
 /** The section is larger than the limits. */
@@ -38,7 +38,7 @@ export interface TooLarge {
 }
 
 const TOO_LARGE: TooLarge = { kind: 'too_large' };
-const NONE: readonly number[] = [];
+const NONE: readonly string[] = [];
 
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
@@ -71,7 +71,7 @@ export class HpackDecoder {
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     const table = this.#table;
     const fields: string[] = [];
-    let neverIndexed = NONE as number[];
+    let neverIndexed = NONE as string[];
     let bytesLeft = this.#limits.sectionBytes;
     let fieldsLeft = this.#limits.sectionFields;
     this.#at = 0;
@@ -105,7 +105,7 @@ export class HpackDecoder {
         if (indexed) table.add(name, value);
         else if (octet >= 0x10) {
           if (neverIndexed === NONE) neverIndexed = [];
-          neverIndexed.push(fields.length);
+          neverIndexed.push(name);
         }
       }
       bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;

@@ -56,12 +56,13 @@ export class HpackEncoder {
     this.#emptied = true;
   }
 
-  /** Fields as `HpackDecoder` gives them: name, value, …, and the indices of names that are never to be indexed. */
-  fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly number[] = []): void {
+  /** Fields as `HpackDecoder` gives them: name, value, …, and the names of those that are never to be indexed. */
+  fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = []): void {
     if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
     for (let at = 0; at < fields.length; at += 2) {
-      const never = neverIndexed.length > 0 && neverIndexed.includes(at);
-      this.field(output, fields[at] as string, fields[at + 1] as string, never);
+      const name = fields[at] as string;
+      const never = neverIndexed.length > 0 && neverIndexed.includes(name);
+      this.field(output, name, fields[at + 1] as string, never);
     }
   }
 

@@ -1,0 +1,46 @@
+/** Content-Length against the data that comes (RFC 9113 §8.1.1). */
+
+import type { FaultReason } from './fault.ts';
+
+/** One decimal number without sign, below 2^53 (RFC 9110 §8.6); undefined for anything else. */
+export function parseContentLength(value: string): number | undefined {
+  if (value === '') return undefined;
+  let length = 0;
+  for (let at = 0; at < value.length; at++) {
+    const digit = value.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    length = length * 10 + digit;
+    if (length > Number.MAX_SAFE_INTEGER) return undefined;
+  }
+  return length;
+}
+
+/**
+ * Counts the data of one message. Faults are told as soon as they are certain: too much with the octet that is, too
+ * little with the end.
+ */
+export class BodyLength {
+  readonly #expected: number | undefined;
+  #received = 0;
+
+  /** @param expected octets, as `contentLength` or `expectedBodyBytes` says; undefined where nothing is said */
+  constructor(expected: number | undefined) {
+    this.#expected = expected;
+  }
+
+  /** Octets of data so far. */
+  get received(): number {
+    return this.#received;
+  }
+
+  /**
+   * So many octets came, padding not counted.
+   * @param ended whether the message has ended, with this DATA, its head or its trailers
+   */
+  receive(bytes: number, ended: boolean): FaultReason | undefined {
+    this.#received += bytes;
+    if (this.#expected === undefined) return undefined;
+    const wrong = ended ? this.#received !== this.#expected : this.#received > this.#expected;
+    return wrong ? 'length_differs' : undefined;
+  }
+}

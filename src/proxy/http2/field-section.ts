@@ -1,0 +1,123 @@
+/**
+ * What holds for the fields of every section, a request's, an answer's or trailers (RFC 9113 §8.2). A section that
+ * breaks a rule makes its message malformed, which is an error of the stream (§8.1.1); nothing of it is mended.
+ */
+
+import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http1/octets.ts';
+import { parseContentLength } from './content-length.ts';
+import type { FaultReason } from './fault.ts';
+
+/** Name, value, name, value, …; names in lower case, order and repetitions kept. */
+export type Fields = string[];
+
+export type SectionKind = 'request' | 'answer' | 'trailers';
+
+/** Fields that say how a message is to be read. */
+export interface ControlFields {
+  readonly contentLength: number | undefined;
+  /** Value of a request's Host field. */
+  readonly host: string | undefined;
+}
+
+const NO_CONTROL_FIELDS: ControlFields = { contentLength: undefined, host: undefined };
+
+const COLON = 0x3a;
+
+const LOWER_CASE_TOKEN = TOKEN.map((member, octet) => (octet >= 0x41 && octet <= 0x5a ? 0 : member));
+
+/** Whether a name is a pseudo-field's (§8.3). */
+export function isPseudo(name: string): boolean {
+  return name.charCodeAt(0) === COLON;
+}
+
+/** What is wrong with a value (§8.2.1, RFC 9110 §5.5): CR, LF, NUL, other control octets, whitespace at either end. */
+export function isFieldValue(value: string): boolean {
+  const { length } = value;
+  if (length === 0) return true;
+  for (let at = 0; at < length; at++) if (FIELD_VALUE[value.charCodeAt(at)] !== 1) return false;
+  return !isBlank(value.charCodeAt(0)) && !isBlank(value.charCodeAt(length - 1));
+}
+
+/**
+ * Looks over the fields from `from` on, where the pseudo-fields end, and makes `fields` say the length in one way: a
+ * repetition in an answer is taken out, leading zeros are taken off.
+ */
+export function readFields(kind: SectionKind, fields: Fields, from: number): ControlFields | FaultReason {
+  let contentLength: number | undefined;
+  let host: string | undefined;
+
+  for (let at = from; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    const value = fields[at + 1] as string;
+    if (!isFieldName(name)) return isPseudo(name) ? latePseudo(kind) : 'name_malformed';
+    if (!isFieldValue(value)) return 'value_malformed';
+    // The length rules out almost every field before names are compared.
+    switch (name.length) {
+      case 2:
+        if (name === 'te' && value.toLowerCase() !== 'trailers') return 'te_malformed';
+        break;
+      case 4:
+        if (name === 'host' && kind === 'request') {
+          if (host !== undefined) return 'host_malformed';
+          host = value;
+        }
+        break;
+      case 7:
+        if (name === 'upgrade') return 'connection_specific';
+        break;
+      case 10:
+        if (name === 'connection' || name === 'keep-alive') return 'connection_specific';
+        break;
+      case 14:
+        if (name === 'content_length') return 'length_lookalike';
+        if (name === 'content-length') {
+          if (kind === 'trailers') return 'control_in_trailers';
+          const length = parseContentLength(value);
+          if (length === undefined) return 'length_malformed';
+          if (contentLength !== undefined) {
+            // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
+            if (kind === 'request' || length !== contentLength) return 'length_repeated';
+            fields.splice(at, 2);
+            at -= 2;
+            break;
+          }
+          contentLength = length;
+          if (value.length > 1 && value.startsWith('0')) fields[at + 1] = String(length);
+        }
+        break;
+      case 16:
+        if (name === 'proxy-connection') return 'connection_specific';
+        break;
+      case 17:
+        if (name === 'transfer-encoding') return 'connection_specific';
+        if (name === 'transfer_encoding') return 'length_lookalike';
+        break;
+    }
+  }
+  if (contentLength === undefined && host === undefined) return NO_CONTROL_FIELDS;
+  return { contentLength, host };
+}
+
+/**
+ * Looks trailers over (§8.1). Which of them may be passed on is not decided here.
+ * @param endStream whether their frame ends the stream, as it has to
+ */
+export function trailersFault(fields: Fields, endStream: boolean): FaultReason | undefined {
+  if (!endStream) return 'trailers_unended';
+  const control = readFields('trailers', fields, 0);
+  return typeof control === 'string' ? control : undefined;
+}
+
+function isFieldName(name: string): boolean {
+  const { length } = name;
+  for (let at = 0; at < length; at++) if (LOWER_CASE_TOKEN[name.charCodeAt(at)] !== 1) return false;
+  return length > 0;
+}
+
+function latePseudo(kind: SectionKind): FaultReason {
+  return kind === 'trailers' ? 'pseudo_in_trailers' : 'pseudo_late';
+}
+
+function isBlank(char: number): boolean {
+  return char === SP || char === HTAB;
+}

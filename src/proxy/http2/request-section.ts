@@ -1,0 +1,184 @@
+/** Requests (RFC 9113 §8.3.1, §8.5, RFC 8441 §4): which pseudo-fields there are, and what they may say. */
+
+import { isAuthority, isAuthorityWithPort } from '../http1/authority.ts';
+import { consistsOf, TARGET, TOKEN } from '../http1/octets.ts';
+import type { FaultReason } from './fault.ts';
+import { type Fields, isPseudo, readFields } from './field-section.ts';
+
+interface Common {
+  /** Without pseudo-fields and Host. */
+  readonly fields: Fields;
+  readonly contentLength: number | undefined;
+}
+
+export interface OrdinaryRequest extends Common {
+  readonly kind: 'ordinary';
+  readonly method: string;
+  /** In lower case; as a rule `http` or `https`. */
+  readonly scheme: string;
+  /** Of `:authority`, or of Host where that is missing. */
+  readonly authority: string;
+  /** Begins with `/`, or is `*` for OPTIONS. */
+  readonly path: string;
+}
+
+/** CONNECT: the stream is a tunnel to `authority`, which has a port. */
+export interface ConnectRequest extends Common {
+  readonly kind: 'connect';
+  readonly method: 'CONNECT';
+  readonly authority: string;
+}
+
+/** CONNECT with `:protocol`, such as `websocket`. */
+export interface ExtendedConnectRequest extends Common {
+  readonly kind: 'extended_connect';
+  readonly method: 'CONNECT';
+  readonly protocol: string;
+  readonly scheme: string;
+  readonly authority: string;
+  readonly path: string;
+}
+
+export type RequestSection = OrdinaryRequest | ConnectRequest | ExtendedConnectRequest;
+
+export interface RequestRules {
+  /** Octets of `:path`. */
+  readonly targetBytes: number;
+  /** Whether SETTINGS_ENABLE_CONNECT_PROTOCOL was announced: otherwise nobody knows `:protocol`. */
+  readonly extendedConnect: boolean;
+}
+
+const MAX_METHOD_BYTES = 32;
+
+/** What these would be to a peer that folds case has its answers framed differently, or its credentials sent back. */
+const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
+const UPPER_CASE = /^[A-Z]+$/;
+
+const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/;
+
+const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
+
+/**
+ * Reads the fields of a request as they were decoded. Stricter than the RFC where HTTP/1.1 is, as the same servers read
+ * both: the octets of a path, the form of an authority, methods that are others in another case.
+ * @returns why the request is malformed. `path_too_long` and `host_differs` are no faults of framing, and may be
+ *   answered instead.
+ */
+export function readRequest(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
+  let method: string | undefined;
+  let scheme: string | undefined;
+  let authority: string | undefined;
+  let path: string | undefined;
+  let protocol: string | undefined;
+
+  let at = 0;
+  for (; at < fields.length && isPseudo(fields[at] as string); at += 2) {
+    const value = fields[at + 1] as string;
+    switch (fields[at]) {
+      case ':method':
+        if (method !== undefined) return 'pseudo_repeated';
+        method = value;
+        break;
+      case ':scheme':
+        if (scheme !== undefined) return 'pseudo_repeated';
+        scheme = value;
+        break;
+      case ':authority':
+        if (authority !== undefined) return 'pseudo_repeated';
+        authority = value;
+        break;
+      case ':path':
+        if (path !== undefined) return 'pseudo_repeated';
+        path = value;
+        break;
+      case ':protocol':
+        if (!rules.extendedConnect) return 'pseudo_unknown';
+        if (protocol !== undefined) return 'pseudo_repeated';
+        protocol = value;
+        break;
+      default:
+        return 'pseudo_unknown';
+    }
+  }
+  const control = readFields('request', fields, at);
+  if (typeof control === 'string') return control;
+  const { contentLength, host } = control;
+  const others = withoutHost(fields, at, host !== undefined);
+
+  if (method === undefined) return 'pseudo_missing';
+  const methodWrong = methodFault(method);
+  if (methodWrong !== undefined) return methodWrong;
+  if (host !== undefined && !isAuthority(host)) return 'host_malformed';
+
+  if (method === 'CONNECT') {
+    if (contentLength !== undefined) return 'body_not_allowed';
+    if (protocol === undefined) {
+      if (scheme !== undefined || path !== undefined || authority === undefined) return 'pseudo_missing';
+      if (!isAuthorityWithPort(authority)) return 'authority_malformed';
+      if (host !== undefined && host.toLowerCase() !== authority.toLowerCase()) return 'host_differs';
+      return { kind: 'connect', method, authority, fields: others, contentLength };
+    }
+  } else if (protocol !== undefined) {
+    return 'protocol_malformed';
+  }
+
+  if (scheme === undefined || path === undefined) return 'pseudo_missing';
+  if (scheme !== 'http' && scheme !== 'https') {
+    if (!SCHEME.test(scheme)) return 'scheme_malformed';
+    scheme = scheme.toLowerCase();
+  }
+  const pathWrong = pathFault(path, method, rules.targetBytes);
+  if (pathWrong !== undefined) return pathWrong;
+  if (authority === undefined) {
+    if (host === undefined) return 'authority_missing';
+    authority = host;
+  } else {
+    if (!isAuthority(authority)) return 'authority_malformed';
+    if (host !== undefined && !isSameAuthority(scheme, authority, host)) return 'host_differs';
+  }
+  if (method !== 'CONNECT') {
+    return { kind: 'ordinary', method, scheme, authority, path, fields: others, contentLength };
+  }
+  if (protocol === undefined || !consistsOf(TOKEN, protocol)) return 'protocol_malformed';
+  return {
+    kind: 'extended_connect',
+    method,
+    protocol,
+    scheme,
+    authority,
+    path,
+    fields: others,
+    contentLength,
+  };
+}
+
+function methodFault(method: string): FaultReason | undefined {
+  if (method === 'POST' || method === 'GET') return undefined;
+  if (method.length > MAX_METHOD_BYTES || !consistsOf(TOKEN, method)) return 'method_malformed';
+  return !UPPER_CASE.test(method) && LOOKALIKE.test(method) ? 'method_lookalike' : undefined;
+}
+
+function pathFault(path: string, method: string, limitBytes: number): FaultReason | undefined {
+  if (!consistsOf(TARGET, path)) return 'path_malformed';
+  if (!path.startsWith('/') && !(path === '*' && method === 'OPTIONS')) return 'path_malformed';
+  return path.length > limitBytes ? 'path_too_long' : undefined;
+}
+
+/** Whether both name the same authority of a scheme: case, and a default port that one leaves out, do not count. */
+function isSameAuthority(scheme: string, one: string, other: string): boolean {
+  if (one === other) return true;
+  const port = scheme === 'http' || scheme === 'https' ? DEFAULT_PORT[scheme] : /:$/;
+  return one.toLowerCase().replace(port, '') === other.toLowerCase().replace(port, '');
+}
+
+function withoutHost(fields: Fields, from: number, hasHost: boolean): Fields {
+  const others = fields.slice(from);
+  if (!hasHost) return others;
+  for (let at = 0; at < others.length; at += 2) {
+    if (others[at] === 'host') {
+      others.splice(at, 2);
+      break;
+    }
+  }
+  return others;
+}

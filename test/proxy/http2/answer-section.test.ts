@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest';
+import { type Asked, expectedBodyBytes, readAnswer } from '../../../src/proxy/http2/answer-section.ts';
+import { BodyLength } from '../../../src/proxy/http2/content-length.ts';
+import { trailersFault } from '../../../src/proxy/http2/field-section.ts';
+
+function read(
+  fields: readonly string[],
+  asked: Asked = 'ordinary',
+  endStream = false,
+): ReturnType<typeof readAnswer> {
+  return readAnswer([...fields], asked, endStream);
+}
+
+describe('answers', () => {
+  test('final ones', () => {
+    expect(read([':status', '200', 'a', 'b'])).toEqual({
+      kind: 'final',
+      status: 200,
+      fields: ['a', 'b'],
+      contentLength: undefined,
+    });
+    expect(read([':status', '999'], 'ordinary', true)).toMatchObject({ kind: 'final', status: 999 });
+  });
+
+  test('interim ones', () => {
+    expect(read([':status', '100'])).toMatchObject({ kind: 'interim', status: 100 });
+    expect(read([':status', '103', 'link', 'x'])).toMatchObject({ kind: 'interim', fields: ['link', 'x'] });
+  });
+
+  test('that say their length twice say it once', () => {
+    expect(read([':status', '200', 'content-length', '3', 'a', 'b', 'content-length', '03'])).toMatchObject({
+      contentLength: 3,
+      fields: ['content-length', '3', 'a', 'b'],
+    });
+  });
+
+  test.each([
+    ['pseudo_missing', []],
+    ['pseudo_missing', ['a', 'b']],
+    ['pseudo_repeated', [':status', '200', ':status', '200']],
+    ['pseudo_unknown', [':status', '200', ':path', '/']],
+    ['pseudo_unknown', [':path', '/', ':status', '200']],
+    ['pseudo_late', ['a', 'b', ':status', '200']],
+    ['status_malformed', [':status', '']],
+    ['status_malformed', [':status', '20']],
+    ['status_malformed', [':status', '2000']],
+    ['status_malformed', [':status', '099']],
+    ['status_malformed', [':status', '2x0']],
+    ['status_malformed', [':status', ' 200']],
+    ['status_malformed', [':status', '101']],
+    ['connection_specific', [':status', '200', 'connection', 'close']],
+    ['te_malformed', [':status', '200', 'te', 'gzip']],
+    ['name_malformed', [':status', '200', 'A', 'b']],
+    ['value_malformed', [':status', '200', 'a', 'b\n']],
+    ['length_repeated', [':status', '200', 'content-length', '3', 'content-length', '4']],
+    ['body_not_allowed', [':status', '204', 'content-length', '3']],
+    ['body_not_allowed', [':status', '205', 'content-length', '3']],
+    ['body_not_allowed', [':status', '103', 'content-length', '3']],
+  ] as const)('%s: %j', (reason, fields) => {
+    expect(read(fields)).toBe(reason);
+  });
+
+  test('an interim one does not end the stream', () => {
+    expect(read([':status', '100'], 'ordinary', true)).toBe('interim_ends');
+  });
+
+  test('one that opens a tunnel has no length', () => {
+    expect(read([':status', '200', 'content-length', '3'], 'connect')).toBe('body_not_allowed');
+    expect(read([':status', '403', 'content-length', '3'], 'connect')).toMatchObject({ contentLength: 3 });
+  });
+});
+
+describe('the body of an answer', () => {
+  test.each([
+    ['ordinary', '200', '3', 3],
+    ['ordinary', '200', undefined, undefined],
+    ['ordinary', '304', '3', 0],
+    ['ordinary', '204', undefined, 0],
+    ['head', '200', '3', 0],
+    ['connect', '200', '0', undefined],
+    ['connect', '403', '3', 3],
+  ] as const)('to %s, of status %s with length %s, has %s octets', (asked, status, length, expected) => {
+    const answer = read(
+      [':status', status, ...(length === undefined ? [] : ['content-length', length])],
+      asked,
+    );
+    if (typeof answer === 'string') throw new Error(answer);
+    expect(expectedBodyBytes(answer, asked)).toBe(expected);
+  });
+});
+
+describe('data against content-length', () => {
+  test('may be as long as was said', () => {
+    const body = new BodyLength(3);
+    expect(body.receive(1, false)).toBeUndefined();
+    expect(body.receive(2, false)).toBeUndefined();
+    expect(body.receive(0, true)).toBeUndefined();
+    expect(body.received).toBe(3);
+  });
+
+  test('must not be longer, which is told at once, or shorter', () => {
+    expect(new BodyLength(3).receive(4, false)).toBe('length_differs');
+    expect(new BodyLength(3).receive(2, true)).toBe('length_differs');
+    expect(new BodyLength(0).receive(0, true)).toBeUndefined();
+  });
+
+  test('is free where nothing was said', () => {
+    expect(new BodyLength(undefined).receive(7, true)).toBeUndefined();
+  });
+});
+
+describe('trailers', () => {
+  test.each([
+    [undefined, ['grpc-status', '0']],
+    [undefined, []],
+    ['pseudo_in_trailers', ['a', 'b', ':status', '200']],
+    ['pseudo_in_trailers', [':path', '/']],
+    ['control_in_trailers', ['content-length', '3']],
+    ['connection_specific', ['transfer-encoding', 'chunked']],
+    ['name_malformed', ['A', 'b']],
+    ['value_malformed', ['a', ' b']],
+  ] as const)('%s: %j', (reason, fields) => {
+    expect(trailersFault([...fields], true)).toBe(reason);
+  });
+
+  test('end the stream', () => {
+    expect(trailersFault(['a', 'b'], false)).toBe('trailers_unended');
+  });
+});
