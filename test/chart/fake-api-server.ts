@@ -37,10 +37,17 @@ const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
   ],
   'admissionregistration.k8s.io/v1': [
     { kind: 'MutatingWebhookConfiguration', name: 'mutatingwebhookconfigurations', namespaced: false },
+    { kind: 'ValidatingAdmissionPolicy', name: 'validatingadmissionpolicies', namespaced: false },
+    {
+      kind: 'ValidatingAdmissionPolicyBinding',
+      name: 'validatingadmissionpolicybindings',
+      namespaced: false,
+    },
   ],
 };
 
 const CORE: readonly ApiResource[] = [
+  { kind: 'Pod', name: 'pods', namespaced: true },
   { kind: 'Secret', name: 'secrets', namespaced: true },
   { kind: 'Service', name: 'services', namespaced: true },
   { kind: 'ServiceAccount', name: 'serviceaccounts', namespaced: true },

@@ -43,9 +43,13 @@ test('a first installation is told how to get a token and what happens while the
   expect(text).toContain('token-sidecar.dev/inject: "true"');
   expect(text).toContain('token-sidecar.dev/auth-url: https://sso.example.com');
   expect(text).toContain('rollout status deployment/token-sidecar-injector');
-  expect(text).toContain('While the injector is away');
+  expect(text).toContain('new pods that ask for the sidecar are refused with the reason');
   expect(text).toContain('injector.certificates.source=cert-manager');
   expect(text).not.toContain('Token Issuance Service');
+});
+
+test('without enforcement it says that pods start without the sidecar while the injector is away', async () => {
+  expect(await notes('injector.webhook.enforce=false')).toContain('new pods start without the sidecar');
 });
 
 test('annotations that the values make needless are not asked for', async () => {

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { manifests, only, template } from './manifests.ts';
+import { describe, expect, test } from 'vitest';
+import { manifests, only, type Rendering, template } from './manifests.ts';
 
 async function webhook(set: readonly string[] = []) {
   const { webhooks } = only(await manifests({ set }), 'MutatingWebhookConfiguration');
@@ -33,7 +33,7 @@ test('only annotated pods reach it', async () => {
     {
       name: 'asks-for-the-sidecar',
       expression:
-        "has(object.metadata.annotations) && 'token-sidecar.dev/inject' in object.metadata.annotations && object.metadata.annotations['token-sidecar.dev/inject'] != 'false'",
+        "has(object.metadata.annotations) && 'token-sidecar.dev/inject' in object.metadata.annotations && object.metadata.annotations['token-sidecar.dev/inject'] != 'false' && !('kubernetes.io/config.mirror' in object.metadata.annotations)",
     },
   ]);
 });
@@ -106,6 +106,34 @@ test('enforcement denies, by a policy that needs no injector, exactly what the w
   });
 });
 
+describe('enforcement, where nobody says', () => {
+  const enforces = async (rendering: Rendering): Promise<boolean> =>
+    (await manifests(rendering)).some(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding');
+  const POLICIES = 'admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy';
+
+  test('is on where the cluster has policies, by its version or by what it says', async () => {
+    expect(await enforces({})).toBe(true);
+    expect(await enforces({ kubernetes: '1.30' })).toBe(true);
+    expect(await enforces({ args: ['--api-versions', `v1/Pod,${POLICIES}`] })).toBe(true);
+  });
+
+  test('is off where it has none, or is told to be', async () => {
+    expect(await enforces({ kubernetes: '1.29' })).toBe(false);
+    expect(await enforces({ args: ['--api-versions', 'v1/Pod'] })).toBe(false);
+    expect(await enforces({ set: ['injector.webhook.enforce=false'] })).toBe(false);
+  });
+
+  test('tells whoever made the pod where to look', async () => {
+    const { spec } = only(await manifests(), 'ValidatingAdmissionPolicy');
+    expect(spec.validations[0].message).toContain('--namespace token-sidecar get pods');
+  });
+});
+
+test('the picture of a static pod is not asked about: the kubelet owns that pod', async () => {
+  const { webhooks } = only(await manifests(), 'MutatingWebhookConfiguration');
+  expect(webhooks[0].matchConditions[0].expression).toContain('kubernetes.io/config.mirror');
+});
+
 /** Of a MutatingWebhook in admissionregistration.k8s.io/v1, all but the name, by which they are matched. */
 const WEBHOOK_FIELDS = [
   'rules',
@@ -121,7 +149,10 @@ const WEBHOOK_FIELDS = [
 ];
 
 test('the account that keeps the CA bundle may change nothing else of its webhook', async () => {
-  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const all = await manifests({
+    ci: 'self-managed-values.yaml',
+    set: ['injector.webhook.enforce=false'],
+  });
   const { spec } = only(all, 'ValidatingAdmissionPolicy');
   const [{ expression }] = spec.validations;
   const webhooks = only(all, 'MutatingWebhookConfiguration');
@@ -159,7 +190,10 @@ test.each([
   ['does not exist yet', { kubernetes: '1.29' }],
 ])('there is no such policy where it %s', async (_, rendering) => {
   const all = await manifests({ ci: 'self-managed-values.yaml', ...rendering });
-  expect(all.map(({ kind }) => kind)).not.toContain('ValidatingAdmissionPolicy');
+  const policies = all.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
+  expect(policies.map(({ metadata }) => metadata.name).filter((name) => name.endsWith('-ca-bundle'))).toEqual(
+    [],
+  );
 });
 
 test('without the API the injector has no side effects, no permissions, no token, and is told about native sidecars', async () => {

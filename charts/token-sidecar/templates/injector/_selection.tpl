@@ -1,8 +1,28 @@
-{{/* CEL: the pod carries the annotation that asks for the sidecar. */}}
+{{/* CEL: the pod carries the annotation that asks for the sidecar, and is no picture of a static pod, which the kubelet owns. */}}
 {{- define "token-sidecar.injector.asksFor" -}}
 has(object.metadata.annotations) &&
 'token-sidecar.dev/inject' in object.metadata.annotations &&
-object.metadata.annotations['token-sidecar.dev/inject'] != 'false'
+object.metadata.annotations['token-sidecar.dev/inject'] != 'false' &&
+!('kubernetes.io/config.mirror' in object.metadata.annotations)
+{{- end -}}
+
+{{/*
+Whether pods that asked and got nothing are refused; empty when not. A cluster says what it has. Helm alone, as `helm template`, knows no
+kinds, so there the version decides.
+*/}}
+{{- define "token-sidecar.injector.enforces" -}}
+{{- $enforce := toString .Values.injector.webhook.enforce -}}
+{{- $isNewEnough := semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}
+{{- if and (eq $enforce "true") (not $isNewEnough) -}}
+{{-   fail (printf "injector.webhook.enforce: needs Kubernetes 1.30 or later, this is %s" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- $has := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- if not (.Capabilities.APIVersions.Has "v1/Pod") -}}
+{{-   $has = or $has $isNewEnough -}}
+{{- end -}}
+{{- if or (eq $enforce "true") (and (eq $enforce "auto") $has) -}}
+true
+{{- end -}}
 {{- end -}}
 
 {{/* Namespaces whose pods may be injected. */}}
