@@ -43,11 +43,6 @@ export class RequestBody {
     return !this.#complete && this.#options.mayOutgrow;
   }
 
-  /** Whether the app has sent it all. */
-  get complete(): boolean {
-    return this.#complete;
-  }
-
   /** Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing. */
   sendTo(receiver: UpstreamConnection, nowMs: number): void {
     this.#receiver = receiver;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
 import { answer, CHUNKED, chunk, get, LAST_CHUNK, ok, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar, until } from './sidecar.ts';
@@ -65,6 +66,38 @@ describe("an answer that comes before the request's end", () => {
     await client.closed();
     await sidecar.fence();
     expect(upstream.targets).not.toContain('/smuggled');
+  });
+
+  it('ends the connection when the rest of the request turns out to be malformed later', async () => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(request('POST', '/', [CHUNKED]) + chunk('some'));
+    expect((await client.response()).body).toBe('early');
+
+    client.send(get('/smuggled'));
+
+    expect(await client.closed()).toBe('end');
+    await sidecar.fence();
+    expect(upstream.targets).toEqual(['/', '/fence']);
+  });
+
+  it('ends the connection when the rest of the request does not come within a second', async () => {
+    const clock = new ManualClock();
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('early')));
+    const sidecar = await startSidecar({ upstream, clock });
+    const client = await sidecar.connect();
+    client.send(request('POST', '/', [CHUNKED]) + chunk('some'));
+    expect((await client.response()).body).toBe('early');
+    client.send(chunk('more'));
+    await sidecar.fence();
+
+    await clock.advance(999);
+    client.send(chunk('and more'));
+    await sidecar.fence();
+    await clock.advance(1);
+
+    expect(await client.closed()).toBe('end');
   });
 
   it('does not leave a broken request on a pooled connection', async () => {

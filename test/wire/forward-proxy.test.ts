@@ -43,6 +43,15 @@ describe('a listed host', () => {
     expect(upstream.requests[0]?.head.startLine).toBe(startLine);
   });
 
+  it('is asked for its options as a whole where the URL has no path', async () => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });
+    const host = `Host: ${upstream.authority}`;
+    await sidecar.exchange(message(`OPTIONS http://${upstream.authority} HTTP/1.1`, [host]));
+    await sidecar.exchange(message(`OPTIONS http://${upstream.authority}?q HTTP/1.1`, [host]));
+    expect(upstream.targets).toEqual(['*', '/?q']);
+  });
+
   it('has its connection reused', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream) });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { withoutToken } from './fake-bearer.ts';
-import { CHUNKED, get, message, ok, request } from './messages.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
 
@@ -39,6 +39,23 @@ describe('answers that have no body', () => {
     expect(bodiless.head.startLine).toBe(statusLine);
     expect(bodiless.head.value('content-length')).toBe(length);
     // What follows is the next answer.
+    expect((await client.send(get('/next')).response()).body).toBe('next');
+  });
+
+  it('205, whatever the upstream sends behind it', async () => {
+    const upstream = await startUpstream(
+      inTurn(
+        answering(`${message('HTTP/1.1 205 Reset Content', [CHUNKED])}${chunk('no body')}${LAST_CHUNK}`),
+        answering(ok('next')),
+      ),
+    );
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    const bodiless = await client.send(request('POST', '/')).response();
+
+    expect(bodiless.head.values('content-length')).toEqual(['0']);
+    expect(bodiless.head.values('transfer-encoding')).toEqual([]);
     expect((await client.send(get('/next')).response()).body).toBe('next');
   });
 

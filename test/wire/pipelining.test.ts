@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CHUNKED, chunk, get, LAST_CHUNK, ok, post, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { startUpstream } from './raw-upstream.ts';
-import { startSidecar } from './sidecar.ts';
+import { startSidecar, until } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe('pipelined requests', () => {
@@ -45,6 +45,27 @@ describe('pipelined requests', () => {
     second.answer(ok('two'));
 
     expect([(await client.response()).body, (await client.response()).body]).toEqual(['one', 'two']);
+  });
+
+  it('are put together from what comes piece by piece while an earlier one is served', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    await sidecar.metric('proxy_requests_in_flight');
+    client.send(get('/1'));
+    const first = await upstream.request();
+    const accepted = socketOfSidecar(client);
+    for (const piece of get('/2').match(/.{1,10}/gs) ?? []) {
+      const before = accepted.bytesRead;
+      client.send(piece);
+      await until(() => accepted.bytesRead === before + piece.length);
+    }
+
+    first.answer(ok('one'));
+    (await upstream.request()).answer(ok('two'));
+
+    expect([(await client.response()).body, (await client.response()).body]).toEqual(['one', 'two']);
+    expect(upstream.targets).toEqual(['/1', '/2']);
   });
 
   it('before a malformed one are answered, then that is refused', async () => {
