@@ -5,10 +5,10 @@ import { systemClock } from './clock.ts';
 import type { Command, Shutdown } from './commands/command.ts';
 import { listenForShutdown } from './commands/shutdown.ts';
 import { describeSettings, didYouMean } from './config/settings.ts';
-import { describeError } from './error-description.ts';
 import { SidecarError } from './errors.ts';
-import { LogOutput } from './log-output.ts';
-import { openStandardOutput } from './standard-output.ts';
+import { describeError } from './log/error-description.ts';
+import { LogOutput } from './log/output.ts';
+import { openStandardOutput } from './log/standard-output.ts';
 import { VERSION } from './version.ts';
 
 /** Each command is a bundle of its own: the sidecar never loads what only another one needs. */

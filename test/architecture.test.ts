@@ -6,17 +6,38 @@ const SRC = join(import.meta.dirname, '../src');
 
 /** What each room may import from; data flows one way. Files directly in src/ are open to all but main.ts. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  config: [],
-  credentials: ['config'],
-  token: ['credentials', 'config'],
-  proxy: ['token', 'config'],
-  admin: ['token', 'config'],
-  issuer: ['credentials', 'config'],
-  injector: ['credentials', 'config'],
-  demo: ['config'],
-  commands: ['proxy', 'admin', 'issuer', 'injector', 'demo', 'token', 'credentials', 'config'],
-  main: ['commands', 'config'],
+  log: [],
+  config: ['log'],
+  credentials: ['config', 'log'],
+  token: ['credentials', 'config', 'log'],
+  proxy: ['token', 'config', 'log'],
+  admin: ['token', 'config', 'log'],
+  issuer: ['credentials', 'config', 'log'],
+  injector: ['credentials', 'config', 'log'],
+  demo: ['config', 'log'],
+  commands: ['proxy', 'admin', 'issuer', 'injector', 'demo', 'token', 'credentials', 'config', 'log'],
+  main: ['commands', 'config', 'log'],
 };
+
+/**
+ * What each room of the data path may import of the others. Files directly in src/proxy/ build it, or are known to all
+ * but the first four rooms.
+ */
+const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
+  io: [],
+  http: [],
+  http1: ['http'],
+  http2: ['http'],
+  tunnel: ['io'],
+  streams: ['http', 'http1'],
+  upstream: ['streams', 'http1', 'http', 'io'],
+  routing: ['upstream', 'http1', 'http', 'io'],
+  exchange: ['routing', 'upstream', 'streams', 'tunnel', 'http1', 'http', 'io'],
+  app: ['exchange', 'streams', 'http1', 'http', 'io'],
+};
+
+/** They know nothing of the data path around them, nor of tokens, configuration and logs. */
+const PURE_IN_PROXY = ['io', 'http', 'http1', 'http2'];
 
 /** What the data path may know of tokens. */
 const TOKEN_FOR_PROXY = ['token/bearer-source.ts', 'token/token-unavailable.ts'];
@@ -29,9 +50,15 @@ function roomOf(file: string): string {
   return first === 'main.ts' ? 'main' : 'src';
 }
 
+/** The room of a file inside src/proxy; '' for those directly in it. */
+function proxyRoomOf(file: string): string {
+  const [, room, ...rest] = file.split('/');
+  return rest.length > 0 ? (room as string) : '';
+}
+
 interface Import {
   readonly from: string;
-  /** Erased when run: it costs nothing and makes no cycle. */
+  /** Erased when run: it costs nothing. */
   readonly typeOnly: boolean;
   readonly specifier: string;
 }
@@ -48,11 +75,7 @@ const imports: readonly Import[] = files.flatMap((from) => {
 
 const internal = imports
   .filter(({ specifier }) => specifier.startsWith('.'))
-  .map(({ from, specifier, typeOnly }) => ({
-    from,
-    typeOnly,
-    to: relative(SRC, resolve(SRC, dirname(from), specifier)),
-  }))
+  .map(({ from, specifier }) => ({ from, to: relative(SRC, resolve(SRC, dirname(from), specifier)) }))
   .filter(({ to }) => !to.startsWith('..'));
 
 it('finds the imports it judges', () => {
@@ -88,11 +111,9 @@ describe('layering', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('no two files import each other, however long the way round', () => {
+  it('no two files import each other, however long the way round, be it for types alone', () => {
     const next = new Map<string, string[]>();
-    for (const { from, to, typeOnly } of internal) {
-      if (!typeOnly) next.set(from, [...(next.get(from) ?? []), to]);
-    }
+    for (const { from, to } of internal) next.set(from, [...(next.get(from) ?? []), to]);
     const done = new Set<string>();
     const cycles: string[][] = [];
     function visit(file: string, path: readonly string[]): void {
@@ -103,6 +124,41 @@ describe('layering', () => {
     }
     for (const file of files) visit(file, []);
     expect(cycles).toEqual([]);
+  });
+});
+
+describe('layering of the data path', () => {
+  const inProxy = internal.filter(({ from }) => roomOf(from) === 'proxy');
+
+  it.each(Object.entries(MAY_IMPORT_IN_PROXY))('%s imports only from rooms below it', (room, allowed) => {
+    const wrong = inProxy
+      .filter(({ from, to }) => proxyRoomOf(from) === room && roomOf(to) === 'proxy')
+      .filter(({ to }) => ![room, '', ...allowed].includes(proxyRoomOf(to)));
+    expect(wrong).toEqual([]);
+  });
+
+  it('every room is known here', () => {
+    const rooms = new Set(files.filter((file) => roomOf(file) === 'proxy').map(proxyRoomOf));
+    rooms.delete('');
+    expect([...rooms].filter((room) => !(room in MAY_IMPORT_IN_PROXY))).toEqual([]);
+  });
+
+  it.each(PURE_IN_PROXY)('%s knows nothing outside its rooms but clock and errors', (room) => {
+    const wrong = inProxy
+      .filter(({ from }) => proxyRoomOf(from) === room)
+      .filter(({ to }) => roomOf(to) !== 'proxy' || proxyRoomOf(to) === '')
+      .filter(({ to }) => !['clock.ts', 'errors.ts'].includes(to));
+    expect(wrong).toEqual([]);
+  });
+
+  it('codecs use nothing of Node, but to tell addresses apart', () => {
+    const wrong = imports
+      .filter(
+        ({ from }) => roomOf(from) === 'proxy' && ['http', 'http1', 'http2'].includes(proxyRoomOf(from)),
+      )
+      .filter(({ specifier }) => specifier.startsWith('node:'))
+      .filter(({ from, specifier }) => from !== 'proxy/http/authority.ts' || specifier !== 'node:net');
+    expect(wrong).toEqual([]);
   });
 });
 

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { http } from '../node-http.ts';
 import { type Audience, whyRefused } from './caller.ts';
 import { AdminConnections } from './connections.ts';

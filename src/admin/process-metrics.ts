@@ -1,4 +1,4 @@
-import type { LogLosses } from '../log-output.ts';
+import type { LogLosses } from '../log/output.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { readMemoryUse } from './memory.ts';

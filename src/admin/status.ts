@@ -9,13 +9,13 @@ export interface StatusSources {
   readonly config: Config;
   readonly tokens: readonly { snapshot(): TokenSnapshot }[];
   /** Requests by route name since the start. */
-  requests(): ReadonlyMap<string, RouteTraffic>;
+  requests(): ReadonlyMap<string, RouteTotals>;
   draining(): boolean;
   readonly startedAtMs: number;
   nowMs(): number;
 }
 
-export interface RouteTraffic {
+export interface RouteTotals {
   readonly total: number;
   readonly inFlight: number;
   readonly errors: number;
@@ -59,7 +59,7 @@ function describeToken(token: TokenSnapshot, nowMs: number): unknown {
   };
 }
 
-function describeRoute(route: RouteConfig, traffic: RouteTraffic | undefined): unknown {
+function describeRoute(route: RouteConfig, traffic: RouteTotals | undefined): unknown {
   return {
     name: route.name,
     match: route.match,

@@ -1,5 +1,5 @@
 import type { Settings } from '../config/settings.ts';
-import type { LogOutput } from '../log-output.ts';
+import type { LogOutput } from '../log/output.ts';
 
 /** What a command gets from the outside world; tests pass their own. */
 export interface CommandContext {

@@ -20,7 +20,7 @@ import { startIssuer } from '../issuer/issuer.ts';
 import { createKeyRing } from '../issuer/key-ring.ts';
 import { createIssuerMetrics } from '../issuer/metrics.ts';
 import { generateSigningKey } from '../issuer/signing-key.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
 import type { Command } from './command.ts';
 import { issuerAdminEndpoints } from './issuer-admin.ts';

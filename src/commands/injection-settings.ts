@@ -7,7 +7,7 @@ import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-settings.ts';
-import { LOG_LEVELS } from '../log.ts';
+import { LOG_LEVELS } from '../log/logger.ts';
 import { VERSION } from '../version.ts';
 
 const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;

@@ -13,7 +13,7 @@ import type { InjectorMetrics } from '../injector/metrics.ts';
 import { inject } from '../injector/pod/inject.ts';
 import type { Cluster, InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import type { Pod } from '../injector/pod/pod.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
 export interface ClusterOptions extends KubernetesConfig, BackoffOptions {

@@ -9,7 +9,7 @@ import type { ClientFiles } from '../injector/certificate/client-authorities.ts'
 import type { CertificateFiles } from '../injector/certificate/file-certificate.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { objectName } from '../injector/pod/sidecar-settings.ts';
-import { LOG_LEVELS, type LogLevel } from '../log.ts';
+import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 
 export const INJECTOR_SETTINGS = {

@@ -20,7 +20,7 @@ import { type CertificateSource, certificateMissing } from '../injector/certific
 import { createInjectorMetrics, type InjectorMetrics } from '../injector/metrics.ts';
 import type { Cluster } from '../injector/pod/injection-defaults.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
-import { createLogger, type Logger } from '../log.ts';
+import { createLogger, type Logger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
 import type { Command, CommandContext } from './command.ts';
 import {

@@ -7,7 +7,7 @@ import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../
 import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from '../issuer/client.ts';
 import { isRealmName } from '../issuer/issuer.ts';
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../issuer/signing-key.ts';
-import { LOG_LEVELS, type LogLevel } from '../log.ts';
+import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
 
 export const ISSUER_SETTINGS = {
   listen: {

@@ -15,7 +15,7 @@ import { followSigningKey, type LiveSigningKey } from '../issuer/live-signing-ke
 import { createIssuerMetrics } from '../issuer/metrics.ts';
 import { openPublishedKeys } from '../issuer/published-keys.ts';
 import { generateSigningKey } from '../issuer/signing-key.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
 import type { Command, CommandContext } from './command.ts';
 import { issuerAdminEndpoints } from './issuer-admin.ts';

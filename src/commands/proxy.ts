@@ -3,7 +3,7 @@ import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readSettings, type Settings } from '../config/settings.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
-import { createLogger } from '../log.ts';
+import { createLogger } from '../log/logger.ts';
 import { type NeverGranted, whyNeverGranted } from '../token/never-granted.ts';
 import type { Command, CommandContext } from './command.ts';
 import { whenAborted } from './shutdown.ts';

@@ -3,7 +3,7 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { systemCodeOf } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 
 /** Where Kubernetes mounts it, also where the rest of the file system is read-only. */
 export const TERMINATION_LOG = '/dev/termination-log';

@@ -2,7 +2,7 @@
  * What the sidecar runs by: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes.
  */
 
-import type { LogLevel } from '../log.ts';
+import type { LogLevel } from '../log/logger.ts';
 
 export interface Config {
   /** Where the app container sends its requests. */

@@ -4,7 +4,7 @@
  */
 
 import * as v from 'valibot';
-import { LOG_LEVELS } from '../log.ts';
+import { LOG_LEVELS } from '../log/logger.ts';
 import { duration, listenAddress, serverUrl, size, upstream, type ValueFormat } from './values.ts';
 
 /** A string in one of the formats of `values.ts`. */

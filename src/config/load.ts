@@ -1,6 +1,6 @@
 /** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
 
-import { LOG_LEVELS } from '../log.ts';
+import { LOG_LEVELS } from '../log/logger.ts';
 import type { Config, ProxyLimits } from './config.ts';
 import { readConfigFile } from './file.ts';
 import type { FileConfig } from './file-schema.ts';

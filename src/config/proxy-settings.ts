@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '../log.ts';
+import { LOG_LEVELS } from '../log/logger.ts';
 import type { GivenValues, Settings } from './settings.ts';
 
 /** What the `proxy` command takes as flags or from the environment; the rest is the configuration file's. */

@@ -1,7 +1,7 @@
 /** What becomes of an admission review: the two webhooks, mutating and validating. */
 
 import type { Clock } from '../clock.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
 import { createAllowance } from './kubernetes/allowance.ts';
 import type { InjectorMetrics } from './metrics.ts';

@@ -10,7 +10,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
 import { boundCallerConnections } from './caller-connections.ts';
 import type { ClientVerification } from './certificate/client-verification.ts';

@@ -3,7 +3,7 @@ import type { Grant } from './grant.ts';
 import type { SigningKey } from './signing-key.ts';
 
 /** The 200 answer of the token endpoint, all six members always. */
-export interface TokenResponse {
+export interface IssuedToken {
   readonly access_token: string;
   /** Seconds. */
   readonly expires_in: number;
@@ -49,7 +49,7 @@ export async function signAccessToken(claims: JWTPayload, key: SigningKey): Prom
     .sign(key.privateKey);
 }
 
-export function tokenResponse(accessToken: string, grant: Grant): TokenResponse {
+export function issuedToken(accessToken: string, grant: Grant): IssuedToken {
   return {
     access_token: accessToken,
     expires_in: grant.lifetimeSeconds,

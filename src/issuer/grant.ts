@@ -1,6 +1,6 @@
 import type { Client } from './client.ts';
+import type { GrantRequest } from './grant-request.ts';
 import { Refusal } from './refusal.ts';
-import type { TokenRequest } from './token-request.ts';
 
 /** What a token will say. */
 export interface Grant {
@@ -18,7 +18,7 @@ export interface GrantDefaults {
 }
 
 /** A request narrows what its client may have, and never widens it. */
-export function decideGrant(client: Client, request: TokenRequest, defaults: GrantDefaults): Grant | Refusal {
+export function decideGrant(client: Client, request: GrantRequest, defaults: GrantDefaults): Grant | Refusal {
   const allowedAudience = client.audience.length > 0 ? client.audience : [defaults.audience];
   const { scopes = client.scopes, audience = allowedAudience } = request;
   if (!scopes.every((scope) => client.scopes.includes(scope))) {

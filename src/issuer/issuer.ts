@@ -5,15 +5,15 @@ import type { JSONWebKeySet } from 'jose';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
-import type { Logger } from '../log.ts';
-import { createClientAuthentication } from './client-authentication.ts';
+import type { Logger } from '../log/logger.ts';
+import { createCallerVerification } from './caller-verification.ts';
 import type { ClientStore } from './client-store.ts';
 import { createDerivationQueue } from './derivation-queue.ts';
 import type { KeyRing } from './key-ring.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { deriveScrypt, type ScryptDerivation } from './scrypt-hash.ts';
-import { createTokenEndpoint } from './token-endpoint.ts';
 import { DEFAULT_LIMITS, startTokenListener, type TokenListenerLimits } from './token-listener.ts';
+import { createTokenService } from './token-service.ts';
 
 export interface IssuerOptions {
   readonly listen: ListenAddress;
@@ -69,11 +69,11 @@ export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
     limits,
     endpointAt(address) {
       const issuer = issuerAt(address);
-      return createTokenEndpoint({
+      return createTokenService({
         path: new URL(tokenUrlOf(issuer)).pathname,
         realm,
         issuer,
-        authenticate: createClientAuthentication(options.clients, queue, { clock, log }),
+        authenticate: createCallerVerification(options.clients, queue, { clock, log }),
         keys,
         tokenLifetimeSeconds: options.tokenLifetimeSeconds,
         maxBodyBytes: limits.bodyBytes,

@@ -3,7 +3,7 @@ import { ConfigurationError, describeProblem, type Problem } from '../config/pro
 import type { DirectoryWatchOptions } from '../credentials/directory-watch.ts';
 import { openLiveSecret } from '../credentials/live-secret.ts';
 import type { MountedSecret } from '../credentials/mounted-secret.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { createKeyRing, type KeyRing } from './key-ring.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { parseSigningKey, type SigningAlgorithm, type SigningKey } from './signing-key.ts';

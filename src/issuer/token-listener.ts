@@ -6,12 +6,12 @@ import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import { listenOn } from '../listen.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import { http } from '../node-http.ts';
 import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
-import type { TokenEndpoint } from './token-endpoint.ts';
+import type { TokenService } from './token-service.ts';
 
 export interface TokenListenerLimits {
   /** A larger form is refused. */
@@ -57,7 +57,7 @@ export interface TokenListenerOptions {
   readonly listen: ListenAddress;
   readonly limits: TokenListenerLimits;
   /** Makes the endpoint once the address is known, which may be part of what the tokens say. */
-  readonly endpointAt: (address: ListenAddress) => TokenEndpoint;
+  readonly endpointAt: (address: ListenAddress) => TokenService;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
   readonly log: Logger;

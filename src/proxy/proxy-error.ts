@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, messageOf, type ProxyErrorCode, SidecarError } from '../errors.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 
 /** Anything thrown as an error that the proxy may answer; what was not foreseen shows nothing of itself. */
 export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {

@@ -1,16 +1,16 @@
 import { SidecarError } from '../errors.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
-import { mostConnections, processLimits } from './connection-limit.ts';
-import type { ActiveRoute } from './context.ts';
-import { ownNames } from './cross-site-requests.ts';
-import { ForwardProxy } from './forward-proxy.ts';
-import { Listener } from './listener.ts';
-import { systemNetwork } from './network.ts';
-import { OpenUpstreams } from './open-upstreams.ts';
-import { PeerWatch } from './peer-watch.ts';
-import type { DataPath, ProxyOptions } from './proxy.ts';
-import { routeMatcher } from './routes.ts';
-import { UpstreamPool } from './upstream-pool.ts';
+import { mostConnections, processLimits } from './app/connection-limit.ts';
+import { Listener } from './app/listener.ts';
+import { PeerWatch } from './app/peer-watch.ts';
+import type { DataPath, ProxyOptions } from './data-path.ts';
+import { ownNames } from './exchange/cross-site-requests.ts';
+import { systemNetwork } from './io/network.ts';
+import type { ActiveRoute } from './routing/active-route.ts';
+import { ForwardProxy } from './routing/forward-proxy.ts';
+import { routeMatcher } from './routing/routes.ts';
+import { OpenUpstreams } from './upstream/open-upstreams.ts';
+import { UpstreamPool } from './upstream/pool.ts';
 
 /** The `route` label of requests that no route matched. */
 const NO_ROUTE = 'none';

@@ -3,8 +3,8 @@
 import type { Clock } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { systemCodeOf } from '../errors.ts';
-import { basicPair, proveClient } from './client-authentication.ts';
 import type { ClientCredentials } from './client-credentials.ts';
+import { basicPair, proveClient } from './client-proof.ts';
 import { providerConnections } from './provider-connections.ts';
 import { OverlongAnswer, StaleConnection, sendTokenRequest } from './token-request.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';

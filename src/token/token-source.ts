@@ -7,7 +7,7 @@ import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/logger.ts';
 import type { BearerSource, BearerSupply } from './bearer-source.ts';
 import type { ClientCredentials, CredentialsReading } from './client-credentials.ts';
 import { reportGrant } from './grant-report.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { LogOutput } from '../../src/log-output.ts';
+import { LogOutput } from '../../src/log/output.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** Takes what it is told to: a number of bytes, or an error. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 function setUp() {

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 export interface Product {
   readonly startProxy: typeof import('../../src/proxy/start-proxy.ts').startProxy;
   readonly createProxyMetrics: typeof import('../../src/proxy/metrics.ts').createProxyMetrics;
-  readonly createLogger: typeof import('../../src/log.ts').createLogger;
+  readonly createLogger: typeof import('../../src/log/logger.ts').createLogger;
   readonly Registry: typeof import('../../src/prometheus.ts').Registry;
   readonly TokenUnavailable: typeof import('../../src/token/token-unavailable.ts').TokenUnavailable;
 }
@@ -17,7 +17,7 @@ export async function loadProduct(source: string): Promise<Product> {
     await Promise.all([
       load('proxy/start-proxy.ts'),
       load('proxy/metrics.ts'),
-      load('log.ts'),
+      load('log/logger.ts'),
       load('prometheus.ts'),
       load('token/token-unavailable.ts'),
     ]);

@@ -1,4 +1,4 @@
-import type { DataPath } from '../../src/proxy/proxy.ts';
+import type { DataPath } from '../../src/proxy/data-path.ts';
 import { AppPeer, statusOf } from './app-peer.ts';
 import { type Arrival, AskedRequest, type Departure } from './asked-request.ts';
 import { Http1Reader, type Message } from './http1-reader.ts';

@@ -1,6 +1,6 @@
 import type { RouteConfig } from '../../src/config/config.ts';
+import type { DataPath } from '../../src/proxy/data-path.ts';
 import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
-import type { DataPath } from '../../src/proxy/proxy.ts';
 import type { Product } from './data-path.ts';
 import { Model } from './model.ts';
 import { ModelBearer, TOKEN_MARK } from './model-bearer.ts';

@@ -1,5 +1,5 @@
 import type { ListenAddress } from '../../src/config/config.ts';
-import type { Network } from '../../src/proxy/network.ts';
+import type { Network } from '../../src/proxy/io/network.ts';
 
 /** A peer's end of a connection to the data path. */
 export interface PeerEnd {

@@ -24,7 +24,7 @@ it('finds the sources of a room and the suites that can notice their mutants', (
 });
 
 it('takes files and directories by name', () => {
-  const { files } = filesOf({ kind: 'paths', paths: ['src/proxy/routes.ts', 'src/proxy/http1'] });
-  expect(files).toContain('src/proxy/routes.ts');
-  expect(files).toContain('src/proxy/http1/authority.ts');
+  const { files } = filesOf({ kind: 'paths', paths: ['src/proxy/routing/routes.ts', 'src/proxy/http1'] });
+  expect(files).toContain('src/proxy/routing/routes.ts');
+  expect(files).toContain('src/proxy/http1/head-reader.ts');
 });

@@ -3,8 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { acceptShared } from '../../src/proxy/shared-read.ts';
-import { wasSaid } from '../../src/proxy/upstream-end.ts';
+import { acceptShared } from '../../src/proxy/io/shared-read.ts';
+import { wasSaid } from '../../src/proxy/upstream/end.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
 /** A connection whose handle is not where Node keeps it today. */

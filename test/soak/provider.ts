@@ -12,7 +12,7 @@ import { startIssuer } from '../../src/issuer/issuer.ts';
 import { createKeyRing } from '../../src/issuer/key-ring.ts';
 import { createIssuerMetrics } from '../../src/issuer/metrics.ts';
 import { generateSigningKey } from '../../src/issuer/signing-key.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { Registry } from '../../src/prometheus.ts';
 
 export const AUDIENCE = 'soak-api';

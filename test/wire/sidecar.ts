@@ -9,9 +9,9 @@ import type {
   RouteTimeouts,
   Upstream,
 } from '../../src/config/config.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import type { DataPath } from '../../src/proxy/data-path.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
-import type { DataPath } from '../../src/proxy/proxy.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';

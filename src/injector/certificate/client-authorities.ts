@@ -6,7 +6,7 @@ import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts
 import { openLiveSecret } from '../../credentials/live-secret.ts';
 import type { MountedSecret } from '../../credentials/mounted-secret.ts';
 import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import { type ClientVerification, hasAllowedName, parseAuthorities } from './client-verification.ts';
 
 export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {

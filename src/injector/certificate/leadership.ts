@@ -1,6 +1,6 @@
 /** One replica of several is the leader, by a Lease of coordination.k8s.io (the algorithm of client-go). */
 
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type BackoffOptions, pause } from '../kubernetes/backoff.ts';
 

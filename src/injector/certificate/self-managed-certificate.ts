@@ -1,7 +1,7 @@
 /** The certificate that the injector makes for itself: every replica serves what the Secret holds, one looks after it. */
 
 import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import { type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type BackoffOptions, backoffMs } from '../kubernetes/backoff.ts';
 import { watchObject } from '../kubernetes/object-watch.ts';

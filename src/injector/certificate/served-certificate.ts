@@ -1,7 +1,7 @@
 /** The certificate in use, and the one rule of all its sources: whatever is offered, the last good one stays. */
 
 import type { Clock } from '../../clock.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { type CertificateSource, outsideValidity, type ServingCertificate } from './serving-certificate.ts';
 

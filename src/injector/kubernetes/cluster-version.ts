@@ -1,4 +1,4 @@
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import type { Cluster, ClusterVersion } from '../pod/injection-defaults.ts';
 import type { KubernetesApi } from './api.ts';
 import { type BackoffOptions, backoffMs, pause } from './backoff.ts';

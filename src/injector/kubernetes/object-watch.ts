@@ -1,7 +1,7 @@
 /** One object of the API as a live value: listed, then watched, and both again after whatever failure. */
 
 import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import {
   type ApiObject,
   type ApiObjectList,

@@ -6,7 +6,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
 import { secretMissing } from '../pod/obstacles.ts';

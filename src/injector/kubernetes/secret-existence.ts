@@ -1,5 +1,5 @@
 import type { Clock } from '../../clock.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../log/logger.ts';
 import { type KubernetesApi, statusOf } from './api.ts';
 
 /** Within the webhook's timeout of 5 s, and well before it: the answer is worth a warning, not a delayed pod. */

@@ -1,4 +1,4 @@
-import type { LogLevel } from '../../log.ts';
+import type { LogLevel } from '../../log/logger.ts';
 import type { AllowLists } from './allow-lists.ts';
 
 /** What a pod gets whose annotations are silent. Checked when the injector starts, so never wrong by itself. */

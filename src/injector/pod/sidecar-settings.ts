@@ -3,7 +3,7 @@
 import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/settings.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
-import { LOG_LEVELS, type LogLevel } from '../../log.ts';
+import { LOG_LEVELS, type LogLevel } from '../../log/logger.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage } from './allow-lists.ts';
 import {
   ANNOTATION_PREFIX,

@@ -3,7 +3,7 @@
  */
 
 import type { ControlFields } from './control-fields.ts';
-import { MessageRefused } from './refusal.ts';
+import { MessageRefused } from './message-refused.ts';
 import type { ResponseHead } from './response-head.ts';
 
 export type BodyFraming =

@@ -4,7 +4,7 @@
  * lenient reader's idea of one has been a request more than once. Stricter than the RFC: only ASCII.
  */
 
-import { HTAB, isWhitespace, TOKEN } from './octets.ts';
+import { HTAB, isWhitespace, TOKEN } from '../http/octets.ts';
 
 /** After `;`. */
 export const NAME_START = 0;

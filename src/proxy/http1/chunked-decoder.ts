@@ -1,3 +1,4 @@
+import { CR, isWhitespace, LF } from '../http/octets.ts';
 import type { BodyDecoder } from './body-decoder.ts';
 import {
   BEFORE_SEMICOLON,
@@ -6,12 +7,11 @@ import {
   NAME_START,
   nextExtensionPosition,
 } from './chunk-extension.ts';
-import { type Fields, parseFieldLines } from './field-lines.ts';
+import { type FieldLines, parseFieldLines } from './field-lines.ts';
 import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
 import { AT_LINE_START } from './line-ends.ts';
-import { CR, isWhitespace, LF } from './octets.ts';
-import { type MessageKind, MessageRefused, type RefusalReason } from './refusal.ts';
+import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 import { permittedTrailers } from './trailer-fields.ts';
 
 /** Extensions, and zeros before sizes, of all chunks of one message together; few are known to send any. */
@@ -34,7 +34,7 @@ const SEMICOLON = 0x3b;
 export class ChunkedDecoder implements BodyDecoder {
   position = 0;
   complete = false;
-  trailers: Fields = [];
+  trailers: FieldLines = [];
 
   readonly #kind: MessageKind;
   readonly #limits: HeadLimits;

@@ -4,11 +4,11 @@
  * and so are names that become theirs where names become variables (CGI, WSGI: `-` and `_` are one).
  */
 
-import { isAuthority } from './authority.ts';
-import type { Fields } from './field-lines.ts';
-import { lowerCaseName } from './field-names.ts';
-import { consistsOf, isWhitespace, TOKEN } from './octets.ts';
-import type { MessageKind, RefusalReason } from './refusal.ts';
+import { isAuthority } from '../http/authority.ts';
+import { lowerCaseName } from '../http/field-names.ts';
+import { consistsOf, isWhitespace, TOKEN } from '../http/octets.ts';
+import type { FieldLines } from './field-lines.ts';
+import type { MessageKind, RefusalReason } from './message-refused.ts';
 
 export interface ControlFields {
   /** Octets, if Content-Length was there. */
@@ -31,7 +31,7 @@ const CLOSE: readonly string[] = ['close'];
  */
 export function readControlFields(
   kind: MessageKind,
-  fields: Fields,
+  fields: FieldLines,
   minorVersion: 0 | 1,
 ): ControlFields | RefusalReason {
   let contentLength: number | undefined;

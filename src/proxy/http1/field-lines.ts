@@ -1,11 +1,11 @@
-import { COLON, endOfRun, FIELD_VALUE, HTAB, isLineEnd, isWhitespace, TOKEN } from './octets.ts';
-import type { RefusalReason } from './refusal.ts';
+import { COLON, endOfRun, FIELD_VALUE, HTAB, isLineEnd, isWhitespace, TOKEN } from '../http/octets.ts';
+import type { RefusalReason } from './message-refused.ts';
 
 /**
  * Field lines as they came: name, value, name, value …; order, case and repetitions kept, whitespace around values
  * taken off. Every octet above 0x7F is one char of the same code (latin1).
  */
-export type Fields = string[];
+export type FieldLines = string[];
 
 const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
@@ -24,8 +24,8 @@ export function parseFieldLines(
   text: string,
   at: number,
   maxFields: number,
-): Fields | RefusalReason {
-  const fields: Fields = [];
+): FieldLines | RefusalReason {
+  const fields: FieldLines = [];
   let lineStart = at;
   while (!isLineEnd(bytes, lineStart)) {
     const nameEnd = endOfRun(TOKEN, bytes, lineStart);

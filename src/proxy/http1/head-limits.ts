@@ -1,7 +1,7 @@
-import type { ProxyLimits } from '../../config/config.ts';
-
-/**
- * Bounds on one head, and likewise on one trailer section: octets of all its lines with the empty line, number of
- * fields, octets of the request target.
- */
-export type HeadLimits = Pick<ProxyLimits, 'headerBytes' | 'headerCount' | 'targetBytes'>;
+/** How large a head may be, and in the same way a trailer section. */
+export interface HeadLimits {
+  readonly headerBytes: number;
+  /** Fields. */
+  readonly headerCount: number;
+  readonly targetBytes: number;
+}

@@ -4,11 +4,11 @@
  * begin no message is refused as soon as it is there, so that a peer of another protocol need not wait for a timeout.
  */
 
+import { CR, LF, SP } from '../http/octets.ts';
 import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
 import { IN_LINE, lineFault } from './line-ends.ts';
-import { CR, LF, SP } from './octets.ts';
-import { type MessageKind, MessageRefused, type RefusalReason } from './refusal.ts';
+import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 import { parseRequestHead, parseRequestLine, type RequestHead } from './request-head.ts';
 import { parseResponseHead, parseStatusLine, type ResponseHead } from './response-head.ts';
 

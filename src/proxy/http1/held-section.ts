@@ -1,5 +1,5 @@
 import { AT_END, AT_LINE_START, type LinePosition, nextPosition } from './line-ends.ts';
-import type { RefusalReason } from './refusal.ts';
+import type { RefusalReason } from './message-refused.ts';
 
 const FIRST_CAPACITY_BYTES = 1024;
 const NOTHING = Buffer.alloc(0);

@@ -3,8 +3,8 @@
  * head or a trailer section. Followed octet by octet, so that a split between any two octets changes nothing.
  */
 
-import { CONTROL, CR, LF } from './octets.ts';
-import type { RefusalReason } from './refusal.ts';
+import { CONTROL, CR, LF } from '../http/octets.ts';
+import type { RefusalReason } from './message-refused.ts';
 
 export const IN_LINE = 0;
 export const AFTER_CR = 1;

@@ -1,17 +1,18 @@
+import { CR, endOfRun, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from '../http/octets.ts';
+import { formOf, type TargetForm } from '../http/target-form.ts';
 import { type BodyFraming, frameRequest } from './body-framing.ts';
 import { type ControlFields, readControlFields } from './control-fields.ts';
-import { type Fields, parseFieldLines } from './field-lines.ts';
+import { type FieldLines, parseFieldLines } from './field-lines.ts';
 import type { HeadLimits } from './head-limits.ts';
-import { CR, endOfRun, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from './octets.ts';
-import type { RefusalReason } from './refusal.ts';
-import { formOf, type TargetForm } from './request-target.ts';
+import type { RefusalReason } from './message-refused.ts';
+import { minorVersionOf } from './minor-version.ts';
 
 export interface RequestHead extends ControlFields {
   readonly method: string;
   readonly target: string;
   readonly targetForm: TargetForm;
   readonly minorVersion: 0 | 1;
-  readonly fields: Fields;
+  readonly fields: FieldLines;
   readonly framing: BodyFraming;
   /** Whether another request may follow on the connection (RFC 9112 §9.3). */
   readonly persistent: boolean;
@@ -106,10 +107,4 @@ export function parseRequestLine(
   const targetForm = formOf(method, target);
   if (targetForm === undefined) return 'target_malformed';
   return { method, target, targetForm, minorVersion, end };
-}
-
-/** The minor version of an `HTTP-version` of major version 1 that starts at `at` (RFC 9112 §2.3). */
-export function minorVersionOf(text: string, at: number): 0 | 1 | undefined {
-  if (text.startsWith('HTTP/1.1', at)) return 1;
-  return text.startsWith('HTTP/1.0', at) ? 0 : undefined;
 }

@@ -1,9 +1,9 @@
+import { endOfRun, FIELD_VALUE, isLineEnd, SP } from '../http/octets.ts';
 import { type ControlFields, readControlFields } from './control-fields.ts';
-import { type Fields, parseFieldLines } from './field-lines.ts';
+import { type FieldLines, parseFieldLines } from './field-lines.ts';
 import type { HeadLimits } from './head-limits.ts';
-import { endOfRun, FIELD_VALUE, isLineEnd, SP } from './octets.ts';
-import type { RefusalReason } from './refusal.ts';
-import { minorVersionOf } from './request-head.ts';
+import type { RefusalReason } from './message-refused.ts';
+import { minorVersionOf } from './minor-version.ts';
 
 /** How its body is framed depends on the request: `frameResponse`. */
 export interface ResponseHead extends ControlFields {
@@ -12,7 +12,7 @@ export interface ResponseHead extends ControlFields {
   /** Reason phrase; may be empty. */
   readonly reason: string;
   readonly minorVersion: 0 | 1;
-  readonly fields: Fields;
+  readonly fields: FieldLines;
   /** Whether another answer may follow on the connection once this one has ended by itself (RFC 9112 §9.3). */
   readonly persistent: boolean;
 }

@@ -4,9 +4,7 @@
  */
 
 import { SidecarError } from '../../errors.ts';
-
-/** Name, value, name, value, … */
-type Fields = readonly string[];
+import type { Fields } from '../http/fields.ts';
 
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';

@@ -5,8 +5,8 @@
  * here, and nobody sends them here in good faith.
  */
 
-import type { Fields } from './field-lines.ts';
-import type { RefusalReason } from './refusal.ts';
+import type { FieldLines } from './field-lines.ts';
+import type { RefusalReason } from './message-refused.ts';
 
 const FORBIDDEN = new Set([
   // Framing and routing
@@ -49,8 +49,8 @@ function isForbiddenTrailer(name: string): boolean {
 }
 
 /** The fields without those that may stand in no trailer section, in order. */
-export function permittedTrailers(fields: Fields): Fields | RefusalReason {
-  const permitted: Fields = [];
+export function permittedTrailers(fields: FieldLines): FieldLines | RefusalReason {
+  const permitted: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
     if (REFUSED.test(name)) return 'control_in_trailers';

@@ -3,7 +3,7 @@
  * breaks a rule makes its message malformed, which is an error of the stream (§8.1.1); nothing of it is mended.
  */
 
-import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http1/octets.ts';
+import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/octets.ts';
 import { parseContentLength } from './content-length.ts';
 import type { FaultReason } from './fault.ts';
 

@@ -8,7 +8,7 @@ import { type Issuer, type IssuerOptions, startIssuer } from '../../../src/issue
 import { createKeyRing, type KeyRing } from '../../../src/issuer/key-ring.ts';
 import { createIssuerMetrics } from '../../../src/issuer/metrics.ts';
 import { generateSigningKey, type SigningAlgorithm } from '../../../src/issuer/signing-key.ts';
-import { createLogger } from '../../../src/log.ts';
+import { createLogger } from '../../../src/log/logger.ts';
 
 export const SHOP: ClientDefinition = {
   clientId: 'shop',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { ListenAddress } from '../../../src/config/config.ts';
-import { type Network, systemNetwork } from '../../../src/proxy/network.ts';
+import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';
 
 /** As many turns without a byte, a connection or an end anywhere are taken for rest. */

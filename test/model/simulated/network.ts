@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { OnReadOpts, Server, Socket, TcpNetConnectOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ListenAddress } from '../../../src/config/config.ts';
-import type { Network } from '../../../src/proxy/network.ts';
+import type { Network } from '../../../src/proxy/io/network.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';
 import { SimulatedSocket } from './socket.ts';
 import { Turns } from './turns.ts';

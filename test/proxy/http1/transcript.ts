@@ -1,9 +1,14 @@
-import { type BodyDecoder, bodyDecoder } from '../../../src/proxy/http1/body-decoder.ts';
+import type { BodyDecoder } from '../../../src/proxy/http1/body-decoder.ts';
 import { type BodyFraming, frameResponse } from '../../../src/proxy/http1/body-framing.ts';
-import type { Fields } from '../../../src/proxy/http1/field-lines.ts';
+import { bodyDecoder } from '../../../src/proxy/http1/decode-body.ts';
+import type { FieldLines as Fields } from '../../../src/proxy/http1/field-lines.ts';
 import type { HeadLimits } from '../../../src/proxy/http1/head-limits.ts';
 import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
-import { type MessageKind, MessageRefused, type RefusalReason } from '../../../src/proxy/http1/refusal.ts';
+import {
+  type MessageKind,
+  MessageRefused,
+  type RefusalReason,
+} from '../../../src/proxy/http1/message-refused.ts';
 
 export const LIMITS: HeadLimits = { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 };
 

@@ -3,7 +3,7 @@
  * in, then mutated with the octets and lines that parsers are known to disagree on.
  */
 
-import type { MessageKind } from '../../../../src/proxy/http1/refusal.ts';
+import type { MessageKind } from '../../../../src/proxy/http1/message-refused.ts';
 import type { Random } from './random.ts';
 
 export interface FuzzCase {

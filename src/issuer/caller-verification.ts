@@ -1,0 +1,215 @@
+/**
+ * Who is calling. A right secret that is kept in clear, or that scrypt has already found right, is let in at once and
+ * counts nowhere. Any other attempt may be a guess: it is counted against limits, takes its turn at scrypt if the
+ * client's secret is hashed, and is answered at a moment that says nothing of that.
+ */
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log/logger.ts';
+import { createAttemptLimits, networkOf } from './attempt-limits.ts';
+import { readBasicCredentials } from './basic-credentials.ts';
+import { type Client, sha256 } from './client.ts';
+import type { ClientSet, ClientStore } from './client-store.ts';
+import { createDerivationMemory, type DerivationMemory } from './derivation-memory.ts';
+import { type DerivationQueue, DerivationQueueFull } from './derivation-queue.ts';
+import { Refusal } from './refusal.ts';
+import type { ScryptHash } from './scrypt-hash.ts';
+import { createWrongAnswerTime } from './wrong-answer-time.ts';
+
+export interface AuthenticationOutcome {
+  /** The authenticated client, or why there is none. */
+  readonly client: Client | Refusal;
+  /** The registered client that was named, whether or not the secret was right. Only such an id may be logged. */
+  readonly named?: string;
+}
+
+/** One reading of the field, with the registered client that it names. */
+interface Claim {
+  readonly client: Client | undefined;
+  readonly secret: string;
+}
+
+/** A claim that only scrypt can decide. */
+interface OpenClaim {
+  readonly client: Client;
+  readonly secret: string;
+  readonly hash: ScryptHash;
+}
+
+/** What is known of a field without scrypt. */
+type Standing =
+  | { readonly kind: 'right'; readonly client: Client }
+  /** The secrets left to try; none when it is known to be wrong. */
+  | { readonly kind: 'doubtful'; readonly open: readonly OpenClaim[] };
+
+/** Takes the Authorization field, if there is one, and the IP address it came from. */
+export type CallerVerification = (
+  field: string | undefined,
+  address: string,
+) => Promise<AuthenticationOutcome>;
+
+const ABSENT = new Refusal('invalid_client', 'client authentication with HTTP Basic is required');
+const MALFORMED = new Refusal('invalid_client', 'the Authorization header is not well-formed HTTP Basic');
+const WRONG = new Refusal('invalid_client', 'the client id or the client secret is wrong');
+const BUSY = new Refusal('temporarily_unavailable', 'too many requests are waiting to be authenticated', 1);
+
+/** What is compared with where there is no secret; no secret has this digest. */
+const NO_DIGEST = Buffer.alloc(32);
+const NO_SALT = Buffer.alloc(16);
+const HASH_BYTES = 32;
+
+export function createCallerVerification(
+  store: ClientStore,
+  queue: DerivationQueue,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): CallerVerification {
+  const memory = createDerivationMemory();
+  const limits = createAttemptLimits(clock);
+  const wrongAnswers = createWrongAnswerTime(clock);
+  const key = randomBytes(32);
+
+  let clients: ClientSet | undefined;
+  /** By set, so that nobody joins a check against clients that have since been replaced. */
+  let inFlight = new Map<string, Promise<Client | undefined>>();
+
+  return async (field, address) => {
+    if (field === undefined) return { client: ABSENT };
+    const readings = readBasicCredentials(field);
+    const last = readings.at(-1);
+    if (last === undefined) return { client: MALFORMED };
+
+    const claimsIn = (set: ClientSet): readonly Claim[] =>
+      readings.map(({ clientId, secret }) => ({ client: set.find(clientId), secret }));
+    const set = currentClients();
+    const claims = claimsIn(set);
+    const standing = judge(claims, memory);
+    if (standing.kind === 'right') return { client: standing.client, named: standing.client.clientId };
+
+    const known = claims.find(({ client }) => client !== undefined)?.client;
+    const named = known === undefined ? {} : { named: known.clientId };
+    const startedAtMs = clock.monotonicMs();
+    // A rollout's pods all come at once with the same field: they share one check.
+    const same = createHmac('sha256', key).update(field).digest('base64');
+    let check = inFlight.get(same);
+    // The last reading: encoding an id in another way must not make another name of it.
+    const attempt = check === undefined ? limits.begin(address, last.clientId) : limits.join(address);
+    if ('retryAfterSeconds' in attempt) {
+      if (check === undefined) settleInSpareTime(standing.open);
+      return { client: tooMany(attempt.retryAfterSeconds), ...named };
+    }
+    if (check === undefined) {
+      const checks = inFlight;
+      check = verify(standing.open, set, networkOf(address)).finally(() => checks.delete(same));
+      checks.set(same, check);
+    }
+    try {
+      const client = stillRight(await check, set, claimsIn);
+      if (client !== undefined) {
+        attempt.forgiven();
+        return { client, ...named };
+      }
+      attempt.failed();
+    } catch (error) {
+      attempt.forgiven();
+      if (error instanceof DerivationQueueFull) return { client: BUSY, ...named };
+      throw error;
+    }
+    // Without any hash in the set there is nothing that time could tell.
+    if (set.dearestCost !== undefined) await wrongAnswers.wait(startedAtMs);
+    return { client: WRONG, ...named };
+  };
+
+  function currentClients(): ClientSet {
+    const current = store.current();
+    if (current !== clients) {
+      clients = current;
+      inFlight = new Map();
+      memory.keepOnly(current.hashes);
+    }
+    return current;
+  }
+
+  /** What came of a check, by the clients that there are now: they may have been replaced while it lasted. */
+  function stillRight(
+    checked: Client | undefined,
+    set: ClientSet,
+    claimsIn: (set: ClientSet) => readonly Claim[],
+  ): Client | undefined {
+    const current = currentClients();
+    if (current === set) return checked;
+    const standing = judge(claimsIn(current), memory);
+    return standing.kind === 'right' ? standing.client : undefined;
+  }
+
+  /** The client whose secret it is, if any; what scrypt says of it is remembered. */
+  async function verify(
+    open: readonly OpenClaim[],
+    set: ClientSet,
+    network: string,
+  ): Promise<Client | undefined> {
+    const startedAtMs = clock.monotonicMs();
+    try {
+      for (const { client, secret, hash } of open) {
+        const asker = { clientId: client.clientId, address: network };
+        const derived = await queue.derive(asker, secret, hash.salt, hash.cost, hash.hash.length);
+        if (learn(hash, secret, derived)) return client;
+      }
+      // On an idle service every wrong secret takes the same work, whether or not there is anything to compare.
+      if (open.length === 0 && set.dearestCost !== undefined) {
+        await queue.deriveIfIdle('', NO_SALT, set.dearestCost, HASH_BYTES);
+      }
+      return undefined;
+    } finally {
+      wrongAnswers.took(clock.monotonicMs() - startedAtMs);
+    }
+  }
+
+  /**
+   * Who has been told to come again may have the right secret in the middle of a flood of wrong ones. What is idle is
+   * spent on finding out, so that it is known when it comes again.
+   */
+  function settleInSpareTime(open: readonly OpenClaim[]): void {
+    const settle = async (): Promise<void> => {
+      for (const { secret, hash } of open) {
+        const derived = await queue.deriveIfIdle(secret, hash.salt, hash.cost, hash.hash.length);
+        if (derived === undefined || learn(hash, secret, derived)) return;
+      }
+    };
+    settle().catch((error: unknown) => log.error({ err: error }, 'a client secret could not be hashed'));
+  }
+
+  function learn(hash: ScryptHash, secret: string, derived: Buffer): boolean {
+    const right = timingSafeEqual(hash.hash, derived);
+    // Of a hash that is gone there is nothing to remember.
+    if (currentClients().hashes.has(hash.text)) memory.learn(hash, secret, right);
+    return right;
+  }
+}
+
+/** Takes the same time whoever is named, apart from a right secret. */
+function judge(claims: readonly Claim[], memory: DerivationMemory): Standing {
+  const open: OpenClaim[] = [];
+  let right: Client | undefined;
+  for (const { client, secret } of claims) {
+    const digest = sha256(secret);
+    // Each client may have two secrets: two comparisons of each kind, whatever there is to compare.
+    for (const stored of [client?.secrets[0], client?.secrets[1]]) {
+      const clear = timingSafeEqual(stored?.kind === 'sha256' ? stored.digest : NO_DIGEST, digest);
+      const hash = stored?.kind === 'scrypt' ? stored.hash : undefined;
+      const recalled = memory.recall(hash, secret);
+      if (client === undefined) continue;
+      if (clear || recalled === 'right') right ??= client;
+      if (hash !== undefined && recalled === 'unknown') open.push({ client, secret, hash });
+    }
+  }
+  return right === undefined ? { kind: 'doubtful', open } : { kind: 'right', client: right };
+}
+
+function tooMany(retryAfterSeconds: number): Refusal {
+  return new Refusal(
+    'too_many_requests',
+    'too many wrong secrets came from this address, of this client or in all',
+    retryAfterSeconds,
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * The logger, and what it must never print.
+ *
+ * Call sites log names and figures, never requests, headers or answers of the token endpoint. The redaction below
+ * is the second line of defence, for the day somebody logs an object that carries one of these.
+ */
+
+import pino, { type Logger } from 'pino';
+import { type Clock, systemClock } from '../clock.ts';
+import { describeError } from './error-description.ts';
+import type { LogLosses } from './output.ts';
+import { RepeatLimit } from './repeat-limit.ts';
+
+export type { Logger };
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+const SECRET_KEYS = [
+  'access_token',
+  'accessToken',
+  'authorization',
+  'Authorization',
+  'client_assertion',
+  'client_secret',
+  'clientSecret',
+  'cookie',
+  'password',
+  'secret',
+  'token',
+];
+
+/** What tells one kind of warning from another beside its text: the fields that have few values. */
+const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace'];
+
+/** Takes lines, each with its line end. */
+export interface LogDestination {
+  write(line: string): void;
+  readonly losses?: LogLosses;
+  /** Has `write` called once before the last line has gone. */
+  beforeEnd?(write: () => void): void;
+}
+
+/**
+ * JSON lines, one event a line, `time` in ISO 8601 so that log collectors need no rule of ours. Of warnings and errors
+ * of one kind the first ten in ten seconds are printed, and then how many more there were: what fails with each
+ * request must not cost a line with each.
+ */
+export function createLogger(
+  level: LogLevel,
+  destination: LogDestination = NOWHERE,
+  clock: Clock = systemClock,
+): Logger {
+  const limit = new RepeatLimit(clock);
+  destination.beforeEnd?.(() => limit.summarizeOpen());
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]), censor: '[redacted]' },
+      serializers: { err: describeError },
+      hooks: {
+        logMethod(args, method, severity) {
+          const [facts, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
+          const kind = LIMITED.has(severity) ? kindOf(facts) : undefined;
+          const passes =
+            kind === undefined ||
+            limit.admits(keyOf(this, severity, text, kind), ({ leftOut, withinMs, mixed }) =>
+              mixed
+                ? method.apply(this, [{ leftOut, withinMs }, 'more lines of many kinds were left out'])
+                : method.apply(this, [
+                    { ...kind, leftOut, withinMs },
+                    `${text}: more of the same were left out`,
+                  ]),
+            );
+          if (passes) method.apply(this, args);
+          else if (destination.losses !== undefined) destination.losses.repeated += 1;
+        },
+      },
+    },
+    destination,
+  );
+}
+
+const NOWHERE: LogDestination = { write: () => undefined };
+/** Information is told as it happens, and who asks for more than that wants all of it. */
+const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']]);
+
+type Facts = Readonly<Record<string, unknown>>;
+
+function kindOf(facts: unknown): Facts {
+  const given = (facts ?? {}) as Facts;
+  return Object.fromEntries(
+    KIND_FIELDS.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
+  );
+}
+
+function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
+  // What a child logger adds to each line, as text.
+  const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
+  return [severity, text, bindings, JSON.stringify(kind)].join('\0');
+}

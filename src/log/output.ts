@@ -1,0 +1,186 @@
+/**
+ * The log's way out: a bounded queue before a target that may stall, fill up or vanish. The log gives way to the
+ * program: it loses lines, counted, before it blocks, grows or ends anything.
+ */
+
+import type { Clock } from '../clock.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+
+/** Where bytes go. */
+export interface LogTarget {
+  /**
+   * Hands over as much as is taken now, without waiting; 0 while nothing is.
+   * @returns the number of bytes taken.
+   * @throws {Error} when it can take none: no reader (EPIPE), no space (ENOSPC).
+   */
+  write(bytes: Uint8Array): number;
+}
+
+/** Lines that were not printed since the start, by what kept them back. */
+export interface LogLosses {
+  /** The output took no more and the queue was full. */
+  output: number;
+  /** There were many like them. */
+  repeated: number;
+}
+
+/** What waits for a stalled output: a few thousand lines. Bytes. */
+const QUEUE_BYTES = 256 * 1024;
+/** Four times what container runtimes take for one; nothing that is logged comes near it by design. Bytes. */
+const LINE_BYTES = 64 * 1024;
+const SHORTEST_RETRY_MS = 20;
+const LONGEST_RETRY_MS = 1000;
+/** Between two tries while the process ends. */
+const FLUSH_PAUSE_MS = 5;
+
+type Output = { readonly kind: 'flowing' } | StalledOutput;
+
+interface StalledOutput {
+  readonly kind: 'stalled';
+  readonly queue: Uint8Array[];
+  queuedBytes: number;
+  /** Lines left out since the stall; once there are some, all that follow are, until the queue is empty. */
+  lost: number;
+  /** Why the last try failed; undefined when the target only took no more. */
+  failure: string | undefined;
+  retryMs: number;
+  cancelRetry: () => void;
+}
+
+export class LogOutput {
+  readonly losses: LogLosses = { output: 0, repeated: 0 };
+  readonly #target: LogTarget;
+  readonly #clock: Clock;
+  #output: Output = { kind: 'flowing' };
+  #used = false;
+  readonly #lastLines: (() => void)[] = [];
+
+  constructor(target: LogTarget, clock: Clock) {
+    this.#target = target;
+    this.#clock = clock;
+  }
+
+  /** Whether the program logs at all. */
+  get used(): boolean {
+    return this.#used;
+  }
+
+  /** Why lines can't be written at present; undefined while they can, or the reader is only slow. */
+  get failure(): string | undefined {
+    return this.#output.kind === 'stalled' ? this.#output.failure : undefined;
+  }
+
+  /** Has `write` called once when the program ends, for what is known only then. */
+  beforeEnd(write: () => void): void {
+    this.#lastLines.push(write);
+  }
+
+  /** Takes a line with its line end; never blocks, never throws. One that is too long is left out, and counted. */
+  write(line: string): void {
+    this.#used = true;
+    let bytes = Buffer.from(line);
+    if (bytes.length > LINE_BYTES) {
+      this.losses.output += 1;
+      bytes = Buffer.from(this.#notice({ bytes: bytes.length, msg: 'a log line was too long' }));
+    }
+    const output = this.#output;
+    if (output.kind === 'flowing') {
+      const stalled = newStall(bytes);
+      if (this.#empty(stalled)) return;
+      this.#output = stalled;
+      this.#retryLater(stalled);
+    } else if (output.lost > 0 || output.queuedBytes + bytes.length > QUEUE_BYTES) {
+      output.lost += 1;
+      this.losses.output += 1;
+    } else {
+      output.queue.push(bytes);
+      output.queuedBytes += bytes.length;
+    }
+  }
+
+  /** Waits, blocking, until what is queued is out, or `withinMs` have passed: for a process that is about to end. */
+  flush(withinMs: number): void {
+    for (const write of this.#lastLines.splice(0)) write();
+    const endMs = this.#clock.monotonicMs() + withinMs;
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) {
+      const output = this.#output;
+      if (output.kind === 'flowing') return;
+      this.#pump(output);
+      // A reader may only be slow. One that is gone, or a full disk, is not worth waiting for.
+      if (output.failure !== undefined || this.#clock.monotonicMs() >= endMs) return;
+      if (this.#output === output) Atomics.wait(pause, 0, 0, FLUSH_PAUSE_MS);
+    }
+  }
+
+  #retryLater(output: StalledOutput): void {
+    output.cancelRetry = this.#clock.after(output.retryMs, () => {
+      this.#pump(output);
+      if (this.#output === output) this.#retryLater(output);
+    });
+  }
+
+  #pump(output: StalledOutput): void {
+    const before = output.queuedBytes;
+    if (this.#empty(output)) {
+      output.cancelRetry();
+      this.#output = { kind: 'flowing' };
+    } else {
+      const moved = output.queuedBytes < before;
+      output.retryMs = moved ? SHORTEST_RETRY_MS : Math.min(output.retryMs * 2, LONGEST_RETRY_MS);
+    }
+  }
+
+  /** Writes the queue, and behind it how much was left out; false when the target takes no more before the end. */
+  #empty(output: StalledOutput): boolean {
+    for (;;) {
+      const [first] = output.queue;
+      if (first === undefined) {
+        if (output.lost === 0) return true;
+        const notice = Buffer.from(this.#lossNotice(output));
+        output.lost = 0;
+        output.queue.push(notice);
+        output.queuedBytes += notice.length;
+        continue;
+      }
+      const taken = this.#offer(first, output);
+      output.queuedBytes -= taken;
+      if (taken === first.length) output.queue.shift();
+      else if (taken > 0) output.queue[0] = first.subarray(taken);
+      else return false;
+    }
+  }
+
+  #offer(bytes: Uint8Array, output: StalledOutput): number {
+    try {
+      const taken = this.#target.write(bytes);
+      if (taken === 0) output.failure = undefined;
+      return taken;
+    } catch (error) {
+      output.failure = systemCodeOf(error) ?? messageOf(error);
+      return 0;
+    }
+  }
+
+  #lossNotice({ lost, failure }: StalledOutput): string {
+    const why = failure ?? 'the reader was too slow';
+    return this.#notice({ lines: lost, why, msg: 'log lines were left out' });
+  }
+
+  #notice(facts: Readonly<Record<string, unknown>>): string {
+    const time = new Date(this.#clock.now().wallMs).toISOString();
+    return `${JSON.stringify({ level: 'warn', time, ...facts })}\n`;
+  }
+}
+
+function newStall(bytes: Uint8Array): StalledOutput {
+  return {
+    kind: 'stalled',
+    queue: [bytes],
+    queuedBytes: bytes.length,
+    lost: 0,
+    failure: undefined,
+    retryMs: SHORTEST_RETRY_MS,
+    cancelRetry: () => undefined,
+  };
+}

@@ -1,0 +1,362 @@
+import type { Socket } from 'node:net';
+import { SidecarError } from '../../errors.ts';
+import type { AppSide } from '../exchange/app-side.ts';
+import { Exchange } from '../exchange/exchange.ts';
+import { problemMessage, problemOf } from '../exchange/problem-answer.ts';
+import type { BodyDecoder } from '../http1/body-decoder.ts';
+import { bodyDecoder } from '../http1/decode-body.ts';
+import { type HeadReader, requestHeadReader } from '../http1/head-reader.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import { Deadline } from '../io/deadline.ts';
+import { GatheredWriter } from '../io/gathered-writer.ts';
+import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import { asProxyError } from '../proxy-error.ts';
+import type { AppContext } from './context.ts';
+
+/** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
+const LINGER_MS = 1_000;
+
+/** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
+const AHEAD_BYTES = 16 * 1024;
+
+/** A request that is being read, served or answered. */
+interface Serving {
+  readonly kind: 'serving';
+  readonly exchange: Exchange;
+  /** What is still to be read of the request; undefined once it has been read whole. */
+  body: BodyDecoder | undefined;
+  /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
+  afterAnswer: 'unknown' | 'kept' | 'closed';
+}
+
+type Stage =
+  /** Between requests: nothing of the next one has come. */
+  | { readonly kind: 'idle' }
+  /** Part of a head has come, or the connection is new. */
+  | { readonly kind: 'head' }
+  | Serving
+  /** Answered; the rest of the request's body is read and dropped. */
+  | { readonly kind: 'dropping'; readonly body: BodyDecoder }
+  /** Nothing that comes now is looked at. */
+  | { readonly kind: 'closing' }
+  /** The bytes are those of another protocol, and somebody else's. */
+  | { readonly kind: 'tunnel'; readonly exchange: Exchange };
+
+const IDLE: Stage = { kind: 'idle' };
+const HEAD: Stage = { kind: 'head' };
+const CLOSING: Stage = { kind: 'closing' };
+
+/**
+ * One connection from the app. Requests are served one after another, so that pipelined ones are answered in order;
+ * a client that does not read its answers is not served the next one. A client that has ended its side of the connection
+ * gets the answers to what it sent, as long as it is there to read them.
+ */
+export class AppConnection implements AppSide {
+  readonly socket: Socket;
+  readonly writer: GatheredWriter;
+  readonly #context: AppContext;
+  readonly #onFree: () => void;
+  readonly #heads: HeadReader<RequestHead>;
+  readonly #deadline: Deadline;
+  #stage: Stage = HEAD;
+  /** Bytes that came before anybody wanted them. */
+  #ahead: Buffer | undefined;
+  #take: TakeBytes = this.#onBytes;
+  #onHold = false;
+  #reading = false;
+  /** Whether the client has said that nothing more will come. */
+  #inputEnded = false;
+  #endWatch: (() => void) | undefined;
+
+  /** `onFree` is called whenever a request is settled. */
+  constructor(accepted: Socket, context: AppContext, onFree: () => void) {
+    const socket = acceptShared(accepted, (chunk) => this.#take(chunk));
+    this.socket = socket;
+    this.writer = new GatheredWriter(socket);
+    this.#context = context;
+    this.#onFree = onFree;
+    this.#heads = requestHeadReader(context.limits);
+    this.#deadline = new Deadline(context.clock, () => this.#tooLate());
+    this.#deadline.set(this.#nowMs() + context.limits.headerTimeoutMs);
+    socket.on('end', this.#onEnd);
+    socket.on('drain', this.#onDrain);
+    // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => this.#closed());
+  }
+
+  /** Whether a request is being served. */
+  get busy(): boolean {
+    return this.#stage.kind === 'serving' || this.#stage.kind === 'tunnel';
+  }
+
+  /** Reads no further until `proceed`. */
+  hold(): void {
+    this.#onHold = true;
+    this.socket.pause();
+  }
+
+  /** Goes on where `exchange` had it hold. One that is over changes nothing: it may be the next that has it hold. */
+  proceed(exchange: object): void {
+    const stage = this.#stage;
+    if (!this.#onHold || stage.kind !== 'serving' || stage.exchange !== exchange) return;
+    this.#onHold = false;
+    this.#resume();
+  }
+
+  /**
+   * Says that the exchange's answer has been written whole.
+   * @param last whether the connection ends with it.
+   * @param patienceMs how long the app may take to read what the system has not taken yet.
+   */
+  endAnswer(last: boolean, patienceMs: number): void {
+    const stage = this.#stage;
+    if (stage.kind !== 'serving') return;
+    stage.afterAnswer = last ? 'closed' : 'kept';
+    this.writer.flush();
+    if (this.socket.writableLength === 0) {
+      this.#answerLeft(stage);
+      return;
+    }
+    this.#deadline.set(this.#nowMs() + patienceMs);
+    this.socket.write('', (error) => {
+      if (!error && !this.socket.destroyed) this.#answerLeft(stage);
+    });
+  }
+
+  /**
+   * Gives the connection up as it is: bytes go to `take` from here on.
+   * @returns those that came already.
+   */
+  takeOver(take: TakeBytes): Buffer | undefined {
+    const { socket } = this;
+    const ahead = this.#ahead;
+    this.#ahead = undefined;
+    if (this.#stage.kind === 'serving') this.#stage = { kind: 'tunnel', exchange: this.#stage.exchange };
+    this.#take = take;
+    this.#deadline.dispose();
+    this.#endWatch?.();
+    socket.off('end', this.#onEnd);
+    socket.off('drain', this.#onDrain);
+    return ahead;
+  }
+
+  /** Closes a connection on which no request is being served, once what was written has left. */
+  closeIdle(): void {
+    this.socket.destroySoon();
+  }
+
+  /**
+   * Ends the connection amid an answer, by which the app knows that it is not whole.
+   * @param byReset where a proper end would say that it is.
+   */
+  cut(byReset: boolean): void {
+    if (byReset) this.socket.resetAndDestroy();
+    else this.socket.destroy();
+  }
+
+  readonly #onEnd = (): void => {
+    this.#inputEnded = true;
+    this.#heedEnd();
+  };
+
+  /** What the end of the client's side means for what it has asked so far. */
+  #heedEnd(): void {
+    const stage = this.#stage;
+    if (stage.kind === 'tunnel') return;
+    if (stage.kind !== 'serving') {
+      this.closeIdle();
+      return;
+    }
+    // The next request may be among what came before the end, so an answer that is leaving is waited for.
+    if (stage.exchange.answered) return;
+    // A request that is not whole now never will be.
+    if (!stage.exchange.requestWhole && this.#ahead === undefined) this.socket.destroy();
+    // For a client that has left, the upstream is not to go on working.
+    else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
+  }
+
+  readonly #onDrain = (): void => {
+    if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
+  };
+
+  #onBytes(chunk: Buffer): void {
+    if (this.#stage.kind === 'closing') return;
+    if (this.#ahead === undefined) {
+      this.#read(chunk);
+      return;
+    }
+    this.#ahead = Buffer.concat([this.#ahead, chunk]);
+    if (this.#ahead.length > AHEAD_BYTES) this.socket.pause();
+  }
+
+  #read(chunk: Buffer): void {
+    let at = 0;
+    this.#reading = true;
+    try {
+      while (at < chunk.length && !this.#onHold) {
+        const next = this.#readOn(chunk, at);
+        if (next === undefined) break;
+        at = next;
+      }
+    } catch (error) {
+      this.#refuse(error);
+    }
+    this.#reading = false;
+    const stage = this.#stage;
+    if (stage.kind === 'closing') return;
+    if (at < chunk.length) {
+      this.#ahead = Buffer.from(chunk.subarray(at));
+      if (this.#onHold || this.#ahead.length > AHEAD_BYTES) this.socket.pause();
+    }
+    if (stage.kind === 'serving') stage.exchange.flushRequest();
+    else if (this.#context.load.draining) this.#onFree();
+  }
+
+  /** Reads what is wanted now; undefined where nothing is. */
+  #readOn(chunk: Buffer, at: number): number | undefined {
+    const stage = this.#stage;
+    switch (stage.kind) {
+      case 'idle':
+      case 'head':
+        return this.#readHead(chunk, at);
+      case 'serving':
+        return stage.body === undefined ? undefined : this.#readBody(stage, stage.body, chunk, at);
+      case 'dropping':
+        stage.body.read(chunk, at);
+        if (stage.body.complete) this.#awaitNext(this.#nowMs());
+        return stage.body.position;
+      default:
+        return undefined;
+    }
+  }
+
+  #readHead(chunk: Buffer, at: number): number {
+    const head = this.#heads.read(chunk, at);
+    if (head === undefined) {
+      if (this.#stage === IDLE && this.#heads.started) {
+        this.#stage = HEAD;
+        this.#deadline.set(this.#nowMs() + this.#context.limits.headerTimeoutMs);
+      }
+      return chunk.length;
+    }
+    const next = this.#heads.position;
+    this.#deadline.clear();
+    const exchange = new Exchange(this, this.#context, head, this.#nowMs());
+    this.#stage = { kind: 'serving', exchange, body: this.#bodyOf(head), afterAnswer: 'unknown' };
+    exchange.begin();
+    return next;
+  }
+
+  #bodyOf({ framing }: RequestHead): BodyDecoder | undefined {
+    if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
+    const body = bodyDecoder('request', framing, this.#context.limits);
+    return body.complete ? undefined : body;
+  }
+
+  #readBody(stage: Serving, body: BodyDecoder, chunk: Buffer, at: number): number {
+    const data = body.read(chunk, at);
+    if (data !== undefined) stage.exchange.takeBody(data);
+    if (body.complete) {
+      stage.body = undefined;
+      stage.exchange.endBody(body.trailers);
+    }
+    return body.position;
+  }
+
+  /** Bytes that are no request, or part of one that cannot be read on. */
+  #refuse(error: unknown): void {
+    const cause = asProxyError(error);
+    const stage = this.#stage;
+    if (stage.kind === 'serving') {
+      stage.body = undefined;
+      // Where the next request would start is not known any more, whatever was said of the connection.
+      if (stage.exchange.answered) stage.afterAnswer = 'closed';
+      else stage.exchange.fail(cause);
+      return;
+    }
+    if (stage.kind === 'dropping') {
+      this.#close();
+      return;
+    }
+    const { noRoute } = this.#context;
+    const problem = problemOf(cause);
+    noRoute.error(cause.code);
+    noRoute.refused('', problem.status, 0);
+    this.writer.text(problemMessage(problem, '', true));
+    this.writer.flush();
+    this.#close();
+  }
+
+  #answerLeft({ exchange, body, afterAnswer }: Serving): void {
+    const nowMs = this.#nowMs();
+    exchange.settle(nowMs);
+    if (afterAnswer === 'closed') this.#close();
+    else if (body === undefined) this.#awaitNext(nowMs);
+    else {
+      this.#stage = { kind: 'dropping', body };
+      this.#deadline.set(nowMs + LINGER_MS);
+    }
+    this.#onHold = false;
+    if (this.#reading) return;
+    this.#resume();
+    if (this.#context.load.draining && !this.busy) this.#onFree();
+  }
+
+  #awaitNext(nowMs: number): void {
+    this.#stage = IDLE;
+    this.#deadline.set(nowMs + this.#context.limits.keepAliveTimeoutMs);
+  }
+
+  /** Says all is said, and goes on reading for a while. */
+  #close(): void {
+    this.#stage = CLOSING;
+    this.#ahead = undefined;
+    this.#deadline.set(this.#nowMs() + LINGER_MS);
+    this.socket.end();
+    this.socket.resume();
+  }
+
+  #resume(): void {
+    const ahead = this.#ahead;
+    if (ahead !== undefined) {
+      this.#ahead = undefined;
+      this.#read(ahead);
+    }
+    if (!this.#onHold && this.#ahead === undefined) this.socket.resume();
+    if (this.#inputEnded) this.#heedEnd();
+  }
+
+  #tooLate(): void {
+    switch (this.#stage.kind) {
+      case 'head':
+        if (this.socket.bytesRead === 0) this.socket.destroy();
+        else this.#refuse(new SidecarError('bad_request', this.#slowHead()));
+        break;
+      case 'dropping':
+        this.#close();
+        break;
+      case 'idle':
+        this.closeIdle();
+        break;
+      default:
+        this.socket.destroy();
+    }
+  }
+
+  #slowHead(): string {
+    return `the request head did not arrive within ${this.#context.limits.headerTimeoutMs} ms`;
+  }
+
+  #closed(): void {
+    this.#deadline.dispose();
+    this.#endWatch?.();
+    const stage = this.#stage;
+    this.#stage = CLOSING;
+    if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.exchange.appGone();
+  }
+
+  #nowMs(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,10 @@
+import type { ExchangeContext } from '../exchange/context.ts';
+import type { Network } from '../io/network.ts';
+import type { PeerWatch } from './peer-watch.ts';
+
+/** What every connection of one listener shares. */
+export interface AppContext extends ExchangeContext {
+  readonly network: Network;
+  /** Tells which clients have left. */
+  readonly peers: PeerWatch;
+}

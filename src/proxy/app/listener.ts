@@ -1,0 +1,133 @@
+import type { Server, Socket } from 'node:net';
+import type { ListenAddress } from '../../config/config.ts';
+import { SidecarError } from '../../errors.ts';
+import { listenOn } from '../../listen.ts';
+import { problemMessage, problemOf } from '../exchange/problem-answer.ts';
+import { AppConnection } from './connection.ts';
+import { mostConnections, processLimits } from './connection-limit.ts';
+import type { AppContext } from './context.ts';
+
+/** How long a connection too many is read, so that closing it does not reset its answer away. */
+const LINGER_MS = 1_000;
+
+/** How many of those are told why; more at once are closed without a word. */
+const MOST_REFUSED = 16;
+
+/** The listening side of the proxy: its connections, and their end. */
+export class Listener {
+  readonly #context: AppContext;
+  readonly #server: Server;
+  readonly #connections = new Set<AppConnection>();
+  readonly #mostConnections: number;
+  readonly #refused = new Set<Socket>();
+  #full = false;
+  readonly #unusedWaiters = new Set<() => void>();
+  #drained: Promise<void> | undefined;
+
+  constructor(context: AppContext) {
+    this.#context = context;
+    this.#mostConnections = mostConnections(context.limits.maxConnections, processLimits());
+    // The end of what a client has to say is acted upon, and not answered by Node with the end of the connection.
+    this.#server = context.network.createServer(
+      { allowHalfOpen: true, noDelay: true, pauseOnConnect: true },
+      (accepted) => this.#accept(accepted),
+    );
+  }
+
+  /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+  async listen(listen: ListenAddress): Promise<ListenAddress> {
+    const address = await listenOn(this.#server, listen, '--listen');
+    this.#server.on('error', (error) => this.#context.log.error({ err: error }, 'listener error'));
+    return address;
+  }
+
+  /** See `DataPath.drain`. */
+  async drain(timeoutMs: number): Promise<void> {
+    this.#drained ??= this.#drain();
+    // Every call has its bound: a second, shorter one is in more of a hurry.
+    const cancel = this.#context.clock.after(timeoutMs, () => {
+      for (const { socket } of this.#connections) socket.destroy();
+      for (const socket of this.#refused) socket.destroy();
+    });
+    await this.#drained;
+    cancel();
+  }
+
+  /** See `DataPath.whenUnused`. */
+  whenUnused(boundMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel();
+        this.#unusedWaiters.delete(done);
+        resolve();
+      };
+      const cancel = this.#context.clock.after(boundMs, done);
+      this.#callWhenUnused(done);
+    });
+  }
+
+  async #drain(): Promise<void> {
+    this.#context.load.draining = true;
+    const unlistened = new Promise<void>((resolve) => {
+      this.#server.close(() => resolve());
+    });
+    const unused = new Promise<void>((resolve) => this.#callWhenUnused(resolve));
+    this.#closeIfIdle();
+    await Promise.all([unlistened, unused]);
+  }
+
+  #callWhenUnused(done: () => void): void {
+    if (this.#connections.size === 0) done();
+    else this.#unusedWaiters.add(done);
+  }
+
+  /** While others are being served, idle connections stay: a request on its way is told of the draining. */
+  #closeIfIdle(): void {
+    if (!this.#context.load.draining) return;
+    for (const { busy } of this.#connections) if (busy) return;
+    for (const connection of this.#connections) connection.closeIdle();
+  }
+
+  #accept(accepted: Socket): void {
+    if (this.#connections.size >= this.#mostConnections) {
+      this.#refuse(accepted);
+      return;
+    }
+    this.#full = false;
+    const connection = new AppConnection(accepted, this.#context, () => this.#closeIfIdle());
+    this.#connections.add(connection);
+    connection.socket.on('close', () => {
+      this.#connections.delete(connection);
+      this.#closeIfIdle();
+      if (this.#connections.size > 0) return;
+      for (const done of this.#unusedWaiters) done();
+      this.#unusedWaiters.clear();
+    });
+  }
+
+  /** A connection too many: without its descriptors those that are open, and probes, could not be served. */
+  #refuse(accepted: Socket): void {
+    const { noRoute, clock, log } = this.#context;
+    const error = new SidecarError('overloaded', `${this.#mostConnections} connections are open`);
+    if (!this.#full)
+      log.warn({ connections: this.#mostConnections }, 'connections refused: too many are open');
+    this.#full = true;
+    const problem = problemOf(error);
+    noRoute.error(error.code);
+    noRoute.refused('', problem.status, 0);
+    if (this.#refused.size >= MOST_REFUSED) {
+      accepted.destroy();
+      return;
+    }
+    this.#refused.add(accepted);
+    const cancel = clock.after(LINGER_MS, () => accepted.destroy());
+    // Whatever ends it ends in 'close'.
+    accepted.on('error', () => accepted.destroy());
+    accepted.on('close', () => {
+      cancel();
+      this.#refused.delete(accepted);
+    });
+    accepted.end(problemMessage(problem, '', true), 'latin1');
+    accepted.resume();
+  }
+}

@@ -1,0 +1,119 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../../clock.ts';
+import type { Network } from '../io/network.ts';
+import type { Peer } from '../io/peer-socket.ts';
+
+/** From the first question to the first look: most answers are there before it. */
+const FIRST_LOOK_MS = 50;
+
+/** Between looks while somebody waits for a first verdict, at the least. */
+const SHORTEST_PAUSE_MS = 250;
+
+/** Between looks at those that were there at the last one. */
+const USUAL_PAUSE_MS = 1_000;
+
+/** A look that took long is followed by a pause so many times as long: looking never takes more than a twentieth of a core. */
+const PAUSE_PER_LOOK = 20;
+
+/** Between looks at the most: one that took longer than this allows was a process that stood still. */
+const LONGEST_PAUSE_MS = 10_000;
+
+/** A socket that changes its place in the table while that is read may be missed once. */
+const MISSES_OF_THE_GONE = 2;
+
+interface Watched {
+  readonly socket: Socket;
+  readonly onLeft: () => void;
+  /** Looks that did not find it. */
+  misses: number;
+  seen: boolean;
+}
+
+type State =
+  | { readonly kind: 'resting' }
+  | { readonly kind: 'waiting'; readonly atMs: number; readonly cancel: () => void }
+  | { readonly kind: 'looking' };
+
+const RESTING: State = { kind: 'resting' };
+
+/**
+ * Finds out who has left of those clients that have ended their side. To look is dear, so one look serves all that are
+ * watched, and is paid for by a pause in proportion.
+ *
+ * Who cannot be found counts as gone: the peer is on another machine, or the system is not Linux.
+ */
+export class PeerWatch {
+  readonly #clock: Clock;
+  readonly #network: Pick<Network, 'findPeers'>;
+  readonly #watched = new Set<Watched>();
+  #state: State = RESTING;
+  /** When the next look may begin, on the monotonic clock. */
+  #rested = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, network: Pick<Network, 'findPeers'>) {
+    this.#clock = clock;
+    this.#network = network;
+  }
+
+  /**
+   * Calls `onLeft`, once, when nobody holds the other end of the connection.
+   * @returns what ends the watch.
+   */
+  watch(socket: Socket, onLeft: () => void): () => void {
+    const watched: Watched = { socket, onLeft, misses: 0, seen: false };
+    this.#watched.add(watched);
+    this.#lookAt(this.#clock.monotonicMs() + FIRST_LOOK_MS);
+    return () => this.#forget(watched);
+  }
+
+  #forget(watched: Watched): void {
+    this.#watched.delete(watched);
+    if (this.#watched.size > 0 || this.#state.kind !== 'waiting') return;
+    this.#state.cancel();
+    this.#state = RESTING;
+  }
+
+  /** Sees to it that a look begins at this moment, or as soon after it as may be. */
+  #lookAt(wantedMs: number): void {
+    const atMs = Math.max(wantedMs, this.#rested);
+    if (this.#state.kind === 'looking') return;
+    if (this.#state.kind === 'waiting') {
+      if (this.#state.atMs <= atMs) return;
+      this.#state.cancel();
+    }
+    const cancel = this.#clock.after(atMs - this.#clock.monotonicMs(), () => void this.#look());
+    this.#state = { kind: 'waiting', atMs, cancel };
+  }
+
+  async #look(): Promise<void> {
+    this.#state = { kind: 'looking' };
+    const startedMs = this.#clock.monotonicMs();
+    // Those who come meanwhile may have been passed by: they are for the next one.
+    const asked = [...this.#watched];
+    const peers = await this.#network.findPeers(asked.map(({ socket }) => socket));
+    const nowMs = this.#clock.monotonicMs();
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, PAUSE_PER_LOOK * (nowMs - startedMs));
+    this.#rested = nowMs + Math.max(SHORTEST_PAUSE_MS, pauseMs);
+    this.#state = RESTING;
+    asked.forEach((watched, index) => {
+      if (this.#watched.has(watched)) this.#judge(watched, peers[index] ?? 'unknown');
+    });
+    this.#lookAgain(nowMs);
+  }
+
+  #judge(watched: Watched, peer: Peer): void {
+    if (peer === 'unasked') return;
+    watched.seen = true;
+    watched.misses = peer === 'unlisted' ? watched.misses + 1 : 0;
+    if (peer === 'held' || (peer === 'unlisted' && watched.misses < MISSES_OF_THE_GONE)) return;
+    this.#watched.delete(watched);
+    watched.onLeft();
+  }
+
+  #lookAgain(nowMs: number): void {
+    if (this.#watched.size === 0) return;
+    let pauseMs = USUAL_PAUSE_MS;
+    for (const { seen, misses } of this.#watched) if (!seen || misses > 0) pauseMs = SHORTEST_PAUSE_MS;
+    this.#lookAt(nowMs + pauseMs);
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * The narrow interface between the data path and the rest of the program. What stands behind `startProxy` may
+ * change; the behaviour asserted in `test/wire` may not.
+ */
+
+import type { Clock } from '../clock.ts';
+import type {
+  Config,
+  ForwardProxyConfig,
+  ListenAddress,
+  ProxyLimits,
+  RouteConfig,
+} from '../config/config.ts';
+import type { Logger } from '../log/logger.ts';
+import type { BearerSupply } from '../token/bearer-source.ts';
+import type { Network } from './io/network.ts';
+import type { ProxyMetrics } from './metrics.ts';
+
+export interface ProxyOptions {
+  readonly listen: ListenAddress;
+  /** First match wins. */
+  readonly routes: readonly RouteConfig[];
+  readonly forwardProxy?: ForwardProxyConfig;
+  /** Passed on when absent. */
+  readonly crossSiteRequests?: Config['crossSiteRequests'];
+  readonly limits: ProxyLimits;
+  /** By credential name; holds every name that a route uses. */
+  readonly bearers: ReadonlyMap<string, BearerSupply>;
+  readonly metrics: ProxyMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The system's, when absent. */
+  readonly network?: Network;
+  /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */
+  readonly instanceId: string;
+}
+
+export interface DataPath {
+  /** Where it listens: the port that the system picked when 0 was asked for. */
+  readonly address: ListenAddress;
+  /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
+  whenUnused(boundMs: number): Promise<void>;
+  /**
+   * Stops accepting, lets what is in flight finish for at most `timeoutMs`, then cuts what is left. New requests
+   * on open connections are answered 503 `draining`. Resolves when no connection is left; safe to call again.
+   */
+  drain(timeoutMs: number): Promise<void>;
+}

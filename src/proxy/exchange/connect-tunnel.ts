@@ -1,0 +1,68 @@
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { serializeResponseHead } from '../http1/serialize.ts';
+import { logFailure } from '../proxy-error.ts';
+import type { Destination } from '../routing/destination.ts';
+import type { UpstreamUser } from '../streams/upstream-user.ts';
+import { runTunnel } from '../tunnel/tunnel.ts';
+import type { UpstreamConnection } from '../upstream/connection.ts';
+import type { ExchangeContext } from './context.ts';
+import type { RequestService, ServedExchange } from './request-service.ts';
+
+/** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
+export class ConnectTunnel implements RequestService, UpstreamUser {
+  readonly body = undefined;
+  readonly #exchange: ServedExchange;
+  readonly #context: ExchangeContext;
+  readonly #destination: Destination;
+  #upstream: UpstreamConnection | undefined;
+
+  constructor(exchange: ServedExchange, context: ExchangeContext, destination: Destination) {
+    this.#exchange = exchange;
+    this.#context = context;
+    this.#destination = destination;
+  }
+
+  begin(): void {
+    this.#upstream = this.#destination.route.pool.acquireNew(this);
+  }
+
+  connected(): void {
+    const upstream = this.#upstream;
+    if (upstream === undefined) return;
+    this.#upstream = undefined;
+    this.#exchange.becomeTunnel(200);
+    const { idleMs } = this.#destination.route.config.timeouts;
+    runTunnel(this.#exchange.connection, upstream, serializeResponseHead(200, 'Connection Established', []), {
+      clock: this.#context.clock,
+      idleMs,
+    });
+  }
+
+  release(): void {
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+  }
+
+  upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
+    this.#upstream = undefined;
+    if (this.#exchange.over) return;
+    logFailure(this.#context.log, this.#destination.route.config.name, error);
+    this.#exchange.fail(error);
+  }
+
+  // Nothing is sent and nothing is read before the tunnel stands.
+  flushRequest(): void {}
+  appReady(): void {}
+  upstreamReady(): void {}
+  flushAnswer(): void {}
+  stalled(): void {}
+  informed = unexpected;
+  answered = unexpected;
+  switched = unexpected;
+  answerData = unexpected;
+  answerEnded = unexpected;
+}
+
+function unexpected(): never {
+  throw new SidecarError('internal', 'an answer came on a connection that no request was sent on');
+}

@@ -1,0 +1,50 @@
+/** Refusal of what web pages make a browser ask of the proxy, whose token would be added (`crossSiteRequests: refuse`). */
+
+import type { ListenAddress, RouteConfig } from '../../config/config.ts';
+import { type Caller, type CrossSite, crossSite, hostOf } from '../../cross-site.ts';
+import { SidecarError } from '../../errors.ts';
+import { fieldValues } from '../http/fields.ts';
+import { splitAbsoluteTarget } from '../http/target-form.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { Destination } from '../routing/destination.ts';
+
+const DETAILS: Readonly<Record<CrossSite, string>> = {
+  another_site: 'Sec-Fetch-Site or Origin says that the page of another site makes the request',
+  foreign_name: 'the Host is a name that no route has; localhost and IP addresses are taken, too',
+};
+
+/** The names that the configuration gives to the listener and to what is behind it: nobody else's to resolve. */
+export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress): ReadonlySet<string> {
+  const names = routes.flatMap(({ match, upstream }) => [match.host, upstream.host]);
+  // An address without its brackets is understood as no host, and needs no place here.
+  return new Set([listen.host, ...names].map(hostOf).filter((name) => name !== ''));
+}
+
+/**
+ * Refuses a request that the page of another site makes. A page cannot make a CONNECT, nor does a token go into one; and
+ * the absolute form comes only from a browser that has us for its proxy: there the list says which names are good, and a
+ * host that gets no token is the browser's own affair.
+ * @throws {SidecarError} `cross_site_request`.
+ */
+export function refuseCrossSite(
+  head: Pick<RequestHead, 'fields' | 'host' | 'target' | 'targetForm'>,
+  { route, tunnel }: Destination,
+  names: ReadonlySet<string>,
+): void {
+  if (tunnel || route.bearer === undefined) return;
+  const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
+  const caller: Caller = {
+    scheme: absolute?.scheme === 'https' ? 'https' : 'http',
+    authority: absolute?.authority ?? head.host,
+    origin: onlyValue(head, 'origin'),
+    site: onlyValue(head, 'sec-fetch-site'),
+  };
+  const reason = crossSite(caller, (host) => absolute !== undefined || names.has(host));
+  if (reason !== undefined) throw new SidecarError('cross_site_request', DETAILS[reason]);
+}
+
+/** Repeated fields are one list, which is none of the values that are good. */
+function onlyValue({ fields }: Pick<RequestHead, 'fields'>, name: string): string | undefined {
+  const values = fieldValues(fields, name);
+  return values.length === 0 ? undefined : values.join(', ');
+}

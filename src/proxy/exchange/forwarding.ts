@@ -1,0 +1,372 @@
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { type BearerSource, provesAcceptance } from '../../token/bearer-source.ts';
+import { TokenUnavailable } from '../../token/token-unavailable.ts';
+import { hasField } from '../http/fields.ts';
+import type { BodyFraming } from '../http1/body-framing.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import { serializeRequestHead } from '../http1/serialize.ts';
+import type { ReplayResult } from '../metrics.ts';
+import { asProxyError, logFailure } from '../proxy-error.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { Destination } from '../routing/destination.ts';
+import type { RequestFate, UpstreamUser } from '../streams/upstream-user.ts';
+import { runTunnel } from '../tunnel/tunnel.ts';
+import type { UpstreamConnection } from '../upstream/connection.ts';
+import type { ExchangeContext } from './context.ts';
+import { offeredProtocols, upstreamFields } from './header-rules.ts';
+import { RequestBody } from './request-body.ts';
+import type { RequestService, ServedExchange } from './request-service.ts';
+import { switchingHead } from './switching-head.ts';
+
+/** RFC 9110 §9.2.2. */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE']);
+
+/** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */
+const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/** A connection used this recently is taken for open; by one idle for longer a process that stood still may be misled. */
+const FRESH_MS = 100;
+
+/**
+ * The same for a request that may be sent twice: the end of the connection costs it nothing, but what an upstream has said
+ * unasked, as some do before they close, would pass for its answer.
+ */
+const FRESH_FOR_REPEATABLE_MS = 1_000;
+
+/** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
+export class Forwarding implements RequestService, UpstreamUser {
+  readonly body: RequestBody | undefined;
+  readonly #exchange: ServedExchange;
+  readonly #context: ExchangeContext;
+  readonly #route: ActiveRoute;
+  readonly #target: string;
+  readonly #keepsOwnAuthorization: boolean;
+  /** Protocols that the app offers to switch to. */
+  readonly #upgrade: string | undefined;
+  /** What was sent last. */
+  #authorization: string | undefined;
+  /** No token was to be had, and the route lets the request go without. */
+  #goesWithout = false;
+  #upstream: UpstreamConnection | undefined;
+  #sentAgain = false;
+  #replay: 'none' | 'unanswered' | 'counted' = 'none';
+
+  constructor(exchange: ServedExchange, context: ExchangeContext, { route, target }: Destination) {
+    this.#exchange = exchange;
+    this.#context = context;
+    this.#route = route;
+    this.#target = target;
+    const { head, requestWhole } = exchange;
+    this.#keepsOwnAuthorization =
+      route.config.existingAuthorization === 'keep' && hasField(head.fields, 'authorization');
+    this.#upgrade = requestWhole && head.minorVersion === 1 ? offeredProtocols(head) : undefined;
+    this.body = requestWhole ? undefined : this.#bodyToCome();
+  }
+
+  begin(): void {
+    // The token is in hand for all but the first requests; those who have it need not wait for a microtask.
+    const bearer = this.#bearer;
+    const authorization = bearer?.current();
+    if (bearer !== undefined && authorization === undefined) {
+      void this.#sendWhenObtained(bearer);
+      return;
+    }
+    const upstream = this.#acquire();
+    if (upstream.ready) this.#write(upstream, authorization, this.#exchange.startedAtMs);
+  }
+
+  /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
+  flushRequest(): void {
+    const flushed = this.#upstream?.writer.flush() ?? true;
+    if (!flushed) this.#holdApp();
+  }
+
+  /** The app takes more of the answer. */
+  appReady(): void {
+    this.#upstream?.resume();
+  }
+
+  /** Lets go of everything: the exchange has ended otherwise. */
+  release(): void {
+    this.#upstream?.abandon();
+    this.#upstream = undefined;
+    this.#countReplay('failure');
+  }
+
+  /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
+  connected(): void {
+    const bearer = this.#bearer;
+    const authorization = bearer?.current();
+    if (bearer !== undefined && authorization === undefined && !this.#goesWithout) {
+      this.#upstream?.giveBack();
+      this.#upstream = undefined;
+      void this.#sendWhenObtained(bearer);
+      return;
+    }
+    this.#writeHeldUp(authorization);
+  }
+
+  informed(head: ResponseHead): void {
+    this.#exchange.inform(head);
+  }
+
+  answered(head: ResponseHead, framing: BodyFraming): void {
+    const refused = head.status === 401 ? this.#authorization : undefined;
+    if (refused !== undefined) this.#route.metrics.upstreamUnauthorized();
+    if (refused !== undefined && this.#mayRenew()) {
+      if (this.#isWhole()) {
+        void this.#replayOrDeliver(refused, head, framing);
+        return;
+      }
+      // Too late for this request, in time for the next.
+      void this.#bearer?.replace(refused);
+    }
+    this.#tellAcceptance(head.status);
+    this.#countReplay(head.status === 401 ? 'failure' : 'success');
+    this.#deliver(head, framing);
+  }
+
+  switched(head: ResponseHead): void {
+    const upstream = this.#upstream;
+    if (this.#upgrade === undefined || upstream === undefined) {
+      throw new SidecarError(
+        'upstream_protocol_error',
+        'the upstream switched protocols without being asked',
+      );
+    }
+    this.#tellAcceptance(101);
+    this.#countReplay('success');
+    this.#upstream = undefined;
+    this.#exchange.becomeTunnel(101);
+    const { idleMs } = this.#route.config.timeouts;
+    runTunnel(this.#exchange.connection, upstream, switchingHead(head), {
+      clock: this.#context.clock,
+      idleMs,
+    });
+  }
+
+  answerData(slice: Buffer): void {
+    this.#exchange.answerData(slice);
+  }
+
+  answerEnded(trailers: readonly string[]): void {
+    this.#upstream = undefined;
+    this.#exchange.endAnswer(trailers);
+  }
+
+  flushAnswer(): void {
+    if (!this.#exchange.flushAnswer()) this.#upstream?.pause();
+  }
+
+  upstreamReady(): void {
+    this.#exchange.connection.proceed(this.#exchange);
+  }
+
+  /** Nothing has moved: who kept the other waiting is told, or where an answer has begun, it is cut. */
+  stalled(): void {
+    const { idleMs } = this.#route.config.timeouts;
+    if (this.#exchange.begun) {
+      const error = new SidecarError('upstream_timeout', `nothing moved for ${idleMs} ms`);
+      logFailure(this.#context.log, this.#route.config.name, error);
+      this.#exchange.cut();
+      return;
+    }
+    const appIsSlow = this.#upstream?.socket.writableLength === 0 && !this.#exchange.awaitsContinue;
+    const [code, what] = appIsSlow
+      ? (['request_timeout', 'the request body did not go on'] as const)
+      : (['upstream_timeout', 'nothing moved'] as const);
+    this.#fail(new SidecarError(code, `${what} for ${idleMs} ms`));
+  }
+
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
+    this.#upstream = undefined;
+    this.body?.detach();
+    if (this.#sentAgain || !this.#maySendAgain(fate)) {
+      this.#fail(error);
+      return;
+    }
+    this.#sentAgain = true;
+    // Its neighbours were most likely closed by the same hand.
+    this.#route.pool.discardIdle();
+    this.#acquireOrFail();
+  }
+
+  /**
+   * Where the token to inject comes from, if one is to be. TRACE answers with the request it got, so credentials must
+   * not go out with it (RFC 9110 §9.3.8): the app would read the token.
+   */
+  get #bearer(): BearerSource | undefined {
+    if (this.#keepsOwnAuthorization || this.#exchange.head.method === 'TRACE') return undefined;
+    return this.#route.bearer;
+  }
+
+  #tellAcceptance(status: number): void {
+    if (this.#authorization !== undefined && provesAcceptance(status)) {
+      this.#bearer?.accepted(this.#authorization);
+    }
+  }
+
+  async #sendWhenObtained(bearer: BearerSource): Promise<void> {
+    this.#holdApp();
+    let authorization: string | undefined;
+    try {
+      authorization = await bearer.obtain();
+    } catch (error) {
+      const passes = this.#route.config.whenTokenUnavailable === 'passthrough';
+      if (!(passes && error instanceof TokenUnavailable)) {
+        this.#fail(asProxyError(error));
+        return;
+      }
+      this.#goesWithout = true;
+    }
+    if (!this.#exchange.over) this.#send(authorization);
+  }
+
+  /** Passes the 401 on as it came, unless there is another token. */
+  async #replayOrDeliver(refused: string, head: ResponseHead, framing: BodyFraming): Promise<void> {
+    this.#upstream?.hold();
+    this.#holdApp();
+    try {
+      const other = await this.#bearer?.replace(refused);
+      if (this.#exchange.over) return;
+      if (other !== undefined && other !== refused) this.#replayWith(other);
+      else this.#deliverHeld(head, framing);
+    } catch (error) {
+      this.#fail(asProxyError(error));
+    }
+  }
+
+  #replayWith(authorization: string): void {
+    this.#replay = 'unanswered';
+    this.#sentAgain = false;
+    this.body?.detach();
+    this.#upstream?.discardAnswer();
+    this.#send(authorization);
+  }
+
+  #deliverHeld(head: ResponseHead, framing: BodyFraming): void {
+    this.#deliver(head, framing);
+    this.#upstream?.proceed();
+    this.#exchange.connection.proceed(this.#exchange);
+  }
+
+  /** Sends the request with a token that has just been obtained, or another one if there is no connection yet. */
+  #send(authorization: string | undefined): void {
+    if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
+  }
+
+  #acquireOrFail(): UpstreamConnection | undefined {
+    try {
+      return this.#acquire();
+    } catch (error) {
+      this.#fail(asProxyError(error));
+      return undefined;
+    }
+  }
+
+  /** Writes the request after a wait in which the app was held. */
+  #writeHeldUp(authorization: string | undefined): void {
+    const upstream = this.#upstream;
+    if (upstream === undefined) return;
+    try {
+      this.#write(upstream, authorization, this.#nowMs());
+    } catch (error) {
+      this.#fail(asProxyError(error));
+      return;
+    }
+    this.#exchange.connection.proceed(this.#exchange);
+    this.flushRequest();
+  }
+
+  /** A connection; unless it is ready, `connected` is called when it is. */
+  #acquire(): UpstreamConnection {
+    const { pool } = this.#route;
+    const upstream = this.#sentAgain ? pool.acquireNew(this) : pool.acquire(this, this.#trustMs());
+    this.#upstream = upstream;
+    if (!upstream.ready) this.#holdApp();
+    return upstream;
+  }
+
+  #write(upstream: UpstreamConnection, authorization: string | undefined, nowMs: number): void {
+    this.#authorization = authorization;
+    const { head } = this.#exchange;
+    const { config } = this.#route;
+    upstream.begin(head.method);
+    const fields = upstreamFields(head, {
+      authority: config.upstream.authority,
+      authorization,
+      keepClientAuthorization: this.#keepsOwnAuthorization,
+      instanceId: this.#context.instanceId,
+      chunked: head.chunked,
+      upgrade: this.#upgrade,
+      sayEmpty: this.body === undefined && !BODILESS.has(head.method),
+    });
+    upstream.writer.text(serializeRequestHead(head.method, this.#target, fields));
+    if (this.body === undefined) upstream.requestSent(nowMs);
+    else this.body.sendTo(upstream, nowMs);
+  }
+
+  #deliver(head: ResponseHead, framing: BodyFraming): void {
+    this.body?.settle();
+    this.#exchange.beginAnswer(head, framing);
+  }
+
+  #mayRenew(): boolean {
+    return this.#replay === 'none' && this.#route.config.retryOn401;
+  }
+
+  #maySendAgain(fate: RequestFate): boolean {
+    return fate === 'unsent' ? this.#isWhole() : fate === 'unanswered' && this.#isSafeToRepeat();
+  }
+
+  /** How long a connection may have been idle to be taken for open. A mistake costs a request that must not be sent twice. */
+  #trustMs(): number {
+    if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
+    // Many an upstream closes the connection after a 401.
+    return this.#replay === 'none' ? FRESH_MS : 0;
+  }
+
+  /** Whether it could be sent twice without doing anything twice (RFC 9110 §9.2.2), and is still there to be sent. */
+  #isSafeToRepeat(): boolean {
+    const { method, fields } = this.#exchange.head;
+    return this.#isWhole() && (IDEMPOTENT.has(method) || hasField(fields, 'idempotency-key'));
+  }
+
+  #isWhole(): boolean {
+    return this.body?.whole ?? true;
+  }
+
+  #bodyToCome(): RequestBody {
+    const { chunked, contentLength = 0 } = this.#exchange.head;
+    const { replayBytes, requestBodyBytes } = this.#context.limits;
+    // A body that will not fit is not even begun to be kept.
+    const fits = contentLength <= replayBytes;
+    return new RequestBody({
+      chunked,
+      mayOutgrow: chunked || !fits,
+      replayBytes: fits ? replayBytes : 0,
+      maxBytes: requestBodyBytes,
+    });
+  }
+
+  /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */
+  #holdApp(): void {
+    if (!this.#exchange.requestWhole) this.#exchange.connection.hold();
+  }
+
+  #countReplay(result: ReplayResult): void {
+    if (this.#replay !== 'unanswered') return;
+    this.#replay = 'counted';
+    this.#route.metrics.replayed(result);
+  }
+
+  #fail(error: SidecarError<ProxyErrorCode>): void {
+    if (this.#exchange.over) return;
+    logFailure(this.#context.log, this.#route.config.name, error);
+    this.#exchange.fail(error);
+  }
+
+  #nowMs(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,91 @@
+import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
+import { TokenUnavailable } from '../../token/token-unavailable.ts';
+import { serializeResponseHead } from '../http1/serialize.ts';
+import { ERROR_FIELD } from './header-rules.ts';
+
+/** The proxy's own answer to a request that it does not forward. */
+export interface ProblemAnswer {
+  readonly status: number;
+  readonly code: ProxyErrorCode;
+  /** Content-type, content-length and the rest, without connection options. */
+  readonly fields: readonly string[];
+  /** ASCII JSON. */
+  readonly body: string;
+  /** The connection cannot, or must not, carry another request. */
+  readonly closes: boolean;
+}
+
+/** After these, where the next request starts is unknown, or none may follow. */
+const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
+  'bad_request',
+  'draining',
+  'headers_too_large',
+  'request_timeout',
+  'request_too_large',
+  'uri_too_long',
+]);
+
+/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2; of the statuses in the table of errors. */
+const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
+  400: 'Bad Request',
+  403: 'Forbidden',
+  404: 'Not Found',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+  508: 'Loop Detected',
+};
+
+/** Problem details (RFC 9457) of an error; its message is the `detail`, so it must hold no secret and no field value. */
+export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
+  const { status, title } = ERRORS[error.code];
+  const body = asciiJson({ type: 'about:blank', title, status, detail: error.message, code: error.code });
+  const retryAfter = retryAfterSeconds(error);
+  return {
+    status,
+    code: error.code,
+    fields: [
+      'content-type',
+      'application/problem+json',
+      'content-length',
+      String(body.length),
+      'cache-control',
+      'no-store',
+      ERROR_FIELD,
+      error.code,
+      ...(retryAfter === undefined ? [] : ['retry-after', String(retryAfter)]),
+    ],
+    body,
+    closes: CLOSING.has(error.code),
+  };
+}
+
+/**
+ * The whole message.
+ * @param method of the request: the answer to HEAD has no body.
+ * @param closes whether the connection ends with it.
+ */
+export function problemMessage(problem: ProblemAnswer, method: string, closes: boolean): string {
+  const reason = REASONS[problem.status as keyof typeof REASONS];
+  const fields = closes ? [...problem.fields, 'connection', 'close'] : [...problem.fields];
+  const head = serializeResponseHead(problem.status, reason, fields);
+  return method === 'HEAD' ? head : head + problem.body;
+}
+
+function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
+  if (error instanceof TokenUnavailable) return error.retryAfterSeconds;
+  return error.code === 'overloaded' ? 1 : undefined;
+}
+
+/** Characters are bytes then, so that the length is known and any connection can carry it. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

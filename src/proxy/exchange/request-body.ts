@@ -1,0 +1,104 @@
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { Fields } from '../http/fields.ts';
+import { CHUNK_END, chunkStart, lastChunk } from '../http1/serialize.ts';
+import type { UpstreamConnection } from '../upstream/connection.ts';
+import { ReplayBuffer } from './replay-buffer.ts';
+
+export interface RequestBodyOptions {
+  readonly chunked: boolean;
+  /** Whether there may be more of it than is kept. */
+  readonly mayOutgrow: boolean;
+  /** Bytes kept so that the request can be sent again. */
+  readonly replayBytes: number;
+  /** A larger body is refused; 0 for no limit. */
+  readonly maxBytes: number;
+}
+
+const NO_TRAILERS: Fields = [];
+
+/**
+ * The app's request body on its way upstream, framed anew. It goes to one connection at a time, and may be sent to
+ * another from its beginning while `whole`.
+ */
+export class RequestBody {
+  readonly #options: RequestBodyOptions;
+  readonly #kept: ReplayBuffer;
+  #receiver: UpstreamConnection | undefined;
+  #bytes = 0;
+  #complete = false;
+  #trailers = NO_TRAILERS;
+
+  constructor(options: RequestBodyOptions) {
+    this.#options = options;
+    this.#kept = new ReplayBuffer(options.replayBytes);
+  }
+
+  /** Whether it can be sent again: everything the app has sent so far is kept. */
+  get whole(): boolean {
+    return this.#kept.whole;
+  }
+
+  /** Whether what comes may be more than is kept: then it can't be promised that it can be sent again. */
+  get mayOutgrow(): boolean {
+    return !this.#complete && this.#options.mayOutgrow;
+  }
+
+  /** Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing. */
+  sendTo(receiver: UpstreamConnection, nowMs: number): void {
+    this.#receiver = receiver;
+    for (const slice of this.#kept.slices) this.#send(receiver, slice);
+    if (this.#complete) this.#finish(receiver, nowMs);
+    else receiver.touch();
+  }
+
+  /** @throws {SidecarError} `request_too_large`; `internal` for bytes that would be lost. */
+  take(slice: Buffer): void {
+    this.#bytes += slice.length;
+    const { maxBytes } = this.#options;
+    if (maxBytes > 0 && this.#bytes > maxBytes) throw bodyTooLarge(maxBytes);
+    this.#kept.add(slice);
+    if (this.#receiver === undefined) {
+      if (!this.whole)
+        throw new SidecarError('internal', 'more of a body came than is kept for its receiver');
+      return;
+    }
+    this.#send(this.#receiver, slice);
+    this.#receiver.touch();
+  }
+
+  end(trailers: Fields, nowMs: number): void {
+    this.#complete = true;
+    this.#trailers = trailers;
+    if (this.#receiver !== undefined) this.#finish(this.#receiver, nowMs);
+  }
+
+  /** Sends no more to the present receiver. */
+  detach(): void {
+    this.#receiver = undefined;
+  }
+
+  /** It will not be sent again. */
+  settle(): void {
+    this.#kept.release();
+  }
+
+  #send(receiver: UpstreamConnection, slice: Buffer): void {
+    const { writer } = receiver;
+    if (!this.#options.chunked) {
+      writer.bytes(slice);
+      return;
+    }
+    writer.text(chunkStart(slice.length));
+    writer.bytes(slice);
+    writer.text(CHUNK_END);
+  }
+
+  #finish(receiver: UpstreamConnection, nowMs: number): void {
+    if (this.#options.chunked) receiver.writer.text(lastChunk(this.#trailers));
+    receiver.requestSent(nowMs);
+  }
+}
+
+export function bodyTooLarge(maxBytes: number): SidecarError<ProxyErrorCode> {
+  return new SidecarError('request_too_large', `the request body is larger than ${maxBytes} bytes`);
+}

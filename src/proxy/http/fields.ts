@@ -1,0 +1,41 @@
+import { lowerCaseName } from './field-names.ts';
+
+/**
+ * A field section: [name, value, name, value, …] as it came off the wire. Order, case and repetition carry meaning and
+ * are kept; every octet above 0x7F is one char of the same code (latin1).
+ */
+export type Fields = readonly string[];
+
+/** Every value of the field `name` (lower case), in order. */
+export function fieldValues(fields: Fields, name: string): string[] {
+  const values: string[] = [];
+  for (let index = 0; index < fields.length; index += 2) {
+    if (isNamed(fields[index] as string, name)) values.push(fields[index + 1] as string);
+  }
+  return values;
+}
+
+/** Whether the field `name` (lower case) is there. */
+export function hasField(fields: Fields, name: string): boolean {
+  for (let index = 0; index < fields.length; index += 2) {
+    if (isNamed(fields[index] as string, name)) return true;
+  }
+  return false;
+}
+
+/** The members of the list-valued field `name` (RFC 9110 §5.6.1), trimmed, without empty ones, case kept. */
+export function listMembers(fields: Fields, name: string): string[] {
+  return fieldValues(fields, name).flatMap(membersOf);
+}
+
+/** The members of one list, in the same way. */
+export function membersOf(list: string): string[] {
+  return list
+    .split(',')
+    .map((member) => member.trim())
+    .filter((member) => member !== '');
+}
+
+function isNamed(candidate: string, name: string): boolean {
+  return candidate.length === name.length && lowerCaseName(candidate) === name;
+}

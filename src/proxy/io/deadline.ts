@@ -1,0 +1,66 @@
+import type { Clock } from '../../clock.ts';
+import { afterPoll } from './after-poll.ts';
+
+/** A timer that fires this much after its time fires in a process that was stopped, or busy, and not only waiting. */
+const LATE_MS = 10;
+
+/**
+ * A deadline that is moved far more often than it passes. Moving it later, or taking it away, stores a number; the
+ * timer behind it is moved when it fires, so that a request on a warm connection sets no timer.
+ */
+export class Deadline {
+  readonly #clock: Clock;
+  readonly #onPassed: () => void;
+  #atMs = Number.POSITIVE_INFINITY;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(clock: Clock, onPassed: () => void) {
+    this.#clock = clock;
+    this.#onPassed = onPassed;
+  }
+
+  /** @param atMs on the clock's monotonic side. */
+  set(atMs: number): void {
+    this.#atMs = atMs;
+    if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());
+  }
+
+  /** Takes it away; the timer is left to find that out. */
+  clear(): void {
+    this.#atMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Takes it away for good. */
+  dispose(): void {
+    this.clear();
+    this.#cancelTimer?.();
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  #startTimer(atMs: number, nowMs: number): void {
+    this.#cancelTimer?.();
+    this.#timerAtMs = atMs;
+    this.#cancelTimer = this.#clock.after(atMs - nowMs, () => this.#look());
+  }
+
+  #look(): void {
+    const dueMs = this.#timerAtMs;
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.#clock.monotonicMs();
+    // Timers come before sockets in a turn of the event loop: what the others have sent in time is read first.
+    if (nowMs - dueMs > LATE_MS) afterPoll(() => this.#decide());
+    else this.#decide();
+  }
+
+  #decide(): void {
+    if (this.#atMs === Number.POSITIVE_INFINITY) return;
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs < this.#atMs) {
+      if (this.#atMs < this.#timerAtMs) this.#startTimer(this.#atMs, nowMs);
+      return;
+    }
+    this.clear();
+    this.#onPassed();
+  }
+}

@@ -1,0 +1,457 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { type Clock, type Instant, isPast, later } from '../../clock.ts';
+import type { RouteConfig } from '../../config/config.ts';
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { frameResponse } from '../http1/body-framing.ts';
+import { bodyDecoder } from '../http1/decode-body.ts';
+import type { HeadLimits } from '../http1/head-limits.ts';
+import { type HeadReader, responseHeadReader } from '../http1/head-reader.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import { afterPoll } from '../io/after-poll.ts';
+import { Deadline } from '../io/deadline.ts';
+import { GatheredWriter } from '../io/gathered-writer.ts';
+import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
+import { asProxyError } from '../proxy-error.ts';
+import type { RequestFate, UpstreamUser } from '../streams/upstream-user.ts';
+import { type StreamEnd, wasSaid } from './end.ts';
+import type { UpstreamFailures } from './failures.ts';
+import { IDLE_MS, reusableForMs } from './keep-alive.ts';
+import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
+
+/** Answers may carry larger heads than the app may send; cookies and policies do. */
+const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
+
+/** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
+const WORTH_READING_BYTES = 64 * 1024;
+const WORTH_READING_MS = 1_000;
+
+export interface UpstreamConnectionOptions {
+  readonly route: RouteConfig;
+  readonly clock: Clock;
+  readonly failures: UpstreamFailures;
+  /** No request is begun after that; one that is in progress ends in peace. */
+  readonly maxAgeMs: number;
+  connect(onread: OnReadOpts): Socket;
+  /** Called when it carries no request and another one may follow. */
+  onReusable(connection: UpstreamConnection): void;
+  /** Called in the same turn in which it becomes unfit for any request. */
+  onGone(connection: UpstreamConnection): void;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+const GIVEN_UP: UpstreamState = { kind: 'given-up' };
+const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
+
+/** One connection to an upstream: a request at a time, and the answer to it. */
+export class UpstreamConnection {
+  readonly socket: Socket;
+  readonly writer: GatheredWriter;
+  readonly #options: UpstreamConnectionOptions;
+  readonly #failures: UpstreamFailures;
+  readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
+  readonly #deadline: Deadline;
+  #state: UpstreamState;
+  #retiresAt: Instant;
+  #take: TakeBytes = this.#onBytes;
+
+  constructor(user: UpstreamUser, options: UpstreamConnectionOptions) {
+    const socket = options.connect(sharedRead((chunk) => this.#take(chunk)));
+    this.socket = socket;
+    this.writer = new GatheredWriter(socket);
+    this.#options = options;
+    this.#failures = options.failures;
+    this.#state = { kind: 'connecting', user };
+    const now = options.clock.now();
+    this.#retiresAt = later(now, options.maxAgeMs);
+    this.#deadline = new Deadline(options.clock, () => this.#tooLate());
+    this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
+    socket.once('connect', () => {
+      if (options.route.upstream.protocol === 'http') this.#connected(user);
+      else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
+    });
+    socket.once('secureConnect', () => this.#connected(user));
+    socket.on('end', this.#onEnd);
+    socket.on('drain', this.#onDrain);
+    socket.on('error', (error) => this.#onEnded(this.#failures.of(error, this.#state.kind)));
+    socket.on('close', () => {
+      this.#deadline.dispose();
+      // Most are given up by then, and need no error.
+      if (this.#state.kind !== 'given-up') this.#onEnded(this.#failures.closed());
+      options.onGone(this);
+    });
+  }
+
+  /** Whether a request may be sent. */
+  get ready(): boolean {
+    return this.#state.kind === 'lent';
+  }
+
+  /** Whether reading has stopped until `proceed`. */
+  get onHold(): boolean {
+    return this.#state.kind === 'held';
+  }
+
+  /**
+   * Lends an idle connection out again, or gives it up if it can carry no request any more.
+   * @param trustMs idle for so long or longer, it is first found out whether the upstream has closed it meanwhile. That
+   *   takes a turn of the event loop; then `connected` is called.
+   */
+  lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
+    const idle = this.#state;
+    const { socket } = this;
+    const dead = socket.destroyed || socket.readableEnded || socket.errored !== null;
+    if (dead || idle.kind !== 'idle' || isPast(idle.until, now) || isPast(this.#retiresAt, now)) {
+      this.abandon();
+      return false;
+    }
+    this.#deadline.clear();
+    if (isPast(later(idle.since, trustMs), now)) {
+      const examined: UpstreamState = { kind: 'examined', user, idle };
+      this.#state = examined;
+      afterPoll(() => {
+        if (this.#state !== examined) return;
+        this.#state = { kind: 'lent', user, idle };
+        user.connected();
+      });
+    } else {
+      this.#state = { kind: 'lent', user, idle };
+    }
+    return true;
+  }
+
+  /** Takes back what was lent and not used. */
+  giveBack(): void {
+    const lent = this.#state;
+    if (lent.kind !== 'lent') return;
+    if (lent.idle === undefined) {
+      this.#becomeIdle(IDLE_MS, false);
+      return;
+    }
+    this.#state = lent.idle;
+    this.#deadline.set(lent.idle.until.monotonicMs);
+    this.#options.onReusable(this);
+  }
+
+  /** Begins a request; what is written from here on is its head and body. */
+  begin(method: string): void {
+    const lent = this.#state;
+    if (lent.kind !== 'lent') throw new SidecarError('internal', `a request was begun on a ${lent.kind} one`);
+    this.writer.beginMessage();
+    this.#state = {
+      kind: 'busy',
+      user: lent.user,
+      method,
+      reused: lent.idle !== undefined,
+      requestWhole: false,
+      anyAnswer: false,
+      answer: undefined,
+    };
+  }
+
+  /** Says that the request has been written whole: from now on the answer is due. */
+  requestSent(nowMs: number): void {
+    const busy = this.#state;
+    if (busy.kind !== 'busy') return;
+    busy.requestWhole = true;
+    const { responseMs, idleMs } = this.#options.route.timeouts;
+    this.#deadline.set(nowMs + (busy.answer === undefined ? responseMs : idleMs));
+  }
+
+  /** Says that bytes have moved, or that there was room for more. */
+  touch(): void {
+    const busy = this.#state;
+    if (busy.kind !== 'busy' || (busy.requestWhole && busy.answer === undefined)) return;
+    this.#deadline.set(this.#nowMs() + this.#options.route.timeouts.idleMs);
+  }
+
+  /** Reads no more than has been read until `resume`: the app has to catch up. */
+  pause(): void {
+    const busy = this.#state;
+    if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
+    this.socket.pause();
+  }
+
+  resume(): void {
+    if (this.onHold) return;
+    this.touch();
+    this.socket.resume();
+  }
+
+  /** Called amid `answered`: passes nothing on until `proceed`. */
+  hold(): void {
+    const busy = this.#state;
+    if (busy.kind !== 'busy') return;
+    this.#state = { kind: 'held', busy, bytes: undefined, end: undefined };
+    if (busy.answer !== undefined) busy.answer.wasHeld = true;
+    this.#deadline.clear();
+    this.socket.pause();
+  }
+
+  /** Goes on where `hold` stopped. */
+  proceed(): void {
+    const held = this.#state;
+    if (held.kind !== 'held') return;
+    const { busy, bytes, end } = held;
+    if (end !== undefined && busy.answer !== undefined) busy.answer.persistent = false;
+    this.#state = busy;
+    this.touch();
+    this.#onBytes(bytes ?? NOTHING);
+    if (end !== undefined) this.#onEnded(end);
+    this.resume();
+  }
+
+  /** Lets the user go who does not want the rest of the held answer; what is near its end is read to it, else cut. */
+  discardAnswer(): void {
+    const held = this.#state;
+    const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
+    if (held.kind !== 'held' || held.end !== undefined || !answer?.persistent) {
+      this.abandon();
+      return;
+    }
+    this.#state = { kind: 'discarding', answer, bytes: 0 };
+    this.#deadline.set(this.#nowMs() + WORTH_READING_MS);
+    this.#onBytes(held.bytes ?? NOTHING);
+    this.socket.resume();
+  }
+
+  /** Lets the user go, and cuts the connection. */
+  abandon(): void {
+    if (this.#state.kind === 'given-up') return;
+    this.#state = GIVEN_UP;
+    this.writer.clear();
+    this.socket.destroy();
+    this.#options.onGone(this);
+  }
+
+  /** Carries no further request than the one that it may carry now. */
+  retire(): void {
+    this.#retiresAt = LONG_AGO;
+  }
+
+  /**
+   * Gives the connection up as it is: bytes go to `take` from here on.
+   * @returns those that came with the head.
+   */
+  takeOver(take: TakeBytes): Buffer | undefined {
+    const { socket } = this;
+    const bytes = this.#state.kind === 'switching' ? this.#state.bytes : undefined;
+    this.#state = { kind: 'taken-over' };
+    this.#take = take;
+    this.#deadline.dispose();
+    socket.off('end', this.#onEnd);
+    socket.off('drain', this.#onDrain);
+    return bytes;
+  }
+
+  #connected(user: UpstreamUser): void {
+    const { kind } = this.#state;
+    if (kind !== 'connecting' && kind !== 'securing') return;
+    this.#state = { kind: 'lent', user, idle: undefined };
+    this.#deadline.clear();
+    user.connected();
+  }
+
+  readonly #onDrain = (): void => {
+    this.touch();
+    if (this.#state.kind === 'busy') this.#state.user.upstreamReady();
+  };
+
+  readonly #onEnd = (): void => {
+    this.#onEnded(wasSaid(this.socket) ? 'said' : 'cut');
+  };
+
+  /** Nothing more will come. */
+  #onEnded(end: StreamEnd): void {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'held':
+        state.end ??= end;
+        break;
+      case 'securing':
+        // Node says by an error of its own what this end means.
+        if (typeof end === 'object') this.#fail(end, true);
+        break;
+      case 'busy':
+      case 'discarding':
+        this.#endStream(state.answer, end);
+        break;
+      case 'taken-over':
+      case 'given-up':
+        break;
+      default:
+        this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
+    }
+  }
+
+  #endStream(answer: AnswerInProgress | undefined, end: StreamEnd): void {
+    if (typeof end === 'object' || answer === undefined) {
+      this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
+    } else if (end === 'cut') {
+      this.#fail(this.#failures.cut(), true);
+    } else {
+      try {
+        answer.persistent = false;
+        answer.body.end();
+        this.#endAnswer(answer);
+      } catch (error) {
+        this.#fail(asProxyError(error), false);
+      }
+    }
+  }
+
+  #onBytes(chunk: Buffer): void {
+    const state = this.#state;
+    switch (state.kind) {
+      case 'busy':
+      case 'discarding':
+        if (state.kind === 'busy') state.anyAnswer = true;
+        try {
+          this.#read(chunk);
+        } catch (error) {
+          this.#fail(asProxyError(error), false);
+        }
+        break;
+      case 'held':
+        // TLS gives all that it has deciphered, on hold or not.
+        state.bytes = state.bytes === undefined ? Buffer.from(chunk) : Buffer.concat([state.bytes, chunk]);
+        break;
+      case 'given-up':
+        break;
+      default:
+        // Whatever comes unasked is no answer to a request that is yet to be sent.
+        this.#fail(this.#failures.unasked(), true);
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    let at = 0;
+    for (;;) {
+      const state = this.#state;
+      if (state.kind === 'held') {
+        if (at < chunk.length) state.bytes = Buffer.from(chunk.subarray(at));
+        return;
+      }
+      if (state.kind !== 'busy' && state.kind !== 'discarding') return;
+      const { answer } = state;
+      if (answer?.body.complete) {
+        // More than the answer is nothing that could be trusted to belong to the next one.
+        if (at < chunk.length) answer.persistent = false;
+        this.#endAnswer(answer);
+        return;
+      }
+      if (at === chunk.length) {
+        if (state.kind === 'discarding') return;
+        this.touch();
+        state.user.flushAnswer();
+        return;
+      }
+      if (answer !== undefined) {
+        const data = answer.body.read(chunk, at);
+        at = answer.body.position;
+        if (data !== undefined) this.#pass(data);
+      } else if (state.kind === 'busy') {
+        at = this.#readHead(state, chunk, at);
+      }
+    }
+  }
+
+  #readHead(busy: Busy, chunk: Buffer, at: number): number {
+    const head = this.#heads.read(chunk, at);
+    if (head === undefined) return chunk.length;
+    const next = this.#heads.position;
+    const framing = frameResponse(head, busy.method);
+    if (head.status === 101) {
+      const bytes = next < chunk.length ? Buffer.from(chunk.subarray(next)) : undefined;
+      this.#state = { kind: 'switching', user: busy.user, bytes };
+      busy.user.switched(head);
+      return chunk.length;
+    }
+    if (head.status < 200) {
+      busy.user.informed(head);
+      return next;
+    }
+    if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
+    busy.answer = {
+      body: bodyDecoder('response', framing, ANSWER_LIMITS),
+      persistent: head.persistent,
+      reusableForMs: reusableForMs(head.fields),
+      wasHeld: false,
+    };
+    busy.user.answered(head, framing);
+    return next;
+  }
+
+  #pass(data: Buffer): void {
+    const state = this.#state;
+    if (state.kind === 'busy') {
+      state.user.answerData(data);
+    } else if (state.kind === 'discarding') {
+      state.bytes += data.length;
+      if (state.bytes > WORTH_READING_BYTES) this.abandon();
+    }
+  }
+
+  #endAnswer(answer: AnswerInProgress): void {
+    const state = this.#state;
+    const requestWhole = state.kind !== 'busy' || state.requestWhole;
+    if (answer.persistent && requestWhole && answer.reusableForMs > 0) {
+      this.#becomeIdle(answer.reusableForMs, answer.wasHeld);
+    } else {
+      this.abandon();
+    }
+    // Last, because the user may begin the next request on this very connection.
+    if (state.kind === 'busy') state.user.answerEnded(answer.body.trailers);
+  }
+
+  #becomeIdle(forMs: number, unread: boolean): void {
+    const now = this.#options.clock.now();
+    if (isPast(this.#retiresAt, now)) {
+      this.abandon();
+      return;
+    }
+    this.#state = { kind: 'idle', since: unread ? LONG_AGO : now, until: later(now, forMs) };
+    this.#deadline.set(now.monotonicMs + forMs);
+    // An app that was too slow for this answer must not hold up the next one.
+    this.socket.resume();
+    this.#options.onReusable(this);
+  }
+
+  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
+  #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
+    const state = this.#state;
+    const fate = this.#fate(byPeer);
+    this.abandon();
+    if ('user' in state) state.user.upstreamFailed(error, fate);
+  }
+
+  #fate(byPeer: boolean): RequestFate {
+    const state = this.#state;
+    if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
+    if (state.kind !== 'busy' || !byPeer) return 'lost';
+    // Of a write that the system refused at once nothing has left.
+    if (!this.writer.anyLeft) return 'unsent';
+    return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
+  }
+
+  #tooLate(): void {
+    const state = this.#state;
+    const { connectMs, responseMs } = this.#options.route.timeouts;
+    switch (state.kind) {
+      case 'connecting':
+      case 'securing':
+        this.#fail(this.#failures.tooLate('connection', connectMs), false);
+        break;
+      case 'busy':
+        if (!state.requestWhole || state.answer !== undefined) state.user.stalled();
+        else this.#fail(this.#failures.tooLate('answer', responseMs), false);
+        break;
+      default:
+        this.abandon();
+    }
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+}

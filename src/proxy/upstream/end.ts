@@ -1,0 +1,29 @@
+import type { Socket } from 'node:net';
+import { constants } from 'node:os';
+import { TLSSocket } from 'node:tls';
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+
+/**
+ * How what an upstream has to say ended: said by it, cut by anyone on the way (TCP's FIN on a TLS connection without
+ * close_notify, RFC 8446 §6.1), or broken.
+ */
+export type StreamEnd = 'said' | 'cut' | SidecarError<ProxyErrorCode>;
+
+interface TlsHandle {
+  /** Of the TCP connection beneath. */
+  readonly _parent?: { readStart?(): number };
+}
+
+/**
+ * Whether the upstream itself ended what it had to say; asked amid the socket's `end`. OpenSSL knows it and Node does not
+ * tell. It shows in who was being read: after close_notify the TCP connection is still read, so that starting to read it
+ * is refused; after a mere FIN it is not. A paused connection is not read at all, so that no FIN was: only close_notify,
+ * deciphered with what came before the pause, can have ended it. On a Node that keeps its connections elsewhere every
+ * end passes for one that was said.
+ */
+export function wasSaid(socket: Socket): boolean {
+  if (!(socket instanceof TLSSocket) || socket.isPaused()) return true;
+  const { _handle: handle } = socket as unknown as { _handle?: TlsHandle | null };
+  const parent = handle?._parent;
+  return parent?.readStart === undefined || parent.readStart() === -constants.errno.EALREADY;
+}

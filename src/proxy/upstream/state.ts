@@ -1,0 +1,61 @@
+import type { Instant } from '../../clock.ts';
+import type { BodyDecoder } from '../http1/body-decoder.ts';
+import type { UpstreamUser } from '../streams/upstream-user.ts';
+import type { StreamEnd } from './end.ts';
+
+/** The final answer whose head has been passed. */
+export interface AnswerInProgress {
+  readonly body: BodyDecoder;
+  /** Whether another request may follow it. */
+  persistent: boolean;
+  readonly reusableForMs: number;
+  /** Whether reading stopped amid it: the end of the connection may have come unread. */
+  wasHeld: boolean;
+}
+
+/** Carries no request, and may be lent out. */
+export interface Idle {
+  readonly kind: 'idle';
+  readonly since: Instant;
+  readonly until: Instant;
+}
+
+/** A request is being sent, or its answer read. */
+export interface Busy {
+  readonly kind: 'busy';
+  readonly user: UpstreamUser;
+  readonly method: string;
+  /** Whether the connection has carried requests before this one. */
+  readonly reused: boolean;
+  requestWhole: boolean;
+  /** Whether a byte of an answer has come, an informational one included. */
+  anyAnswer: boolean;
+  answer: AnswerInProgress | undefined;
+}
+
+/** Reading has stopped at the head of an answer; what comes all the same, and how it ends, is kept until it goes on. */
+export interface Held {
+  readonly kind: 'held';
+  readonly busy: Busy;
+  bytes: Buffer | undefined;
+  end: StreamEnd | undefined;
+}
+
+/** How far one connection to an upstream is. */
+export type UpstreamState =
+  /** The TCP connection, then the TLS session, is being made. */
+  | { readonly kind: 'connecting' | 'securing'; readonly user: UpstreamUser }
+  | Idle
+  /** Lent out; before the request is sent it is found out whether the upstream has closed meanwhile. */
+  | { readonly kind: 'examined'; readonly user: UpstreamUser; readonly idle: Idle }
+  /** Lent out; the request may be sent. `idle` is what it was before, unless it is new. */
+  | { readonly kind: 'lent'; readonly user: UpstreamUser; readonly idle: Idle | undefined }
+  | Busy
+  | Held
+  /** Nobody wants the rest of the answer: it is read to its end if that is near. */
+  | { readonly kind: 'discarding'; readonly answer: AnswerInProgress; bytes: number }
+  /** A 101 has come, and these bytes with it. */
+  | { readonly kind: 'switching'; readonly user: UpstreamUser; readonly bytes: Buffer | undefined }
+  /** Somebody else's: a tunnel. */
+  | { readonly kind: 'taken-over' }
+  | { readonly kind: 'given-up' };

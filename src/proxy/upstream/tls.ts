@@ -1,0 +1,132 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile, readBoundedFileSync } from '../../bounded-file.ts';
+import type { Clock } from '../../clock.ts';
+import type { RouteConfig, TlsConfig } from '../../config/config.ts';
+import { messageOf, SidecarError } from '../../errors.ts';
+import type { Logger } from '../../log/logger.ts';
+
+/** How often the files are looked at. Certificates are renewed long before they end. */
+const LOOK_MS = 10_000;
+
+const FILES = [
+  ['caFile', 'ca'],
+  ['certFile', 'cert'],
+  ['keyFile', 'key'],
+] as const;
+
+/** PEM, by the name that Node has for it. */
+type Material = Partial<Record<(typeof FILES)[number][1], string>>;
+
+export interface UpstreamTlsOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called when other certificates or another key are in use from now on. */
+  onChange(): void;
+}
+
+/** Trust and identity of a route's TLS connections, read anew when the files change, and a session to resume. */
+export class UpstreamTls {
+  readonly #route: RouteConfig;
+  readonly #options: UpstreamTlsOptions;
+  #material: Material = {};
+  #context: SecureContext | undefined;
+  #session: Buffer | undefined;
+  #cancelLook: (() => void) | undefined;
+  #closed = false;
+
+  /** @throws {SidecarError} `configuration` when a file cannot be read or does not hold what it should. */
+  constructor(route: RouteConfig, options: UpstreamTlsOptions) {
+    this.#route = route;
+    this.#options = options;
+    const paths = pathsOf(route.tls);
+    if (paths.length === 0) return;
+    this.#material = Object.fromEntries(paths.map(([key, path, file]) => [key, this.#readNow(file, path)]));
+    try {
+      this.#context = contextOf(this.#material);
+    } catch (error) {
+      throw new SidecarError('configuration', `route ${route.name}: tls: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+    this.#lookLater();
+  }
+
+  get context(): SecureContext {
+    // The system's trust takes time to load: not before it is needed.
+    this.#context ??= contextOf(this.#material);
+    return this.#context;
+  }
+
+  /** The last session that the upstream gave, to be resumed (RFC 8446 §2.2). */
+  get session(): Buffer | undefined {
+    return this.#session;
+  }
+
+  /** @param context under which the session was made: one made under another trust is not to be resumed. */
+  remember(session: Buffer, context: SecureContext): void {
+    if (context === this.#context) this.#session = session;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelLook?.();
+  }
+
+  #lookLater(): void {
+    if (this.#closed) return;
+    this.#cancelLook = this.#options.clock.after(LOOK_MS, () => {
+      void this.#look().finally(() => this.#lookLater());
+    });
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const read = await Promise.all(
+        pathsOf(this.#route.tls).map(async ([key, path]) => [
+          key,
+          await readBoundedFile(path, MAX_PEM_BYTES),
+        ]),
+      );
+      const material: Material = Object.fromEntries(read);
+      if (FILES.every(([, key]) => material[key] === this.#material[key])) return;
+      // Throws while a certificate and a key do not belong together: the next look may find the other one, too.
+      this.#context = contextOf(material);
+      this.#material = material;
+      this.#session = undefined;
+      this.#options.log.info({ route: this.#route.name }, 'TLS files changed: in use from now on');
+      this.#options.onChange();
+    } catch (error) {
+      this.#options.log.warn(
+        { route: this.#route.name, reason: messageOf(error) },
+        'TLS files cannot be used: the ones read before stay in use',
+      );
+    }
+  }
+
+  #readNow(file: keyof TlsConfig, path: string): string {
+    try {
+      return readBoundedFileSync(path, MAX_PEM_BYTES);
+    } catch (error) {
+      throw new SidecarError(
+        'configuration',
+        `route ${this.#route.name}: tls.${file} ${path} cannot be read: ${messageOf(error)}`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+function pathsOf(tls: TlsConfig) {
+  return FILES.flatMap(([file, key]) => {
+    const path = tls[file];
+    return path === undefined ? [] : [[key, path, file] as const];
+  });
+}
+
+/** @throws {Error} when a part is not what it should be, or certificate and key do not belong together. */
+function contextOf(material: Material): SecureContext {
+  // Node takes a file without certificates for trust in nobody.
+  if (material.ca !== undefined) new X509Certificate(material.ca);
+  return createSecureContext({ ...material, minVersion: 'TLSv1.2' });
+}

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { BlockPool } from '../../../src/proxy/io/block-pool.ts';
+
+it('lends a block to one at a time, and again once it is given back', () => {
+  const pool = new BlockPool(16, 2);
+  const one = pool.take();
+  const two = pool.take();
+  expect(one.length).toBe(16);
+  expect(two).not.toBe(one);
+  pool.giveBack(one);
+  expect(pool.take()).toBe(one);
+  expect(pool.take()).not.toBe(two);
+});
+
+it('keeps no more than it may', () => {
+  const pool = new BlockPool(16, 1);
+  const [one, two] = [pool.take(), pool.take()];
+  pool.giveBack(one);
+  pool.giveBack(two);
+  expect(pool.take()).toBe(one);
+  expect(pool.take()).not.toBe(two);
+});

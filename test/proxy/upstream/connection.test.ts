@@ -1,0 +1,73 @@
+import { connect } from 'node:tls';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
+import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
+import { selfSigned } from '../../wire/certificate.ts';
+import { get, ok } from '../../wire/messages.ts';
+import { answering, startUpstream } from '../../wire/raw-upstream.ts';
+import { routeTo } from '../../wire/sidecar.ts';
+
+const CERTIFICATE = selfSigned('127.0.0.1');
+
+/** Larger than one TLS record, so that it ends in a later piece than the one on which its reader fell behind. */
+const ANSWER = ok('x'.repeat(40_000));
+
+function unexpected(): never {
+  throw new Error('not expected in this test');
+}
+
+it('a connection whose last reader was too slow is read again for the next one', async () => {
+  const upstream = await startUpstream(answering(ANSWER), CERTIFICATE);
+  const connected = Promise.withResolvers<void>();
+  let ended = Promise.withResolvers<number>();
+  let bytes = 0;
+  /** Falls behind on every piece, and never catches up. */
+  const slow: UpstreamUser = {
+    connected: connected.resolve,
+    answered: () => {},
+    answerData: (slice) => {
+      bytes += slice.length;
+    },
+    flushAnswer: () => connection.pause(),
+    answerEnded: () => ended.resolve(bytes),
+    upstreamReady: () => {},
+    informed: unexpected,
+    switched: unexpected,
+    stalled: unexpected,
+    upstreamFailed: (error) => ended.reject(error),
+  };
+  let pausedAtTheEnd = false;
+  const connection = new UpstreamConnection(slow, {
+    route: routeTo(upstream),
+    clock: systemClock,
+    failures: new UpstreamFailures('upstream.test'),
+    maxAgeMs: 60_000,
+    connect: (onread) => {
+      const options = { ...upstream.address, onread, ca: CERTIFICATE.cert, allowHalfOpen: true };
+      return connect(options);
+    },
+    onReusable: () => {
+      pausedAtTheEnd = connection.socket.isPaused();
+    },
+    onGone: () => {},
+  });
+  onTestFinished(() => connection.abandon());
+  const ask = (): Promise<number> => {
+    bytes = 0;
+    ended = Promise.withResolvers();
+    connection.begin('GET');
+    connection.writer.text(get('/'));
+    connection.requestSent(systemClock.monotonicMs());
+    connection.writer.flush();
+    return ended.promise;
+  };
+  await connected.promise;
+  expect(await ask()).toBe(40_000);
+  expect(pausedAtTheEnd).toBe(false);
+
+  connection.lend(slow, Number.POSITIVE_INFINITY, systemClock.now());
+
+  expect(await ask()).toBe(40_000);
+});

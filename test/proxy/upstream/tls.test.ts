@@ -1,0 +1,120 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { RouteConfig, TlsConfig } from '../../../src/config/config.ts';
+import { createLogger } from '../../../src/log/logger.ts';
+import { UpstreamTls } from '../../../src/proxy/upstream/tls.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { selfSigned } from '../../wire/certificate.ts';
+
+describe('the TLS files of a route', () => {
+  const one = selfSigned('one.test');
+  const two = selfSigned('two.test');
+  let directory: string;
+  let clock: ManualClock;
+  let changes: number;
+  let lines: string[];
+
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'token-sidecar-tls-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    clock = new ManualClock();
+    changes = 0;
+    lines = [];
+    await write('ca.crt', one.cert);
+    await write('tls.crt', one.cert);
+    await write('tls.key', one.key);
+  });
+
+  function write(name: string, content: string): Promise<void> {
+    return writeFile(join(directory, name), content);
+  }
+
+  function open(tls: TlsConfig): UpstreamTls {
+    const opened = new UpstreamTls({ name: 'api', tls } as RouteConfig, {
+      clock,
+      log: createLogger('trace', { write: (line) => lines.push(line) }),
+      onChange: () => {
+        changes += 1;
+      },
+    });
+    onTestFinished(() => opened.close());
+    return opened;
+  }
+
+  function openAll(): UpstreamTls {
+    const at = (name: string): string => join(directory, name);
+    return open({ caFile: at('ca.crt'), certFile: at('tls.crt'), keyFile: at('tls.key') });
+  }
+
+  /** Lets the look that is due come to its end: after it the next one is waited for. */
+  async function look(): Promise<void> {
+    await clock.advance(10_000);
+    while (clock.pendingTimers === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  it('are in use anew once they have changed, and the session is not', async () => {
+    const tls = openAll();
+    const { context } = tls;
+    tls.remember(Buffer.from('session'), context);
+    expect(tls.session?.toString()).toBe('session');
+
+    await write('ca.crt', two.cert);
+    await look();
+
+    expect(tls.context).not.toBe(context);
+    expect(tls.session).toBeUndefined();
+    expect(changes).toBe(1);
+    tls.remember(Buffer.from('late'), context);
+    expect(tls.session).toBeUndefined();
+  });
+
+  it('written again as they were change nothing', async () => {
+    const tls = openAll();
+    const { context } = tls;
+    await write('ca.crt', one.cert);
+    await look();
+    expect(tls.context).toBe(context);
+    expect(changes).toBe(0);
+    expect(lines).toEqual([]);
+  });
+
+  it.each([
+    ['half replaced', 'tls.crt', two.cert],
+    [
+      'no certificate any more',
+      'ca.crt',
+      '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n',
+    ],
+  ])('%s stay as they were read, until they can be used', async (_, name, content) => {
+    const tls = openAll();
+    const { context } = tls;
+    await write(name, content);
+    await look();
+    expect(tls.context).toBe(context);
+    expect(lines.join()).toContain('stay in use');
+    expect(lines.join()).not.toContain('PRIVATE KEY');
+
+    await write('ca.crt', two.cert);
+    await write('tls.crt', two.cert);
+    await write('tls.key', two.key);
+    await look();
+    expect(tls.context).not.toBe(context);
+    expect(changes).toBe(1);
+  });
+
+  it.each([
+    ['cannot be read', 'missing.crt'],
+    ['hold no certificate', 'tls.key'],
+  ])('that %s at the start are a configuration error', (_, name) => {
+    expect(() => open({ caFile: join(directory, name) })).toThrow(
+      expect.objectContaining({ code: 'configuration' }),
+    );
+  });
+
+  it('if there are none, are not looked for', () => {
+    expect(open({}).context).toBeDefined();
+    expect(clock.pendingTimers).toBe(0);
+  });
+});
