@@ -5,6 +5,7 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
 import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
+import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-settings.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
@@ -19,6 +20,18 @@ export const INJECTION_SETTINGS = {
     argument: 'POLICY',
     description: `One of ${PULL_POLICIES.join(', ')}`,
     default: 'IfNotPresent',
+  },
+  'default-image-pull-secrets': {
+    argument: 'NAMES',
+    description:
+      "Secrets, by commas, that the sidecar's image is pulled with; they have to be in the pod's namespace",
+    default: 'none',
+  },
+  'default-run-as-user': {
+    argument: 'UID',
+    description:
+      "User and group of the sidecar, and group of the pod's volumes; none where the platform assigns them, as OpenShift does",
+    default: String(SIDECAR_USER),
   },
   'default-secret': { argument: 'NAME', description: 'Secret with client_id and client_secret' },
   'default-auth-url': { argument: 'URL', description: 'Base URL of the identity provider' },
@@ -106,6 +119,14 @@ const seconds: ValueFormat<number> = {
   parse: (text) => (/^\d{1,5}$/.test(text) && +text >= 1 && +text <= 86_400 ? Number(text) : undefined),
 };
 
+const userId: ValueFormat<number | 'none'> = {
+  expected: 'a number from 1 to 2147483647, or none',
+  parse(text) {
+    if (text === 'none') return text;
+    return /^[1-9]\d{0,9}$/.test(text) && Number(text) <= 2_147_483_647 ? Number(text) : undefined;
+  },
+};
+
 /** What is wrong joins `problems`, and has its default in the result. */
 export function readInjectionDefaults(
   given: GivenValues<typeof INJECTION_SETTINGS>,
@@ -137,6 +158,8 @@ export function readInjectionDefaults(
   return {
     image: read('default-image', imageReference) ?? DEFAULT_IMAGE,
     imagePullPolicy: read('default-image-pull-policy', oneOf(PULL_POLICIES)) ?? 'IfNotPresent',
+    imagePullSecrets: listOf('default-image-pull-secrets', objectName) ?? [],
+    runAsUser: read('default-run-as-user', userId) ?? SIDECAR_USER,
     ...readText('secret', 'default-secret', objectName),
     ...authUrl,
     realm: read('default-realm', grantValue) ?? 'dx',

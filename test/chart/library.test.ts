@@ -98,6 +98,21 @@ test('the image is the one of the depended-on chart, not of the including one', 
   expect(spec.initContainers[0].image).toBe('ghcr.io/token-sidecar/token-sidecar:0.1.0');
 });
 
+test('on OpenShift it has no user, and its pull Secrets are those of all charts', async () => {
+  const { spec } = await pod(
+    NEWEST_KUBERNETES,
+    'global.compatibility.openshift.adaptSecurityContext=force',
+    'global.imagePullSecrets[0].name=registry',
+    'global.logLevel=warn',
+  );
+  const [sidecar] = spec.initContainers;
+
+  expect(sidecar.securityContext).not.toHaveProperty('runAsUser');
+  expect(spec.securityContext ?? {}).not.toHaveProperty('fsGroup');
+  expect(spec.imagePullSecrets).toEqual([{ name: 'registry' }]);
+  expect(sidecar.env).toContainEqual({ name: 'TOKEN_SIDECAR_LOG_LEVEL', value: 'warn' });
+});
+
 test('settings of the including chart win over the defaults', async () => {
   const { spec } = await pod(
     NEWEST_KUBERNETES,

@@ -1,4 +1,4 @@
-/** Whatever the schema of the values accepts, and Helm renders, the injector runs by. */
+/** Whatever the schema of the values accepts, and Helm renders, the injector and the issuer run by. */
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { INJECTOR_SETTINGS, readInjectorConfig } from '../../src/commands/injector-settings.ts';
+import { ISSUER_SETTINGS, readIssuerConfig } from '../../src/commands/issuer-settings.ts';
 import { describeProblem, type Problem } from '../../src/config/problems.ts';
-import { environmentName, readSettings } from '../../src/config/settings.ts';
+import { environmentName, readSettings, type Settings } from '../../src/config/settings.ts';
 import { type Manifest, only, parseManifests, template } from './manifests.ts';
 import { CHART } from './tools.ts';
 
@@ -16,10 +17,12 @@ interface Schema {
   readonly type?: string;
   readonly enum?: readonly unknown[];
   readonly pattern?: string;
+  readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly anyOf?: readonly Schema[];
   readonly items?: Schema;
+  readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly definitions?: Readonly<Record<string, Schema>>;
 }
@@ -27,8 +30,12 @@ interface Schema {
 const schema = JSON.parse(await readFile(`${CHART}/values.schema.json`, 'utf8')) as Schema;
 
 /** Values that reach the injector's settings, by their path. All of `sidecar` does. */
-const PATHS = [
+const INJECTOR_PATHS = [
   'bindAddress',
+  'global.imageRegistry',
+  'global.imagePullSecrets',
+  'global.logLevel',
+  'global.compatibility.*',
   'image.repository',
   'image.tag',
   'image.pullPolicy',
@@ -38,6 +45,17 @@ const PATHS = [
   'injector.clientVerification.*',
   'injector.kubernetesApi.events',
   'injector.certificates.selfManaged.*',
+];
+
+const ISSUER_PATHS = [
+  'bindAddress',
+  'global.logLevel',
+  'issuer.authUrl',
+  'issuer.adminUrl',
+  'issuer.realm',
+  'issuer.tokenLifetime',
+  'issuer.logLevel',
+  'issuer.signingKey.*',
 ];
 
 function resolve(of: Schema): Schema {
@@ -52,7 +70,7 @@ function at(path: string): Schema {
 
 /** Everything that a schema accepts, as far as schemas of this chart go. */
 function accepted(of: Schema): fc.Arbitrary<unknown> {
-  const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, properties } = resolve(of);
+  const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, ...rest } = resolve(of);
   if (words !== undefined) return fc.constantFrom(...words);
   if (anyOf !== undefined) return fc.oneof(...anyOf.map(accepted));
   switch (type) {
@@ -69,28 +87,37 @@ function accepted(of: Schema): fc.Arbitrary<unknown> {
       // A host that claims to be in Punycode must be so, which no pattern can say.
       return pattern === undefined
         ? fc.string()
-        : fc.stringMatching(new RegExp(pattern)).filter((text) => !/xn--/i.test(text));
+        : fc
+            .stringMatching(new RegExp(pattern), { size: '-1' })
+            .filter((text) => !/xn--/i.test(text) && text.length <= (rest.maxLength ?? Infinity));
     case 'array':
       return fc.array(accepted(items ?? {}), { maxLength: 3 });
     case 'object':
-      return objectOf(properties ?? {});
+      return objectOf(rest.properties ?? {}, rest.required ?? []);
     default:
       return fc.constant(undefined);
   }
 }
 
-function objectOf(properties: Readonly<Record<string, Schema>>): fc.Arbitrary<object> {
+function objectOf(
+  properties: Readonly<Record<string, Schema>>,
+  required: readonly string[],
+): fc.Arbitrary<object> {
   // These lists are for the included template alone, and hold objects of Kubernetes.
   const skipped = ['env', 'volumes', 'volumeMounts', 'claims'];
   const entries = Object.entries(properties).filter(([name]) => !skipped.includes(name));
   return fc.record(Object.fromEntries(entries.map(([name, of]) => [name, accepted(of)])), {
-    requiredKeys: [],
+    requiredKeys: [...required],
   });
 }
 
-const values = fc
-  .tuple(...PATHS.map((path) => accepted(at(path))))
-  .map((all) => all.reduce<object>((merged, value, index) => set(merged, PATHS[index] as string, value), {}));
+function valuesAt(paths: readonly string[]): fc.Arbitrary<object> {
+  return fc
+    .tuple(...paths.map((path) => accepted(at(path))))
+    .map((all) =>
+      all.reduce<object>((merged, value, index) => set(merged, paths[index] as string, value), {}),
+    );
+}
 
 function set(into: object, path: string, value: unknown): object {
   const [name = '', ...rest] = path.split('.').filter((part) => part !== '*');
@@ -104,34 +131,60 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** Problems of the injector with what Helm makes of the values; undefined when Helm itself refuses them. */
-async function problemsWith(given: object): Promise<readonly string[] | undefined> {
+/** The environment of the one program that Helm makes of the values; undefined when Helm itself refuses them. */
+async function environmentBy(
+  given: object,
+  set: readonly string[],
+  settings: Settings,
+): Promise<Record<string, string> | undefined> {
   const file = join(directory, 'values.json');
   await writeFile(file, JSON.stringify(given));
-  const set = ['injector.certificates.source=self-managed'];
-  const { ok, stdout, stderr } = await template({
-    set,
-    args: ['--values', file, '--description', JSON.stringify(given)],
-  });
+  const args = ['--values', file, '--description', JSON.stringify(given)];
+  const { ok, stdout, stderr } = await template({ set, args });
   if (!ok) {
     expect(stderr).toContain('sidecar.authUrl: http needs sidecar.allowInsecureTokenUrl');
     return undefined;
   }
   const [container] = only(parseManifests(stdout), 'Deployment').spec.template.spec.containers;
   const env = Object.fromEntries(container.env.map(({ name, value }: Manifest) => [name, value]));
-  const known = Object.keys(INJECTOR_SETTINGS).map(environmentName);
+  const known = Object.keys(settings).map(environmentName);
   expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
+  return env;
+}
+
+/** Problems of the injector with the values; undefined when Helm itself refuses them. */
+async function problemsWith(given: object): Promise<readonly string[] | undefined> {
+  const set = ['injector.certificates.source=self-managed'];
+  const env = await environmentBy(given, set, INJECTOR_SETTINGS);
+  if (env === undefined) return undefined;
   const problems: Problem[] = [];
   readInjectorConfig(readSettings(INJECTOR_SETTINGS, [], env).given, problems);
   return problems.map(describeProblem);
 }
 
+async function issuerProblemsWith(given: object): Promise<readonly string[]> {
+  const set = ['injector.enabled=false', 'issuer.enabled=true', 'issuer.clients.secrets={shop}'];
+  const env = (await environmentBy(given, set, ISSUER_SETTINGS)) ?? {};
+  const problems: Problem[] = [];
+  readIssuerConfig(readSettings(ISSUER_SETTINGS, [], env).given, problems);
+  return problems.map(describeProblem);
+}
+
 test('the injector runs by any values that the schema accepts', async () => {
   await fc.assert(
-    fc.asyncProperty(values, async (given) => {
+    fc.asyncProperty(valuesAt(INJECTOR_PATHS), async (given) => {
       expect((await problemsWith(given)) ?? []).toEqual([]);
     }),
-    { numRuns: 40 },
+    { numRuns: 40, endOnFailure: true },
+  );
+}, 300_000);
+
+test('the issuer runs by any values that the schema accepts', async () => {
+  await fc.assert(
+    fc.asyncProperty(valuesAt(ISSUER_PATHS), async (given) => {
+      expect(await issuerProblemsWith(given)).toEqual([]);
+    }),
+    { numRuns: 20 },
   );
 }, 300_000);
 

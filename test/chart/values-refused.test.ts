@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { template } from './manifests.ts';
+import { NEWEST_KUBERNETES, template } from './manifests.ts';
+import { CHART, run } from './tools.ts';
 
 test.each([
   ['an unknown key', ['injecter.replicas=2'], /additional properties 'injecter' not allowed/],
@@ -62,11 +63,50 @@ test.each([
     ['issuer.enabled=true', 'issuer.clients.secrets={a}', 'issuer.replicas=2'],
     /issuer\.replicas: 2 replicas would each sign with a key of their own/,
   ],
+  ['no replica', ['injector.replicas=0'], /injector\/replicas.*minimum: got 0, want 1/s],
+  ['no replica of the issuer', ['issuer.replicas=0'], /issuer\/replicas.*minimum: got 0, want 1/s],
+  ['a name in capitals', ['fullnameOverride=Tokens'], /fullnameOverride.*does not match/s],
+  ['a name that no Service may have', ['fullnameOverride=1tokens'], /fullnameOverride.*does not match/s],
+  ['a namespace with a dot', ['namespaceOverride=a.b'], /namespaceOverride.*does not match/s],
+  [
+    'a label that the chart sets',
+    ['commonLabels.app\\.kubernetes\\.io/name=other'],
+    /invalid propertyName 'app\.kubernetes\.io\/name'/,
+  ],
+  ['a label with a space', ['injector.podLabels.team=a b'], /podLabels\/team/],
+  ['an image in capitals', ['image.repository=ghcr.io/Team/tokens'], /image\/repository/],
+  ['a pull Secret without a name', ['imagePullSecrets[0].secret=a'], /imagePullSecrets/],
+  ['a variable without a name', ['injector.env[0].value=a'], /injector\/env\/0/],
+  ['a mount without a path', ['injector.volumeMounts[0].name=a'], /volumeMounts\/0/],
+  [
+    'a strategy that cannot roll',
+    ['injector.strategy.type=Recreate', 'injector.strategy.rollingUpdate.maxSurge=1'],
+    /injector\/strategy/,
+  ],
+  ['a probe that is never made', ['injector.livenessProbe.periodSeconds=0'], /periodSeconds/],
+  ['a toleration of no operator', ['global.tolerations[0].operator=Is'], /global\/tolerations/],
+  ['a scrape interval without a unit', ['monitoring.podMonitor.interval=1.5'], /podMonitor\/interval/],
+  ['a realm that the issuer would not serve', ['issuer.realm=a/b'], /issuer\/realm/],
+  ['tokens that never live', ['issuer.tokenLifetime=0s'], /tokenLifetime/],
+  ['tokens that live too long', ['issuer.tokenLifetime=31d'], /tokenLifetime/],
+  ['a quantity that is none', ['injector.resources.limits.memory=much'], /limits\/memory/],
 ])('%s is refused by name', async (_, set, message) => {
   const { ok, stderr } = await template({ set });
 
   expect(ok).toBe(false);
   expect(stderr).toMatch(message);
+});
+
+test.each([
+  ['1st', undefined],
+  ['my.tokens', 'my-tokens-token-sidecar-injector'],
+])('a release named %s', async (release, service) => {
+  const args = ['template', release, CHART, '--kube-version', `${NEWEST_KUBERNETES}.0`];
+  const { ok, stdout, stderr } = await run('helm', args);
+
+  expect(ok).toBe(service !== undefined);
+  if (service === undefined) expect(stderr).toContain('does not begin with a letter');
+  else expect(stdout).toContain(`kind: Service\nmetadata:\n  name: ${service}\n`);
 });
 
 test('enforcement on a cluster without ValidatingAdmissionPolicy is refused', async () => {

@@ -6,17 +6,22 @@ Names and labels of the chart's own objects.
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- define "token-sidecar.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
 {{/* Prefix of object names. Leaves room for the longest suffixes, "-injector-certificates" and "-injector-self-managed". */}}
 {{- define "token-sidecar.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- /* Helm allows releases more names than Kubernetes allows Services. */ -}}
+{{- if not (regexMatch "^[a-z]" $full) -}}
+{{-   fail (printf "the release's name %q does not begin with a letter, as names of Services must: set fullnameOverride" .Release.Name) -}}
 {{- end -}}
+{{- $full | replace "." "-" | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -30,17 +35,17 @@ Names and labels of the chart's own objects.
 
 {{/* Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. */}}
 {{- define "token-sidecar.injector.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "token-sidecar.injector.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.injector.fullname" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Arguments: root, component. */}}
+{{/* Arguments: root, component, and extra for labels of this object alone, which win. */}}
 {{- define "token-sidecar.labels" -}}
 {{ include "token-sidecar.selectorLabels" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: token-sidecar
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with .root.Values.commonLabels }}
+{{- with merge (dict) (default dict .extra) .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -52,13 +57,19 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
-{{/* The image as `repository:tag` or `repository@digest`. */}}
+{{/* The image as `repository:tag` or `repository@digest`, from the registry that all charts share where one is named. */}}
 {{- define "token-sidecar.image" -}}
+{{- $registry := .Values.global.imageRegistry -}}
 {{- with .Values.image -}}
+{{- $repository := .repository -}}
+{{- if $registry -}}
+{{- /* A first part with a dot or a port is a registry. */ -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" $registry) (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" .repository "") -}}
+{{- end -}}
 {{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
+{{- printf "%s@%s" $repository .digest -}}
 {{- else -}}
-{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- printf "%s:%s" $repository (default $.Chart.AppVersion .tag) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -71,6 +82,14 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end -}}
 
+{{- define "token-sidecar.issuer.serviceAccountName" -}}
+{{- if .Values.issuer.serviceAccount.create -}}
+{{- default (include "token-sidecar.issuer.fullname" .) .Values.issuer.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.issuer.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Self-managed certificates have a Secret of another name, so that a change of the source leaves the one in use alone. */}}
 {{- define "token-sidecar.injector.certificateSecret" -}}
 {{- if eq .Values.injector.certificates.source "existing" -}}
@@ -78,21 +97,4 @@ app.kubernetes.io/component: {{ .component }}
 {{- else -}}
 {{- printf "%s-%s" (include "token-sidecar.injector.fullname" .) (ternary "self-managed" "certificates" (eq .Values.injector.certificates.source "self-managed")) -}}
 {{- end -}}
-{{- end -}}
-
-{{/* Probes of every listener of the program: the admin endpoints. */}}
-{{- define "token-sidecar.probes" -}}
-readinessProbe:
-  httpGet:
-    path: /readyz
-    port: admin
-  periodSeconds: 5
-  failureThreshold: 2
-livenessProbe:
-  httpGet:
-    path: /livez
-    port: admin
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
 {{- end -}}

@@ -8,6 +8,8 @@ Every one of them takes a dict of
   spec:
     securityContext:
       {{- include "token-sidecar.podSecurityContext" (dict "root" . "values" .Values.tokens) | nindent 6 }}
+    imagePullSecrets:
+      {{- include "token-sidecar.imagePullSecrets" (dict "root" . "values" .Values.tokens) | nindent 6 }}
     initContainers:
       {{- include "token-sidecar.initContainers" (dict "root" . "values" .Values.tokens) | nindent 6 }}
     containers:
@@ -52,6 +54,12 @@ Every one of them takes a dict of
 {{-   $_ := set $settings "native" (semverCompare ">=1.29.0-0" $root.Capabilities.KubeVersion.Version) -}}
 {{- else -}}
 {{-   $_ := set $settings "native" (eq (toString $settings.native) "true") -}}
+{{- end -}}
+{{- $_ := set $settings "logLevel" (include "token-sidecar.logLevel" (dict "root" $own "level" $settings.logLevel)) -}}
+{{- $assigned := include "token-sidecar.platformAssignsUsers" (dict "Values" $own.Values "Capabilities" $root.Capabilities) -}}
+{{- $_ := set $settings "platformAssignsUsers" (eq $assigned "true") -}}
+{{- if not $settings.imagePullSecrets -}}
+{{-   $_ := set $settings "imagePullSecrets" $own.Values.global.imagePullSecrets -}}
 {{- end -}}
 {{- $problems := list -}}
 {{- if not $settings.configMap -}}
@@ -175,8 +183,10 @@ Every one of them takes a dict of
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true
     runAsNonRoot: true
+    {{- if not $settings.platformAssignsUsers }}
     runAsUser: 65532
     runAsGroup: 65532
+    {{- end }}
     capabilities:
       drop:
         - ALL
@@ -234,10 +244,17 @@ Every one of them takes a dict of
 {{- end }}
 {{- end -}}
 
-{{/* What the pod's own securityContext needs, so that the sidecar's user can read the Secret. */}}
+{{/* What the pod's own securityContext needs, so that the sidecar's user can read the Secret. OpenShift gives it by itself. */}}
 {{- define "token-sidecar.podSecurityContext" -}}
+{{- if not (include "token-sidecar.settings" . | fromYaml).platformAssignsUsers -}}
 fsGroup: 65532
 fsGroupChangePolicy: OnRootMismatch
+{{- end -}}
+{{- end -}}
+
+{{/* References to the Secrets that the sidecar's image is pulled with; empty when there are none. */}}
+{{- define "token-sidecar.imagePullSecrets" -}}
+{{- include "token-sidecar.pullSecrets" (list (include "token-sidecar.settings" . | fromYaml).imagePullSecrets) | trim -}}
 {{- end -}}
 
 {{/* Environment of the app's containers; empty in reverse mode. Both spellings, because clients disagree. */}}

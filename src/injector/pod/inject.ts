@@ -3,7 +3,7 @@
 import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
 import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
-import { ADMIN_PORT, CONTAINER_NAME, SIDECAR_USER } from './names.ts';
+import { ADMIN_PORT, CONTAINER_NAME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod } from './pod.ts';
 import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
@@ -143,7 +143,8 @@ function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
         : // First, so that later init containers have tokens too.
           [add('/spec/initContainers/0', container)]),
     ...append(spec.volumes, ['spec', 'volumes'], sidecarVolumes(settings)),
-    ...groupPatch(pod),
+    ...groupPatch(pod, settings),
+    ...pullSecretsPatch(pod, settings),
     ...addMembers(metadata.annotations, ['metadata', 'annotations'], {
       [STATUS]: INJECTED,
       ...prometheusAnnotations(pod, settings),
@@ -169,13 +170,20 @@ function environmentPatch(
 }
 
 /** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
-function groupPatch({ spec = {} }: Pod): AddOperation[] {
+function groupPatch({ spec = {} }: Pod, { runAsUser }: SidecarSettings): AddOperation[] {
   const existing = spec.securityContext;
-  if (typeof existing?.fsGroup === 'number') return [];
+  if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return [];
   return addMembers(existing, ['spec', 'securityContext'], {
-    fsGroup: SIDECAR_USER,
+    fsGroup: runAsUser,
     ...(typeof existing?.fsGroupChangePolicy === 'string' ? {} : { fsGroupChangePolicy: 'OnRootMismatch' }),
   });
+}
+
+/** The API server has put the account's own there before the webhook is called, if the pod named none. */
+function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSettings): AddOperation[] {
+  const existing = new Set(spec.imagePullSecrets?.map(({ name }) => name));
+  const missing = imagePullSecrets.filter((name) => !existing.has(name)).map((name) => ({ name }));
+  return append(spec.imagePullSecrets, ['spec', 'imagePullSecrets'], missing);
 }
 
 /** A pod that is scraped already stays so: there can be only one port. */

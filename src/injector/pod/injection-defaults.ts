@@ -5,6 +5,10 @@ import type { AllowLists } from './allow-lists.ts';
 export interface InjectionDefaults {
   readonly image: string;
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
+  /** Secrets that the image is pulled with, in the pod's own namespace. */
+  readonly imagePullSecrets?: readonly string[];
+  /** User and group of the sidecar, the image's own when absent; `none` where the platform assigns them. */
+  readonly runAsUser?: number | 'none';
   readonly secret?: string;
   readonly authUrl?: string;
   readonly realm: string;

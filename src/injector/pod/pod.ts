@@ -28,6 +28,7 @@ export interface PodSpec {
   readonly containers?: readonly Container[] | null;
   readonly initContainers?: readonly Container[] | null;
   readonly volumes?: readonly Volume[] | null;
+  readonly imagePullSecrets?: readonly { readonly name?: string }[] | null;
   readonly securityContext?: PodSecurityContext | null;
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;

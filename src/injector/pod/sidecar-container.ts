@@ -10,7 +10,6 @@ import {
   CREDENTIALS_PATH,
   CREDENTIALS_VOLUME,
   PROXY_PORT,
-  SIDECAR_USER,
   TERMINATION_LOG,
 } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
@@ -52,8 +51,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
       runAsNonRoot: true,
-      runAsUser: SIDECAR_USER,
-      runAsGroup: SIDECAR_USER,
+      ...userAndGroup(settings),
       capabilities: { drop: ['ALL'] },
       seccompProfile: { type: 'RuntimeDefault' },
     },
@@ -66,6 +64,10 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
         : [{ name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true }]),
     ],
   };
+}
+
+function userAndGroup({ runAsUser }: SidecarSettings): object {
+  return runAsUser === 'none' ? {} : { runAsUser, runAsGroup: runAsUser };
 }
 
 export function sidecarVolumes({ secret, configMap }: SidecarSettings): readonly object[] {

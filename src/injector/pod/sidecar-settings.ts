@@ -33,11 +33,14 @@ import {
   type SidecarMode,
   type SidecarResources,
 } from './injection-defaults.ts';
+import { SIDECAR_USER } from './names.ts';
 import { type Quantity, quantity } from './quantity.ts';
 
 export interface SidecarSettings {
   readonly image: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
+  readonly imagePullSecrets: readonly string[];
+  readonly runAsUser: number | 'none';
   readonly secret: string;
   readonly configMap: string | undefined;
   readonly authUrl: string | undefined;
@@ -153,6 +156,8 @@ export function resolveSettings(
     settings: {
       image,
       imagePullPolicy: defaults.imagePullPolicy,
+      imagePullSecrets: defaults.imagePullSecrets ?? [],
+      runAsUser: defaults.runAsUser ?? SIDECAR_USER,
       secret: secret as string,
       configMap,
       authUrl,

@@ -23,6 +23,15 @@ What the injector gives a pod whose annotations are silent: one variable for eac
   value: {{ default (include "token-sidecar.image" $) .image | quote }}
 - name: TOKEN_SIDECAR_DEFAULT_IMAGE_PULL_POLICY
   value: {{ default $.Values.image.pullPolicy .imagePullPolicy }}
+{{- with include "token-sidecar.pullSecrets" (list (default $.Values.global.imagePullSecrets .imagePullSecrets)) | fromYamlArray }}
+{{- $names := list }}{{ range . }}{{ $names = append $names .name }}{{ end }}
+- name: TOKEN_SIDECAR_DEFAULT_IMAGE_PULL_SECRETS
+  value: {{ join "," $names | quote }}
+{{- end }}
+{{- if eq (include "token-sidecar.platformAssignsUsers" $) "true" }}
+- name: TOKEN_SIDECAR_DEFAULT_RUN_AS_USER
+  value: none
+{{- end }}
 {{- with .authUrl }}
 - name: TOKEN_SIDECAR_DEFAULT_AUTH_URL
   value: {{ . | quote }}
@@ -56,7 +65,7 @@ What the injector gives a pod whose annotations are silent: one variable for eac
   value: {{ $native | quote }}
 {{- end }}
 - name: TOKEN_SIDECAR_DEFAULT_LOG_LEVEL
-  value: {{ .logLevel }}
+  value: {{ include "token-sidecar.logLevel" (dict "root" $ "level" .logLevel) }}
 - name: TOKEN_SIDECAR_DEFAULT_STARTUP_SECONDS
   value: {{ .startupSeconds | quote }}
 - name: TOKEN_SIDECAR_DEFAULT_PROMETHEUS_ANNOTATIONS

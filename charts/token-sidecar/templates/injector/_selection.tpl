@@ -32,7 +32,7 @@ matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values:
-      {{- toYaml (append .excludedNamespaces $.Release.Namespace | uniq) | nindent 6 }}
+      {{- toYaml (append .excludedNamespaces (include "token-sidecar.namespace" $) | uniq) | nindent 6 }}
   - key: token-sidecar.dev/injection
     {{- if eq .namespaces "labelled" }}
     operator: In
