@@ -35,6 +35,8 @@ export class RequestDurations {
   readonly name = 'token_sidecar_proxy_request_duration_seconds';
   readonly help = 'Time from a request head to the end of its answer.';
   readonly type = 'histogram';
+  /** For the reference of metrics. */
+  readonly labelNames = ['route'];
   readonly #tallies = new Map<string, DurationTally>();
 
   constructor(registry: Registry) {
