@@ -1,0 +1,170 @@
+/**
+ * The streams of a connection: which are open, which identifiers may come next, and what is known of those that are
+ * closed (RFC 9113 §5.1). Only clients open streams, as nobody pushes; a server's connection learns of them by HEADERS.
+ */
+
+import { SidecarError } from '../../errors.ts';
+import { ClosedStreams } from './closed-streams.ts';
+import type { FaultReason } from './fault.ts';
+import { MAX_31_BITS } from './frame-type.ts';
+import type { Role } from './settings.ts';
+import {
+  IDLE,
+  RESET_SENT,
+  received,
+  type StreamFrame,
+  type StreamState,
+  sent,
+  type Verdict,
+} from './stream-state.ts';
+import { ReceiveWindow, SendWindow } from './windows.ts';
+
+/** A stream that is open or half-closed. */
+export interface Stream {
+  readonly id: number;
+  state: StreamState;
+  readonly sendWindow: SendWindow;
+  readonly receiveWindow: ReceiveWindow;
+}
+
+export interface WindowSizes {
+  /** Of this side, as its SETTINGS say. */
+  readonly receiveBytes: number;
+  /** Of the peer, as its SETTINGS say now. */
+  readonly sendBytes: number;
+}
+
+/** Why no stream may be opened. */
+export type NotOpened = Extract<FaultReason, 'too_many_streams' | 'going_away'>;
+
+export class Streams<S extends Stream = Stream> {
+  readonly #role: Role;
+  readonly #open = new Map<number, S>();
+  readonly #closed = new ClosedStreams();
+  #highestId = 0;
+  #lastId = MAX_31_BITS;
+
+  /** @param role of this side */
+  constructor(role: Role) {
+    this.#role = role;
+  }
+
+  /** How many are open or half-closed, which is what SETTINGS_MAX_CONCURRENT_STREAMS counts. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** The highest identifier that was used; 0 before any was. */
+  get highestId(): number {
+    return this.#highestId;
+  }
+
+  /** Every stream that is open or half-closed. */
+  [Symbol.iterator](): IterableIterator<S> {
+    return this.#open.values();
+  }
+
+  get(streamId: number): S | undefined {
+    return this.#open.get(streamId);
+  }
+
+  /** The state of any stream there could be. */
+  stateOf(streamId: number): StreamState {
+    const stream = this.#open.get(streamId);
+    if (stream !== undefined) return stream.state;
+    if (streamId > this.#highestId || streamId % 2 === 0) return IDLE;
+    const state = this.#closed.stateOf(streamId);
+    // This side opened it: it has been, and whatever still comes for it crossed with its end.
+    return this.#role === 'client' && state.kind === 'closed' && state.ending === 'forgotten'
+      ? RESET_SENT
+      : state;
+  }
+
+  /**
+   * Judges a frame of the peer's, and moves its stream if that is open. HEADERS that would open a stream are judged, and
+   * then it is `open` that opens it, or `refuse`.
+   */
+  receive(streamId: number, frame: StreamFrame, endStream: boolean): Verdict {
+    const stream = this.#open.get(streamId);
+    if (stream === undefined) return this.#receiveElsewhere(streamId, frame, endStream);
+    const verdict = received(stream.state, frame, endStream);
+    if (verdict.kind === 'next') this.#move(stream, verdict.state);
+    return verdict;
+  }
+
+  #receiveElsewhere(streamId: number, frame: StreamFrame, endStream: boolean): Verdict {
+    const state = this.stateOf(streamId);
+    if (state === IDLE && frame === 'headers') {
+      if (streamId % 2 === 0) return { kind: 'connection', reason: 'stream_id_invalid' };
+      if (this.#role === 'client') return { kind: 'connection', reason: 'stream_idle' };
+    }
+    return received(state, frame, endStream);
+  }
+
+  /** Why a stream that HEADERS would open is to be refused. */
+  refusalOf(streamId: number, maxConcurrent: number): NotOpened | undefined {
+    if (streamId > this.#lastId) return 'going_away';
+    return this.#open.size >= maxConcurrent ? 'too_many_streams' : undefined;
+  }
+
+  /** Opens a stream, in the state that its HEADERS led to. */
+  open(stream: S): S {
+    this.#highestId = stream.id;
+    this.#open.set(stream.id, stream);
+    return stream;
+  }
+
+  /** Remembers a stream that HEADERS would have opened and that is reset instead. */
+  refuse(streamId: number): void {
+    this.#highestId = Math.max(this.#highestId, streamId);
+    this.#closed.add(streamId, RESET_SENT);
+  }
+
+  /** The identifier of the next stream that a client opens; undefined when there are none left (§5.1.1). */
+  nextId(): number | undefined {
+    const id = this.#highestId === 0 ? 1 : this.#highestId + 2;
+    return id <= this.#lastId ? id : undefined;
+  }
+
+  /** A frame of this side's is sent on a stream that is open, and moves it. */
+  send(stream: S, frame: StreamFrame, endStream: boolean): void {
+    const state = sent(stream.state, frame, endStream);
+    if (state === undefined) {
+      throw new SidecarError(
+        'internal',
+        `A ${frame} frame was to be sent on a stream that is ${stream.state.kind}`,
+      );
+    }
+    this.#move(stream, state);
+  }
+
+  /** GOAWAY was sent or came: streams above `lastId` are none any more. Returns those that are open, which are dropped. */
+  limitTo(lastId: number): S[] {
+    this.#lastId = Math.min(this.#lastId, lastId);
+    const beyond = [...this.#open.values()].filter(({ id }) => id > lastId);
+    for (const stream of beyond) this.#move(stream, RESET_SENT);
+    return beyond;
+  }
+
+  /** The peer's SETTINGS_INITIAL_WINDOW_SIZE changed by so much (§6.9.2). False: a window became too large. */
+  adjustSendWindows(bytes: number): boolean {
+    let fits = true;
+    for (const { sendWindow } of this.#open.values()) fits = sendWindow.grow(bytes) && fits;
+    return fits;
+  }
+
+  #move(stream: S, state: StreamState): void {
+    stream.state = state;
+    if (state.kind !== 'closed') return;
+    this.#open.delete(stream.id);
+    this.#closed.add(stream.id, state);
+  }
+}
+
+/** Windows of a new stream. */
+export function newWindows(sizes: WindowSizes): Pick<Stream, 'sendWindow' | 'receiveWindow'> {
+  return {
+    sendWindow: new SendWindow(sizes.sendBytes),
+    receiveWindow: new ReceiveWindow(sizes.receiveBytes),
+  };
+}

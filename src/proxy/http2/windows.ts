@@ -1,0 +1,80 @@
+/** Flow control (RFC 9113 §5.2, §6.9): one window of each kind for the connection and one for each stream. */
+
+import { MAX_31_BITS } from './frame-type.ts';
+
+/** What may still be sent. */
+export class SendWindow {
+  #available: number;
+
+  constructor(bytes: number) {
+    this.#available = bytes;
+  }
+
+  /** Octets; negative where the peer made the window smaller than what was under way (RFC 9113 §6.9.2). */
+  get available(): number {
+    return this.#available;
+  }
+
+  /** Octets are sent; never more than are available. */
+  take(bytes: number): void {
+    this.#available -= bytes;
+  }
+
+  /** WINDOW_UPDATE, or a change of SETTINGS_INITIAL_WINDOW_SIZE, which may take away. False: larger than 2^31-1. */
+  grow(bytes: number): boolean {
+    this.#available += bytes;
+    return this.#available <= MAX_31_BITS;
+  }
+}
+
+/**
+ * What the peer may still send. The window is given back as what came is consumed, in steps of half its size, so that
+ * updates are few and the peer does not run dry.
+ */
+export class ReceiveWindow {
+  #size: number;
+  /** What the peer may send as far as it knows. */
+  #granted: number;
+  /** Consumed, and not yet given back. */
+  #owed = 0;
+
+  constructor(bytes: number) {
+    this.#size = bytes;
+    this.#granted = bytes;
+  }
+
+  /** Octets that may be held for this window at most. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** DATA came. False: more than was granted. */
+  receive(bytes: number): boolean {
+    this.#granted -= bytes;
+    return this.#granted >= 0;
+  }
+
+  /** Octets are done with. Returns the increment of a WINDOW_UPDATE that is to be sent now, or 0. */
+  consume(bytes: number): number {
+    this.#owed += bytes;
+    if (this.#owed * 2 < this.#size) return 0;
+    return this.#giveBack();
+  }
+
+  /**
+   * Makes the window larger than the settings say (the connection's can be enlarged in no other way). Returns the
+   * increment to be sent.
+   */
+  enlarge(bytes: number): number {
+    this.#owed += bytes;
+    this.#size += bytes;
+    return this.#giveBack();
+  }
+
+  #giveBack(): number {
+    const increment = this.#owed;
+    this.#owed = 0;
+    this.#granted += increment;
+    return increment;
+  }
+}

@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import {
+  ENDED,
+  ENDED_BY_LOCAL,
+  ENDED_BY_REMOTE,
+  FORGOTTEN,
+  IDLE,
+  OPEN,
+  RESET_RECEIVED,
+  RESET_SENT,
+  received,
+  type StreamFrame,
+  type StreamState,
+  sent,
+} from '../../../src/proxy/http2/stream-state.ts';
+
+const STATES = { IDLE, OPEN, ENDED_BY_REMOTE, ENDED_BY_LOCAL, ENDED, RESET_SENT, RESET_RECEIVED, FORGOTTEN };
+type Name = keyof typeof STATES;
+
+function nameOf(state: StreamState | undefined): string {
+  return Object.entries(STATES).find(([, other]) => other === state)?.[0] ?? 'forbidden';
+}
+
+/** One row a state: headers, headers that end, data, data that end, reset, window update. */
+const FRAMES: readonly (readonly [StreamFrame, boolean])[] = [
+  ['headers', false],
+  ['headers', true],
+  ['data', false],
+  ['data', true],
+  ['reset', false],
+  ['window_update', false],
+];
+
+describe('frames that come (RFC 9113 §5.1)', () => {
+  const idle = 'connection stream_idle';
+  const half = 'stream stream_half_closed';
+  const closed = 'stream stream_closed';
+  const never = 'connection stream_closed';
+  test.each<[Name, string[]]>([
+    ['IDLE', ['OPEN', 'ENDED_BY_REMOTE', idle, idle, idle, idle]],
+    ['OPEN', ['OPEN', 'ENDED_BY_REMOTE', 'OPEN', 'ENDED_BY_REMOTE', 'RESET_RECEIVED', 'OPEN']],
+    ['ENDED_BY_REMOTE', [half, half, half, half, 'RESET_RECEIVED', 'ENDED_BY_REMOTE']],
+    [
+      'ENDED_BY_LOCAL',
+      ['ENDED_BY_LOCAL', 'ENDED', 'ENDED_BY_LOCAL', 'ENDED', 'RESET_RECEIVED', 'ENDED_BY_LOCAL'],
+    ],
+    ['ENDED', [never, never, never, never, 'ignored', 'ignored']],
+    ['RESET_SENT', ['ignored', 'ignored', 'ignored', 'ignored', 'ignored', 'ignored']],
+    ['RESET_RECEIVED', [closed, closed, closed, closed, 'ignored', 'ignored']],
+    [
+      'FORGOTTEN',
+      ['connection stream_id_invalid', 'connection stream_id_invalid', closed, closed, 'ignored', 'ignored'],
+    ],
+  ])('%s', (name, expected) => {
+    const found = FRAMES.map(([frame, endStream]) => {
+      const verdict = received(STATES[name], frame, endStream);
+      if (verdict.kind === 'next') return nameOf(verdict.state);
+      return verdict.kind === 'ignored' ? 'ignored' : `${verdict.kind} ${verdict.reason}`;
+    });
+    expect(found).toEqual(expected);
+  });
+});
+
+describe('frames that are sent', () => {
+  const no = 'forbidden';
+  test.each<[Name, string[]]>([
+    ['IDLE', ['OPEN', 'ENDED_BY_LOCAL', no, no, no, no]],
+    ['OPEN', ['OPEN', 'ENDED_BY_LOCAL', 'OPEN', 'ENDED_BY_LOCAL', 'RESET_SENT', 'OPEN']],
+    ['ENDED_BY_LOCAL', [no, no, no, no, 'RESET_SENT', 'ENDED_BY_LOCAL']],
+    [
+      'ENDED_BY_REMOTE',
+      ['ENDED_BY_REMOTE', 'ENDED', 'ENDED_BY_REMOTE', 'ENDED', 'RESET_SENT', 'ENDED_BY_REMOTE'],
+    ],
+    ['ENDED', [no, no, no, no, no, no]],
+    ['RESET_SENT', [no, no, no, no, no, no]],
+    ['RESET_RECEIVED', [no, no, no, no, no, no]],
+  ])('%s', (name, expected) => {
+    expect(FRAMES.map(([frame, endStream]) => nameOf(sent(STATES[name], frame, endStream)))).toEqual(
+      expected,
+    );
+  });
+});

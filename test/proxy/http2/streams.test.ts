@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import type { Role } from '../../../src/proxy/http2/settings.ts';
+import { ENDED_BY_REMOTE, OPEN, type StreamState } from '../../../src/proxy/http2/stream-state.ts';
+import { newWindows, type Stream, Streams } from '../../../src/proxy/http2/streams.ts';
+
+const SIZES = { receiveBytes: 100, sendBytes: 50 };
+
+function streams(role: Role = 'server'): Streams {
+  return new Streams(role);
+}
+
+function opened(all: Streams, id: number, state: StreamState = OPEN): Stream {
+  return all.open({ id, state, ...newWindows(SIZES) });
+}
+
+describe('a server’s connection', () => {
+  test('learns of streams by HEADERS, odd and above those before', () => {
+    const all = streams();
+    expect(all.receive(5, 'headers', false)).toEqual({ kind: 'next', state: OPEN });
+    opened(all, 5);
+    expect(all.highestId).toBe(5);
+    expect(all.receive(7, 'headers', true)).toEqual({ kind: 'next', state: ENDED_BY_REMOTE });
+    expect(all.receive(3, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
+    expect(all.receive(4, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
+    expect(all.receive(6, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
+    expect(all.receive(9, 'data', false)).toEqual({ kind: 'connection', reason: 'stream_idle' });
+    expect(all.receive(4, 'window_update', false)).toEqual({ kind: 'connection', reason: 'stream_idle' });
+  });
+
+  test('remembers how streams ended', () => {
+    const all = streams();
+    const one = opened(all, 1, ENDED_BY_REMOTE);
+    all.send(one, 'headers', true);
+    const three = opened(all, 3);
+    all.send(three, 'reset', false);
+    opened(all, 5);
+    all.receive(5, 'reset', false);
+    all.refuse(7);
+    expect(all.size).toBe(0);
+    expect(all.receive(1, 'data', false)).toEqual({ kind: 'connection', reason: 'stream_closed' });
+    expect(all.receive(3, 'data', false)).toEqual({ kind: 'ignored' });
+    expect(all.receive(5, 'headers', true)).toEqual({ kind: 'stream', reason: 'stream_closed' });
+    expect(all.receive(7, 'headers', true)).toEqual({ kind: 'ignored' });
+  });
+
+  test('remembers resets though many streams end, and in the end forgets', () => {
+    const all = streams();
+    all.send(opened(all, 1), 'reset', false);
+    all.send(opened(all, 3, ENDED_BY_REMOTE), 'headers', true);
+    for (let id = 5; id < 2005; id += 2) all.send(opened(all, id, ENDED_BY_REMOTE), 'headers', true);
+    expect(all.receive(1, 'data', false)).toEqual({ kind: 'ignored' });
+    expect(all.receive(3, 'data', false)).toEqual({ kind: 'stream', reason: 'stream_closed' });
+    expect(all.receive(3, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
+    for (let id = 2005; id < 3005; id += 2) all.refuse(id);
+    expect(all.receive(1, 'data', false)).toEqual({ kind: 'stream', reason: 'stream_closed' });
+  });
+
+  test('refuses streams beyond a number, and after GOAWAY', () => {
+    const all = streams();
+    opened(all, 1);
+    opened(all, 3);
+    expect(all.refusalOf(5, 3)).toBeUndefined();
+    expect(all.refusalOf(5, 2)).toBe('too_many_streams');
+    expect(all.limitTo(3)).toEqual([]);
+    expect(all.refusalOf(5, 3)).toBe('going_away');
+  });
+});
+
+describe('a client’s connection', () => {
+  test('counts its streams', () => {
+    const all = streams('client');
+    expect(all.nextId()).toBe(1);
+    opened(all, 1);
+    expect(all.nextId()).toBe(3);
+    opened(all, 0x7fffffff);
+    expect(all.nextId()).toBeUndefined();
+  });
+
+  test('is opened no streams, and knows that those it opened have been', () => {
+    const all = streams('client');
+    expect(all.receive(1, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_idle' });
+    expect(all.receive(2, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
+    all.send(opened(all, 1), 'reset', false);
+    for (let id = 3; id < 3003; id += 2) all.send(opened(all, id), 'reset', false);
+    expect(all.receive(1, 'headers', false)).toEqual({ kind: 'ignored' });
+  });
+
+  test('drops what GOAWAY does not cover, and opens no more', () => {
+    const all = streams('client');
+    for (const id of [1, 3, 5]) opened(all, id);
+    expect(all.limitTo(1).map(({ id }) => id)).toEqual([3, 5]);
+    expect([...all].map(({ id }) => id)).toEqual([1]);
+    expect(all.nextId()).toBeUndefined();
+    expect(all.receive(5, 'data', false)).toEqual({ kind: 'ignored' });
+  });
+});
+
+test('a change of the first window moves all windows, below zero too', () => {
+  const all = streams();
+  const one = opened(all, 1);
+  const three = opened(all, 3);
+  one.sendWindow.take(50);
+  expect(all.adjustSendWindows(-20)).toBe(true);
+  expect([one.sendWindow.available, three.sendWindow.available]).toEqual([-20, 30]);
+  expect(all.adjustSendWindows(0x7fffffff - 30)).toBe(true);
+  expect(all.adjustSendWindows(1)).toBe(false);
+});
+
+test('what a state does not allow to be sent is a fault of this program', () => {
+  const all = streams();
+  const one = opened(all, 1);
+  all.send(one, 'headers', true);
+  expect(() => all.send(one, 'data', false)).toThrow('half_closed');
+});

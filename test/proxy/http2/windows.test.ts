@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ReceiveWindow, SendWindow } from '../../../src/proxy/http2/windows.ts';
+
+describe('what may be sent', () => {
+  test('shrinks and grows, below zero too', () => {
+    const window = new SendWindow(10);
+    window.take(10);
+    expect(window.grow(-5)).toBe(true);
+    expect(window.available).toBe(-5);
+    expect(window.grow(6)).toBe(true);
+    expect(window.available).toBe(1);
+  });
+
+  test('is never above 2^31-1', () => {
+    const window = new SendWindow(1);
+    expect(window.grow(0x7ffffffe)).toBe(true);
+    expect(window.grow(1)).toBe(false);
+  });
+});
+
+describe('what may come', () => {
+  test('is given back by halves, once it is consumed', () => {
+    const window = new ReceiveWindow(100);
+    expect(window.receive(100)).toBe(true);
+    expect(window.consume(49)).toBe(0);
+    expect(window.consume(1)).toBe(50);
+    expect(window.consume(50)).toBe(50);
+  });
+
+  test('is no more than was granted', () => {
+    const window = new ReceiveWindow(100);
+    expect(window.receive(60)).toBe(true);
+    expect(window.receive(41)).toBe(false);
+  });
+
+  test('may be made larger', () => {
+    const window = new ReceiveWindow(100);
+    window.receive(10);
+    window.consume(10);
+    expect(window.enlarge(400)).toBe(410);
+    expect(window.size).toBe(500);
+    expect(window.receive(500)).toBe(true);
+    expect(window.receive(1)).toBe(false);
+  });
+
+  test('never runs dry, nor is granted twice, whoever consumes as it comes', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1000 }), fc.array(fc.nat(1000)), (size, sends) => {
+        const window = new ReceiveWindow(size);
+        let granted = size;
+        for (const wish of sends) {
+          const bytes = Math.min(wish, granted);
+          expect(window.receive(bytes)).toBe(true);
+          granted += window.consume(bytes) - bytes;
+          expect(granted).toBeGreaterThan(0);
+          expect(granted).toBeLessThanOrEqual(size);
+        }
+        expect(window.receive(granted + 1)).toBe(false);
+      }),
+    );
+  });
+});
