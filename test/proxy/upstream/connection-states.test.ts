@@ -1,0 +1,606 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
+import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
+import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../../wire/messages.ts';
+import { routeTo } from '../../wire/sidecar.ts';
+
+const [CONNECT_MS, RESPONSE_MS, IDLE_MS] = [5000, 20_000, 30_000];
+const TRUST = Number.POSITIVE_INFINITY;
+
+/** A user that keeps what it is told, in order. */
+class Recorder implements UpstreamUser {
+  readonly told: string[] = [];
+  body = '';
+  /** Amid `answered`. */
+  onAnswered: () => void = () => {};
+  #waiting: (() => void)[] = [];
+
+  #tell(what: string): void {
+    this.told.push(what);
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  async until(what: string): Promise<void> {
+    while (!this.told.some((told) => told.startsWith(what))) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  connected(): void {
+    this.#tell('connected');
+  }
+  informed({ status }: { status: number }): void {
+    this.#tell(`informed ${status}`);
+  }
+  answered({ status }: { status: number }): void {
+    this.#tell(`answered ${status}`);
+    this.onAnswered();
+  }
+  switched(): void {
+    this.#tell('switched');
+  }
+  answerData(slice: Buffer): void {
+    this.body += slice.toString('latin1');
+    this.#tell('data');
+  }
+  answerEnded(trailers: readonly string[]): void {
+    this.#tell(`ended${trailers.map((part) => ` ${part}`).join('')}`);
+  }
+  flushAnswer(): void {}
+  upstreamReady(): void {
+    this.#tell('ready');
+  }
+  stalled(): void {
+    this.#tell('stalled');
+  }
+  upstreamFailed({ code }: { code: string }, fate: string): void {
+    this.#tell(`failed ${code} ${fate}`);
+  }
+}
+
+/** A connection to a server of bytes, on a clock that stands still. */
+async function open(maxAgeMs = 300_000) {
+  const server = createServer({ allowHalfOpen: true });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const accepting = once(server, 'connection') as Promise<[Socket]>;
+  const address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const clock = new ManualClock();
+  const user = new Recorder();
+  const events: string[] = [];
+  const route = routeTo(
+    { address },
+    { timeouts: { connectMs: CONNECT_MS, responseMs: RESPONSE_MS, idleMs: IDLE_MS } },
+  );
+  const connection = new UpstreamConnection(user, {
+    route,
+    clock,
+    failures: new UpstreamFailures('upstream.test'),
+    maxAgeMs,
+    connect: (onread) => connect({ ...address, onread, allowHalfOpen: true }),
+    onReusable: () => events.push('reusable'),
+    onGone: () => events.push('gone'),
+  });
+  const [peer] = await accepting;
+  peer.on('error', () => {});
+  onTestFinished(() => {
+    connection.abandon();
+    peer.destroy();
+    server.close();
+  });
+  return { connection, clock, user, events, peer };
+}
+
+type Opened = Awaited<ReturnType<typeof open>>;
+
+function begin({ connection, clock }: Opened, method = 'GET'): void {
+  connection.begin(method);
+  connection.writer.text(get('/'));
+  connection.requestSent(clock.monotonicMs());
+  connection.writer.flush();
+}
+
+/** Sends a request, and has the peer answer it. */
+async function ask(opened: Opened, bytes: string, until = 'ended'): Promise<Recorder> {
+  begin(opened);
+  await once(opened.peer, 'data');
+  opened.peer.write(bytes);
+  await opened.user.until(until);
+  return opened.user;
+}
+
+async function connected(maxAgeMs?: number): Promise<Opened> {
+  const opened = await open(maxAgeMs);
+  await opened.user.until('connected');
+  return opened;
+}
+
+/** One that has carried a request, and may carry another. */
+async function idle(maxAgeMs?: number): Promise<Opened> {
+  const opened = await connected(maxAgeMs);
+  await ask(opened, ok('x'));
+  return opened;
+}
+
+describe('a connection that is being made', () => {
+  it('is ready once it stands, and not before', async () => {
+    const opened = await open();
+    expect(opened.connection.ready).toBe(false);
+    await opened.user.until('connected');
+    expect(opened.connection.ready).toBe(true);
+  });
+
+  it('has a bound, and no other once it stands', async () => {
+    const { connection, clock, user, events } = await open();
+    await user.until('connected');
+    await clock.advance(CONNECT_MS * 10);
+    expect(connection.ready).toBe(true);
+    expect(events).toEqual([]);
+  });
+
+  it('is given up at the bound', async () => {
+    const server = createServer();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const clock = new ManualClock();
+    const user = new Recorder();
+    const address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+    let gone = 0;
+    const connection = new UpstreamConnection(user, {
+      // Nobody answers the handshake that is waited for.
+      route: routeTo({ address, protocol: 'https' }, { timeouts: { connectMs: CONNECT_MS } }),
+      clock,
+      failures: new UpstreamFailures('upstream.test'),
+      maxAgeMs: 1,
+      connect: (onread) => connect({ ...address, onread }),
+      onReusable: () => {},
+      onGone: () => gone++,
+    });
+    await once(connection.socket, 'connect');
+    expect(connection.ready).toBe(false);
+    await clock.advance(CONNECT_MS - 1);
+    expect(user.told).toEqual([]);
+    await clock.advance(1);
+    expect(user.told).toEqual(['failed upstream_timeout lost']);
+    expect(gone).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['ends', (peer: Socket) => void peer.end(), 'failed upstream_protocol_error unsent'],
+    [
+      'says something',
+      (peer: Socket) => void peer.write('HTTP/1.1 408 Too Late\r\n\r\n'),
+      'failed upstream_protocol_error unsent',
+    ],
+  ])('and is lent out fails unsent when the peer %s', async (_, act, told) => {
+    const { connection, user, peer } = await connected();
+    act(peer);
+    await user.until('failed');
+    expect(user.told).toEqual(['connected', told]);
+    expect(connection.socket.destroyed).toBe(true);
+  });
+
+  it('may be given back unused, and lent out then', async () => {
+    const { connection, clock, user, events } = await connected();
+    connection.giveBack();
+    expect(events).toEqual(['reusable']);
+    expect(connection.ready).toBe(false);
+    expect(connection.lend(user, TRUST, clock.now())).toBe(true);
+    expect(connection.ready).toBe(true);
+  });
+});
+
+describe('an idle connection', () => {
+  it('is lent out at once while it is trusted', async () => {
+    const { connection, clock, events } = await idle();
+    expect(events).toEqual(['reusable']);
+    const user = new Recorder();
+    await clock.advance(99);
+    expect(connection.lend(user, 100, clock.now())).toBe(true);
+    expect(connection.ready).toBe(true);
+    expect(user.told).toEqual([]);
+  });
+
+  it('is looked at first when it has been idle for longer', async () => {
+    const { connection, clock } = await idle();
+    const user = new Recorder();
+    await clock.advance(100);
+    expect(connection.lend(user, 100, clock.now())).toBe(true);
+    expect(connection.ready).toBe(false);
+    await user.until('connected');
+    expect(connection.ready).toBe(true);
+  });
+
+  it('that ends while it is looked at fails unsent, and is not announced', async () => {
+    const { connection, clock, peer } = await idle();
+    const user = new Recorder();
+    peer.end();
+    await clock.advance(100);
+    if (connection.lend(user, 0, clock.now())) {
+      await user.until('failed');
+      expect(user.told).toEqual(['failed upstream_protocol_error unsent']);
+    }
+    expect(connection.socket.destroyed).toBe(true);
+  });
+
+  it('that is given up while it is looked at is not announced', async () => {
+    const { connection, clock } = await idle();
+    const user = new Recorder();
+    expect(connection.lend(user, 0, clock.now())).toBe(true);
+    connection.abandon();
+    await settle();
+    expect(user.told).toEqual([]);
+  });
+
+  it('is given back as it was: no younger, and lent out no longer', async () => {
+    const { connection, clock, events, user } = await idle();
+    await clock.advance(30_000);
+    expect(connection.lend(user, TRUST, clock.now())).toBe(true);
+    connection.giveBack();
+    expect(events).toEqual(['reusable', 'reusable']);
+    await clock.advance(24_999);
+    expect(events).toEqual(['reusable', 'reusable']);
+    await clock.advance(1);
+    expect(connection.socket.destroyed).toBe(true);
+  });
+
+  it('is closed after 55 s', async () => {
+    const { connection, clock, events } = await idle();
+    await clock.advance(54_999);
+    expect(connection.socket.destroyed).toBe(false);
+    await clock.advance(1);
+    expect(connection.socket.destroyed).toBe(true);
+    expect(events).toContain('gone');
+  });
+
+  it.each([
+    ['it may not be idle for so long', (opened: Opened) => void opened.clock.stepWall(55_000)],
+    ['it is retired', ({ connection }: Opened) => connection.retire()],
+    ['it is closed', ({ connection }: Opened) => void connection.socket.destroy()],
+    ['it is given up', ({ connection }: Opened) => connection.abandon()],
+  ])('is not lent out when %s', async (_, happen) => {
+    const opened = await idle();
+    happen(opened);
+    const user = new Recorder();
+    expect(opened.connection.lend(user, TRUST, opened.clock.now())).toBe(false);
+    expect(opened.connection.ready).toBe(false);
+    expect(opened.events).toContain('gone');
+    expect(user.told).toEqual([]);
+  });
+
+  it('is not lent out when it is too old', async () => {
+    const opened = await idle(10_000);
+    await opened.clock.advance(9999);
+    expect(opened.connection.lend(opened.user, TRUST, opened.clock.now())).toBe(true);
+    opened.connection.giveBack();
+    await opened.clock.advance(1);
+    expect(opened.connection.lend(opened.user, TRUST, opened.clock.now())).toBe(false);
+  });
+
+  it.each([
+    ['ends', (peer: Socket) => void peer.end()],
+    ['resets', (peer: Socket) => void peer.resetAndDestroy()],
+    ['says something', (peer: Socket) => void peer.write('x')],
+  ])('is gone when the peer %s', async (_, act) => {
+    const { connection, peer, user, events } = await idle();
+    const told = user.told.length;
+    const closed = new Promise((resolve) => connection.socket.once('close', resolve));
+    act(peer);
+    await closed;
+    expect(events).toContain('gone');
+    expect(user.told).toHaveLength(told);
+  });
+
+  it('takes no request that was not lent it', async () => {
+    const { connection } = await idle();
+    expect(() => connection.begin('GET')).toThrow(expect.objectContaining({ code: 'internal' }));
+    connection.requestSent(0);
+    connection.touch();
+    connection.hold();
+    connection.proceed();
+    expect(connection.onHold).toBe(false);
+    expect(connection.socket.isPaused()).toBe(false);
+  });
+});
+
+describe('a request', () => {
+  it('is answered, and the connection is there for another', async () => {
+    const opened = await connected();
+    const user = await ask(opened, ok('hello'));
+    expect(user.told).toEqual(['connected', 'answered 200', 'data', 'ended']);
+    expect(user.body).toBe('hello');
+    expect(opened.events).toEqual(['reusable']);
+    const next = new Recorder();
+    opened.connection.lend(next, TRUST, opened.clock.now());
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.peer.write(ok('again'));
+    await next.until('ended');
+    expect(next.told).toEqual(['answered 200', 'data', 'ended']);
+    expect(opened.events).toEqual(['reusable', 'reusable']);
+  });
+
+  it('is told of what comes before the answer, and of its trailers', async () => {
+    const opened = await connected();
+    const text = `HTTP/1.1 103 Early Hints\r\n\r\n${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('a')}0\r\nX: y\r\n\r\n`;
+    const user = await ask(opened, text);
+    expect(user.told).toEqual(['connected', 'informed 103', 'answered 200', 'data', 'ended X y']);
+  });
+
+  it.each([
+    ['says close', answer(200, 'x', 'Connection: close')],
+    ['is of HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx'],
+    ['names a timeout of nothing', ok('x', 'Keep-Alive: timeout=0')],
+  ])('whose answer %s is the last', async (_, bytes) => {
+    const opened = await connected();
+    await ask(opened, bytes);
+    expect(opened.events).toEqual(['gone']);
+    expect(opened.connection.socket.destroyed).toBe(true);
+  });
+
+  it('is the last of a connection that is too old by then, or retired', async () => {
+    const old = await connected(1000);
+    await old.clock.advance(1000);
+    await ask(old, ok('x'));
+    expect(old.events).toEqual(['gone']);
+    const retired = await connected();
+    retired.connection.retire();
+    await ask(retired, ok('x'));
+    expect(retired.events).toEqual(['gone']);
+  });
+
+  it('that has not been sent whole when it is answered is the last', async () => {
+    const opened = await connected();
+    opened.connection.begin('POST');
+    opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
+    opened.connection.writer.flush();
+    await once(opened.peer, 'data');
+    opened.peer.write(ok('x'));
+    await opened.user.until('ended');
+    expect(opened.events).toEqual(['gone']);
+  });
+
+  it('has its time for the answer from its end, and then for each piece', async () => {
+    const opened = await connected();
+    begin(opened);
+    await opened.clock.advance(RESPONSE_MS - 1);
+    expect(opened.user.told).toEqual(['connected']);
+    await once(opened.peer, 'data');
+    opened.peer.write(message('HTTP/1.1 200 OK', ['Content-Length: 10'], 'hello'));
+    await opened.user.until('data');
+    await opened.clock.advance(IDLE_MS - 1);
+    expect(opened.user.told).not.toContain('stalled');
+    opened.connection.touch();
+    await opened.clock.advance(IDLE_MS - 1);
+    expect(opened.user.told).not.toContain('stalled');
+    await opened.clock.advance(1);
+    expect(opened.user.told).toContain('stalled');
+  });
+
+  it('that is not answered in time is lost', async () => {
+    const opened = await connected();
+    begin(opened);
+    await opened.clock.advance(RESPONSE_MS);
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_timeout lost']);
+    expect(opened.connection.socket.destroyed).toBe(true);
+  });
+
+  it('stands still, not its answer, while it has not been sent whole', async () => {
+    const opened = await connected();
+    opened.connection.begin('POST');
+    opened.connection.touch();
+    await opened.clock.advance(IDLE_MS - 1);
+    expect(opened.user.told).toEqual(['connected']);
+    await opened.clock.advance(1);
+    expect(opened.user.told).toEqual(['connected', 'stalled']);
+    opened.connection.requestSent(opened.clock.monotonicMs());
+    // Bytes that move say nothing of the answer.
+    await opened.clock.advance(RESPONSE_MS - 1);
+    opened.connection.touch();
+    await opened.clock.advance(1);
+    expect(opened.user.told.at(-1)).toBe('failed upstream_timeout lost');
+  });
+
+  it.each<[string, (peer: Socket) => void, string]>([
+    ['ends', (peer) => void peer.end(), 'failed upstream_protocol_error lost'],
+    ['resets', (peer) => void peer.resetAndDestroy(), 'failed upstream_protocol_error lost'],
+    ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'failed upstream_protocol_error lost'],
+    ['ends amid the head', (peer) => void peer.end('HTTP/1.1 200'), 'failed upstream_protocol_error lost'],
+    [
+      'ends amid the body',
+      (peer) => void peer.end('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nx'),
+      'failed upstream_protocol_error lost',
+    ],
+  ])('on a new connection is lost when the peer %s', async (_, act, told) => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    act(opened.peer);
+    await opened.user.until('failed');
+    expect(opened.user.told.at(-1)).toBe(told);
+    expect(opened.events).toContain('gone');
+  });
+
+  it.each<[string, (peer: Socket) => void, string]>([
+    ['ends', (peer) => void peer.end(), 'unanswered'],
+    ['resets', (peer) => void peer.resetAndDestroy(), 'unanswered'],
+    ['ends amid a head', (peer) => void peer.end('HTTP/1.1 2'), 'lost'],
+    ['ends after an informational answer', (peer) => void peer.end('HTTP/1.1 103 Hints\r\n\r\n'), 'lost'],
+    ['answers no HTTP', (peer) => void peer.write('SSH-2.0\r\n\r\n'), 'lost'],
+  ])('on a reused connection where the peer %s is %s', async (_, act, fate) => {
+    const opened = await idle();
+    const user = new Recorder();
+    opened.connection.lend(user, TRUST, opened.clock.now());
+    begin(opened);
+    await once(opened.peer, 'data');
+    act(opened.peer);
+    await user.until('failed');
+    expect(user.told.at(-1)).toBe(`failed upstream_protocol_error ${fate}`);
+  });
+
+  it('ends with the connection where its answer does', async () => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.peer.end(message('HTTP/1.1 200 OK', [], 'hello'));
+    await opened.user.until('ended');
+    expect(opened.user.body).toBe('hello');
+    expect(opened.events).toContain('gone');
+    expect(opened.events).not.toContain('reusable');
+  });
+
+  it('that nobody waits for any more fails nobody', async () => {
+    const opened = await connected();
+    begin(opened);
+    opened.connection.abandon();
+    opened.connection.abandon();
+    await once(opened.connection.socket, 'close');
+    expect(opened.user.told).toEqual(['connected']);
+  });
+
+  it('is paused and read on', async () => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.connection.pause();
+    expect(opened.connection.socket.isPaused()).toBe(true);
+    opened.peer.write(ok('hello'));
+    await settle();
+    expect(opened.user.told).toEqual(['connected']);
+    opened.connection.resume();
+    await opened.user.until('ended');
+  });
+
+  it('may switch protocols: what came with the head is the next owner’s', async () => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.peer.write(
+      `${message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: x'])}early`,
+    );
+    await opened.user.until('switched');
+    const later: string[] = [];
+    const arrived = Promise.withResolvers<void>();
+    const early = opened.connection.takeOver((bytes) => {
+      later.push(bytes.toString());
+      arrived.resolve();
+    });
+    expect(early?.toString()).toBe('early');
+    opened.peer.write('later');
+    await arrived.promise;
+    expect(later.join('')).toBe('later');
+    opened.peer.end();
+    await once(opened.connection.socket, 'end');
+    // Its owner's to act upon.
+    await opened.clock.advance(600_000);
+    expect(opened.connection.socket.destroyed).toBe(false);
+    expect(opened.user.told).toEqual(['connected', 'switched']);
+  });
+});
+
+describe('a held answer', () => {
+  async function held(bytes: string): Promise<Opened> {
+    const opened = await connected();
+    opened.user.onAnswered = () => opened.connection.hold();
+    await ask(opened, bytes, 'answered');
+    return opened;
+  }
+
+  it('goes on where it stopped', async () => {
+    const opened = await held(answer(401, 'no'));
+    expect(opened.connection.onHold).toBe(true);
+    expect(opened.connection.socket.isPaused()).toBe(true);
+    opened.connection.resume();
+    expect(opened.connection.socket.isPaused()).toBe(true);
+    await opened.clock.advance(100_000);
+    expect(opened.user.told).toEqual(['connected', 'answered 401']);
+    opened.connection.proceed();
+    expect(opened.connection.onHold).toBe(false);
+    expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
+    expect(opened.events).toEqual(['reusable']);
+  });
+
+  it('goes on with what comes after, within the bound on each piece', async () => {
+    const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
+    await opened.clock.advance(100_000);
+    opened.connection.proceed();
+    expect(opened.connection.socket.isPaused()).toBe(false);
+    opened.peer.write('!!');
+    await opened.user.until('ended');
+    expect(opened.user.body).toBe('no!!');
+  });
+
+  it('that is not wanted is read to its end, and the connection used again, if that is near', async () => {
+    const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
+    opened.connection.discardAnswer();
+    expect(opened.events).toEqual([]);
+    opened.peer.write('!!');
+    while (opened.events.length === 0) await settle();
+    expect(opened.events).toEqual(['reusable']);
+    expect(opened.user.told).toEqual(['connected', 'answered 401']);
+    // Not trusted: its end may have come unread.
+    const next = new Recorder();
+    expect(opened.connection.lend(next, 1000, opened.clock.now())).toBe(true);
+    expect(opened.connection.ready).toBe(false);
+    await next.until('connected');
+  });
+
+  it('that is not wanted and does not end within a second is cut', async () => {
+    const opened = await held(message('HTTP/1.1 401 No', ['Content-Length: 4'], 'no'));
+    opened.connection.discardAnswer();
+    await opened.clock.advance(999);
+    expect(opened.events).toEqual([]);
+    await opened.clock.advance(1);
+    expect(opened.connection.socket.destroyed).toBe(true);
+    expect(opened.user.told).toEqual(['connected', 'answered 401']);
+  });
+
+  it.each([
+    [65_536, 'reusable'],
+    [65_537, 'gone'],
+  ])('of %i bytes that is not wanted leaves the connection %s', async (bytes, event) => {
+    const opened = await held(message('HTTP/1.1 401 No', [`Content-Length: ${bytes}`]));
+    opened.connection.discardAnswer();
+    opened.peer.write('x'.repeat(bytes));
+    while (opened.events.length === 0) await settle();
+    expect(opened.events[0]).toBe(event);
+  });
+
+  it.each([
+    ['says close', answer(401, '', 'Connection: close')],
+    ['ends with the connection', message('HTTP/1.1 401 No', [])],
+  ])('that is not wanted and %s is cut', async (_, bytes) => {
+    const opened = await held(bytes);
+    opened.connection.discardAnswer();
+    if (bytes.includes('close')) expect(opened.connection.socket.destroyed).toBe(true);
+    else {
+      opened.peer.end();
+      await once(opened.connection.socket, 'close');
+      expect(opened.events).not.toContain('reusable');
+    }
+  });
+
+  it('to a request that was not sent whole is cut when it is not wanted', async () => {
+    const opened = await connected();
+    opened.user.onAnswered = () => opened.connection.hold();
+    opened.connection.begin('POST');
+    opened.connection.writer.text(message('POST / HTTP/1.1', ['Host: a', 'Content-Length: 10']));
+    opened.connection.writer.flush();
+    await once(opened.peer, 'data');
+    opened.peer.write(answer(401, 'no'));
+    await opened.user.until('answered');
+    opened.connection.discardAnswer();
+    expect(opened.connection.socket.destroyed).toBe(true);
+  });
+
+  it('chunked goes on through its last chunk', async () => {
+    const opened = await held(`${message('HTTP/1.1 401 No', [CHUNKED])}${chunk('no')}${LAST_CHUNK}`);
+    opened.connection.proceed();
+    expect(opened.user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
+  });
+});
