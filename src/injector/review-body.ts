@@ -30,7 +30,7 @@ export async function readReviewBody(
   if (announced > MAX_REVIEW_BYTES) return { status: 413 };
   const giveUp = (why: string) => (): void => void request.destroy(new Error(why));
   const { arrived, answered, release } = await budget.reserve(
-    request.socket.remoteAddress ?? '',
+    request.socket.remoteAddress as string,
     announced,
     signal,
     giveUp('another caller, who has less, needs the room'),

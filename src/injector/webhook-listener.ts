@@ -3,7 +3,7 @@
  * bounded in connections, bytes and time; and a drain that drops no review.
  */
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -112,15 +112,12 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
         response.end(body);
         connections.end(socket);
       },
-      (error: unknown) => abandon(error, request, response),
+      (error: unknown) => {
+        log.debug({ err: error }, 'the API server went away before its review was read');
+        socket.destroy();
+      },
     );
   });
-
-  function abandon(error: unknown, request: IncomingMessage, response: ServerResponse): void {
-    log.debug({ err: error }, 'the API server went away before its review was read');
-    response.destroy();
-    request.destroy();
-  }
 
   const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
     stopPresenting();
@@ -177,12 +174,12 @@ async function answer(
   request: IncomingMessage,
   { webhooks, budget, clock, caller, signal }: Answering,
 ): Promise<AdmissionAnswer> {
-  const [path = ''] = (request.url ?? '').split('?', 1);
-  const webhook = Object.hasOwn(webhooks, path) ? webhooks[path] : undefined;
+  const [path] = (request.url as string).split('?', 1) as [string];
+  const webhook = webhooks[path];
   if (webhook === undefined)
     return { status: 404, body: `not found; there is ${Object.keys(webhooks).join(', ')}` };
   if (request.method !== 'POST') return { status: 405, body: 'use POST' };
-  if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+  if (!/^application\/json\s*(;|$)/i.test(String(request.headers['content-type']))) {
     return { status: 415, body: 'use application/json' };
   }
   const review = await readReviewBody(request, budget, clock, signal);

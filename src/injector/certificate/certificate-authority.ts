@@ -99,7 +99,7 @@ export async function issueCertificate({
       extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true),
       extension(id_ce_subjectKeyIdentifier, new SubjectKeyIdentifier(authorityId)),
     ]),
-    cert: signed(commonName((hosts[0] ?? '').slice(0, MAX_COMMON_NAME)), leaf.publicKey, [
+    cert: signed(commonName((hosts[0] as string).slice(0, MAX_COMMON_NAME)), leaf.publicKey, [
       extension(id_ce_basicConstraints, new BasicConstraints(), true),
       extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
       extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),

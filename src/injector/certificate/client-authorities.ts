@@ -32,7 +32,7 @@ export async function followClientAuthorities(
   const name = basename(caFile);
   const file = await openLiveSecret(dirname(caFile), [name], watching);
   const read = (reading: MountedSecret): ReturnType<typeof parseAuthorities> =>
-    reading.state === 'loaded' ? parseAuthorities(reading.values[name] ?? '') : reading.detail;
+    reading.state === 'loaded' ? parseAuthorities(reading.values[name] as string) : reading.detail;
 
   const first = read(file.current());
   if (typeof first === 'string') {

@@ -18,7 +18,8 @@ export interface ClientVerification {
 export function hasAllowedName(certificate: PeerCertificate, names: readonly string[]): boolean {
   if (names.length === 0) return true;
   const subject: string | string[] | undefined = certificate.subject?.CN;
-  return [subject ?? []].flat().some((name) => names.includes(name));
+  const own = [subject].flat();
+  return names.some((name) => own.includes(name));
 }
 
 /** The bundle as it was given, or what is wrong with it. */

@@ -39,7 +39,10 @@ export async function followCertificateFiles(
       expected: `a usable certificate, but ${why}`,
     });
     if (reading.state !== 'loaded') return problem(reading.detail);
-    const parsed = parseServingCertificate(reading.values[certName] ?? '', reading.values[keyName] ?? '');
+    const parsed = parseServingCertificate(
+      reading.values[certName] as string,
+      reading.values[keyName] as string,
+    );
     return typeof parsed === 'string' ? problem(parsed) : parsed;
   }
 

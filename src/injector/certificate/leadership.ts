@@ -67,13 +67,12 @@ export function contendForLeadership(
   }
 
   function mayTake({ metadata, spec }: Lease): boolean {
-    const holder = spec?.holderIdentity ?? '';
-    if (holder === '' || holder === identity) return true;
+    if (!spec?.holderIdentity || spec.holderIdentity === identity) return true;
     const { monotonicMs } = clock.now();
-    if (seen?.version !== metadata.resourceVersion) {
+    if (seen === undefined || seen.version !== metadata.resourceVersion) {
       seen = { version: metadata.resourceVersion, atMs: monotonicMs };
     }
-    return monotonicMs - (seen?.atMs ?? monotonicMs) >= (spec?.leaseDurationSeconds ?? LEASE_SECONDS) * 1000;
+    return monotonicMs - seen.atMs >= (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1000;
   }
 
   /** @throws {KubernetesApiError} 409 when another replica was quicker. */

@@ -2,8 +2,8 @@
 export function blocksOf(bundle: string): string[] {
   const [, ...begun] = bundle.split(/^-----BEGIN CERTIFICATE-----[ \t]*\r?$/m);
   return begun.map((rest) => {
-    const [body = ''] = rest.split(/^-----END CERTIFICATE-----/m);
-    const isWhole = body.length < rest.length;
-    return `-----BEGIN CERTIFICATE-----${body}${isWhole ? '-----END CERTIFICATE-----\n' : ''}`;
+    const end = rest.search(/^-----END CERTIFICATE-----/m);
+    const text = end < 0 ? rest : `${rest.slice(0, end)}-----END CERTIFICATE-----\n`;
+    return `-----BEGIN CERTIFICATE-----${text}`;
   });
 }

@@ -89,8 +89,8 @@ export function livingAuthorities(authorities: readonly string[], nowMs: number)
 
 /** Each certificate on its own, in one spelling; what is not a certificate is left out. */
 function splitPem(bundle: string): string[] {
-  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return blocks.flatMap((block) => {
+  const blocks = bundle.matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
+  return [...blocks].flatMap(([block]) => {
     try {
       return [new X509Certificate(block).toString()];
     } catch {

@@ -35,8 +35,7 @@ type Response = Awaited<ReturnType<ReturnType<IsomorphicFetchHttpLibrary['send']
  * @throws {SidecarError} `configuration` when neither leads to a server.
  */
 export function connectKubernetes(kubeconfig: string | undefined, clock: Clock): KubernetesClient {
-  const config = loadConfiguration(kubeconfig);
-  const server = (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, '');
+  const { config, server } = loadConfiguration(kubeconfig);
   const http = new IsomorphicFetchHttpLibrary();
   let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
 
@@ -116,7 +115,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   };
 }
 
-function loadConfiguration(kubeconfig: string | undefined): KubeConfig {
+function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig; server: string } {
   const config = new KubeConfig();
   try {
     if (kubeconfig === undefined) config.loadFromCluster();
@@ -124,14 +123,14 @@ function loadConfiguration(kubeconfig: string | undefined): KubeConfig {
   } catch (error) {
     throw new SidecarError('configuration', `--kubeconfig: ${messageOf(error)}`, { cause: error });
   }
-  const server = config.getCurrentCluster()?.server ?? '';
-  if (!URL.canParse(server) || server.includes('undefined')) {
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined || !URL.canParse(server) || server.includes('undefined')) {
     throw new SidecarError(
       'configuration',
       '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
     );
   }
-  return config;
+  return { config, server: server.replace(/\/+$/, '') };
 }
 
 function unreachable(what: string, error: unknown): KubernetesApiError {

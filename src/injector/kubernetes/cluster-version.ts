@@ -39,13 +39,14 @@ export function followClusterVersion(
   return { current: () => current, close: () => abort.abort() };
 }
 
+/** What is missing is no number either. */
 interface VersionInfo {
-  readonly major?: string;
-  readonly minor?: string;
+  readonly major: string;
+  readonly minor: string;
 }
 
 /** Some clusters write a minor version as `29+`. */
 function parseVersion({ major, minor }: VersionInfo): ClusterVersion | undefined {
-  const parsed = { major: Number.parseInt(major ?? '', 10), minor: Number.parseInt(minor ?? '', 10) };
+  const parsed = { major: Number.parseInt(major, 10), minor: Number.parseInt(minor, 10) };
   return Number.isNaN(parsed.major) || Number.isNaN(parsed.minor) ? undefined : parsed;
 }

@@ -9,8 +9,8 @@ export async function* readLines(stream: AsyncIterable<Uint8Array> | null): Asyn
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of stream ?? []) {
-    const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');
-    rest += first;
+    const [first, ...others] = decoder.decode(chunk, { stream: true }).split('\n');
+    rest += first as string;
     for (const next of others) {
       if (rest !== '') yield rest;
       rest = next;
