@@ -1,0 +1,178 @@
+/** When a replica may take the Lease, and how often it looks. */
+
+import { expect, it, onTestFinished } from 'vitest';
+import { contendForLeadership } from '../../src/injector/certificate/leadership.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { type Asked, scriptedKubernetes } from './scripted-kubernetes.ts';
+
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/system/leases';
+
+function contend(
+  lease: { spec?: object; metadata: object } | number,
+  random = 0.5,
+  onWrite?: (asked: Asked) => unknown,
+) {
+  let current: unknown = lease;
+  const clock = new ManualClock();
+  const { log, lines } = captureLog();
+  const { api, asked } = scriptedKubernetes((request) => {
+    if (request.method === 'GET') return current;
+    const refused = onWrite?.(request);
+    if (refused !== undefined) return refused;
+    current = { ...request.body, metadata: { resourceVersion: String(asked.length) } };
+    return current;
+  });
+  const options = { namespace: 'system', name: 'injector', identity: 'me', clock, random: () => random, log };
+  let elected = 0;
+  const leadership = contendForLeadership(api, options, () => void elected++);
+  onTestFinished(() => leadership.close());
+  return {
+    ...leadership,
+    clock,
+    lines,
+    asked,
+    elected: () => elected,
+    writes: () => asked.filter(({ method }) => method !== 'GET'),
+    replace: (next: unknown) => {
+      current = next;
+    },
+  };
+}
+
+const heldBy = (holderIdentity: string, more = {}) => ({
+  metadata: { name: 'injector', resourceVersion: '1' },
+  spec: { holderIdentity, leaseDurationSeconds: 60, ...more },
+});
+
+it('makes the Lease when there is none', async () => {
+  const { clock, held, writes, elected } = contend(404);
+  await clock.advance(0);
+  expect([held(), elected()]).toEqual([true, 1]);
+  expect(writes()).toEqual([
+    {
+      method: 'POST',
+      path: LEASES,
+      query: undefined,
+      body: {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: 'injector', namespace: 'system' },
+        spec: {
+          holderIdentity: 'me',
+          leaseDurationSeconds: 60,
+          acquireTime: '2030-01-01T00:00:00.000000Z',
+          renewTime: '2030-01-01T00:00:00.000000Z',
+          leaseTransitions: 1,
+        },
+      },
+    },
+  ]);
+});
+
+it.each([
+  ['nobody holds', heldBy('')],
+  ['says nothing', { metadata: { name: 'injector' } }],
+  ['names no holder', { metadata: { name: 'injector' }, spec: {} }],
+])('takes one at once that %s', async (_, lease) => {
+  const { clock, held } = contend(lease);
+  await clock.advance(0);
+  expect(held()).toBe(true);
+});
+
+it('takes its own as it finds it: neither begun anew nor passed on', async () => {
+  const own = heldBy('me', { acquireTime: 'then', leaseTransitions: 7 });
+  const { clock, writes } = contend(own);
+  await clock.advance(0);
+  expect(writes()[0]?.body).toMatchObject({
+    metadata: own.metadata,
+    spec: { acquireTime: 'then', leaseTransitions: 7, renewTime: '2030-01-01T00:00:00.000000Z' },
+  });
+});
+
+it('takes another’s when it has stood still for its duration, and counts that', async () => {
+  const { clock, held, writes } = contend(
+    heldBy('other', { leaseDurationSeconds: 20, acquireTime: 'then', leaseTransitions: 7 }),
+  );
+  await clock.advance(19_000);
+  expect(held()).toBe(false);
+  await clock.advance(15_000);
+  expect(held()).toBe(true);
+  expect(writes()[0]?.body).toMatchObject({
+    spec: { leaseTransitions: 8, acquireTime: expect.stringMatching(/^2030/) },
+  });
+});
+
+it('takes a minute where the Lease says no duration, from when it was last seen to change', async () => {
+  const { clock, held, replace } = contend(heldBy('other', { leaseDurationSeconds: undefined }));
+  await clock.advance(46_000);
+  replace({ ...heldBy('other'), metadata: { resourceVersion: '2' } });
+  await clock.advance(60_000);
+  expect(held()).toBe(false);
+  await clock.advance(30_000);
+  expect(held()).toBe(true);
+});
+
+it.each([
+  [0, 13_500],
+  [1, 16_500],
+])('looks again after 15 s, more or less (%s)', async (random, ms) => {
+  const { clock, asked } = contend(heldBy('other'), random);
+  await clock.advance(ms - 1);
+  expect(asked).toHaveLength(1);
+  await clock.advance(1);
+  expect(asked).toHaveLength(2);
+});
+
+it('is the leader for 45 s after its last renewal, and elected again when it comes back', async () => {
+  let broken = false;
+  const { clock, held, lines, elected } = contend(404, 0.5, () => (broken ? 500 : undefined));
+  await clock.advance(0);
+  broken = true;
+  await clock.advance(44_999);
+  expect(held()).toBe(true);
+  await clock.advance(1);
+  expect(held()).toBe(false);
+  expect(lines.join()).toContain('could not be renewed');
+  broken = false;
+  await clock.advance(15_000);
+  expect([held(), elected()]).toEqual([true, 2]);
+});
+
+it('says nothing of a replica that was quicker', async () => {
+  const { clock, held, lines } = contend(heldBy(''), 0.5, () => 409);
+  await clock.advance(0);
+  expect(held()).toBe(false);
+  expect(lines).toEqual([]);
+});
+
+it('gives it up when it leaves', async () => {
+  const { clock, close, writes, held } = contend(404);
+  await clock.advance(0);
+  await close();
+  expect(held()).toBe(false);
+  expect(writes().at(-1)).toMatchObject({
+    method: 'PUT',
+    path: `${LEASES}/injector`,
+    body: { spec: { holderIdentity: '', leaseDurationSeconds: 1 } },
+  });
+});
+
+it.each([
+  ['that another has taken meanwhile', heldBy('other'), false],
+  ['that cannot be read', 500, true],
+])('leaves one alone %s', async (_, lease, isSaid) => {
+  const { clock, close, writes, replace, lines } = contend(404);
+  await clock.advance(0);
+  replace(lease);
+  await close();
+  expect(writes()).toHaveLength(1);
+  expect(lines.join().includes('was not given up')).toBe(isSaid);
+});
+
+it('gives up nothing that it has not', async () => {
+  const { clock, close, asked } = contend(heldBy('other'));
+  await clock.advance(0);
+  await close();
+  expect(asked).toHaveLength(1);
+});
