@@ -130,6 +130,8 @@ it('says whether any of a message has left', async () => {
     expect(writer.anyLeft).toBe(true);
   }
   writer.beginMessage();
+  writer.flush();
+  expect(writer.anyLeft).toBe(false);
   near.destroy();
   writer.text('late');
   writer.flush();

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type OnReadOpts, Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
@@ -97,6 +98,47 @@ async function open(maxAgeMs = 300_000) {
 
 type Opened = Awaited<ReturnType<typeof open>>;
 
+/** A connection on a socket of the test's own. */
+function openOn(make: (onread: OnReadOpts) => Socket) {
+  const clock = new ManualClock();
+  const user = new Recorder();
+  const events: string[] = [];
+  const address = { host: '127.0.0.1', port: 1 };
+  const connection = new UpstreamConnection(user, {
+    route: routeTo(
+      { address },
+      { timeouts: { connectMs: CONNECT_MS, responseMs: RESPONSE_MS, idleMs: IDLE_MS } },
+    ),
+    clock,
+    failures: new UpstreamFailures('upstream.test'),
+    maxAgeMs: 300_000,
+    connect: make,
+    onReusable: () => events.push('reusable'),
+    onGone: () => events.push('gone'),
+  });
+  onTestFinished(() => connection.abandon());
+  return { clock, user, events, connection };
+}
+
+/**
+ * One whose socket brings what the test says, when it says so: under TLS bytes and the end come on hold, too, because all
+ * is brought that has been deciphered.
+ */
+function openDeciphered() {
+  const socket = new Duplex({ read() {}, write: (_bytes, _encoding, done) => done() }) as unknown as Socket;
+  let bring: (text: string) => void = () => {};
+  const opened = openOn((onread) => {
+    bring = (text) => {
+      const bytes = Buffer.from(text, 'latin1');
+      bytes.copy(onread.buffer as Buffer);
+      onread.callback(bytes.length, onread.buffer as Buffer);
+    };
+    return socket;
+  });
+  socket.emit('connect');
+  return { ...opened, bring: (text: string) => bring(text), socket };
+}
+
 function begin({ connection, clock }: Opened, method = 'GET'): void {
   connection.begin(method);
   connection.writer.text(get('/'));
@@ -142,7 +184,32 @@ describe('a connection that is being made', () => {
     expect(events).toEqual([]);
   });
 
-  it('is given up at the bound', async () => {
+  it('is given up at the bound, however far it is', async () => {
+    const { clock, user, connection } = openOn(() => new Socket());
+    await clock.advance(CONNECT_MS - 1);
+    expect(user.told).toEqual([]);
+    await clock.advance(1);
+    expect(user.told).toEqual(['failed upstream_timeout lost']);
+    expect(connection.socket.destroyed).toBe(true);
+  });
+
+  it('that nobody takes is unreachable', async () => {
+    const { user, events } = openOn((onread) => connect({ host: '127.0.0.1', port: 1, onread }));
+    await user.until('failed');
+    expect(user.told).toEqual(['failed upstream_unreachable lost']);
+    expect(events).toContain('gone');
+  });
+
+  it('and given up stays so, though it comes to stand', async () => {
+    const { user, connection } = openOn(() => new Socket());
+    connection.abandon();
+    connection.socket.emit('connect');
+    connection.socket.emit('secureConnect');
+    expect(connection.ready).toBe(false);
+    expect(user.told).toEqual([]);
+  });
+
+  it('is given up at the bound on the handshake', async () => {
     const server = createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -204,6 +271,9 @@ describe('an idle connection', () => {
     expect(connection.lend(user, 100, clock.now())).toBe(true);
     expect(connection.ready).toBe(true);
     expect(user.told).toEqual([]);
+    // How long it may be idle is no matter while it is lent.
+    await clock.advance(100_000);
+    expect(connection.ready).toBe(true);
   });
 
   it('is looked at first when it has been idle for longer', async () => {
@@ -454,6 +524,87 @@ describe('a request', () => {
     expect(opened.events).not.toContain('reusable');
   });
 
+  it('is lost when the socket is closed under it', async () => {
+    const opened = await connected();
+    begin(opened);
+    opened.connection.socket.destroy();
+    await opened.user.until('failed');
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
+  });
+
+  it('has its time for each piece of an answer that came before its end', async () => {
+    const { connection, clock, user, bring } = openDeciphered();
+    connection.begin('POST');
+    bring(message('HTTP/1.1 200 OK', ['Content-Length: 5'], 'x'));
+    connection.requestSent(clock.monotonicMs());
+    await clock.advance(IDLE_MS - 1);
+    expect(user.told).not.toContain('stalled');
+    await clock.advance(1);
+    expect(user.told).toContain('stalled');
+  });
+
+  it('of which nothing has left is unsent', () => {
+    const { connection, user, socket } = openDeciphered();
+    connection.begin('GET');
+    connection.writer.text(get('/'));
+    connection.requestSent(0);
+    socket.emit('error', new Error('gone'));
+    expect(user.told).toEqual(['connected', 'failed upstream_protocol_error unsent']);
+  });
+
+  it('that would make a tunnel is none of this connection', () => {
+    const { connection, user, bring } = openDeciphered();
+    connection.begin('CONNECT');
+    connection.writer.text(get('/'));
+    connection.writer.flush();
+    bring('HTTP/1.1 200 OK\r\n\r\n');
+    expect(user.told).toEqual(['connected', 'failed internal lost']);
+  });
+
+  it('keeps its connection, though that is given back', () => {
+    const { connection, user, events, bring } = openDeciphered();
+    connection.begin('GET');
+    connection.requestSent(0);
+    connection.giveBack();
+    expect(events).toEqual([]);
+    bring(ok('x'));
+    expect(user.told.at(-1)).toBe('ended');
+  });
+
+  it('whose answer was paused leaves a connection that is looked at before it is lent', async () => {
+    const { connection, clock, bring } = openDeciphered();
+    connection.begin('GET');
+    connection.requestSent(0);
+    connection.pause();
+    connection.resume();
+    bring(message('HTTP/1.1 200 OK', ['Content-Length: 2'], 'x'));
+    connection.pause();
+    connection.resume();
+    bring('y');
+    const next = new Recorder();
+    expect(connection.lend(next, 1000, clock.now())).toBe(true);
+    expect(connection.ready).toBe(false);
+    await next.until('connected');
+  });
+
+  it('is told when the connection takes more of it', async () => {
+    const { connection, user, socket } = openDeciphered();
+    socket.emit('drain');
+    expect(user.told).toEqual(['connected']);
+    connection.begin('POST');
+    socket.emit('drain');
+    expect(user.told).toEqual(['connected', 'ready']);
+  });
+
+  it('is lost when the answer announces a body that it cannot have', async () => {
+    const opened = await connected();
+    begin(opened);
+    await once(opened.peer, 'data');
+    opened.peer.write(message('HTTP/1.1 204 No', ['Content-Length: 5'], 'hello'));
+    await opened.user.until('failed');
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
+  });
+
   it('that nobody waits for any more fails nobody', async () => {
     const opened = await connected();
     begin(opened);
@@ -596,6 +747,81 @@ describe('a held answer', () => {
     await opened.user.until('answered');
     opened.connection.discardAnswer();
     expect(opened.connection.socket.destroyed).toBe(true);
+  });
+
+  it('goes on with all that came meanwhile, and its end', () => {
+    const { connection, user, events, bring, socket } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
+    bring('et');
+    bring('wo');
+    socket.emit('end');
+    expect(user.told).toEqual(['connected', 'answered 401']);
+    connection.proceed();
+    expect(user.body).toBe('onetwo');
+    expect(user.told.at(-1)).toBe('ended');
+    expect(events).toEqual(['gone']);
+  });
+
+  it('that broke off meanwhile is lost once it goes on', () => {
+    const { connection, user, bring, socket } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.writer.text(get('/'));
+    connection.writer.flush();
+    connection.requestSent(0);
+    bring(message('HTTP/1.1 401 No', ['Content-Length: 6'], 'on'));
+    socket.emit('error', Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+    // Only how it ended first counts.
+    socket.emit('end');
+    expect(user.told).toEqual(['connected', 'answered 401']);
+    connection.proceed();
+    expect(user.told.at(-1)).toBe('failed upstream_protocol_error lost');
+  });
+
+  it('that ends with the connection goes on to that end', () => {
+    const { connection, user, bring, socket } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(message('HTTP/1.1 401 No', [], 'no'));
+    socket.emit('end');
+    connection.proceed();
+    expect(user.told).toEqual(['connected', 'answered 401', 'data', 'ended']);
+  });
+
+  it('whose connection has ended is not read on when it is not wanted', () => {
+    const { connection, user, events, bring, socket } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(answer(401, 'no'));
+    socket.emit('end');
+    connection.discardAnswer();
+    expect(events).toEqual(['gone']);
+    expect(user.told).toEqual(['connected', 'answered 401']);
+  });
+
+  it('that is not wanted is read from what came meanwhile', () => {
+    const { connection, user, events, bring } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(answer(401, 'no'));
+    connection.discardAnswer();
+    expect(events).toEqual(['reusable']);
+    expect(user.told).toEqual(['connected', 'answered 401']);
+  });
+
+  it('followed by more than it announced is the last', () => {
+    const { connection, user, events, bring } = openDeciphered();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(`${ok('x')}more`);
+    expect(user.told.at(-1)).toBe('ended');
+    expect(events).toEqual(['gone']);
   });
 
   it('chunked goes on through its last chunk', async () => {

@@ -1,0 +1,212 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import type { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
+import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
+import { UpstreamPool } from '../../../src/proxy/upstream/pool.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
+import { get, ok } from '../../wire/messages.ts';
+import { routeTo } from '../../wire/sidecar.ts';
+
+const TRUST = Number.POSITIVE_INFINITY;
+const FIVE_MINUTES = 300_000;
+
+/** Settles `connected` and `ended`; whatever else happens to it is counted. */
+class User implements UpstreamUser {
+  readonly #connected = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
+  failures = 0;
+  readonly stands = this.#connected.promise;
+  readonly served = this.#ended.promise;
+
+  connected(): void {
+    this.#connected.resolve();
+  }
+  answerEnded(): void {
+    this.#ended.resolve();
+  }
+  upstreamFailed(): void {
+    this.failures++;
+  }
+  informed(): void {}
+  answered(): void {}
+  switched(): void {}
+  answerData(): void {}
+  flushAnswer(): void {}
+  upstreamReady(): void {}
+  stalled(): void {}
+}
+
+async function open({ most = 100, random = 0 } = {}) {
+  const accepted = new Set<Socket>();
+  const server = createServer((socket) => {
+    accepted.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => accepted.delete(socket));
+    socket.on('data', () => socket.write(ok('x')));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const clock = new ManualClock();
+  const { log } = captureLog();
+  const all = new OpenUpstreams(most);
+  const poolOf = () =>
+    new UpstreamPool(routeTo({ address }), { clock, log, network: systemNetwork, all }, () => random);
+  const pool = poolOf();
+  onTestFinished(() => {
+    pool.close();
+    server.close();
+  });
+
+  /** A connection that waits for its request. */
+  async function lent(from = pool): Promise<{ connection: UpstreamConnection; user: User }> {
+    const user = new User();
+    const connection = from.acquire(user, TRUST);
+    if (!connection.ready) await user.stands;
+    return { connection, user };
+  }
+  async function serve({ connection, user }: Awaited<ReturnType<typeof lent>>): Promise<UpstreamConnection> {
+    connection.begin('GET');
+    connection.writer.text(get('/'));
+    connection.requestSent(clock.monotonicMs());
+    connection.writer.flush();
+    await user.served;
+    return connection;
+  }
+  return { pool, poolOf, clock, lent, serve, accepted };
+}
+
+describe('a pool', () => {
+  it('lends out what is idle, the last used first', async () => {
+    const { pool, lent, serve } = await open();
+    const [one, two] = [await lent(), await lent()];
+    expect(one.connection).not.toBe(two.connection);
+    await serve(two);
+    await serve(one);
+    expect(pool.acquire(new User(), TRUST)).toBe(one.connection);
+    expect(pool.acquire(new User(), TRUST)).toBe(two.connection);
+    expect(pool.acquire(new User(), TRUST).ready).toBe(false);
+  });
+
+  it('passes by what is of no use any more', async () => {
+    const { lent, serve } = await open();
+    const [one, two] = [await lent(), await lent()];
+    await serve(one);
+    await serve(two);
+    two.connection.socket.destroy();
+    expect((await lent()).connection).toBe(one.connection);
+  });
+
+  it('makes a new one for whoever wants none that was used', async () => {
+    const { pool, lent, serve } = await open();
+    const used = await serve(await lent());
+    expect(pool.acquireNew(new User())).not.toBe(used);
+  });
+
+  it('forgets what has ended', async () => {
+    const { pool, lent, serve } = await open();
+    const connection = await serve(await lent());
+    connection.abandon();
+    expect(pool.closeOldestIdle()).toBe(false);
+    expect(pool.acquire(new User(), TRUST)).not.toBe(connection);
+  });
+
+  it.each([
+    [0, FIVE_MINUTES],
+    [0.5, FIVE_MINUTES * 0.9],
+    [0.999, FIVE_MINUTES * 0.8 + 60],
+  ])('begins requests on a connection for five minutes, or up to a fifth less: %f', async (random, ageMs) => {
+    const { clock, lent, serve } = await open({ random });
+    const first = await serve(await lent());
+    // An idle one is closed sooner: it is used all the time.
+    for (let age = 50_000; age < ageMs; age += 50_000) {
+      await clock.advance(50_000);
+      expect(await serve(await lent())).toBe(first);
+    }
+    await clock.advance((ageMs % 50_000 || 50_000) - 1);
+    expect(await serve(await lent())).toBe(first);
+    await clock.advance(1);
+    expect((await lent()).connection).not.toBe(first);
+  });
+});
+
+describe('room for others', () => {
+  it('is made by closing what has been idle longest', async () => {
+    const { pool, lent, serve } = await open();
+    const [one, two] = [await lent(), await lent()];
+    const older = await serve(one);
+    const newer = await serve(two);
+    expect(pool.closeOldestIdle()).toBe(true);
+    expect([older.socket.destroyed, newer.socket.destroyed]).toEqual([true, false]);
+    expect(pool.closeOldestIdle()).toBe(true);
+    expect(newer.socket.destroyed).toBe(true);
+    expect(pool.closeOldestIdle()).toBe(false);
+  });
+
+  it('is made in another pool, too, and counts what has ended once', async () => {
+    const { poolOf, lent, serve } = await open({ most: 2 });
+    const other = poolOf();
+    onTestFinished(() => other.close());
+    const idle = await serve(await lent());
+    const second = await lent(other);
+    expect(idle.socket.destroyed).toBe(false);
+    second.connection.abandon();
+    await once(second.connection.socket, 'close');
+    const third = await lent(other);
+    expect(idle.socket.destroyed).toBe(false);
+    const fourth = await lent(other);
+    expect(idle.socket.destroyed).toBe(true);
+    expect([third.user.failures, fourth.user.failures]).toEqual([0, 0]);
+  });
+
+  it('is not made in a pool that is out of use', async () => {
+    const { pool, poolOf, lent, serve } = await open({ most: 1 });
+    const busy = await lent();
+    pool.retire();
+    const other = poolOf();
+    onTestFinished(() => other.close());
+    const idle = await serve(await lent(other));
+    await serve(busy);
+    expect(idle.socket.destroyed).toBe(false);
+  });
+});
+
+describe('the end of a pool', () => {
+  it('discards what is idle on request, and nothing else', async () => {
+    const { pool, lent, serve } = await open();
+    const busy = await lent();
+    const idle = await serve(await lent());
+    pool.discardIdle();
+    expect(idle.socket.destroyed).toBe(true);
+    await serve(busy);
+    expect((await lent()).connection).toBe(busy.connection);
+  });
+
+  it('retired, it closes what is idle, and the others after their requests', async () => {
+    const { pool, lent, serve, accepted } = await open();
+    const busy = await lent();
+    const idle = await serve(await lent());
+    pool.retire();
+    expect(idle.socket.destroyed).toBe(true);
+    expect(busy.connection.socket.destroyed).toBe(false);
+    await serve(busy);
+    expect(busy.connection.socket.destroyed).toBe(true);
+    while (accepted.size > 0) await settle();
+  });
+
+  it('closed, it closes all, and keeps none that is given back', async () => {
+    const { pool, lent, serve, accepted } = await open();
+    const busy = await lent();
+    const idle = await serve(await lent());
+    pool.close();
+    expect([busy.connection.socket.destroyed, idle.socket.destroyed]).toEqual([true, true]);
+    while (accepted.size > 0) await settle();
+    const late = await lent();
+    late.connection.giveBack();
+    expect(late.connection.socket.destroyed).toBe(true);
+  });
+});
