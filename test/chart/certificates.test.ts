@@ -41,7 +41,7 @@ async function upgrade(...set: string[]): Promise<{ secret: Manifest; caBundle: 
     '--disable-openapi-validation',
     '--kubeconfig',
     cluster.kubeconfig,
-    ...set.flatMap((value) => ['--set', value]),
+    ...['injector.certificates.source=helm', ...set].flatMap((value) => ['--set', value]),
   ]);
   if (!ok) throw new Error(stderr);
   const all = parseManifests(stdout);

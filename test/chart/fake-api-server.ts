@@ -34,6 +34,8 @@ const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
   'rbac.authorization.k8s.io/v1': [
     { kind: 'ClusterRole', name: 'clusterroles', namespaced: false },
     { kind: 'ClusterRoleBinding', name: 'clusterrolebindings', namespaced: false },
+    { kind: 'Role', name: 'roles', namespaced: true },
+    { kind: 'RoleBinding', name: 'rolebindings', namespaced: true },
   ],
   'admissionregistration.k8s.io/v1': [
     { kind: 'MutatingWebhookConfiguration', name: 'mutatingwebhookconfigurations', namespaced: false },

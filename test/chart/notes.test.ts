@@ -44,7 +44,7 @@ test('a first installation is told how to get a token and what happens while the
   expect(text).toContain('token-sidecar.dev/auth-url: https://sso.example.com');
   expect(text).toContain('rollout status deployment/token-sidecar-injector');
   expect(text).toContain('new pods that ask for the sidecar are refused with the reason');
-  expect(text).toContain('injector.certificates.source=cert-manager');
+  expect(text).not.toContain('Helm made the serving certificate');
   expect(text).not.toContain('Token Issuance Service');
 });
 
@@ -75,4 +75,11 @@ test('with the issuer and an injecting Istio it warns of the port that both want
   );
 
   expect(text).toContain('15090 is also the telemetry port');
+});
+
+test('a certificate that Helm made is told of, with what cannot keep it', async () => {
+  const text = await notes('injector.certificates.source=helm');
+
+  expect(text).toContain('valid for 3650 days');
+  expect(text).toContain('injector.certificates.source=cert-manager');
 });

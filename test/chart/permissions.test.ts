@@ -11,22 +11,24 @@ const EVENTS = [
   { apiGroups: ['batch'], resources: ['jobs'], verbs: ['get'] },
 ];
 
+const BY_HELM = ['injector.certificates.source=helm'];
+
 test('without Events it may do nothing at all', async () => {
-  const all = await manifests({ set: ['injector.kubernetesApi.events=false'] });
+  const all = await manifests({ set: [...BY_HELM, 'injector.kubernetesApi.events=false'] });
 
   expect(only(all, 'ClusterRole').rules).toEqual([]);
   expect(only(all, 'MutatingWebhookConfiguration').webhooks[0].sideEffects).toBe('None');
 });
 
-test('by default it may make Events on owners that it has read, and nothing else', async () => {
-  const all = await manifests();
+test('with a certificate made by others it may make Events on owners that it has read, and nothing else', async () => {
+  const all = await manifests({ set: BY_HELM });
 
   expect(only(all, 'ClusterRole').rules).toEqual(EVENTS);
   expect(all.map(({ kind }) => kind)).not.toContain('Role');
 });
 
 test('it may read Secrets only when it is to look for them', async () => {
-  const all = await manifests({ set: ['injector.kubernetesApi.checkSecrets=true'] });
+  const all = await manifests({ set: [...BY_HELM, 'injector.kubernetesApi.checkSecrets=true'] });
 
   expect(only(all, 'ClusterRole').rules).toEqual([
     ...EVENTS,
@@ -34,7 +36,7 @@ test('it may read Secrets only when it is to look for them', async () => {
   ]);
 });
 
-test('to manage its certificate it may touch one webhook, one Secret and one Lease, which are there', async () => {
+test('to manage its certificate it may touch one webhook, one Secret that is there, and one Lease that it makes', async () => {
   const all = await manifests({ ci: 'self-managed-values.yaml' });
   const nameOf = (kind: string): string => only(all, kind).metadata.name;
 
@@ -57,11 +59,13 @@ test('to manage its certificate it may touch one webhook, one Secret and one Lea
     {
       apiGroups: ['coordination.k8s.io'],
       resources: ['leases'],
-      resourceNames: [nameOf('Lease')],
+      resourceNames: [nameOf('Secret')],
       verbs: ['get', 'update'],
     },
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
   ]);
-  expect(nameOf('Lease')).toBe(nameOf('Secret'));
+  // Argo CD leaves Leases out of what it applies.
+  expect(all.map(({ kind }) => kind)).not.toContain('Lease');
   expect(only(all, 'RoleBinding').subjects[0].name).toBe(nameOf('ServiceAccount'));
 });
 

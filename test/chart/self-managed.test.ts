@@ -54,12 +54,18 @@ function flagsOf(container: Manifest): string[] {
   });
 }
 
-test('it fills the empty Secret and Lease, is trusted by the webhook, and needs no more than its permissions', async () => {
+test('it fills the empty Secret, makes the Lease that goes with it, is trusted by the webhook, and needs no more than its permissions', async () => {
   const all = await manifests({ ci: 'self-managed-values.yaml' });
   const fake = await FakeKubernetes.start();
-  for (const [kind, collection] of Object.entries(COLLECTIONS)) fake.put(collection, only(all, kind));
-  const stored = (kind: keyof typeof COLLECTIONS): Manifest =>
-    fake.get(`${COLLECTIONS[kind]}/${only(all, kind).metadata.name}`);
+  const secret = only(all, 'Secret');
+  secret.metadata.uid = 'uid-of-the-secret';
+  const configuration = only(all, 'MutatingWebhookConfiguration');
+  fake.put(COLLECTIONS.Secret, secret);
+  fake.put(COLLECTIONS.MutatingWebhookConfiguration, configuration);
+  const stored = (kind: keyof typeof COLLECTIONS): Manifest => {
+    const { metadata } = kind === 'MutatingWebhookConfiguration' ? configuration : secret;
+    return fake.get(`${COLLECTIONS[kind]}/${metadata.name}`);
+  };
 
   const [container] = only(all, 'Deployment').spec.template.spec.containers;
   const kubeconfig = await fake.kubeconfig(NAMESPACE);
@@ -72,6 +78,9 @@ test('it fills the empty Secret and Lease, is trusted by the webhook, and needs 
   const { data } = stored('Secret');
   expect(stored('MutatingWebhookConfiguration').webhooks[0].clientConfig.caBundle).toBe(data['ca.crt']);
   expect(stored('Lease').spec.holderIdentity).not.toBe('');
+  expect(stored('Lease').metadata.ownerReferences).toEqual([
+    { apiVersion: 'v1', kind: 'Secret', name: secret.metadata.name, uid: 'uid-of-the-secret' },
+  ]);
   injector.stop();
   expect(await injector.status).toBe(0);
   const rules = [...only(all, 'ClusterRole').rules, ...only(all, 'Role').rules];

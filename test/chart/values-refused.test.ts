@@ -39,7 +39,11 @@ test.each([
   ],
   [
     'a look for Secrets without the API',
-    ['injector.kubernetesApi.checkSecrets=true', 'injector.kubernetesApi.enabled=false'],
+    [
+      'injector.certificates.source=helm',
+      'injector.kubernetesApi.checkSecrets=true',
+      'injector.kubernetesApi.enabled=false',
+    ],
     /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.kubernetesApi\.checkSecrets/,
   ],
   [

@@ -3,6 +3,7 @@
 import type { Logger } from '../../log/logger.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type BackoffOptions, pause } from '../kubernetes/backoff.ts';
+import type { OwnerReference } from '../pod/pod.ts';
 
 export interface LeadershipOptions extends BackoffOptions {
   readonly namespace: string;
@@ -10,6 +11,8 @@ export interface LeadershipOptions extends BackoffOptions {
   readonly name: string;
   /** Tells this replica from the others, also from its own predecessor. */
   readonly identity: string;
+  /** What a Lease that is made goes with; asked when there is none. */
+  readonly owner?: () => Promise<OwnerReference | undefined>;
   readonly log: Logger;
 }
 
@@ -82,10 +85,11 @@ export function contendForLeadership(
       lease = await api.request<Lease>('GET', `${collection}/${name}`);
     } catch (error) {
       if (statusOf(error) !== 404) throw error;
+      const owner = await options.owner?.();
       const body = {
         apiVersion: 'coordination.k8s.io/v1',
         kind: 'Lease',
-        metadata: { name, namespace },
+        metadata: { name, namespace, ...(owner === undefined ? {} : { ownerReferences: [owner] }) },
         spec: specNow(undefined),
       };
       await api.request('POST', collection, { body });

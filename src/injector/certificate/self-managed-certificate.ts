@@ -5,6 +5,7 @@ import type { Logger } from '../../log/logger.ts';
 import { type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type BackoffOptions, backoffMs } from '../kubernetes/backoff.ts';
 import { watchObject } from '../kubernetes/object-watch.ts';
+import type { OwnerReference } from '../pod/pod.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
 import { contendForLeadership } from './leadership.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
@@ -39,6 +40,19 @@ const LOOK_EVERY_MS = 60_000;
 /** However busy it is: whoever undoes what the leader writes must not make it write without end. */
 const LOOKS_APART_MS = 1000;
 
+/** So that the Lease goes when the Secret does. Undefined where there is no Secret yet. */
+async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
+  try {
+    const { name, uid } = (await api.request<CertificateSecret>('GET', path)).metadata;
+    return name === undefined || uid === undefined
+      ? undefined
+      : { apiVersion: 'v1', kind: 'Secret', name, uid };
+  } catch (error) {
+    if (statusOf(error) === 404) return undefined;
+    throw error;
+  }
+}
+
 export function manageCertificate(api: KubernetesApi, options: SelfManagedOptions): CertificateSource {
   const { namespace, secretName, webhooks, policy, clock, random, log } = options;
   const collection = `/api/v1/namespaces/${namespace}/secrets`;
@@ -55,7 +69,11 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     // Somebody who applies the manifest again takes our CAs out of it.
     ...webhooks.map((webhook) => watchObject(api, collectionOf(webhook), webhook.name, options, wake)),
   ];
-  const leadership = contendForLeadership(api, { ...options, name: secretName }, wake);
+  const leadership = contendForLeadership(
+    api,
+    { ...options, name: secretName, owner: () => secretAsOwner(api, `${collection}/${secretName}`) },
+    wake,
+  );
 
   let looking: Promise<void> | undefined;
   let lookAgain = false;

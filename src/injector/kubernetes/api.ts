@@ -44,6 +44,7 @@ export interface ApiObject {
 export interface ObjectMetadata {
   readonly name?: string;
   readonly namespace?: string;
+  readonly uid?: string;
   readonly resourceVersion?: string;
   readonly annotations?: Readonly<Record<string, string>>;
 }
