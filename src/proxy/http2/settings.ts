@@ -37,10 +37,11 @@ export class PeerSettings {
   /** The smallest table size that was ever said: the peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
-  readonly #peer: Role;
+  /** Whose they are. */
+  readonly role: Role;
 
-  constructor(peer: Role) {
-    this.#peer = peer;
+  constructor(role: Role) {
+    this.role = role;
   }
 
   /**
@@ -62,7 +63,7 @@ export class PeerSettings {
         this.smallestHeaderTableBytes = Math.min(this.smallestHeaderTableBytes, value);
         return undefined;
       case Setting.ENABLE_PUSH:
-        return value > 1 || (value === 1 && this.#peer === 'server') ? 'settings_push' : undefined;
+        return value > 1 || (value === 1 && this.role === 'server') ? 'settings_push' : undefined;
       case Setting.MAX_CONCURRENT_STREAMS:
         this.maxConcurrentStreams = value;
         return undefined;

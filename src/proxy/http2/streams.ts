@@ -59,6 +59,11 @@ export class Streams<S extends Stream = Stream> {
     return this.#highestId;
   }
 
+  /** The last stream that a GOAWAY may name: one that has been named may only become lower (§6.8). */
+  get lastProcessedId(): number {
+    return Math.min(this.#highestId, this.#lastId);
+  }
+
   /** Every stream that is open or half-closed. */
   [Symbol.iterator](): IterableIterator<S> {
     return this.#open.values();

@@ -12,6 +12,7 @@ function apply(
 
 test('are what the RFC says until they are said otherwise', () => {
   expect({ ...new PeerSettings('client') }).toEqual({
+    role: 'client',
     headerTableBytes: 4096,
     smallestHeaderTableBytes: 4096,
     maxConcurrentStreams: Number.POSITIVE_INFINITY,
@@ -28,6 +29,7 @@ test('are taken in order; unknown ones are ignored', () => {
   );
   expect(fault).toBeUndefined();
   expect({ ...settings }).toEqual({
+    role: 'client',
     headerTableBytes: 2048,
     smallestHeaderTableBytes: 0,
     maxConcurrentStreams: 0,

@@ -1,0 +1,102 @@
+/** The client's side of a connection, to an upstream: requests leave, answers come. */
+
+import { type AnswerSection, type Asked, expectedBodyBytes, readAnswer } from './answer-section.ts';
+import { Connection } from './connection.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import { BodyLength } from './content-length.ts';
+import type { FaultReason } from './fault.ts';
+import type { FrameOutput } from './frame-output.ts';
+import type { DecodedFields, TooLarge } from './hpack/decoder.ts';
+import { PREFACE } from './preface.ts';
+import { Setting } from './settings.ts';
+import type { MessageStream, StreamHandler } from './stream-handler.ts';
+import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
+
+export interface ClientStream<T> extends MessageStream<T> {
+  readonly kind: 'client';
+  readonly asked: Asked;
+}
+
+export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
+  /** An interim answer, or the final one. `endStream`: there is no body, otherwise `data` and `trailers` follow. */
+  answer(
+    stream: ClientStream<T>,
+    answer: AnswerSection,
+    endStream: boolean,
+    neverIndexed: readonly string[],
+  ): void;
+}
+
+export class ClientConnection<T> extends Connection<ClientStream<T>> {
+  readonly #handler: ClientHandler<T>;
+
+  constructor(limits: ConnectionLimits, handler: ClientHandler<T>, output?: FrameOutput) {
+    super('client', limits, handler, output);
+    this.#handler = handler;
+  }
+
+  /** Writes the preface and this side's settings. Requests may follow at once (RFC 9113 §3.4). */
+  start(): void {
+    this.output.octets(PREFACE);
+    this.startSettings([[Setting.ENABLE_PUSH, 0]]);
+  }
+
+  /** Whether another request may be sent: the peer allows it, has not said GOAWAY, and identifiers are left. */
+  get mayOpen(): boolean {
+    return this.streams.size < this.peer.maxConcurrentStreams && this.streams.nextId() !== undefined;
+  }
+
+  /**
+   * Opens a stream with a request, which `mayOpen` allows.
+   * @param fields pseudo-fields first
+   * @param asked what kind of answer is to be expected
+   * @param endStream whether the request has no body
+   */
+  request(
+    fields: readonly string[],
+    asked: Asked,
+    endStream: boolean,
+    neverIndexed: readonly string[] = [],
+  ): ClientStream<T> | undefined {
+    const id = this.mayOpen ? this.streams.nextId() : undefined;
+    if (id === undefined) return undefined;
+    const stream = this.streams.open({
+      kind: 'client',
+      id,
+      asked,
+      state: endStream ? ENDED_BY_LOCAL : OPEN,
+      ...this.newWindows(),
+      body: undefined,
+      context: undefined,
+    });
+    this.writeFields(id, fields, endStream, neverIndexed);
+    return stream;
+  }
+
+  /** Nobody pushes. */
+  protected override get lastProcessedId(): number {
+    return 0;
+  }
+
+  protected override areTrailers(stream: ClientStream<T>): boolean {
+    return stream.body !== undefined;
+  }
+
+  protected override head(
+    _streamId: number,
+    endStream: boolean,
+    stream: ClientStream<T>,
+    block: DecodedFields | TooLarge,
+  ): FaultReason | undefined {
+    if (block.kind === 'too_large') return this.failMoved(stream, 'fields_too_large');
+    const answer = readAnswer(block.fields, stream.asked, endStream);
+    if (typeof answer === 'string') return this.failMoved(stream, answer);
+    if (answer.kind === 'final') {
+      stream.body = new BodyLength(expectedBodyBytes(answer, stream.asked));
+      const wrong = endStream ? stream.body.receive(0, true) : undefined;
+      if (wrong !== undefined) return this.failMoved(stream, wrong);
+    }
+    this.#handler.answer(stream, answer, endStream, block.neverIndexed);
+    return undefined;
+  }
+}

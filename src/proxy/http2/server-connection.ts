@@ -1,0 +1,97 @@
+/** The server's side of a connection, which an app opened: requests come, answers leave. */
+
+import { Connection } from './connection.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import { BodyLength } from './content-length.ts';
+import type { FaultReason } from './fault.ts';
+import type { FrameOutput } from './frame-output.ts';
+import type { DecodedFields, TooLarge } from './hpack/decoder.ts';
+import { type RequestSection, readRequest } from './request-section.ts';
+import { Setting } from './settings.ts';
+import type { MessageStream, StreamHandler } from './stream-handler.ts';
+import { ENDED_BY_REMOTE, OPEN } from './stream-state.ts';
+
+export interface ServerStream<T> extends MessageStream<T> {
+  readonly kind: 'server';
+}
+
+/** Requests that can't be served, but that their sender may be told so in an answer. */
+export type RefusedRequest = Extract<FaultReason, 'fields_too_large' | 'path_too_long'>;
+
+export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
+  /** @param endStream whether there is no body; otherwise `data` and `trailers` follow */
+  request(
+    stream: ServerStream<T>,
+    request: RequestSection,
+    endStream: boolean,
+    neverIndexed: readonly string[],
+  ): void;
+  /** A request whose head is larger than the limits. It is to be answered, and reset if it is not at its end. */
+  refused(stream: ServerStream<T>, reason: RefusedRequest): void;
+}
+
+export interface ServerLimits extends ConnectionLimits {
+  /** Whether extended CONNECT (RFC 8441) is announced and understood. */
+  readonly extendedConnect: boolean;
+}
+
+export class ServerConnection<T> extends Connection<ServerStream<T>> {
+  readonly #handler: ServerHandler<T>;
+  readonly #limits: ServerLimits;
+
+  constructor(limits: ServerLimits, handler: ServerHandler<T>, output?: FrameOutput) {
+    super('server', limits, handler, output);
+    this.#handler = handler;
+    this.#limits = limits;
+  }
+
+  /** Says what this side's settings are; the client's preface has been read by whoever told HTTP/2 by it. */
+  start(): void {
+    this.startSettings([
+      [Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams],
+      ...(this.#limits.extendedConnect ? ([[Setting.ENABLE_CONNECT_PROTOCOL, 1]] as const) : []),
+    ]);
+  }
+
+  protected override get lastProcessedId(): number {
+    return this.streams.lastProcessedId;
+  }
+
+  protected override areTrailers(): boolean {
+    return true;
+  }
+
+  protected override head(
+    streamId: number,
+    endStream: boolean,
+    _stream: undefined,
+    block: DecodedFields | TooLarge,
+  ): FaultReason | undefined {
+    const refusal = this.streams.refusalOf(streamId, this.limits.maxStreams);
+    if (refusal !== undefined) return this.failStream(streamId, refusal);
+    const request =
+      block.kind === 'fields' ? readRequest(block.fields, this.#limits) : ('fields_too_large' as const);
+    if (typeof request === 'string' && request !== 'fields_too_large' && request !== 'path_too_long') {
+      return this.failStream(streamId, request);
+    }
+    const expected = typeof request === 'string' ? undefined : request.contentLength;
+    const body = new BodyLength(expected);
+    const wrong = endStream ? body.receive(0, true) : undefined;
+    if (wrong !== undefined) return this.failStream(streamId, wrong);
+    const stream = this.streams.open({
+      kind: 'server',
+      id: streamId,
+      state: endStream ? ENDED_BY_REMOTE : OPEN,
+      ...this.newWindows(),
+      body,
+      context: undefined,
+    });
+    if (typeof request === 'string') {
+      this.#handler.refused(stream, request);
+      return undefined;
+    }
+    const neverIndexed = block.kind === 'fields' ? block.neverIndexed : [];
+    this.#handler.request(stream, request, endStream, neverIndexed);
+    return undefined;
+  }
+}

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import type { Asked } from '../../../src/proxy/http2/answer-section.ts';
+import type { ClientStream } from '../../../src/proxy/http2/client-connection.ts';
+import { ClientEnd, ServerEnd } from './endpoint.ts';
+import { frame, hex, readFrames } from './frames.ts';
+
+const DATA = 0;
+const HEADERS = 1;
+const RST_STREAM = 3;
+const SETTINGS = 4;
+const GOAWAY = 7;
+
+const END_STREAM = 1;
+const END_HEADERS = 4;
+
+const GET = [':method', 'GET', ':scheme', 'http', ':authority', 'a', ':path', '/'];
+
+function headers(streamId: number, block: string, flags = 0): Buffer {
+  return frame(HEADERS, END_HEADERS | flags, streamId, block);
+}
+
+function asked(end: ClientEnd, how: Asked = 'ordinary', endStream = true): ClientStream<never> {
+  const stream = end.connection.request(GET, how, endStream);
+  if (stream === undefined) throw new Error('no stream may be opened');
+  end.connection.output.take();
+  return stream;
+}
+
+test('begins with the preface and its settings, and allows no pushes', () => {
+  const end = new ClientEnd();
+  end.connection.start();
+  const octets = end.connection.output.take();
+  expect(octets.subarray(0, 24).toString('latin1')).toBe('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  expect(readFrames([octets.subarray(24)])).toEqual([
+    {
+      kind: 'settings',
+      payload: hex('0002 00000000 0001 00001000 0004 0000ffff 0005 00004000 0006 00010000').toString(
+        'latin1',
+      ),
+    },
+  ]);
+});
+
+describe('answers', () => {
+  test('interim ones, the final one, its body and trailers', () => {
+    const end = ClientEnd.started();
+    asked(end);
+    end.give(
+      headers(1, '08 03 313033'),
+      headers(1, '88 00 01 78 01 79'),
+      frame(DATA, 0, 1, Buffer.from('abc')),
+      headers(1, '00 01 7a 01 30', END_STREAM),
+    );
+    expect(end.told).toEqual([
+      ['answer', 1, 'interim', 103, [], false],
+      ['answer', 1, 'final', 200, ['x', 'y'], false],
+      ['data', 1, 'abc', false],
+      ['trailers', 1, ['z', '0']],
+    ]);
+    expect(end.connection.openStreams).toBe(0);
+  });
+
+  test('may come before the request has ended', () => {
+    const end = ClientEnd.started();
+    const stream = asked(end, 'ordinary', false);
+    end.give(headers(1, '88', END_STREAM));
+    expect(end.told).toEqual([['answer', 1, 'final', 200, [], true]]);
+    expect(end.connection.openStreams).toBe(1);
+    end.connection.sendData(stream, 0, true);
+    expect(end.connection.openStreams).toBe(0);
+  });
+
+  test('to HEAD and of status 304 say a length and have none', () => {
+    const end = ClientEnd.started();
+    asked(end, 'head');
+    asked(end);
+    end.give(headers(1, '88 0f 0d 01 33', END_STREAM), headers(3, '8b 0f 0d 01 33', END_STREAM));
+    expect(end.told.map(([event, id, , status]) => [event, id, status])).toEqual([
+      ['answer', 1, 200],
+      ['answer', 3, 304],
+    ]);
+  });
+
+  test('to CONNECT open a tunnel', () => {
+    const end = ClientEnd.started();
+    const stream = end.connection.request([':method', 'CONNECT', ':authority', 'a:1'], 'connect', false);
+    end.give(headers(1, '88'), frame(DATA, 0, 1, Buffer.from('abc')));
+    if (stream !== undefined) end.connection.sendData(stream, 0, false);
+    expect(end.told.at(-1)).toEqual(['data', 1, 'abc', false]);
+  });
+});
+
+describe('a fault of one stream', () => {
+  test.each<[string, string, Buffer[]]>([
+    ['data_before_head', 'no answer', [frame(DATA, 0, 1, Buffer.from('x'))]],
+    [
+      'data_before_head',
+      'an interim answer alone',
+      [headers(1, '08 03 313033'), frame(DATA, 0, 1, Buffer.from('x'))],
+    ],
+    ['interim_ends', 'an interim answer at the end', [headers(1, '08 03 313033', END_STREAM)]],
+    ['status_malformed', '101', [headers(1, '08 03 313031')]],
+    ['pseudo_missing', 'no status', [headers(1, '00 01 78 01 79')]],
+    ['length_differs', 'less data than its length', [headers(1, '88 0f 0d 01 33', END_STREAM)]],
+    ['trailers_unended', 'trailers amid the body', [headers(1, '88'), headers(1, '00 01 78 01 79')]],
+  ])('%s: %s', (reason, _what, octets) => {
+    const end = ClientEnd.started();
+    asked(end);
+    expect(end.give(...octets)).toEqual([{ kind: 'reset', streamId: 1, code: 1 }]);
+    expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason }]);
+    expect(end.connection.openStreams).toBe(0);
+  });
+
+  test('a head that is too large', () => {
+    const end = ClientEnd.started({ section: { sectionBytes: 40, sectionFields: 9 } });
+    asked(end);
+    expect(end.give(headers(1, '88 00 01 78 01 79'))).toEqual([{ kind: 'reset', streamId: 1, code: 0xb }]);
+  });
+});
+
+describe('a fault of the connection', () => {
+  test.each<[string, Buffer[]]>([
+    ['stream_idle', [headers(3, '88')]],
+    ['stream_id_invalid', [headers(2, '88')]],
+    ['push_refused', [frame(5, 4, 1, '00000002 82')]],
+    ['settings_push', [frame(SETTINGS, 0, 0, '0002 00000001')]],
+  ])('%s', (reason, octets) => {
+    const end = ClientEnd.started();
+    asked(end);
+    expect(end.give(...octets).at(-1)).toMatchObject({ kind: 'goaway', lastStreamId: 0, code: 1 });
+    expect(end.fault?.reason).toBe(reason);
+  });
+});
+
+describe('requests', () => {
+  test('are no more at once than the peer allows', () => {
+    const end = ClientEnd.started();
+    end.give(frame(SETTINGS, 0, 0, '0003 00000001'));
+    asked(end);
+    expect(end.connection.mayOpen).toBe(false);
+    expect(end.connection.request(GET, 'ordinary', true)).toBeUndefined();
+    end.give(headers(1, '88', END_STREAM));
+    expect(asked(end).id).toBe(3);
+  });
+
+  test('that GOAWAY does not cover may be tried elsewhere, the others go on', () => {
+    const end = ClientEnd.started();
+    for (let count = 0; count < 3; count++) asked(end);
+    end.give(frame(GOAWAY, 0, 0, '00000001 00000000'));
+    expect(end.told).toEqual([
+      ['broken', 3, { kind: 'unprocessed' }],
+      ['broken', 5, { kind: 'unprocessed' }],
+      ['goaway', 1, 0, ''],
+    ]);
+    expect(end.connection.mayOpen).toBe(false);
+    end.give(headers(5, '88', END_STREAM), headers(1, '88', END_STREAM));
+    expect(end.told.slice(3)).toEqual([['answer', 1, 'final', 200, [], true]]);
+  });
+
+  test('that are reset by this side are let run out', () => {
+    const end = ClientEnd.started();
+    const stream = asked(end);
+    end.connection.reset(stream, 8);
+    end.connection.reset(stream, 8);
+    expect(end.give(headers(1, '88 40 01 78 01 79'), frame(DATA, 1, 1, Buffer.from('x')))).toEqual([
+      { kind: 'reset', streamId: 1, code: 8 },
+    ]);
+    asked(end);
+    end.give(headers(3, '88 be', END_STREAM));
+    expect(end.told).toEqual([['answer', 3, 'final', 200, ['x', 'y'], true]]);
+  });
+
+  test('may be refused by the peer', () => {
+    const end = ClientEnd.started();
+    asked(end);
+    end.give(frame(RST_STREAM, 0, 1, '00000007'));
+    expect(end.told).toEqual([['broken', 1, { kind: 'reset', code: 7 }]]);
+  });
+
+  test('go out with CONTINUATION where they are larger than a frame', () => {
+    const client = new ClientEnd();
+    const server = new ServerEnd();
+    client.connection.start();
+    const long = 'v'.repeat(40_000);
+    client.connection.request([...GET, 'authorization', long], 'ordinary', true);
+    server.give(client.connection.output.take().subarray(24));
+    expect(server.told).toMatchObject([['request', 1, { fields: ['authorization', long] }, true]]);
+  });
+});
