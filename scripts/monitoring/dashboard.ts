@@ -375,6 +375,19 @@ const injector: Row = {
       ],
       { width: 6 },
     ),
+    lines(
+      'Pods without their sidecar',
+      'Pods that ask for the sidecar and run without it, where the injector looks for them, and what became of them.',
+      'short',
+      [
+        { expr: `max(${series('injector_pods_without_sidecar')})`, legend: 'without' },
+        {
+          expr: `sum by (result) (increase(${series('injector_evictions_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: 'eviction {{result}}',
+        },
+      ],
+      { width: 6 },
+    ),
   ],
 };
 

@@ -35,6 +35,15 @@ export const INJECTOR_GROUPS: readonly RuleGroup[] = [
         description:
           'The slowest hundredth of the admission reviews takes {{ $value | humanizeDuration }}; the API server gives up after the timeout of the webhook, 5 s by default.',
       }),
+      alert('TokenSidecarPodsWithoutSidecar', {
+        severity: 'warning',
+        // One replica counts, the others say 0; a pod that is being evicted is soon gone.
+        expr: `max by (namespace) (${series('injector_pods_without_sidecar')}) > 0`,
+        for: '10m',
+        summary: 'Pods run without the sidecar they ask for.',
+        description:
+          '{{ $value }} pods ask for the sidecar and run without it. Their calls to loopback are refused. Events on their owners name them.',
+      }),
       alert('TokenSidecarInjectorCertificateExpiring', {
         severity: 'warning',
         // Renewed with 30 days left, by cert-manager and by the injector itself, as the chart sets them.

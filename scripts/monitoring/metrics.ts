@@ -153,6 +153,19 @@ export const METRICS = {
     labels: ['reason'],
     meaning: 'Connections to the webhooks that were ended before a review was answered.',
   },
+  injector_pods_without_sidecar: {
+    type: 'gauge',
+    program: 'injector',
+    labels: [],
+    meaning:
+      'Pods that ask for the sidecar and run without it, as the replica knows that watches pods; 0 on the others.',
+  },
+  injector_evictions_total: {
+    type: 'counter',
+    program: 'injector',
+    labels: ['result'],
+    meaning: 'Evictions of pods without their sidecar: done, blocked by a PodDisruptionBudget, or failed.',
+  },
   issuer_tokens_total: {
     type: 'counter',
     program: 'issuer',

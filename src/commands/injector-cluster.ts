@@ -7,12 +7,15 @@ import type { CertificateSource } from '../injector/certificate/serving-certific
 import type { BackoffOptions } from '../injector/kubernetes/backoff.ts';
 import { connectKubernetes } from '../injector/kubernetes/client.ts';
 import { followClusterVersion } from '../injector/kubernetes/cluster-version.ts';
+import { createEventTeller } from '../injector/kubernetes/events.ts';
 import { createOwnerEvents } from '../injector/kubernetes/owner-events.ts';
 import { createSecretExistence } from '../injector/kubernetes/secret-existence.ts';
 import type { InjectorMetrics } from '../injector/metrics.ts';
 import { inject } from '../injector/pod/inject.ts';
 import type { Cluster, InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import type { Pod } from '../injector/pod/pod.ts';
+import { startPodController } from '../injector/watched-pods/pod-controller.ts';
+import { createServedPods } from '../injector/watched-pods/served-pods.ts';
 import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
@@ -28,7 +31,7 @@ export interface ConnectedCluster {
   readonly cluster: () => Cluster;
   readonly contact: ClusterContact;
   keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 /** @throws {SidecarError} `configuration` when there is no API server to be found. */
@@ -39,20 +42,36 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
   const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
   const verdictOf = (pod: Pod, namespace: string) =>
     inject(pod, { name: namespace }, defaults, version.current());
+  const tell = createEventTeller(api, clock);
+
+  function ownNamespace(): string {
+    const namespace = options.namespace ?? api.namespace;
+    if (namespace !== undefined) return namespace;
+    throw new SidecarError('configuration', '--namespace: expected the namespace that the injector runs in');
+  }
+
+  const { pods } = options;
+  const podController =
+    pods &&
+    startPodController(api, {
+      namespace: ownNamespace(),
+      ...pods,
+      identity,
+      served: createServedPods(api, { configuration: pods.configuration, clock, log }),
+      ...(events ? { tell } : {}),
+      clock,
+      random,
+      metrics,
+      log,
+    });
   return {
     cluster: version.current,
     contact: {
       ...secrets,
-      ...(events ? { lookAtOwner: createOwnerEvents(api, { clock, log, verdictOf, ...secrets }) } : {}),
+      ...(events ? { lookAtOwner: createOwnerEvents(api, { clock, log, tell, verdictOf, ...secrets }) } : {}),
     },
     async keepCertificate(config) {
-      const namespace = options.namespace ?? api.namespace;
-      if (namespace === undefined) {
-        throw new SidecarError(
-          'configuration',
-          '--namespace: expected the namespace that the injector runs in',
-        );
-      }
+      const namespace = ownNamespace();
       const { issueCertificate } = await import('../injector/certificate/certificate-authority.ts');
       const { secretName, serviceName, mutatingConfiguration, validatingConfiguration } = config;
       const host = `${serviceName}.${namespace}.svc`;
@@ -78,6 +97,9 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
         log,
       });
     },
-    close: version.close,
+    async close() {
+      version.close();
+      await podController?.close();
+    },
   };
 }

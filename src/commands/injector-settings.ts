@@ -81,6 +81,23 @@ export const INJECTOR_SETTINGS = {
     description: 'Tell the owners of pods by Events what the injector could not do for them; needs the API',
     default: 'true with the API',
   },
+  'watch-pods': {
+    argument: 'BOOLEAN',
+    description:
+      'Look for pods that lack the sidecar they ask for, or whose sidecar gets no token; needs the API',
+    default: 'false',
+  },
+  healing: {
+    argument: 'WHAT',
+    description:
+      'What becomes of pods that lack the sidecar: off, or evict, one at a time, so that they are made anew',
+    default: 'off',
+  },
+  'pods-lease': {
+    argument: 'NAME',
+    description: 'Lease whose holder watches pods',
+    default: 'token-sidecar-injector',
+  },
   'drain-delay': {
     argument: 'DURATION',
     description: 'How long to go on serving when stopped, until no review is sent here any more',
@@ -127,6 +144,15 @@ export interface KubernetesConfig {
   readonly namespace?: string;
   readonly checkSecrets: boolean;
   readonly events: boolean;
+  /** Present when pods are watched. */
+  readonly pods?: WatchedPodsConfig;
+}
+
+export interface WatchedPodsConfig {
+  readonly leaseName: string;
+  readonly heals: boolean;
+  /** MutatingWebhookConfiguration that says which pods are served. */
+  readonly configuration?: string;
 }
 
 type Given = GivenValues<typeof INJECTOR_SETTINGS>;
@@ -164,6 +190,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     const key = given.events?.key ?? '--events';
     problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
   }
+  const pods = readWatchedPods(given, usesApi, problems);
   const certificate = readCertificate(given, usesApi, problems);
   const clients = readClients(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
@@ -182,6 +209,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
             ...(namespace === undefined ? {} : { namespace }),
             checkSecrets,
             events: events !== 'false',
+            ...(pods === undefined ? {} : { pods }),
           },
         }
       : {}),
@@ -190,6 +218,24 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
     defaults: readInjectionDefaults(given, problems),
   };
+}
+
+function readWatchedPods(given: Given, usesApi: boolean, problems: Problem[]): WatchedPodsConfig | undefined {
+  const isAsked = readValue(given['watch-pods'], boolean, problems) === 'true';
+  const heals = readValue(given.healing, oneOf(['off', 'evict']), problems) === 'evict';
+  const leaseName = readValue(given['pods-lease'], objectName, problems) ?? 'token-sidecar-injector';
+  const configuration = given['webhook-configuration']?.text;
+  if (isAsked && !usesApi) {
+    const key = given['watch-pods']?.key ?? '--watch-pods';
+    problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
+  }
+  if (heals && !isAsked) {
+    const key = given.healing?.key ?? '--healing';
+    problems.push({ key, value: 'evict', expected: 'off without --watch-pods' });
+  }
+  return isAsked
+    ? { leaseName, heals, ...(configuration === undefined ? {} : { configuration }) }
+    : undefined;
 }
 
 const commonNames: ValueFormat<readonly string[]> = {

@@ -132,7 +132,7 @@ interface ClusterSide {
   readonly contact: ClusterContact;
   missing(): MissingPart[];
   openCertificate(config: CertificateConfig): Promise<CertificateSource>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 async function connect(
@@ -153,7 +153,7 @@ async function connect(
       contact: {},
       missing: () => [],
       openCertificate: openFiles,
-      close: () => undefined,
+      close: async () => undefined,
     };
   }
   const { connectCluster } = await import('./injector-cluster.ts');

@@ -10,10 +10,16 @@ export interface InjectorMetrics {
   /** A certificate was offered and is not served. */
   certificateRefused(): void;
   connectionDropped(reason: DropReason): void;
+  /** How many pods of the cluster run without the sidecar they ask for, as the replica knows that looks for them. */
+  podsWithoutSidecar(count: number): void;
+  evicted(result: EvictionResult): void;
 }
 
 /** `displaced`: there were too many. `handshake`: no TLS, or no certificate of a CA that is trusted. */
 export type DropReason = 'displaced' | 'handshake' | 'client_name';
+
+/** `blocked`: a PodDisruptionBudget asked to wait. */
+export type EvictionResult = 'evicted' | 'blocked' | 'failed';
 
 export function createInjectorMetrics(registry: Registry): InjectorMetrics {
   const registers = [registry];
@@ -46,11 +52,23 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
     labelNames: ['reason'],
     registers,
   });
+  const withoutSidecar = new Gauge({
+    name: 'token_sidecar_injector_pods_without_sidecar',
+    help: 'Pods that ask for the sidecar and run without it, as the replica knows that watches pods; 0 on the others.',
+    registers,
+  });
+  const evictions = new Counter({
+    name: 'token_sidecar_injector_evictions_total',
+    help: 'Evictions of pods without their sidecar: done, blocked by a PodDisruptionBudget, or failed.',
+    labelNames: ['result'],
+    registers,
+  });
   // From zero on, so that the first one is seen as an increase.
   admissions.inc({ result: 'injected', reason: 'native' }, 0);
   admissions.inc({ result: 'error', reason: 'internal' }, 0);
   for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);
   for (const reason of ['displaced', 'handshake', 'client_name']) dropped.inc({ reason }, 0);
+  for (const result of ['evicted', 'blocked', 'failed']) evictions.inc({ result }, 0);
   return {
     admitted(result, reason, durationSeconds) {
       admissions.inc({ result, reason });
@@ -62,5 +80,7 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
     },
     certificateRefused: () => reloads.inc({ result: 'refused' }),
     connectionDropped: (reason) => dropped.inc({ reason }),
+    podsWithoutSidecar: (count) => withoutSidecar.set(count),
+    evicted: (result) => evictions.inc({ result }),
   };
 }

@@ -142,6 +142,15 @@ const INJECTOR_CERTIFICATE = {
     'The certificate that token-sidecar/injector-1 serves ends within a week and has not been renewed. Once it has ended the API server does not accept the injector any more.',
 };
 
+const PODS_WITHOUT_SIDECAR = {
+  labels: { namespace: 'token-sidecar' },
+  description:
+    '3 pods ask for the sidecar and run without it. Their calls to loopback are refused. Events on their owners name them.',
+};
+
+const podsWithoutSidecar = (pod: string, at: (seconds: number) => number) =>
+  series(`token_sidecar_injector_pods_without_sidecar{namespace="token-sidecar", pod="${pod}"}`, 1200, at);
+
 const ISSUER_DOWN = {
   labels: {},
   description: 'No tokens are issued. Sidecars serve the ones they hold until those end.',
@@ -454,6 +463,19 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'a certificate is renewed with days left',
     input: [injectorCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
     atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarPodsWithoutSidecar',
+    when: 'the replica that looks finds some',
+    input: [podsWithoutSidecar('injector-1', () => 3), podsWithoutSidecar('injector-2', () => 0)],
+    atSeconds: 900,
+    fires: PODS_WITHOUT_SIDECAR,
+  },
+  {
+    alert: 'TokenSidecarPodsWithoutSidecar',
+    when: 'they have been made anew',
+    input: [podsWithoutSidecar('injector-1', (at) => (at < 300 ? 3 : 0))],
+    atSeconds: 1200,
   },
   {
     alert: 'TokenSidecarIssuerDown',

@@ -1,7 +1,7 @@
 /** What the injector may do: no more than docs/reference/injector.md says. */
 
 import { expect, test } from 'vitest';
-import { type Manifest, manifests, only } from './manifests.ts';
+import { type Manifest, manifests, only, template } from './manifests.ts';
 
 /** Events, and the owners that they are made on: a review alone proves nothing. */
 const EVENTS = [
@@ -85,4 +85,48 @@ test('a certificate that it manages is its own: the chart renders none, and tell
     TOKEN_SIDECAR_WEBHOOK_CONFIGURATION: only(all, 'MutatingWebhookConfiguration').metadata.name,
   });
   expect(env).not.toHaveProperty('TOKEN_SIDECAR_TLS_CERT_FILE');
+});
+
+const WATCHED = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch'] },
+  { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+  {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['mutatingwebhookconfigurations'],
+    resourceNames: ['token-sidecar-token-sidecar-injector'],
+    verbs: ['get'],
+  },
+];
+
+test('where nothing refuses pods without the sidecar it may look for them, and one Lease says which replica does', async () => {
+  const all = await manifests({ set: ['injector.webhook.enforce=false'] });
+
+  expect(only(all, 'ClusterRole').rules).toEqual([...EVENTS, ...WATCHED]);
+  expect(only(all, 'Role').rules).toEqual([
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: [only(all, 'Lease').metadata.name],
+      verbs: ['get', 'update'],
+    },
+  ]);
+});
+
+test('it may evict pods only where it is to heal them', async () => {
+  const all = await manifests({ set: ['injector.kubernetesApi.healing=evict'] });
+
+  expect(only(all, 'ClusterRole').rules).toEqual([
+    ...EVENTS,
+    ...WATCHED,
+    { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
+  ]);
+});
+
+test('healing without looking is refused', async () => {
+  const { ok, stderr } = await template({
+    set: ['injector.kubernetesApi.healing=evict', 'injector.kubernetesApi.watchPods=false'],
+  });
+
+  expect(ok).toBe(false);
+  expect(stderr).toContain('injector.kubernetesApi.healing: evicting needs');
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type KubernetesApi, KubernetesApiError } from '../../src/injector/kubernetes/api.ts';
+import { createEventTeller } from '../../src/injector/kubernetes/events.ts';
 import { createOwnerEvents } from '../../src/injector/kubernetes/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { OwnerReference, Pod } from '../../src/injector/pod/pod.ts';
@@ -27,7 +28,13 @@ function start({ uid = 'u-1', template = TEMPLATE, exists = false } = {}) {
     watch: async () => undefined,
   };
   const verdictOf = (pod: Pod, name: string) => inject(pod, { name }, DEFAULTS, {});
-  const tell = createOwnerEvents(api, { clock, log, verdictOf, secretExists: async () => exists });
+  const tell = createOwnerEvents(api, {
+    clock,
+    log,
+    tell: createEventTeller(api, clock),
+    verdictOf,
+    secretExists: async () => exists,
+  });
   return {
     looks,
     events,

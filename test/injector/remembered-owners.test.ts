@@ -1,6 +1,7 @@
 /** Which owners are looked at and told, and for how long that is remembered. */
 
 import { expect, it } from 'vitest';
+import { createEventTeller } from '../../src/injector/kubernetes/events.ts';
 import { createOwnerEvents } from '../../src/injector/kubernetes/owner-events.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { OwnerReference, Pod } from '../../src/injector/pod/pod.ts';
@@ -26,7 +27,13 @@ function start(answer: (asked: Asked) => unknown = () => undefined) {
     return answer(request) ?? { metadata: { name, uid: `u-${name}` }, spec: { template: TEMPLATE } };
   });
   const verdictOf = (pod: Pod, name: string) => inject(pod, { name }, DEFAULTS, {});
-  const tell = createOwnerEvents(api, { clock, log, verdictOf, secretExists: async () => false });
+  const tell = createOwnerEvents(api, {
+    clock,
+    log,
+    tell: createEventTeller(api, clock),
+    verdictOf,
+    secretExists: async () => false,
+  });
   return {
     clock,
     lines,
@@ -118,7 +125,12 @@ it('the name and the message of an Event are cut to what the API server takes', 
   const wordy = start();
   const verdictOf = () => ({ result: 'skipped', reason: 'mirror_pod', warnings: [long] }) as const;
   const { api, asked } = scriptedKubernetes(() => ({ metadata: { uid: 'u-a' } }));
-  createOwnerEvents(api, { clock: wordy.clock, log: captureLog().log, verdictOf })(owner('a'), 'team');
+  createOwnerEvents(api, {
+    clock: wordy.clock,
+    log: captureLog().log,
+    tell: createEventTeller(api, wordy.clock),
+    verdictOf,
+  })(owner('a'), 'team');
   await wordy.clock.advance(0);
   expect(asked[1]?.body).toMatchObject({ message: 's'.repeat(1024), reason: 'TokenSidecarNotInjected' });
 });

@@ -50,7 +50,11 @@ export interface ObjectMetadata {
 }
 
 export interface ApiObjectList<T extends ApiObject> {
-  readonly metadata: { readonly resourceVersion?: string };
+  readonly metadata: {
+    readonly resourceVersion?: string;
+    /** Where the next page begins, if there is one. */
+    readonly continue?: string;
+  };
   readonly items: readonly T[];
 }
 

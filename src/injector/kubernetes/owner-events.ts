@@ -4,7 +4,6 @@
  * template that is in it, and is told nowhere else.
  */
 
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ClusterContact } from '../admission.ts';
@@ -13,17 +12,17 @@ import { secretMissing } from '../pod/obstacles.ts';
 import type { OwnerReference, Pod } from '../pod/pod.ts';
 import { createAllowance } from './allowance.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from './api.ts';
+import { type Finding, rememberFor, type TellEvent } from './events.ts';
 
 export interface OwnerEventsOptions {
   readonly clock: Clock;
   readonly log: Logger;
+  readonly tell: TellEvent;
   /** What becomes of a pod. */
   readonly verdictOf: (pod: Pod, namespace: string) => Injection;
   /** See `ClusterContact`; absent when Secrets are not looked for. */
   readonly secretExists?: ClusterContact['secretExists'];
 }
-
-export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing';
 
 /** What makes pods from a template, by apiVersion and kind, and where it is. */
 const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: string]>> = {
@@ -34,35 +33,23 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
   'batch/v1 Job': ['/apis/batch/v1', 'jobs'],
 };
 
-/** Said once, it need not be said again for each pod of a rollout. */
-const SILENT_FOR_MS = 600_000;
 /** However many pods an owner makes, it is looked at so often. */
 const LOOKS_APART_MS = 10_000;
-const MOST_REMEMBERED = 1000;
 /** More at a time are dropped: Events are a courtesy, and the API server has other work. */
 const MOST_IN_FLIGHT = 8;
 const LOOKS_AT_ONCE = 50;
 const LOOKS_PER_SECOND = 5;
-const COMPONENT = 'token-sidecar-injector';
-/** What the API server takes. */
-const MAX_MESSAGE = 1024;
 
 interface Workload extends ApiObject {
   readonly metadata: ApiObject['metadata'] & { readonly uid?: string };
   readonly spec?: { readonly template?: Pod };
 }
 
-interface Finding {
-  readonly reason: EventReason;
-  readonly message: string;
-}
-
 export function createOwnerEvents(
   api: KubernetesApi,
-  { clock, log, verdictOf, secretExists }: OwnerEventsOptions,
+  { clock, log, tell, verdictOf, secretExists }: OwnerEventsOptions,
 ): NonNullable<ClusterContact['lookAtOwner']> {
   const looked = rememberFor(clock, LOOKS_APART_MS);
-  const told = rememberFor(clock, SILENT_FOR_MS);
   const looks = createAllowance(clock, LOOKS_AT_ONCE, LOOKS_PER_SECOND);
   let inFlight = 0;
 
@@ -91,17 +78,7 @@ export function createOwnerEvents(
     }
     const finding = await findingOf(workload, namespace);
     if (finding === undefined) return;
-    const key = `${owner.uid} ${finding.reason} ${finding.message}`;
-    if (told.has(key)) return;
-    told.add(key);
-    try {
-      await api.request('POST', `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, {
-        body: eventOn(owner, namespace, finding, clock.now().wallMs),
-      });
-    } catch (error) {
-      told.delete(key);
-      throw error;
-    }
+    await tell(owner, namespace, finding);
   }
 
   async function read(path: string): Promise<Workload | undefined> {
@@ -137,38 +114,4 @@ function pathOf({ apiVersion, kind, name }: OwnerReference, namespace: string): 
 /** A name that leads nowhere else in a path. */
 function isSegment(name: string): boolean {
   return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name) && !name.includes('..');
-}
-
-function eventOn(owner: OwnerReference, namespace: string, finding: Finding, nowMs: number): object {
-  const { apiVersion, kind, name, uid } = owner;
-  const now = new Date(nowMs).toISOString();
-  return {
-    apiVersion: 'v1',
-    kind: 'Event',
-    metadata: { name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`, namespace },
-    involvedObject: { apiVersion, kind, name, namespace, uid },
-    type: 'Warning',
-    reason: finding.reason,
-    message: finding.message.slice(0, MAX_MESSAGE),
-    source: { component: COMPONENT },
-    reportingComponent: COMPONENT,
-    reportingInstance: '',
-    firstTimestamp: now,
-    lastTimestamp: now,
-    count: 1,
-  };
-}
-
-/** A set of keys, each forgotten after a time, and the oldest when there are too many. */
-function rememberFor(clock: Clock, forMs: number) {
-  const until = new Map<string, number>();
-  return {
-    has: (key: string): boolean => clock.monotonicMs() < (until.get(key) ?? 0),
-    add(key: string): void {
-      until.delete(key);
-      if (until.size >= MOST_REMEMBERED) until.delete(until.keys().next().value as string);
-      until.set(key, clock.monotonicMs() + forMs);
-    },
-    delete: (key: string): boolean => until.delete(key),
-  };
 }

@@ -73,4 +73,46 @@ inCluster('the injector', () => {
     await eventually('the pod is admitted', 30, () => apply(unscheduled('asking', 'asking')));
     expect((await podsOf(SHOP, 'asking')).every(hasSidecar)).toBe(true);
   });
+
+  it('away, without enforcement: pods made meanwhile are named by an Event, and made anew where that is asked for', async () => {
+    await installChart({ 'injector.webhook.enforce': false });
+    await kubectl('-n', NAMESPACE, 'scale', INJECTOR, '--replicas=0');
+    await eventually('the injector is gone', 60, async () => {
+      const pods = await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name');
+      return !pods.includes('injector');
+    });
+    await apply({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'missed', namespace: SHOP },
+      spec: {
+        replicas: 3,
+        selector: { matchLabels: { app: 'missed' } },
+        template: callingTemplate('missed', askingForSidecar(SHOP)),
+      },
+    });
+    await eventually('pods without the sidecar', 60, async () => {
+      const pods = await podsOf(SHOP, 'missed');
+      return pods.length === 3 && !pods.some(hasSidecar);
+    });
+    await installChart({ 'injector.webhook.enforce': false, 'injector.kubernetesApi.healing': 'evict' });
+    await eventually('an Event on their owner', 120, async () => {
+      const events = await kubectl(
+        '-n',
+        SHOP,
+        'get',
+        'events',
+        '--field-selector',
+        'reason=TokenSidecarNotInjected',
+        '-o',
+        'jsonpath={.items[*].involvedObject.kind}',
+      );
+      return events.includes('ReplicaSet');
+    });
+    await eventually('pods with the sidecar', 240, async () => {
+      const pods = await podsOf(SHOP, 'missed');
+      return pods.length === 3 && pods.every(hasSidecar);
+    });
+    await readyPods(SHOP, 'missed', 3);
+  });
 });

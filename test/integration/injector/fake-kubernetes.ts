@@ -91,6 +91,12 @@ export class FakeKubernetes {
     return path;
   }
 
+  /** What a collection holds, in the order of being made. */
+  stored(collection: string): readonly StoredObject[] {
+    const isIn = (path: string): boolean => path.slice(0, path.lastIndexOf('/')) === collection;
+    return [...this.#objects].filter(([path]) => isIn(path)).map(([, object]) => object);
+  }
+
   get(path: string): StoredObject | undefined {
     return this.#objects.get(path);
   }
@@ -229,10 +235,21 @@ export class FakeKubernetes {
   #read(path: string, query: URLSearchParams): Answer {
     if (path === '/version') return { code: 200, value: { major: '1', minor: this.minor } };
     const name = nameIn(query);
+    if (path === '/api/v1/pods') return this.#page(path, query);
     const found = this.#objects.get(name === undefined ? path : `${path}/${name}`);
     if (name === undefined) return found === undefined ? refusal(404) : { code: 200, value: found };
     const items = found === undefined ? [] : [found];
     return { code: 200, value: { metadata: { resourceVersion: String(this.#version) }, items } };
+  }
+
+  /** As many as `limit` says at a time; the token for the next page is where it begins. */
+  #page(collection: string, query: URLSearchParams): Answer {
+    const all = this.stored(collection);
+    const from = Number(query.get('continue') ?? 0);
+    const to = from + Number(query.get('limit') ?? all.length);
+    const more = to < all.length ? { continue: String(to) } : {};
+    const metadata = { resourceVersion: String(this.#version), ...more };
+    return { code: 200, value: { metadata, items: all.slice(from, to) } };
   }
 
   #create(collection: string, object: StoredObject): Answer {

@@ -25,6 +25,22 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/*
+Whether the injector looks for pods that lack the sidecar; empty when not. By itself where nothing refuses such pods.
+*/}}
+{{- define "token-sidecar.injector.watchesPods" -}}
+{{- $api := .Values.injector.kubernetesApi -}}
+{{- $heals := eq (toString $api.healing) "evict" -}}
+{{- $auto := and (eq (toString $api.watchPods) "auto") (or $heals (not (include "token-sidecar.injector.enforces" .))) -}}
+{{- $watches := or (eq (toString $api.watchPods) "true") $auto -}}
+{{- if and $heals (not (and $watches $api.enabled)) -}}
+{{-   fail "injector.kubernetesApi.healing: evicting needs injector.kubernetesApi.enabled, and watchPods that is not false" -}}
+{{- end -}}
+{{- if and $watches $api.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* Namespaces whose pods may be injected. */}}
 {{- define "token-sidecar.injector.namespaceSelector" -}}
 {{- with .Values.injector.webhook -}}

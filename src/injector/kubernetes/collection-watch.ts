@@ -1,0 +1,120 @@
+/** A collection of the API as it changes: listed page by page, then watched, and both again after whatever failure. */
+
+import { messageOf } from '../../errors.ts';
+import type { Logger } from '../../log/logger.ts';
+import {
+  type ApiObject,
+  type ApiObjectList,
+  type KubernetesApi,
+  KubernetesApiError,
+  type Query,
+  statusOf,
+} from './api.ts';
+import { type BackoffOptions, backoffMs, pause } from './backoff.ts';
+
+export interface CollectionWatchOptions extends BackoffOptions {
+  readonly log: Logger;
+}
+
+/** Told in this order: `begun`, `seen` for each object, `listed`; then changes, until it all begins anew. */
+export interface CollectionListener<T> {
+  /** What was told before may have changed unseen. */
+  begun?(): void;
+  /** @param isNew made while it was watched. */
+  seen(object: T, isNew: boolean): void;
+  gone(object: T): void;
+  /** All that there is has been seen since `begun`. */
+  listed?(): void;
+}
+
+/** A stream that lives shorter than this ended too soon to be opened again at once. */
+const SHORTEST_MS = 1000;
+
+const GONE = 410;
+
+/**
+ * Never gives up: a stream that the server ends is opened again where it ended, a version that the server has forgotten
+ * (410) is listed anew, and anything else is tried again after a while, as long as the server asked for or a growing time.
+ * @param path of the collection. @param query what of it; with `limit`, as many at a time.
+ * @returns a function that ends it.
+ */
+export function watchCollection<T extends ApiObject>(
+  api: KubernetesApi,
+  path: string,
+  query: Query,
+  options: CollectionWatchOptions,
+  listener: CollectionListener<T>,
+): () => void {
+  const { clock, random, log } = options;
+  const abort = new AbortController();
+  const { signal } = abort;
+  const { limit: _, ...selection } = query;
+  /** Where the stream goes on; empty when the collection must be listed first. */
+  let version = '';
+  let failures = 0;
+
+  async function list(): Promise<void> {
+    listener.begun?.();
+    let next = '';
+    let listedAt = '';
+    do {
+      const from = next === '' ? {} : { continue: next };
+      const { metadata, items } = await api.request<ApiObjectList<T>>('GET', path, {
+        query: { ...query, ...from },
+      });
+      if (signal.aborted) return;
+      for (const item of items) listener.seen(item, false);
+      next = metadata.continue ?? '';
+      listedAt = metadata.resourceVersion ?? '';
+    } while (next !== '');
+    version = listedAt;
+    listener.listed?.();
+  }
+
+  async function stream(): Promise<void> {
+    const since = { ...selection, resourceVersion: version, allowWatchBookmarks: true };
+    let expired: KubernetesApiError | undefined;
+    await api.watch(
+      path,
+      since,
+      ({ type, object }) => {
+        if (type === 'ERROR') {
+          const { code, message } = object as { code?: number; message?: string };
+          expired = new KubernetesApiError(`WATCH ${path}: ${message ?? 'an error event'}`, code);
+          return;
+        }
+        failures = 0;
+        const changed = object as T;
+        version = changed.metadata.resourceVersion ?? version;
+        if (signal.aborted || type === 'BOOKMARK') return;
+        if (type === 'DELETED') listener.gone(changed);
+        else listener.seen(changed, type === 'ADDED');
+      },
+      signal,
+    );
+    if (expired !== undefined) throw expired;
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      const startedAt = clock.now().monotonicMs;
+      try {
+        if (version === '') await list();
+        await stream();
+        if (clock.now().monotonicMs - startedAt >= SHORTEST_MS) failures = 0;
+        else await pause(clock, backoffMs(++failures, random), signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (statusOf(error) === GONE) version = '';
+        failures++;
+        const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
+        const delayMs = asked ?? backoffMs(failures, random);
+        log.warn({ err: error, failures, retryInMs: Math.round(delayMs) }, 'watch broke off');
+        await pause(clock, delayMs, signal);
+      }
+    }
+  }
+
+  run().catch((error: unknown) => log.error({ err: messageOf(error) }, 'watch ended'));
+  return () => abort.abort();
+}

@@ -1,0 +1,83 @@
+/** Events on objects: each thing is said once in a while, and never more than the API server should bear. */
+
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import type { OwnerReference } from '../pod/pod.ts';
+import type { KubernetesApi } from './api.ts';
+
+export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
+
+export interface Finding {
+  readonly reason: EventReason;
+  readonly message: string;
+}
+
+/** What an Event is about: a pod or what makes it. */
+export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
+
+/** Said once, it need not be said again for each pod of a rollout. */
+const SILENT_FOR_MS = 600_000;
+const MOST_REMEMBERED = 1000;
+const COMPONENT = 'token-sidecar-injector';
+/** What the API server takes. */
+const MAX_MESSAGE = 1024;
+
+/** @throws {KubernetesApiError} and will say it the next time then. */
+export type TellEvent = (
+  subject: Subject,
+  namespace: string,
+  finding: Finding,
+  about?: string,
+) => Promise<void>;
+
+/** `about`, in the teller: what makes two findings one, where their messages differ; the message unless given. */
+export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
+  const told = rememberFor(clock, SILENT_FOR_MS);
+  return async (subject, namespace, finding, about = finding.message) => {
+    const key = `${subject.uid} ${finding.reason} ${about}`;
+    if (told.has(key)) return;
+    told.add(key);
+    try {
+      await api.request('POST', `/api/v1/namespaces/${encodeURIComponent(namespace)}/events`, {
+        body: eventOn(subject, namespace, finding, clock.now().wallMs),
+      });
+    } catch (error) {
+      told.delete(key);
+      throw error;
+    }
+  };
+}
+
+function eventOn(subject: Subject, namespace: string, finding: Finding, nowMs: number): object {
+  const { apiVersion, kind, name, uid } = subject;
+  const now = new Date(nowMs).toISOString();
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`, namespace },
+    involvedObject: { apiVersion, kind, name, namespace, uid },
+    type: 'Warning',
+    reason: finding.reason,
+    message: finding.message.slice(0, MAX_MESSAGE),
+    source: { component: COMPONENT },
+    reportingComponent: COMPONENT,
+    reportingInstance: '',
+    firstTimestamp: now,
+    lastTimestamp: now,
+    count: 1,
+  };
+}
+
+/** A set of keys, each forgotten after a time, and the oldest when there are too many. */
+export function rememberFor(clock: Clock, forMs: number) {
+  const until = new Map<string, number>();
+  return {
+    has: (key: string): boolean => clock.monotonicMs() < (until.get(key) ?? 0),
+    add(key: string): void {
+      until.delete(key);
+      if (until.size >= MOST_REMEMBERED) until.delete(until.keys().next().value as string);
+      until.set(key, clock.monotonicMs() + forMs);
+    },
+    delete: (key: string): boolean => until.delete(key),
+  };
+}
