@@ -77,11 +77,15 @@ export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   if (!isIPv6(address)) return address;
-  const [before = '', after] = (address.split('%', 1)[0] as string).toLowerCase().split('::');
-  const head = before === '' ? [] : before.split(':');
-  const tail = after === undefined || after === '' ? [] : after.split(':');
-  const zeros = Array<string>(Math.max(0, 8 - head.length - tail.length)).fill('0');
+  // What has no `::` has it at its end, in place of no group at all.
+  const whole = `${address.replace(/%.*$/, '').toLowerCase()}::`;
+  const [head, tail] = whole.split('::').map(groupsOf) as [string[], string[]];
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
   return `${[...head, ...zeros, ...tail].slice(0, 4).join(':')}::/64`;
+}
+
+function groupsOf(half: string): string[] {
+  return half === '' ? [] : half.split(':');
 }
 
 interface Bucket {
@@ -104,8 +108,7 @@ function createBuckets({ burst, refillSeconds }: Allowance, clock: Clock) {
   return {
     /** Whole seconds; 0 when there is room now. */
     secondsUntilFree(name: string): number {
-      const over = levelOf(name) + 1 - burst;
-      return over <= 0 ? 0 : Math.ceil(over * refillSeconds);
+      return Math.max(0, Math.ceil((levelOf(name) + 1 - burst) * refillSeconds));
     },
     add(name: string, count: number): void {
       const level = Math.max(0, levelOf(name) + count);

@@ -60,7 +60,7 @@ export function boundConnections(server: Server, most: number): ConnectionBound 
   }
 
   server.on('connection', (socket) => {
-    const connection = { socket, network: networkOf(socket.remoteAddress ?? ''), requests: 0 };
+    const connection = { socket, network: networkOf(String(socket.remoteAddress)), requests: 0 };
     known.set(socket, connection);
     enter(connection);
     socket.once('close', () => forget(connection));

@@ -31,10 +31,8 @@ export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory
   const wrong = new Map<string, string>();
 
   function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
-    // The PHC string holds no NUL, so no other pair makes the same text.
-    return createHmac('sha256', key)
-      .update(`${hash?.text ?? ''}\0${secret}`)
-      .digest();
+    // The PHC string holds no NUL, so no other pair makes the same text; nor is any PHC string "undefined".
+    return createHmac('sha256', key).update(`${hash?.text}\0${secret}`).digest();
   }
 
   return {

@@ -47,7 +47,7 @@ export async function followSigningKey(
   async function readKey(reading: MountedSecret): Promise<SigningKey | Problem> {
     const problem = (expected: string): Problem => ({ key: file.key, value: file.path, expected });
     if (reading.state !== 'loaded') return problem(`a readable file, but ${reading.detail}`);
-    const key = await parseSigningKey(reading.values[name] ?? '', file.algorithm);
+    const key = await parseSigningKey(reading.values[name] as string, file.algorithm);
     return 'expected' in key ? problem(key.expected) : key;
   }
 

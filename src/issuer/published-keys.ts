@@ -110,7 +110,7 @@ async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading>
       }
       const keys: PublishedKey[] = [];
       for (const name of names) {
-        const parsed = await parsePublishedKey(files.values[name] ?? '');
+        const parsed = await parsePublishedKey(files.values[name] as string);
         if ('expected' in parsed) problems.push({ key: join(path, name), expected: parsed.expected });
         else keys.push(parsed);
       }

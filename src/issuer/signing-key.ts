@@ -93,8 +93,8 @@ async function generatePrivateKey(algorithm: SigningAlgorithm): Promise<KeyObjec
 }
 
 function algorithmOf(key: KeyObject): SigningAlgorithm | undefined {
-  const details = key.asymmetricKeyDetails;
-  if (key.asymmetricKeyType === 'ec' && details?.namedCurve === 'prime256v1') return 'ES256';
-  if (key.asymmetricKeyType === 'rsa' && (details?.modulusLength ?? 0) >= 2048) return 'RS256';
+  const { namedCurve, modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
+  if (namedCurve === 'prime256v1') return 'ES256';
+  if (key.asymmetricKeyType === 'rsa' && modulusLength >= 2048) return 'RS256';
   return key.asymmetricKeyType === 'ed25519' ? 'EdDSA' : undefined;
 }

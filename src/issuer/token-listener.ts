@@ -118,11 +118,11 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
       return;
     }
     const answer = await endpoint({
-      method: request.method ?? '',
-      target: request.url ?? '',
+      method: request.method as string,
+      target: request.url as string,
       headers: request.headersDistinct,
       body,
-      address: socket.remoteAddress ?? '',
+      address: String(socket.remoteAddress),
     });
     await send(request, response, answer);
   }
