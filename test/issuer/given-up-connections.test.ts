@@ -1,0 +1,109 @@
+/** Which connection is given up for a further one. */
+
+import { EventEmitter } from 'node:events';
+import type { Server, Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { boundConnections } from '../../src/issuer/connection-bound.ts';
+
+function bounded(most: number) {
+  const server = new EventEmitter();
+  const bound = boundConnections(server as unknown as Server, most);
+  const given: string[] = [];
+  return {
+    ...bound,
+    given,
+    connect(remoteAddress: string | undefined, name: string): Socket {
+      const socket = Object.assign(new EventEmitter(), {
+        remoteAddress,
+        destroy() {
+          given.push(name);
+          socket.emit('close');
+        },
+      });
+      server.emit('connection', socket);
+      return socket as unknown as Socket;
+    },
+  };
+}
+
+it('none is, up to the bound, nor when one has closed', () => {
+  const { connect, given } = bounded(2);
+  const first = connect('a', 'a1');
+  connect('a', 'a2');
+  first.emit('close');
+  connect('a', 'a3');
+  expect(given).toEqual([]);
+});
+
+it('the one that has gone longest without an answer is, of the address with most', () => {
+  const { connect, begun, answered, given } = bounded(5);
+  connect('b', 'b1');
+  connect('b', 'b2');
+  const first = connect('a', 'a1');
+  for (const name of ['a2', 'a3']) connect('a', name);
+  begun(first);
+  answered(first);
+  connect('c', 'c1');
+  connect('c', 'c2');
+  expect(given).toEqual(['a2', 'b1']);
+});
+
+it('two of the same /64 are of one address', () => {
+  const { connect, given } = bounded(3);
+  connect('192.0.2.1', 'v4');
+  connect('2001:db8::1', 'v6-1');
+  connect('2001:db8::2', 'v6-2');
+  connect('192.0.2.2', 'newcomer');
+  expect(given).toEqual(['v6-1']);
+});
+
+it('one that is being answered is not, as long as any of its address is idle', () => {
+  const { connect, begun, answered, given } = bounded(2);
+  const [busy, idle] = [connect('a', 'busy'), connect('a', 'idle')];
+  begun(busy);
+  connect('a', 'new');
+  expect(given).toEqual(['idle']);
+  // Two requests, one answered: still busy.
+  begun(busy);
+  answered(busy);
+  connect('a', 'newer');
+  expect(given).toEqual(['idle', 'new']);
+  answered(busy);
+  begun(idle);
+  answered(idle);
+  connect('a', 'newest');
+  expect(given).toEqual(['idle', 'new', 'newer']);
+  connect('a', 'last');
+  expect(given).toEqual(['idle', 'new', 'newer', 'busy']);
+});
+
+it('where all are being answered, the newcomer gives way to its own kind', () => {
+  const { connect, begun, given } = bounded(2);
+  for (const name of ['one', 'two']) begun(connect('a', name));
+  connect('a', 'three');
+  expect(given).toEqual(['three']);
+});
+
+it('where all are being answered at the fullest address, its oldest gives way to a newcomer from elsewhere', () => {
+  const { connect, begun, given } = bounded(2);
+  for (const name of ['one', 'two']) begun(connect('a', name));
+  connect('b', 'newcomer');
+  expect(given).toEqual(['one']);
+});
+
+it('where nobody has more, an idle one anywhere gives way, and else the newcomer', () => {
+  const { connect, begun, given } = bounded(3);
+  for (const name of ['a1', 'a2']) begun(connect('a', name));
+  connect('b', 'b1');
+  begun(connect('b', 'b2'));
+  expect(given).toEqual(['b1']);
+  connect('b', 'b3');
+  expect(given).toEqual(['b1', 'b3']);
+});
+
+it('one whose address is not known any more counts like others', () => {
+  const { connect, given } = bounded(1);
+  connect(undefined, 'gone');
+  connect('a', 'newcomer');
+  expect(given).toHaveLength(1);
+});
