@@ -20,6 +20,7 @@ const GO_PROGRAMS = [
   'sigs.k8s.io/kubectl-validate@v0.0.4',
   'sigs.k8s.io/kustomize/kustomize/v5@v5.8.1',
   'github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2',
+  'github.com/rhysd/actionlint/cmd/actionlint@v1.7.12',
 ];
 
 /** The newest Kubernetes that is supported; kubectl-validate brings the older ones. */

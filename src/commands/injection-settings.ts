@@ -11,11 +11,16 @@ import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-
 import { LOG_LEVELS } from '../log/logger.ts';
 import { VERSION } from '../version.ts';
 
+/** Published by the release workflow. */
 const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'] as const;
 
 export const INJECTION_SETTINGS = {
-  'default-image': { argument: 'IMAGE', description: 'Image of the sidecar', default: DEFAULT_IMAGE },
+  'default-image': {
+    argument: 'IMAGE',
+    description: 'Image of the sidecar; the public one is published by the release workflow',
+    default: DEFAULT_IMAGE,
+  },
   'default-image-pull-policy': {
     argument: 'POLICY',
     description: `One of ${PULL_POLICIES.join(', ')}`,

@@ -83,3 +83,12 @@ test('a certificate that Helm made is told of, with what cannot keep it', async 
   expect(text).toContain('valid for 3650 days');
   expect(text).toContain('injector.certificates.source=cert-manager');
 });
+
+test('it says how to upgrade and uninstall', async () => {
+  const text = await notes();
+
+  expect(text).toContain(
+    'helm upgrade token-sidecar CHART --namespace token-sidecar --reset-then-reuse-values',
+  );
+  expect(text).toContain('helm uninstall token-sidecar --namespace token-sidecar');
+});

@@ -8,7 +8,14 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 export const CHART = `${ROOT}charts/token-sidecar`;
 export const TOOLS = `${ROOT}.cache/tools`;
 
-export type Tool = 'helm' | 'helm-docs' | 'kubectl-validate' | 'kustomize' | 'prometheus' | 'promtool';
+export type Tool =
+  | 'actionlint'
+  | 'helm'
+  | 'helm-docs'
+  | 'kubectl-validate'
+  | 'kustomize'
+  | 'prometheus'
+  | 'promtool';
 
 export interface Outcome {
   readonly ok: boolean;
@@ -28,15 +35,16 @@ export function pathOf(tool: Tool): string {
 export function run(
   tool: Tool,
   args: readonly string[],
-  options: { readonly cwd?: string } = {},
+  options: { readonly cwd?: string; readonly input?: string } = {},
 ): Promise<Outcome> {
   const env = { ...process.env, KUBECONFIG: '/dev/null' };
   return new Promise((resolve) => {
-    execFile(
+    const { stdin } = execFile(
       pathOf(tool),
       args,
       { env, cwd: options.cwd ?? ROOT, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => resolve({ ok: error === null, stdout, stderr }),
     );
+    stdin?.end(options.input);
   });
 }
