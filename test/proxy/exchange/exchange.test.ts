@@ -1,0 +1,255 @@
+import { describe, expect, it } from 'vitest';
+import { FakeBearer } from '../../wire/fake-bearer.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from '../../wire/messages.ts';
+import { type Ports, serve } from './ported-exchange.ts';
+
+const expecting = (...fields: string[]) =>
+  request('POST', '/', ['Expect: 100-continue', 'Content-Length: 5', ...fields]);
+
+describe('a request that is not admitted', () => {
+  const own = get('/', 'authorization: Basic x');
+  it.each<[string, string, Ports, number, string]>([
+    ['draining', get('/'), { draining: true }, 503, 'none'],
+    ['loop_detected', get('/', 'token-sidecar-hop: me'), {}, 508, 'none'],
+    ['route_not_found', get('/'), { route: { match: { pathPrefix: '/api' } } }, 404, 'none'],
+    ['authorization_not_allowed', own, { route: { existingAuthorization: 'reject' } }, 403, 'api'],
+    [
+      'request_too_large',
+      request('POST', '/', ['Content-Length: 6']),
+      { limits: { requestBodyBytes: 5 } },
+      413,
+      'api',
+    ],
+    ['overloaded', get('/'), { limits: { maxInFlight: 2 }, inFlight: 2 }, 503, 'api'],
+  ])('is told why: %s', async (code, bytes, ports, status, route) => {
+    const { app, asked, exchange, clock, load, metric } = serve(bytes, ports);
+    expect(app.text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(app.text).toContain(`token-sidecar-error: ${code}\r\n`);
+    expect(asked).toEqual([]);
+    expect(await metric(`errors_total{route="${route}",error="${code}"}`)).toBe(1);
+    exchange.settle(clock.monotonicMs());
+    expect(load.inFlight).toBe(ports.inFlight ?? 0);
+    expect(await metric(`requests_in_flight{route="${route}"}`)).toBe(0);
+    const method = bytes.slice(0, bytes.indexOf(' '));
+    expect(await metric(`requests_total{route="${route}",method="${method}",code="${status}"}`)).toBe(1);
+  });
+
+  it.each<[string, string, Ports]>([
+    ['with Authorization, where it gives way', get('/', 'authorization: Basic x'), {}],
+    ['without, where it is refused', get('/'), { route: { existingAuthorization: 'reject' } }],
+    ['of another sidecar', get('/', 'token-sidecar-hop: other'), {}],
+    ['as large as may be', request('POST', '/', ['Content-Length: 5']), { limits: { requestBodyBytes: 5 } }],
+    ['of any size, without a limit', request('POST', '/', ['Content-Length: 99999999']), {}],
+    ['with room for one', get('/'), { limits: { maxInFlight: 2 }, inFlight: 1 }],
+  ])('is not one %s', async (_, bytes, ports) => {
+    const { app, asked, load, metric } = serve(bytes, ports);
+    expect(app.text).toBe('');
+    expect(asked).toHaveLength(1);
+    expect(load.inFlight).toBe((ports.inFlight ?? 0) + 1);
+    expect(await metric('requests_in_flight{route="api"}')).toBe(1);
+  });
+
+  it.each([
+    ['nothing', get('/x'), false],
+    ['no more than 64 KiB', request('POST', '/x', ['Content-Length: 65536']), false],
+    ['more', request('POST', '/x', ['Content-Length: 65537']), true],
+    ['chunks without end', request('POST', '/x', [CHUNKED]), true],
+    [
+      'what the app waits to send',
+      request('POST', '/x', ['Expect: 100-continue', 'Content-Length: 5']),
+      true,
+    ],
+    ['nothing, but it wants to close', get('/x', 'Connection: close'), true],
+  ])('that can be followed by %s keeps the connection or not: closes %s', (_, bytes, last) => {
+    const { app } = serve(bytes, { route: { match: { pathPrefix: '/api' } } });
+    expect(app.text).toMatch(/^HTTP\/1\.1 404 /);
+    expect(app.ended).toEqual({ last, patienceMs: 7000 });
+    expect(app.text.includes('connection: close\r\n')).toBe(last);
+  });
+});
+
+describe('a body', () => {
+  it('that grows past the limit ends the request', () => {
+    const { app, exchange } = serve(request('POST', '/', [CHUNKED]), { limits: { requestBodyBytes: 5 } });
+    exchange.takeBody(Buffer.from('12345'));
+    expect(() => exchange.takeBody(Buffer.from('6'))).toThrow(
+      expect.objectContaining({ code: 'request_too_large' }),
+    );
+    expect(app.text).toBe('');
+  });
+
+  it('that comes after the answer goes nowhere', () => {
+    const { upstream, send, exchange } = serve(request('POST', '/', ['Content-Length: 5']));
+    upstream().bring(ok('early'));
+    const before = upstream().sent;
+    send('hello', { end: true });
+    exchange.appReady();
+    expect(upstream().sent).toBe(before);
+    expect(exchange.requestWhole).toBe(true);
+  });
+});
+
+describe('an informational answer', () => {
+  const HINTS = message('HTTP/1.1 103 Early Hints', ['Link: </x>', 'Connection: close2']);
+  const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+  it('is passed on, without what is said of the connection', () => {
+    const { app, upstream } = serve(get('/'));
+    upstream().bring(HINTS);
+    expect(app.text).toBe('HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n');
+    upstream().bring(ok('x'));
+    expect(app.text).toContain('200');
+  });
+
+  it('is kept from a client of HTTP/1.0', () => {
+    const { app, upstream } = serve(message('GET / HTTP/1.0', ['Host: app.test']));
+    upstream().bring(HINTS);
+    expect(app.text).toBe('');
+  });
+
+  it('100 is passed on once, to who asked for it', () => {
+    const { app, upstream, exchange } = serve(expecting());
+    expect(exchange.awaitsContinue).toBe(true);
+    upstream().bring(CONTINUE);
+    upstream().bring(CONTINUE);
+    expect(app.text).toBe(CONTINUE);
+    expect(exchange.awaitsContinue).toBe(false);
+    const unasked = serve(request('POST', '/', ['Content-Length: 5']));
+    unasked.upstream().bring(CONTINUE);
+    expect(unasked.app.text).toBe('');
+  });
+
+  it.each([
+    ['in another case', request('POST', '/', ['expect: 100-CONTINUE', 'Content-Length: 1']), true],
+    ['of something else', request('POST', '/', ['Expect: 200-ok', 'Content-Length: 1']), false],
+    ['without a body', get('/', 'Expect: 100-continue'), false],
+    ['by HTTP/1.0', message('POST / HTTP/1.0', ['Expect: 100-continue', 'Content-Length: 1']), false],
+  ])('100 is waited for %s: %s %s', (_, bytes, awaits) => {
+    expect(serve(bytes).exchange.awaitsContinue).toBe(awaits);
+  });
+});
+
+describe('an answer', () => {
+  it.each<[string, string, string, string, boolean]>([
+    ['its length', get('/'), ok('x'), 'Content-Length: 1\r\n\r\nx', false],
+    [
+      'chunks',
+      get('/'),
+      `${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('x')}${LAST_CHUNK}`,
+      `transfer-encoding: chunked\r\n\r\n${chunk('x')}${LAST_CHUNK}`,
+      false,
+    ],
+    [
+      'the end of the connection, for HTTP/1.0',
+      message('GET / HTTP/1.0', ['Host: a']),
+      `${message('HTTP/1.1 200 OK', [CHUNKED])}${chunk('x')}${LAST_CHUNK}`,
+      'connection: close\r\n\r\nx',
+      true,
+    ],
+    [
+      'nothing, for HEAD',
+      request('HEAD', '/'),
+      ok('').replace(': 0', ': 7'),
+      'Content-Length: 7\r\n\r\n',
+      false,
+    ],
+    [
+      'nothing, as 205',
+      request('POST', '/'),
+      `${message('HTTP/1.1 205 Reset', [CHUNKED])}${chunk('x')}${LAST_CHUNK}`,
+      'content-length: 0\r\n\r\n',
+      false,
+    ],
+    [
+      'its length, and then no more',
+      get('/', 'Connection: close'),
+      ok('x'),
+      'connection: close\r\n\r\nx',
+      true,
+    ],
+    [
+      'its length, where the body was never asked for',
+      expecting(),
+      ok('x'),
+      'connection: close\r\n\r\nx',
+      true,
+    ],
+  ])('is delimited by %s', (_, bytes, comes, ends, last) => {
+    const { app, upstream } = serve(bytes);
+    upstream().bring(comes);
+    expect(app.text.endsWith(ends)).toBe(true);
+    expect(app.text.includes('connection: close')).toBe(last);
+    expect(app.ended).toEqual({ last, patienceMs: 10_000 });
+  });
+
+  it('that ends while the proxy drains is the last on its connection', () => {
+    const { app, load, upstream } = serve(get('/'));
+    load.draining = true;
+    upstream().bring(ok('x'));
+    expect(app.ended?.last).toBe(true);
+    expect(app.text).toContain('connection: close\r\n');
+  });
+
+  it('is told apart: to come, begun, whole', () => {
+    const { exchange, upstream } = serve(get('/'));
+    const state = () => [exchange.begun, exchange.answered, exchange.over];
+    expect(state()).toEqual([false, false, false]);
+    upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 2'], 'x'));
+    expect(state()).toEqual([true, false, false]);
+    upstream().bring('y');
+    expect(state()).toEqual([true, true, true]);
+  });
+
+  it('of the proxy takes the place of what was gathered of another', () => {
+    const { app, exchange, upstream, metric } = serve(get('/'));
+    app.writer.text('HTTP/1.1 103 Gathered');
+    upstream().bring('SSH-2.0\r\n\r\n');
+    expect(app.text).toMatch(/^HTTP\/1\.1 502 /);
+    expect(exchange.answered).toBe(true);
+    return metric('errors_total{route="api",error="upstream_protocol_error"}').then((count) =>
+      expect(count).toBe(1),
+    );
+  });
+
+  it('that is cut is flushed, counted by its status, and cut once', async () => {
+    const { app, exchange, upstream, metric, clock } = serve(get('/'));
+    upstream().bring(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'some'));
+    upstream().connection.socket.emit('end');
+    expect(app.cutBy).toBe('end');
+    expect(app.text.endsWith('some')).toBe(true);
+    app.cutBy = undefined;
+    exchange.cut();
+    expect(app.cutBy).toBeUndefined();
+    exchange.settle(clock.monotonicMs());
+    expect(await metric('requests_total{route="api",method="GET",code="200"}')).toBe(1);
+    expect(await metric('errors_total{route="api",error="upstream_protocol_error"}')).toBe(1);
+  });
+});
+
+it('an app that leaves ends its request, which counts as 499, once', async () => {
+  const { exchange, upstream, load, metric, clock } = serve(get('/'));
+  await clock.advance(1500);
+  exchange.appGone();
+  exchange.appGone();
+  expect(upstream().connection.socket.destroyed).toBe(true);
+  expect(load.inFlight).toBe(0);
+  expect(await metric('requests_total{route="api",method="GET",code="499"}')).toBe(1);
+  expect(await metric('request_duration_seconds_sum{route="api"}')).toBe(1.5);
+});
+
+it('a request that may go no further is answered here', async () => {
+  const { app, asked, exchange, clock, metric } = serve(request('OPTIONS', '/', ['Max-Forwards: 0']));
+  expect(app.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(app.ended?.last).toBe(false);
+  expect(asked).toEqual([]);
+  exchange.settle(clock.monotonicMs());
+  expect(await metric('requests_total{route="api",method="OPTIONS",code="200"}')).toBe(1);
+});
+
+it('an unforeseen failure is logged and told without a word of itself', () => {
+  const { app, lines } = serve(get('/'), { bearer: new FakeBearer({ held: 'Bearer a\r\nb' }) });
+  expect(app.text).toMatch(/^HTTP\/1\.1 500 /);
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'warn', route: 'none', error: 'internal' });
+  const refused = serve(get('/'), { draining: true });
+  expect(refused.lines).toEqual([]);
+});

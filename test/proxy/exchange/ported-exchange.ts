@@ -1,0 +1,240 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { Registry } from '@prometheus-io/client';
+import type { ProxyLimits } from '../../../src/config/config.ts';
+import type { AppSide } from '../../../src/proxy/exchange/app-side.ts';
+import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
+import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
+import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
+import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
+import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
+import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
+import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
+import type { UpstreamPool } from '../../../src/proxy/upstream/pool.ts';
+import type { BearerSource } from '../../../src/token/bearer-source.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { FakeBearer } from '../../wire/fake-bearer.ts';
+import { type RouteOverrides, routeTo } from '../../wire/sidecar.ts';
+
+const LIMITS: ProxyLimits = {
+  headerBytes: 16_384,
+  headerCount: 100,
+  targetBytes: 8192,
+  requestBodyBytes: 0,
+  replayBytes: 1024,
+  maxInFlight: 1000,
+  headerTimeoutMs: 7000,
+  keepAliveTimeoutMs: 10_000,
+};
+
+/** Keeps what is written to it; what it reads comes from elsewhere. */
+class Sink extends Duplex {
+  text = '';
+  /** While set, what is written does not leave. */
+  stuck = false;
+
+  override _read(): void {}
+
+  override _write(bytes: Buffer | string, _encoding: string, done: () => void): void {
+    this.text += bytes.toString('latin1');
+    if (!this.stuck) done();
+  }
+}
+
+/** The app's connection, of which all that happens is written down. */
+class FakeApp implements AppSide {
+  readonly sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024 });
+  readonly socket = this.sink as unknown as Socket;
+  readonly writer = new GatheredWriter(this.socket);
+  held = false;
+  ended: { last: boolean; patienceMs: number } | undefined;
+  cutBy: 'end' | 'reset' | undefined;
+
+  /** What was flushed to it. */
+  get text(): string {
+    return this.sink.text;
+  }
+  hold(): void {
+    this.held = true;
+  }
+  proceed(): void {
+    this.held = false;
+  }
+  endAnswer(last: boolean, patienceMs: number): void {
+    this.ended = { last, patienceMs };
+    this.writer.flush();
+  }
+  cut(byReset: boolean): void {
+    this.cutBy = byReset ? 'reset' : 'end';
+  }
+  takeOver(): undefined {}
+}
+
+/** A connection to the upstream, beneath which is no network. */
+interface FakeUpstream {
+  readonly connection: UpstreamConnection;
+  /** What was sent on it. */
+  readonly sent: string;
+  readonly sink: Sink;
+  /** Has the upstream say this. */
+  bring(text: string): void;
+}
+
+export interface Ports {
+  readonly limits?: Partial<ProxyLimits>;
+  readonly route?: RouteOverrides;
+  readonly bearer?: FakeBearer;
+  /** How connections are when the pool lends them: reused, just made, or still being made. */
+  readonly lent?: 'reused' | 'new' | 'coming';
+  readonly draining?: boolean;
+  readonly inFlight?: number;
+}
+
+/** Serves one request between two ports: no sockets, and a clock that stands still. */
+export function serve(request: string, ports: Ports = {}) {
+  const clock = new ManualClock();
+  const registry = new Registry();
+  const metrics = createProxyMetrics(registry);
+  const { log, lines } = captureLog();
+  const config = routeTo({ address: { host: 'up.test', port: 80 } }, ports.route);
+  const app = new FakeApp();
+  const upstreams: FakeUpstream[] = [];
+  /** What the pool was asked for: how long idle a connection may have been, or a new one. */
+  const asked: (number | 'new')[] = [];
+  let discarded = 0;
+
+  function lend(user: UpstreamUser): UpstreamConnection {
+    const sink = new Sink({ decodeStrings: false });
+    let onread: OnReadOpts | undefined;
+    const connection = new UpstreamConnection(user, {
+      route: config,
+      clock,
+      failures: new UpstreamFailures('up.test'),
+      maxAgeMs: 1e9,
+      connect(options) {
+        onread = options;
+        return sink as unknown as Socket;
+      },
+      onReusable: () => {},
+      onGone: () => {},
+    });
+    upstreams.push({
+      connection,
+      sink,
+      get sent() {
+        return sink.text;
+      },
+      bring(text) {
+        const { buffer, callback } = onread as OnReadOpts;
+        const bytes = Buffer.from(text, 'latin1');
+        bytes.copy(buffer as Buffer);
+        callback(bytes.length, buffer as Buffer);
+      },
+    });
+    return connection;
+  }
+
+  /** Of a request that has ended, so that the connection stands. */
+  function stand(user: UpstreamUser, reused: boolean): UpstreamConnection {
+    const before: UpstreamUser = {
+      connected() {},
+      informed() {},
+      answered() {},
+      switched() {},
+      answerData() {},
+      answerEnded() {},
+      flushAnswer() {},
+      upstreamReady() {},
+      stalled() {},
+      upstreamFailed() {},
+    };
+    const connection = lend(before);
+    connection.socket.emit('connect');
+    if (reused) {
+      connection.begin('GET');
+      connection.requestSent(clock.monotonicMs());
+      upstreams.at(-1)?.bring('HTTP/1.1 204 No Content\r\n\r\n');
+    } else connection.giveBack();
+    connection.lend(user, Number.POSITIVE_INFINITY, clock.now());
+    return connection;
+  }
+
+  const pool = {
+    acquire(user: UpstreamUser, trustMs: number) {
+      asked.push(trustMs);
+      return (ports.lent ?? 'reused') === 'coming' ? lend(user) : stand(user, ports.lent !== 'new');
+    },
+    acquireNew(user: UpstreamUser) {
+      asked.push('new');
+      return lend(user);
+    },
+    discardIdle() {
+      discarded++;
+    },
+  } as unknown as UpstreamPool;
+
+  const bearer = ports.bearer ?? new FakeBearer();
+  const route: ActiveRoute = {
+    config,
+    matcher: routeMatcher(config.match),
+    pool,
+    bearer: bearer as BearerSource,
+    metrics: metrics.forRoute('api'),
+  };
+  const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
+  const limits = { ...LIMITS, ...ports.limits };
+  const context: ExchangeContext = {
+    routes: [route],
+    forwardProxy: undefined,
+    ownNames: undefined,
+    limits,
+    clock,
+    log,
+    instanceId: 'me',
+    noRoute: metrics.forRoute('none'),
+    load,
+  };
+  const bytes = Buffer.from(request, 'latin1');
+  const reader = requestHeadReader(limits);
+  const head = reader.read(bytes, 0);
+  if (head === undefined) throw new Error('the test gave no whole head');
+  const exchange = new Exchange(app, context, head, clock.monotonicMs());
+  exchange.begin();
+  // As after every read.
+  exchange.flushRequest();
+
+  return {
+    exchange,
+    app,
+    clock,
+    load,
+    lines,
+    asked,
+    upstreams,
+    bearer,
+    /** How often the pool's idle connections were discarded. */
+    discarded: () => discarded,
+    /** The app sends more of its body; `end` says that this was all. */
+    send(text: string | Buffer, { end = false, trailers = [] as string[] } = {}) {
+      if (text.length > 0) exchange.takeBody(Buffer.from(text as string, 'latin1'));
+      if (end) exchange.endBody(trailers);
+      exchange.flushRequest();
+    },
+    upstream(index = 0): FakeUpstream {
+      const upstream = upstreams[index];
+      if (upstream === undefined) throw new Error(`no connection ${index} was asked for`);
+      return upstream;
+    },
+    /** Of a series, without its prefix: `requests_total{route="api",method="GET",code="200"}`. */
+    async metric(series: string): Promise<number> {
+      const line = (await registry.metrics())
+        .split('\n')
+        .find((candidate) => candidate.startsWith(`token_sidecar_proxy_${series} `));
+      return line === undefined ? 0 : Number(line.split(' ').at(-1));
+    },
+  };
+}
