@@ -170,6 +170,22 @@ describe('looking at the kernel’s sockets', () => {
     expect(tables.clock.pendingTimers).toBe(0);
   });
 
+  it('tells nothing to who has had enough amid a look', async () => {
+    const tables = new FakeTables();
+    const watch = new PeerWatch(tables.clock, tables);
+    tables.rows = [row(nameOf(1000), 0)];
+    tables.lookMs = 100;
+    let told = false;
+    const end = watch.watch(socket(1000), () => {
+      told = true;
+    });
+    await tables.clock.advance(60);
+    expect(tables.running).toBe(1);
+    end();
+    await tables.clock.advance(1000);
+    expect([told, tables.looks]).toEqual([false, 1]);
+  });
+
   it('goes on once a second for those that are there', async () => {
     const tables = new FakeTables();
     const watch = new PeerWatch(tables.clock, tables);

@@ -152,6 +152,12 @@ describe('fields sent upstream', () => {
       ['host', 'api.example.com', 'Trailer', 'x', 'transfer-encoding', 'chunked', ...OWN],
     ],
     [
+      'Trailer that is nominated stays',
+      ['host', 'a', 'Connection', 'trailer, x-one', 'Trailer', 'x'],
+      { chunked: true },
+      ['host', 'api.example.com', 'transfer-encoding', 'chunked', ...OWN],
+    ],
+    [
       'Trailer without chunks stays',
       ['host', 'a', 'Trailer', 'x', 'Content-Length', '1'],
       {},

@@ -32,7 +32,7 @@ const LIMITS: ProxyLimits = {
 };
 
 /** Keeps what is written to it; what it reads comes from elsewhere. */
-class Sink extends Duplex {
+export class Sink extends Duplex {
   text = '';
   /** While set, what is written does not leave. */
   stuck = false;
@@ -94,14 +94,13 @@ export interface Ports {
   readonly inFlight?: number;
 }
 
-/** Serves one request between two ports: no sockets, and a clock that stands still. */
-export function serve(request: string, ports: Ports = {}) {
+/** What requests are served with where there is no network and the clock stands still. */
+export function createPorts(ports: Ports = {}) {
   const clock = new ManualClock();
   const registry = new Registry();
   const metrics = createProxyMetrics(registry);
   const { log, lines } = captureLog();
   const config = routeTo({ address: { host: 'up.test', port: 80 } }, ports.route);
-  const app = new FakeApp();
   const upstreams: FakeUpstream[] = [];
   /** What the pool was asked for: how long idle a connection may have been, or a new one. */
   const asked: (number | 'new')[] = [];
@@ -198,18 +197,8 @@ export function serve(request: string, ports: Ports = {}) {
     noRoute: metrics.forRoute('none'),
     load,
   };
-  const bytes = Buffer.from(request, 'latin1');
-  const reader = requestHeadReader(limits);
-  const head = reader.read(bytes, 0);
-  if (head === undefined) throw new Error('the test gave no whole head');
-  const exchange = new Exchange(app, context, head, clock.monotonicMs());
-  exchange.begin();
-  // As after every read.
-  exchange.flushRequest();
-
   return {
-    exchange,
-    app,
+    context,
     clock,
     load,
     lines,
@@ -218,12 +207,6 @@ export function serve(request: string, ports: Ports = {}) {
     bearer,
     /** How often the pool's idle connections were discarded. */
     discarded: () => discarded,
-    /** The app sends more of its body; `end` says that this was all. */
-    send(text: string | Buffer, { end = false, trailers = [] as string[] } = {}) {
-      if (text.length > 0) exchange.takeBody(Buffer.from(text as string, 'latin1'));
-      if (end) exchange.endBody(trailers);
-      exchange.flushRequest();
-    },
     upstream(index = 0): FakeUpstream {
       const upstream = upstreams[index];
       if (upstream === undefined) throw new Error(`no connection ${index} was asked for`);
@@ -235,6 +218,30 @@ export function serve(request: string, ports: Ports = {}) {
         .split('\n')
         .find((candidate) => candidate.startsWith(`token_sidecar_proxy_${series} `));
       return line === undefined ? 0 : Number(line.split(' ').at(-1));
+    },
+  };
+}
+
+/** Serves one request between the app's port and the upstream's. */
+export function serve(request: string, ports: Ports = {}) {
+  const created = createPorts(ports);
+  const { context, clock } = created;
+  const app = new FakeApp();
+  const head = requestHeadReader(context.limits).read(Buffer.from(request, 'latin1'), 0);
+  if (head === undefined) throw new Error('the test gave no whole head');
+  const exchange = new Exchange(app, context, head, clock.monotonicMs());
+  exchange.begin();
+  // As after every read.
+  exchange.flushRequest();
+  return {
+    ...created,
+    app,
+    exchange,
+    /** The app sends more of its body; `end` says that this was all. */
+    send(text: string, { end = false, trailers = [] as string[] } = {}) {
+      if (text.length > 0) exchange.takeBody(Buffer.from(text, 'latin1'));
+      if (end) exchange.endBody(trailers);
+      exchange.flushRequest();
     },
   };
 }

@@ -24,6 +24,21 @@ describe('a problem', () => {
     });
   });
 
+  it.each([
+    ['bad_request', true],
+    ['draining', true],
+    ['headers_too_large', true],
+    ['request_timeout', true],
+    ['request_too_large', true],
+    ['uri_too_long', true],
+    ['route_not_found', false],
+    ['overloaded', false],
+    ['upstream_timeout', false],
+    ['internal', false],
+  ] as const)('%s ends the connection: %s', (code, closes) => {
+    expect(problemOf(new SidecarError(code, 'why')).closes).toBe(closes);
+  });
+
   it('says when to come back, where that is known', () => {
     const retryAfter = (error: SidecarError<ProxyErrorCode>) =>
       fieldValues(problemOf(error).fields, 'retry-after');

@@ -588,12 +588,18 @@ describe('a request', () => {
   });
 
   it('is told when the connection takes more of it', async () => {
-    const { connection, user, socket } = openDeciphered();
+    const { connection, clock, user, socket } = openDeciphered();
     socket.emit('drain');
     expect(user.told).toEqual(['connected']);
     connection.begin('POST');
+    connection.touch();
+    await clock.advance(IDLE_MS - 1);
     socket.emit('drain');
     expect(user.told).toEqual(['connected', 'ready']);
+    await clock.advance(IDLE_MS - 1);
+    expect(user.told).toEqual(['connected', 'ready']);
+    await clock.advance(1);
+    expect(user.told).toEqual(['connected', 'ready', 'stalled']);
   });
 
   it('is lost when the answer announces a body that it cannot have', async () => {
