@@ -192,9 +192,12 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   });
   server.on('clientError', (error, socket) => {
     if (refused.has(socket)) return;
+    if (systemCodeOf(error) === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
     refused.add(socket);
-    const busy = answering.of(socket) > 0;
-    if (busy || !socket.writable || systemCodeOf(error) === 'ECONNRESET') {
+    if (answering.of(socket) > 0 || !socket.writable) {
       socket.destroy();
       return;
     }
