@@ -28,11 +28,10 @@ export interface TokenFacts {
 /** Claims of RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is the subject too. */
 export function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
-  const [first, ...others] = grant.audience;
   return {
     iss: issuer,
     sub: grant.clientId,
-    aud: others.length === 0 && first !== undefined ? first : [...grant.audience],
+    aud: grant.audience.length === 1 ? (grant.audience[0] as string) : [...grant.audience],
     azp: grant.clientId,
     client_id: grant.clientId,
     iat: issuedAt,

@@ -58,6 +58,7 @@ async function readOnce(root: string, key: string): Promise<ClientsReading> {
       const directory = join(root, name);
       directories.push(directory);
       const reading = await readClient(directory, problems);
+      if (reading === undefined) continue;
       content += reading.content;
       if (reading.client === undefined) continue;
       clients.push(reading.client);
@@ -81,15 +82,15 @@ async function readOnce(root: string, key: string): Promise<ClientsReading> {
 async function readClient(
   directory: string,
   problems: Problem[],
-): Promise<{ readonly client?: Client | undefined; readonly content: string }> {
+): Promise<{ readonly client: Client | undefined; readonly content: string } | undefined> {
   if (!(await stat(directory)).isDirectory()) {
     problems.push({ key: directory, expected: 'a directory with the files of one client' });
-    return { content: '' };
+    return undefined;
   }
   const secret = await readFiles(directory);
   if (secret.state !== 'loaded') {
     problems.push({ key: directory, expected: `the files of a client, but ${secret.detail}` });
-    return { content: '' };
+    return undefined;
   }
   const text = (field: ClientField): string | undefined => secret.values[FILE_OF[field]];
   const client = defineClient(

@@ -1,6 +1,6 @@
 /** Keys and clients that are followed: each change is taken, told and counted once, and what is wrong changes nothing. */
 
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -125,6 +125,9 @@ describe('published keys', () => {
 
     await place('b.pem', pemOf(B));
     await look(() => metrics.reloaded.mock.calls.length === 3);
+    await place('b.pem', pemOf(A));
+    await look(() => metrics.reloaded.mock.calls.length === 4);
+    expect(kids(ring)).toEqual([A.keyId, C.keyId]);
     published.close();
     expect(clock.pendingTimers).toBe(0);
   });
@@ -283,6 +286,19 @@ describe('a directory of clients', () => {
     expect(await problems()).toEqual([
       { key: '--clients-dir', value: root, expected: 'a readable directory (ENOENT)' },
     ]);
+  });
+
+  it('is read again when a client goes while it is read', async () => {
+    const { root } = await setUp();
+    await client(root, 'a-broken', { client_secret: 'x' });
+    for (let index = 0; index < 40; index++)
+      await client(root, `c${index}`, { client_id: `c${index}`, client_secret: 'x' });
+    const reading = readClientsDirectory(root, 'k');
+    // As long as it takes to have begun: each client takes several such steps more.
+    for (let step = 0; step < 6; step++) await stat(root);
+    await rename(join(root, 'a-broken'), join(root, '.gone'));
+    const { outcome } = await reading;
+    expect('clients' in outcome && outcome.clients.size).toBe(40);
   });
 
   it('has another digest when anything in it changes, wrong or right', async () => {
