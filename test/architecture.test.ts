@@ -29,12 +29,18 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   http1: ['http'],
   http2: ['http'],
   tunnel: ['io'],
-  streams: ['http', 'http1'],
-  upstream: ['streams', 'http1', 'http', 'io'],
-  routing: ['upstream', 'http1', 'http', 'io'],
-  exchange: ['routing', 'upstream', 'streams', 'tunnel', 'http1', 'http', 'io'],
-  app: ['exchange', 'streams', 'http1', 'http', 'io'],
+  streams: ['tunnel', 'http'],
+  routing: ['streams', 'http'],
+  upstream: ['streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
+  exchange: ['routing', 'streams', 'http'],
+  app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
 };
+
+/** What would be against the table, and why it is not. */
+const EXCEPTIONS_IN_PROXY = [
+  // The answer to TRACE is HTTP/1.1's text by its media type, whatever carries it (RFC 9112 §10.1).
+  'proxy/exchange/last-hop.ts proxy/http1/serialize.ts',
+];
 
 /** They know nothing of the data path around them, nor of tokens, configuration and logs. */
 const PURE_IN_PROXY = ['io', 'http', 'http1', 'http2'];
@@ -133,7 +139,8 @@ describe('layering of the data path', () => {
   it.each(Object.entries(MAY_IMPORT_IN_PROXY))('%s imports only from rooms below it', (room, allowed) => {
     const wrong = inProxy
       .filter(({ from, to }) => proxyRoomOf(from) === room && roomOf(to) === 'proxy')
-      .filter(({ to }) => ![room, '', ...allowed].includes(proxyRoomOf(to)));
+      .filter(({ to }) => ![room, '', ...allowed].includes(proxyRoomOf(to)))
+      .filter(({ from, to }) => !EXCEPTIONS_IN_PROXY.includes(`${from} ${to}`));
     expect(wrong).toEqual([]);
   });
 

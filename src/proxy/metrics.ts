@@ -1,11 +1,12 @@
 import { ERRORS, type ProxyErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import type { RouteObserver } from './observer.ts';
 import { RequestDurations } from './request-durations.ts';
 
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
 export interface ProxyMetrics {
-  /** The series of one route; `none` for requests that no route matched. */
-  forRoute(route: string): RouteMetrics;
+  /** Counts for one route; `none` for requests that no route matched. */
+  forRoute(route: string): RouteObserver;
   /** Totals by route since the start, for the status page. */
   traffic(): ReadonlyMap<string, RouteTraffic>;
 }
@@ -17,20 +18,7 @@ export interface RouteTraffic {
   readonly errors: number;
 }
 
-export interface RouteMetrics {
-  started(): void;
-  /** The end of a request that has `started`. */
-  ended(method: string, status: number, durationMs: number): void;
-  /** A request that was refused before it counted as in flight. */
-  refused(method: string, status: number, durationMs: number): void;
-  error(code: ProxyErrorCode): void;
-  upstreamUnauthorized(): void;
-  replayed(result: ReplayResult): void;
-}
-
 type Tally = { -readonly [Key in keyof RouteTraffic]: RouteTraffic[Key] };
-
-export type ReplayResult = 'success' | 'failure';
 
 /** Methods are the client's choice of words; only these become label values (RFC 9110 §9.3, RFC 5789). */
 const METHOD_LABELS = [
@@ -106,9 +94,9 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
     registers,
   });
 
-  const known = new Map<string, RouteMetrics>();
+  const known = new Map<string, RouteObserver>();
 
-  function build(route: string): RouteMetrics {
+  function build(route: string): RouteObserver {
     const duration = durations.forRoute(route);
     const tally: Tally = { total: 0, inFlight: 0, errors: 0 };
     tallies.set(route, tally);
@@ -141,6 +129,11 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       duration.observe(durationMs / 1000);
     }
 
+    function countError(error: ProxyErrorCode): void {
+      tally.errors += 1;
+      errors.labels({ route, error }).inc();
+    }
+
     return {
       started() {
         tally.inFlight += 1;
@@ -150,10 +143,11 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
         count(method, status, durationMs);
       },
       refused: count,
-      error(error) {
-        tally.errors += 1;
-        errors.labels({ route, error }).inc();
+      turnedAway(code, status) {
+        countError(code);
+        count('', status, 0);
       },
+      error: countError,
       upstreamUnauthorized: () => refusedTokens.inc(),
       replayed: (result) => replayed[result].inc(),
     };

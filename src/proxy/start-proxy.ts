@@ -4,9 +4,11 @@ import { mostConnections, processLimits } from './app/connection-limit.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
+import { ADMISSION } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
-import { systemNetwork } from './io/network.ts';
-import type { ActiveRoute } from './routing/active-route.ts';
+import { type Network, systemNetwork } from './io/network.ts';
+import type { ActivateRoute } from './routing/active-route.ts';
+import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
@@ -22,31 +24,10 @@ const NO_ROUTE = 'none';
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
-  const upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
-  const routes = options.routes.map(
-    (config): ActiveRoute => ({
-      config,
-      matcher: routeMatcher(config.match),
-      pool: new UpstreamPool(config, { clock, log, network, all: upstreams }),
-      bearer: bearerOf(`route ${config.name}`, config.credential, options),
-      metrics: metrics.forRoute(config.name),
-    }),
-  );
-  const forwardProxy =
-    options.forwardProxy &&
-    new ForwardProxy({
-      config: options.forwardProxy,
-      bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
-      metrics,
-      clock,
-      log,
-      network,
-      upstreams,
-    });
+  const destinations = openDestinations(options, network);
   const listener = new Listener({
-    routes,
-    forwardProxy,
-    ownNames: options.crossSiteRequests === 'refuse' ? ownNames(options.routes, options.listen) : undefined,
+    destinations,
+    admission: ADMISSION,
     limits,
     clock,
     log,
@@ -62,10 +43,34 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     async drain(timeoutMs) {
       await listener.drain(timeoutMs);
-      for (const { pool } of routes) pool.close();
-      forwardProxy?.close();
+      destinations.close();
     },
   };
+}
+
+function openDestinations(options: ProxyOptions, network: Network): Destinations {
+  const { metrics, clock, log, listen } = options;
+  const all = new OpenUpstreams(mostConnections(undefined, processLimits()));
+  const activate: ActivateRoute = (config, bearer) => ({
+    config,
+    matcher: routeMatcher(config.match),
+    upstream: new UpstreamPool(config, { clock, log, network, all }),
+    bearer,
+    observer: metrics.forRoute(config.name),
+  });
+  const routes = options.routes.map((config) =>
+    activate(config, bearerOf(`route ${config.name}`, config.credential, options)),
+  );
+  const forwardProxy =
+    options.forwardProxy &&
+    new ForwardProxy({
+      config: options.forwardProxy,
+      bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
+      activate,
+      log,
+    });
+  const refuses = options.crossSiteRequests === 'refuse';
+  return new Destinations(routes, forwardProxy, refuses ? ownNames(options.routes, listen) : undefined);
 }
 
 function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): BearerSource {

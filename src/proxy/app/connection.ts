@@ -1,10 +1,7 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../errors.ts';
-import type { AppSide } from '../exchange/app-side.ts';
-import { Exchange } from '../exchange/exchange.ts';
-import { problemMessage, problemOf } from '../exchange/problem-answer.ts';
+import { problemOf } from '../exchange/problem-answer.ts';
 import type { BodyDecoder } from '../http1/body-decoder.ts';
-import { bodyDecoder } from '../http1/decode-body.ts';
 import { type HeadReader, requestHeadReader } from '../http1/head-reader.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { Deadline } from '../io/deadline.ts';
@@ -12,6 +9,8 @@ import { GatheredWriter } from '../io/gathered-writer.ts';
 import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { AppContext } from './context.ts';
+import { Http1AppStream, type Http1Carrier } from './http1-stream.ts';
+import { ownAnswerMessage } from './own-answer.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;
@@ -19,28 +18,18 @@ const LINGER_MS = 1_000;
 /** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
 const AHEAD_BYTES = 16 * 1024;
 
-/** A request that is being read, served or answered. */
-interface Serving {
-  readonly kind: 'serving';
-  readonly exchange: Exchange;
-  /** What is still to be read of the request; undefined once it has been read whole. */
-  body: BodyDecoder | undefined;
-  /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
-  afterAnswer: 'unknown' | 'kept' | 'closed';
-}
-
 type Stage =
   /** Between requests: nothing of the next one has come. */
   | { readonly kind: 'idle' }
   /** Part of a head has come, or the connection is new. */
   | { readonly kind: 'head' }
-  | Serving
+  | Http1AppStream
   /** Answered; the rest of the request's body is read and dropped. */
   | { readonly kind: 'dropping'; readonly body: BodyDecoder }
   /** Nothing that comes now is looked at. */
   | { readonly kind: 'closing' }
   /** The bytes are those of another protocol, and somebody else's. */
-  | { readonly kind: 'tunnel'; readonly exchange: Exchange };
+  | { readonly kind: 'tunnel'; readonly exchange: Http1AppStream['exchange'] };
 
 const IDLE: Stage = { kind: 'idle' };
 const HEAD: Stage = { kind: 'head' };
@@ -51,7 +40,7 @@ const CLOSING: Stage = { kind: 'closing' };
  * a client that does not read its answers is not served the next one. A client that has ended its side of the connection
  * gets the answers to what it sent, as long as it is there to read them.
  */
-export class AppConnection implements AppSide {
+export class AppConnection implements Http1Carrier {
   readonly socket: Socket;
   readonly writer: GatheredWriter;
   readonly #context: AppContext;
@@ -96,31 +85,29 @@ export class AppConnection implements AppSide {
     this.socket.pause();
   }
 
-  /** Goes on where `exchange` had it hold. One that is over changes nothing: it may be the next that has it hold. */
-  proceed(exchange: object): void {
-    const stage = this.#stage;
-    if (!this.#onHold || stage.kind !== 'serving' || stage.exchange !== exchange) return;
+  /** Goes on where `stream` had it hold. One that is over changes nothing: it may be the next that has it hold. */
+  proceed(stream: Http1AppStream): void {
+    if (!this.#onHold || this.#stage !== stream) return;
     this.#onHold = false;
     this.#resume();
   }
 
   /**
-   * Says that the exchange's answer has been written whole.
+   * Says that the answer of `stream` has been written whole.
    * @param last whether the connection ends with it.
    * @param patienceMs how long the app may take to read what the system has not taken yet.
    */
-  endAnswer(last: boolean, patienceMs: number): void {
-    const stage = this.#stage;
-    if (stage.kind !== 'serving') return;
-    stage.afterAnswer = last ? 'closed' : 'kept';
+  endAnswer(stream: Http1AppStream, last: boolean, patienceMs: number): void {
+    if (this.#stage !== stream) return;
+    stream.afterAnswer = last ? 'closed' : 'kept';
     this.writer.flush();
     if (this.socket.writableLength === 0) {
-      this.#answerLeft(stage);
+      this.#answerLeft(stream);
       return;
     }
     this.#deadline.set(this.#nowMs() + patienceMs);
     this.socket.write('', (error) => {
-      if (!error && !this.socket.destroyed) this.#answerLeft(stage);
+      if (!error && !this.socket.destroyed) this.#answerLeft(stream);
     });
   }
 
@@ -171,7 +158,7 @@ export class AppConnection implements AppSide {
     // The next request may be among what came before the end, so an answer that is leaving is waited for.
     if (stage.exchange.answered) return;
     // A request that is not whole now never will be.
-    if (!stage.exchange.requestWhole && this.#ahead === undefined) this.socket.destroy();
+    if (!stage.requestWhole && this.#ahead === undefined) this.socket.destroy();
     // For a client that has left, the upstream is not to go on working.
     else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
   }
@@ -242,24 +229,17 @@ export class AppConnection implements AppSide {
     }
     const next = this.#heads.position;
     this.#deadline.clear();
-    const exchange = new Exchange(this, this.#context, head, this.#nowMs());
-    this.#stage = { kind: 'serving', exchange, body: this.#bodyOf(head), afterAnswer: 'unknown' };
-    exchange.begin();
+    const stream = new Http1AppStream(this, this.#context, head, this.#nowMs());
+    this.#stage = stream;
+    stream.exchange.begin();
     return next;
   }
 
-  #bodyOf({ framing }: RequestHead): BodyDecoder | undefined {
-    if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
-    const body = bodyDecoder('request', framing, this.#context.limits);
-    return body.complete ? undefined : body;
-  }
-
-  #readBody(stage: Serving, body: BodyDecoder, chunk: Buffer, at: number): number {
+  #readBody(stage: Http1AppStream, body: BodyDecoder, chunk: Buffer, at: number): number {
     const data = body.read(chunk, at);
     if (data !== undefined) stage.exchange.takeBody(data);
     if (body.complete) {
-      stage.body = undefined;
-      stage.exchange.endBody(body.trailers);
+      stage.endBody(body.trailers);
     }
     return body.position;
   }
@@ -279,16 +259,14 @@ export class AppConnection implements AppSide {
       this.#close();
       return;
     }
-    const { noRoute } = this.#context;
     const problem = problemOf(cause);
-    noRoute.error(cause.code);
-    noRoute.refused('', problem.status, 0);
-    this.writer.text(problemMessage(problem, '', true));
+    this.#context.noRoute.turnedAway(cause.code, problem.status);
+    this.writer.text(ownAnswerMessage(problem, '', true));
     this.writer.flush();
     this.#close();
   }
 
-  #answerLeft({ exchange, body, afterAnswer }: Serving): void {
+  #answerLeft({ exchange, body, afterAnswer }: Http1AppStream): void {
     const nowMs = this.#nowMs();
     exchange.settle(nowMs);
     if (afterAnswer === 'closed') this.#close();

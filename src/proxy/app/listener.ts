@@ -2,10 +2,11 @@ import type { Server, Socket } from 'node:net';
 import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
-import { problemMessage, problemOf } from '../exchange/problem-answer.ts';
+import { problemOf } from '../exchange/problem-answer.ts';
 import { AppConnection } from './connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
 import type { AppContext } from './context.ts';
+import { ownAnswerMessage } from './own-answer.ts';
 
 /** How long a connection too many is read, so that closing it does not reset its answer away. */
 const LINGER_MS = 1_000;
@@ -113,8 +114,7 @@ export class Listener {
       log.warn({ connections: this.#mostConnections }, 'connections refused: too many are open');
     this.#full = true;
     const problem = problemOf(error);
-    noRoute.error(error.code);
-    noRoute.refused('', problem.status, 0);
+    noRoute.turnedAway(error.code, problem.status);
     if (this.#refused.size >= MOST_REFUSED) {
       accepted.destroy();
       return;
@@ -127,7 +127,7 @@ export class Listener {
       cancel();
       this.#refused.delete(accepted);
     });
-    accepted.end(problemMessage(problem, '', true), 'latin1');
+    accepted.end(ownAnswerMessage(problem, '', true), 'latin1');
     accepted.resume();
   }
 }

@@ -1,10 +1,7 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { serializeResponseHead } from '../http1/serialize.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
-import type { UpstreamUser } from '../streams/upstream-user.ts';
-import { runTunnel } from '../tunnel/tunnel.ts';
-import type { UpstreamConnection } from '../upstream/connection.ts';
+import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
 import type { ExchangeContext } from './context.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
 
@@ -14,7 +11,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly #exchange: ServedExchange;
   readonly #context: ExchangeContext;
   readonly #destination: Destination;
-  #upstream: UpstreamConnection | undefined;
+  #upstream: UpstreamStream | undefined;
 
   constructor(exchange: ServedExchange, context: ExchangeContext, destination: Destination) {
     this.#exchange = exchange;
@@ -23,19 +20,16 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   }
 
   begin(): void {
-    this.#upstream = this.#destination.route.pool.acquireNew(this);
+    this.#upstream = this.#destination.route.upstream.acquireNew(this);
   }
 
   connected(): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
     this.#upstream = undefined;
-    this.#exchange.becomeTunnel(200);
+    this.#exchange.beginTunnel(200);
     const { idleMs } = this.#destination.route.config.timeouts;
-    runTunnel(this.#exchange.connection, upstream, serializeResponseHead(200, 'Connection Established', []), {
-      clock: this.#context.clock,
-      idleMs,
-    });
+    this.#exchange.stream.becomeTunnel(undefined, upstream.tunnelEnd, idleMs);
   }
 
   release(): void {

@@ -1,24 +1,16 @@
 import type { Clock } from '../../clock.ts';
-import type { ProxyLimits } from '../../config/config.ts';
 import type { Logger } from '../../log/logger.ts';
-import type { RouteMetrics } from '../metrics.ts';
-import type { Served } from '../routing/find-destination.ts';
-
-/** Requests in flight over all connections, and whether new ones are taken. */
-export interface ProxyLoad {
-  inFlight: number;
-  draining: boolean;
-}
+import type { RouteObserver } from '../observer.ts';
+import type { DestinationFinder } from '../routing/destinations.ts';
+import type { Admission, RuleContext } from './admission-rules.ts';
 
 /** What every request of one listener shares. */
-export interface ExchangeContext extends Served {
-  /** Names that a Host may have, where requests of other sites are refused; absent where they are not looked for. */
-  readonly ownNames: ReadonlySet<string> | undefined;
-  readonly limits: ProxyLimits;
+export interface ExchangeContext extends RuleContext {
+  /** Asked anew for each request: it may be replaced, by which requests under way are not touched. */
+  destinations: DestinationFinder;
+  readonly admission: Admission;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly instanceId: string;
-  /** Counts what no route matched. */
-  readonly noRoute: RouteMetrics;
-  readonly load: ProxyLoad;
+  /** Is told of what no route matched. */
+  readonly noRoute: RouteObserver;
 }

@@ -5,8 +5,8 @@ import { type Caller, type CrossSite, crossSite, hostOf } from '../../cross-site
 import { SidecarError } from '../../errors.ts';
 import { fieldValues } from '../http/fields.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
-import type { RequestHead } from '../http1/request-head.ts';
 import type { Destination } from '../routing/destination.ts';
+import type { IncomingRequest } from '../streams/message.ts';
 
 const DETAILS: Readonly<Record<CrossSite, string>> = {
   another_site: 'Sec-Fetch-Site or Origin says that the page of another site makes the request',
@@ -27,7 +27,7 @@ export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress):
  * @throws {SidecarError} `cross_site_request`.
  */
 export function refuseCrossSite(
-  head: Pick<RequestHead, 'fields' | 'host' | 'target' | 'targetForm'>,
+  head: Pick<IncomingRequest, 'fields' | 'host' | 'target' | 'targetForm'>,
   { route, tunnel }: Destination,
   names: ReadonlySet<string>,
 ): void {
@@ -44,7 +44,7 @@ export function refuseCrossSite(
 }
 
 /** Repeated fields are one list, which is none of the values that are good. */
-function onlyValue({ fields }: Pick<RequestHead, 'fields'>, name: string): string | undefined {
+function onlyValue({ fields }: Pick<IncomingRequest, 'fields'>, name: string): string | undefined {
   const values = fieldValues(fields, name);
   return values.length === 0 ? undefined : values.join(', ');
 }

@@ -2,27 +2,23 @@ import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { type BearerSource, provesAcceptance } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { hasField } from '../http/fields.ts';
-import type { BodyFraming } from '../http1/body-framing.ts';
-import type { ResponseHead } from '../http1/response-head.ts';
-import { serializeRequestHead } from '../http1/serialize.ts';
-import type { ReplayResult } from '../metrics.ts';
+import type { ReplayResult } from '../observer.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
-import type { RequestFate, UpstreamUser } from '../streams/upstream-user.ts';
-import { runTunnel } from '../tunnel/tunnel.ts';
-import type { UpstreamConnection } from '../upstream/connection.ts';
+import type { AnswerBody, AnswerHead } from '../streams/message.ts';
+import type {
+  OutgoingRequest,
+  RequestFate,
+  UpstreamStream,
+  UpstreamUser,
+} from '../streams/upstream-stream.ts';
 import type { ExchangeContext } from './context.ts';
-import { offeredProtocols, upstreamFields } from './header-rules.ts';
 import { RequestBody } from './request-body.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
-import { switchingHead } from './switching-head.ts';
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE']);
-
-/** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */
-const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /** A connection used this recently is taken for open; by one idle for longer a process that stood still may be misled. */
 const FRESH_MS = 100;
@@ -47,7 +43,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   #authorization: string | undefined;
   /** No token was to be had, and the route lets the request go without. */
   #goesWithout = false;
-  #upstream: UpstreamConnection | undefined;
+  #upstream: UpstreamStream | undefined;
   #sentAgain = false;
   #replay: 'none' | 'unanswered' | 'counted' = 'none';
 
@@ -56,11 +52,11 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#context = context;
     this.#route = route;
     this.#target = target;
-    const { head, requestWhole } = exchange;
     this.#keepsOwnAuthorization =
-      route.config.existingAuthorization === 'keep' && hasField(head.fields, 'authorization');
-    this.#upgrade = requestWhole && head.minorVersion === 1 ? offeredProtocols(head) : undefined;
-    this.body = requestWhole ? undefined : this.#bodyToCome();
+      route.config.existingAuthorization === 'keep' && hasField(exchange.request.fields, 'authorization');
+    const { stream } = exchange;
+    this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
+    this.body = stream.requestWhole ? undefined : this.#bodyToCome();
   }
 
   begin(): void {
@@ -77,7 +73,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
   flushRequest(): void {
-    const flushed = this.#upstream?.writer.flush() ?? true;
+    const flushed = this.#upstream?.flush() ?? true;
     if (!flushed) this.#holdApp();
   }
 
@@ -106,16 +102,16 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#writeHeldUp(authorization);
   }
 
-  informed(head: ResponseHead): void {
+  informed(head: AnswerHead): void {
     this.#exchange.inform(head);
   }
 
-  answered(head: ResponseHead, framing: BodyFraming): void {
+  answered(head: AnswerHead, body: AnswerBody): void {
     const refused = head.status === 401 ? this.#authorization : undefined;
-    if (refused !== undefined) this.#route.metrics.upstreamUnauthorized();
+    if (refused !== undefined) this.#route.observer.upstreamUnauthorized();
     if (refused !== undefined && this.#mayRenew()) {
       if (this.#isWhole()) {
-        void this.#replayOrDeliver(refused, head, framing);
+        void this.#replayOrDeliver(refused, head, body);
         return;
       }
       // Too late for this request, in time for the next.
@@ -123,10 +119,10 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
     this.#tellAcceptance(head.status);
     this.#countReplay(head.status === 401 ? 'failure' : 'success');
-    this.#deliver(head, framing);
+    this.#deliver(head, body);
   }
 
-  switched(head: ResponseHead): void {
+  switched(head: AnswerHead): void {
     const upstream = this.#upstream;
     if (this.#upgrade === undefined || upstream === undefined) {
       throw new SidecarError(
@@ -137,16 +133,13 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#tellAcceptance(101);
     this.#countReplay('success');
     this.#upstream = undefined;
-    this.#exchange.becomeTunnel(101);
+    this.#exchange.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
-    runTunnel(this.#exchange.connection, upstream, switchingHead(head), {
-      clock: this.#context.clock,
-      idleMs,
-    });
+    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs);
   }
 
   answerData(slice: Buffer): void {
-    this.#exchange.answerData(slice);
+    this.#exchange.stream.data(slice);
   }
 
   answerEnded(trailers: readonly string[]): void {
@@ -155,11 +148,11 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   flushAnswer(): void {
-    if (!this.#exchange.flushAnswer()) this.#upstream?.pause();
+    if (!this.#exchange.stream.flush()) this.#upstream?.pause();
   }
 
   upstreamReady(): void {
-    this.#exchange.connection.proceed(this.#exchange);
+    this.#exchange.stream.proceed();
   }
 
   /** Nothing has moved: who kept the other waiting is told, or where an answer has begun, it is cut. */
@@ -171,7 +164,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       this.#exchange.cut();
       return;
     }
-    const appIsSlow = this.#upstream?.socket.writableLength === 0 && !this.#exchange.awaitsContinue;
+    const appIsSlow = this.#upstream?.allTaken && !this.#exchange.stream.awaitsContinue;
     const [code, what] = appIsSlow
       ? (['request_timeout', 'the request body did not go on'] as const)
       : (['upstream_timeout', 'nothing moved'] as const);
@@ -187,7 +180,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
     this.#sentAgain = true;
     // Its neighbours were most likely closed by the same hand.
-    this.#route.pool.discardIdle();
+    this.#route.upstream.discardIdle();
     this.#acquireOrFail();
   }
 
@@ -196,7 +189,7 @@ export class Forwarding implements RequestService, UpstreamUser {
    * not go out with it (RFC 9110 §9.3.8): the app would read the token.
    */
   get #bearer(): BearerSource | undefined {
-    if (this.#keepsOwnAuthorization || this.#exchange.head.method === 'TRACE') return undefined;
+    if (this.#keepsOwnAuthorization || this.#exchange.request.method === 'TRACE') return undefined;
     return this.#route.bearer;
   }
 
@@ -223,14 +216,14 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   /** Passes the 401 on as it came, unless there is another token. */
-  async #replayOrDeliver(refused: string, head: ResponseHead, framing: BodyFraming): Promise<void> {
+  async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
     this.#upstream?.hold();
     this.#holdApp();
     try {
       const other = await this.#bearer?.replace(refused);
       if (this.#exchange.over) return;
       if (other !== undefined && other !== refused) this.#replayWith(other);
-      else this.#deliverHeld(head, framing);
+      else this.#deliverHeld(head, body);
     } catch (error) {
       this.#fail(asProxyError(error));
     }
@@ -240,14 +233,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#replay = 'unanswered';
     this.#sentAgain = false;
     this.body?.detach();
-    this.#upstream?.discardAnswer();
+    this.#upstream?.discard();
     this.#send(authorization);
   }
 
-  #deliverHeld(head: ResponseHead, framing: BodyFraming): void {
-    this.#deliver(head, framing);
+  #deliverHeld(head: AnswerHead, body: AnswerBody): void {
+    this.#deliver(head, body);
     this.#upstream?.proceed();
-    this.#exchange.connection.proceed(this.#exchange);
+    this.#exchange.stream.proceed();
   }
 
   /** Sends the request with a token that has just been obtained, or another one if there is no connection yet. */
@@ -255,7 +248,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
   }
 
-  #acquireOrFail(): UpstreamConnection | undefined {
+  #acquireOrFail(): UpstreamStream | undefined {
     try {
       return this.#acquire();
     } catch (error) {
@@ -274,41 +267,38 @@ export class Forwarding implements RequestService, UpstreamUser {
       this.#fail(asProxyError(error));
       return;
     }
-    this.#exchange.connection.proceed(this.#exchange);
+    this.#exchange.stream.proceed();
     this.flushRequest();
   }
 
   /** A connection; unless it is ready, `connected` is called when it is. */
-  #acquire(): UpstreamConnection {
-    const { pool } = this.#route;
-    const upstream = this.#sentAgain ? pool.acquireNew(this) : pool.acquire(this, this.#trustMs());
+  #acquire(): UpstreamStream {
+    const streams = this.#route.upstream;
+    const upstream = this.#sentAgain ? streams.acquireNew(this) : streams.acquire(this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
     return upstream;
   }
 
-  #write(upstream: UpstreamConnection, authorization: string | undefined, nowMs: number): void {
+  #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
     this.#authorization = authorization;
-    const { head } = this.#exchange;
-    const { config } = this.#route;
-    upstream.begin(head.method);
-    const fields = upstreamFields(head, {
-      authority: config.upstream.authority,
+    const request: OutgoingRequest = {
+      from: this.#exchange.request,
+      target: this.#target,
+      authority: this.#route.config.upstream.authority,
       authorization,
       keepClientAuthorization: this.#keepsOwnAuthorization,
       instanceId: this.#context.instanceId,
-      chunked: head.chunked,
       upgrade: this.#upgrade,
-      sayEmpty: this.body === undefined && !BODILESS.has(head.method),
-    });
-    upstream.writer.text(serializeRequestHead(head.method, this.#target, fields));
-    if (this.body === undefined) upstream.requestSent(nowMs);
-    else this.body.sendTo(upstream, nowMs);
+      hasBody: this.body !== undefined,
+    };
+    upstream.send(request, nowMs);
+    this.body?.sendTo(upstream, nowMs);
   }
 
-  #deliver(head: ResponseHead, framing: BodyFraming): void {
+  #deliver(head: AnswerHead, body: AnswerBody): void {
     this.body?.settle();
-    this.#exchange.beginAnswer(head, framing);
+    this.#exchange.beginAnswer(head, body);
   }
 
   #mayRenew(): boolean {
@@ -328,7 +318,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** Whether it could be sent twice without doing anything twice (RFC 9110 §9.2.2), and is still there to be sent. */
   #isSafeToRepeat(): boolean {
-    const { method, fields } = this.#exchange.head;
+    const { method, fields } = this.#exchange.request;
     return this.#isWhole() && (IDEMPOTENT.has(method) || hasField(fields, 'idempotency-key'));
   }
 
@@ -337,13 +327,12 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #bodyToCome(): RequestBody {
-    const { chunked, contentLength = 0 } = this.#exchange.head;
+    const { contentLength } = this.#exchange.request;
     const { replayBytes, requestBodyBytes } = this.#context.limits;
     // A body that will not fit is not even begun to be kept.
-    const fits = contentLength <= replayBytes;
+    const fits = (contentLength ?? 0) <= replayBytes;
     return new RequestBody({
-      chunked,
-      mayOutgrow: chunked || !fits,
+      mayOutgrow: contentLength === undefined || !fits,
       replayBytes: fits ? replayBytes : 0,
       maxBytes: requestBodyBytes,
     });
@@ -351,13 +340,13 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */
   #holdApp(): void {
-    if (!this.#exchange.requestWhole) this.#exchange.connection.hold();
+    if (!this.#exchange.stream.requestWhole) this.#exchange.stream.hold();
   }
 
   #countReplay(result: ReplayResult): void {
     if (this.#replay !== 'unanswered') return;
     this.#replay = 'counted';
-    this.#route.metrics.replayed(result);
+    this.#route.observer.replayed(result);
   }
 
   #fail(error: SidecarError<ProxyErrorCode>): void {

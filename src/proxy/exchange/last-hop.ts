@@ -1,7 +1,9 @@
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
-import type { RequestHead } from '../http1/request-head.ts';
-import { serializeRequestHead, serializeResponseHead } from '../http1/serialize.ts';
+import { serializeRequestHead } from '../http1/serialize.ts';
+import type { IncomingRequest, OwnAnswer } from '../streams/message.ts';
+
+type LastHopRequest = Pick<IncomingRequest, 'method' | 'target' | 'fields'>;
 
 /** A number that can be counted down. */
 const COUNT = /^[0-9]{1,15}$/;
@@ -13,7 +15,7 @@ const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', '
  * Whether a request is not to be forwarded any further, because its Max-Forwards is used up; else counts it down
  * (RFC 9110 §7.6.2). The field has a meaning for OPTIONS and TRACE alone.
  */
-export function isLastHop({ method, fields }: Pick<RequestHead, 'method' | 'fields'>): boolean {
+export function isLastHop({ method, fields }: Pick<LastHopRequest, 'method' | 'fields'>): boolean {
   if (method !== 'OPTIONS' && method !== 'TRACE') return false;
   const counts = fieldValues(fields, 'max-forwards').filter((value) => COUNT.test(value));
   if (counts.some((count) => Number(count) === 0)) return true;
@@ -26,15 +28,19 @@ export function isLastHop({ method, fields }: Pick<RequestHead, 'method' | 'fiel
 }
 
 /**
- * The answer of the last hop: to OPTIONS that it is there, to TRACE what arrived (RFC 9110 §9.3.7, §9.3.8).
- * @param closes whether the connection ends with it.
+ * The answer of the last hop: to OPTIONS that it is there, to TRACE what arrived (RFC 9110 §9.3.7, §9.3.8), which is
+ * written as HTTP/1.1 has it (RFC 9112 §10.1).
  */
-export function lastHopAnswer({ method, target, fields }: RequestHead, closes: boolean): string {
+export function lastHopAnswer({ method, target, fields }: LastHopRequest): OwnAnswer {
   const body = method === 'TRACE' ? serializeRequestHead(method, target, reflected(fields)) : '';
   const type = method === 'TRACE' ? ['content-type', 'message/http'] : [];
-  const connection = closes ? ['connection', 'close'] : [];
-  const answer = [...type, 'content-length', String(body.length), 'cache-control', 'no-store', ...connection];
-  return serializeResponseHead(200, 'OK', answer) + body;
+  return {
+    status: 200,
+    reason: 'OK',
+    fields: [...type, 'content-length', String(body.length), 'cache-control', 'no-store'],
+    body,
+    closes: false,
+  };
 }
 
 function reflected(fields: Fields): string[] {

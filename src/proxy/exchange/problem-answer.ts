@@ -1,18 +1,11 @@
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import { serializeResponseHead } from '../http1/serialize.ts';
-import { ERROR_FIELD } from './header-rules.ts';
+import { ERROR_FIELD } from '../streams/header-rules.ts';
+import type { OwnAnswer } from '../streams/message.ts';
 
 /** The proxy's own answer to a request that it does not forward. */
-export interface ProblemAnswer {
-  readonly status: number;
+export interface ProblemAnswer extends OwnAnswer {
   readonly code: ProxyErrorCode;
-  /** Content-type, content-length and the rest, without connection options. */
-  readonly fields: readonly string[];
-  /** ASCII JSON. */
-  readonly body: string;
-  /** The connection cannot, or must not, carry another request. */
-  readonly closes: boolean;
 }
 
 /** After these, where the next request starts is unknown, or none may follow. */
@@ -48,6 +41,7 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
   const retryAfter = retryAfterSeconds(error);
   return {
     status,
+    reason: REASONS[status],
     code: error.code,
     fields: [
       'content-type',
@@ -63,18 +57,6 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
     body,
     closes: CLOSING.has(error.code),
   };
-}
-
-/**
- * The whole message.
- * @param method of the request: the answer to HEAD has no body.
- * @param closes whether the connection ends with it.
- */
-export function problemMessage(problem: ProblemAnswer, method: string, closes: boolean): string {
-  const reason = REASONS[problem.status as keyof typeof REASONS];
-  const fields = closes ? [...problem.fields, 'connection', 'close'] : [...problem.fields];
-  const head = serializeResponseHead(problem.status, reason, fields);
-  return method === 'HEAD' ? head : head + problem.body;
 }
 
 function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {

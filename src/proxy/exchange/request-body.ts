@@ -1,11 +1,9 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
-import { CHUNK_END, chunkStart, lastChunk } from '../http1/serialize.ts';
-import type { UpstreamConnection } from '../upstream/connection.ts';
+import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
 export interface RequestBodyOptions {
-  readonly chunked: boolean;
   /** Whether there may be more of it than is kept. */
   readonly mayOutgrow: boolean;
   /** Bytes kept so that the request can be sent again. */
@@ -17,13 +15,13 @@ export interface RequestBodyOptions {
 const NO_TRAILERS: Fields = [];
 
 /**
- * The app's request body on its way upstream, framed anew. It goes to one connection at a time, and may be sent to
+ * The app's request body on its way upstream. It goes to one connection at a time, and may be sent to
  * another from its beginning while `whole`.
  */
 export class RequestBody {
   readonly #options: RequestBodyOptions;
   readonly #kept: ReplayBuffer;
-  #receiver: UpstreamConnection | undefined;
+  #receiver: UpstreamStream | undefined;
   #bytes = 0;
   #complete = false;
   #trailers = NO_TRAILERS;
@@ -44,10 +42,10 @@ export class RequestBody {
   }
 
   /** Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing. */
-  sendTo(receiver: UpstreamConnection, nowMs: number): void {
+  sendTo(receiver: UpstreamStream, nowMs: number): void {
     this.#receiver = receiver;
-    for (const slice of this.#kept.slices) this.#send(receiver, slice);
-    if (this.#complete) this.#finish(receiver, nowMs);
+    for (const slice of this.#kept.slices) receiver.data(slice);
+    if (this.#complete) receiver.end(this.#trailers, nowMs);
     else receiver.touch();
   }
 
@@ -62,14 +60,14 @@ export class RequestBody {
         throw new SidecarError('internal', 'more of a body came than is kept for its receiver');
       return;
     }
-    this.#send(this.#receiver, slice);
+    this.#receiver.data(slice);
     this.#receiver.touch();
   }
 
   end(trailers: Fields, nowMs: number): void {
     this.#complete = true;
     this.#trailers = trailers;
-    if (this.#receiver !== undefined) this.#finish(this.#receiver, nowMs);
+    this.#receiver?.end(trailers, nowMs);
   }
 
   /** Sends no more to the present receiver. */
@@ -80,22 +78,6 @@ export class RequestBody {
   /** It will not be sent again. */
   settle(): void {
     this.#kept.release();
-  }
-
-  #send(receiver: UpstreamConnection, slice: Buffer): void {
-    const { writer } = receiver;
-    if (!this.#options.chunked) {
-      writer.bytes(slice);
-      return;
-    }
-    writer.text(chunkStart(slice.length));
-    writer.bytes(slice);
-    writer.text(CHUNK_END);
-  }
-
-  #finish(receiver: UpstreamConnection, nowMs: number): void {
-    if (this.#options.chunked) receiver.writer.text(lastChunk(this.#trailers));
-    receiver.requestSent(nowMs);
   }
 }
 

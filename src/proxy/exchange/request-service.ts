@@ -1,9 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
-import type { BodyFraming } from '../http1/body-framing.ts';
-import type { RequestHead } from '../http1/request-head.ts';
-import type { ResponseHead } from '../http1/response-head.ts';
-import type { AppSide } from './app-side.ts';
+import type { AppStream } from '../streams/app-stream.ts';
+import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** What is done for an admitted request: it is forwarded, or a tunnel is made. */
@@ -22,30 +20,23 @@ export interface RequestService {
 
 /** The exchange as its service knows it. */
 export interface ServedExchange {
-  readonly connection: AppSide;
-  readonly head: RequestHead;
+  readonly stream: AppStream;
+  readonly request: IncomingRequest;
   /** When the request's head had come, on the monotonic clock. */
   readonly startedAtMs: number;
   /** Whether there is nobody to answer any more, or nothing to add to the answer. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */
   readonly begun: boolean;
-  /** Whether the app has sent its request whole. */
-  readonly requestWhole: boolean;
-  /** Whether the client waits for 100 before it sends the body. */
-  readonly awaitsContinue: boolean;
-  /** Passes an informational answer on. */
-  inform(head: ResponseHead): void;
+  /** As in `AppStream`, while the answer has not begun. */
+  inform(head: AnswerHead): void;
   /** Begins the final answer, and passes its head on with the next flush. */
-  beginAnswer(head: ResponseHead, framing: BodyFraming): void;
-  answerData(slice: Buffer): void;
-  /** Says whether the app keeps up; if not, `RequestService.appReady` is called once it does. */
-  flushAnswer(): boolean;
+  beginAnswer(head: AnswerHead, body: AnswerBody): void;
   endAnswer(trailers: Fields): void;
   /** Answers with the problem that `error` is; if an answer has begun, cuts it. */
   fail(error: SidecarError<ProxyErrorCode>): void;
-  /** Ends the exchange without a proper end of the answer. */
+  /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
   cut(): void;
-  /** The connection has become a tunnel by an answer of `status`. */
-  becomeTunnel(status: 101 | 200): void;
+  /** The app's stream is to become a tunnel by an answer of `status`; it is answered when that closes. */
+  beginTunnel(status: 101 | 200): void;
 }

@@ -1,15 +1,18 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
-import type { RouteMetrics } from '../metrics.ts';
-import type { UpstreamPool } from '../upstream/pool.ts';
+import type { RouteObserver } from '../observer.ts';
+import type { UpstreamStreams } from '../streams/upstream-stream.ts';
 import type { RouteMatcher } from './routes.ts';
 
 /** A configured route, or a destination of the forward proxy, with what it takes to serve it. */
 export interface ActiveRoute {
   readonly config: RouteConfig;
   readonly matcher: RouteMatcher;
-  readonly pool: UpstreamPool;
+  readonly upstream: UpstreamStreams;
   /** Absent where no token is to go. */
   readonly bearer: BearerSource | undefined;
-  readonly metrics: RouteMetrics;
+  readonly observer: RouteObserver;
 }
+
+/** What activates a route: opens its upstream's streams, and finds who counts. */
+export type ActivateRoute = (config: RouteConfig, bearer: BearerSource | undefined) => ActiveRoute;

@@ -1,13 +1,13 @@
 import { SidecarError } from '../../errors.ts';
-import type { RequestHead } from '../http1/request-head.ts';
+import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import { hasDotSegment, splitTarget } from './request-path.ts';
 import { matchRoute, upstreamTarget } from './routes.ts';
 
-/** What a listener serves. */
-export interface Served {
+/** What there is to choose from. */
+interface Served {
   readonly routes: readonly ActiveRoute[];
   /** Absent where only routes are served. */
   readonly forwardProxy: ForwardProxy | undefined;
@@ -18,7 +18,7 @@ export interface Served {
  * @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`.
  */
 export function destinationOf(
-  head: Pick<RequestHead, 'host' | 'method' | 'target' | 'targetForm'>,
+  head: Pick<IncomingRequest, 'host' | 'method' | 'target' | 'targetForm'>,
   { routes, forwardProxy }: Served,
 ): Destination {
   if (head.targetForm === 'absolute' || head.targetForm === 'authority') {

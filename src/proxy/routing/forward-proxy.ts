@@ -1,4 +1,3 @@
-import type { Clock } from '../../clock.ts';
 import type {
   AllowedDestination,
   ForwardingPolicy,
@@ -10,30 +9,23 @@ import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
-import type { RequestHead } from '../http1/request-head.ts';
-import type { Network } from '../io/network.ts';
-import type { ProxyMetrics } from '../metrics.ts';
-import type { OpenUpstreams } from '../upstream/open-upstreams.ts';
-import { UpstreamPool } from '../upstream/pool.ts';
-import type { ActiveRoute } from './active-route.ts';
+import type { IncomingRequest } from '../streams/message.ts';
+import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import { type AskedDestination, allowedDestination, forwardUpstream } from './forward-destination.ts';
-import { hostName, routeMatcher } from './routes.ts';
+import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
-  readonly metrics: ProxyMetrics;
-  readonly clock: Clock;
+  readonly activate: ActivateRoute;
   readonly log: Logger;
-  readonly network: Network;
-  readonly upstreams: OpenUpstreams;
 }
 
 /** Destinations whose connections are kept; with wildcards an app could otherwise open pools without end. */
 const MOST_POOLS = 256;
 
-type ForwardedHead = Pick<RequestHead, 'target' | 'host' | 'method'>;
+type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
 /**
  * For apps that set HTTP_PROXY: finds where an absolute-form request or a CONNECT goes, and what goes with it. A token
@@ -101,7 +93,7 @@ export class ForwardProxy {
   }
 
   close(): void {
-    for (const { pool } of this.#routes.values()) pool.close();
+    for (const { upstream } of this.#routes.values()) upstream.close();
   }
 
   #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
@@ -114,7 +106,7 @@ export class ForwardProxy {
       this.#routes.set(key, known);
       return known;
     }
-    const { bearerOf, metrics, clock, log, network, upstreams, config } = this.#options;
+    const { bearerOf, activate, config } = this.#options;
     const route: RouteConfig = {
       name,
       match: { pathPrefix: '/' },
@@ -122,13 +114,7 @@ export class ForwardProxy {
       stripPrefix: false,
       ...(listed ?? withoutToken(config)),
     };
-    const active: ActiveRoute = {
-      config: route,
-      matcher: routeMatcher(route.match),
-      pool: new UpstreamPool(route, { clock, log, network, all: upstreams }),
-      bearer: listed === undefined ? undefined : bearerOf(listed),
-      metrics: metrics.forRoute(name),
-    };
+    const active = activate(route, listed === undefined ? undefined : bearerOf(listed));
     this.#routes.set(key, active);
     this.#forgetOldest();
     return active;
@@ -139,7 +125,7 @@ export class ForwardProxy {
     const [oldest] = this.#routes;
     if (oldest === undefined) return;
     this.#routes.delete(oldest[0]);
-    oldest[1].pool.retire();
+    oldest[1].upstream.retire();
   }
 }
 

@@ -2,7 +2,7 @@ import type { OnReadOpts, Socket } from 'node:net';
 import { type Clock, type Instant, isPast, later } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { frameResponse } from '../http1/body-framing.ts';
+import { type BodyFraming, frameResponse } from '../http1/body-framing.ts';
 import { bodyDecoder } from '../http1/decode-body.ts';
 import type { HeadLimits } from '../http1/head-limits.ts';
 import { type HeadReader, responseHeadReader } from '../http1/head-reader.ts';
@@ -12,7 +12,8 @@ import { Deadline } from '../io/deadline.ts';
 import { GatheredWriter } from '../io/gathered-writer.ts';
 import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
 import { asProxyError } from '../proxy-error.ts';
-import type { RequestFate, UpstreamUser } from '../streams/upstream-user.ts';
+import type { AnswerBody } from '../streams/message.ts';
+import type { RequestFate, UpstreamUser } from '../streams/upstream-stream.ts';
 import { type StreamEnd, wasSaid } from './end.ts';
 import type { UpstreamFailures } from './failures.ts';
 import { IDLE_MS, reusableForMs } from './keep-alive.ts';
@@ -378,7 +379,7 @@ export class UpstreamConnection {
       reusableForMs: reusableForMs(head.fields),
       wasHeld: false,
     };
-    busy.user.answered(head, framing);
+    busy.user.answered(head, answerBodyOf(framing));
     return next;
   }
 
@@ -454,4 +455,8 @@ export class UpstreamConnection {
   #nowMs(): number {
     return this.#options.clock.monotonicMs();
   }
+}
+
+function answerBodyOf({ kind }: BodyFraming): AnswerBody {
+  return kind === 'none' || kind === 'length' ? kind : 'open';
 }

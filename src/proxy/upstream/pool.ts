@@ -3,9 +3,10 @@ import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { Network } from '../io/network.ts';
-import type { UpstreamUser } from '../streams/upstream-user.ts';
+import type { UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 import { UpstreamConnection } from './connection.ts';
 import { UpstreamFailures } from './failures.ts';
+import { Http1UpstreamStream } from './http1-stream.ts';
 import type { IdleHolder, OpenUpstreams } from './open-upstreams.ts';
 import { UpstreamTls } from './tls.ts';
 
@@ -34,15 +35,15 @@ export interface UpstreamPoolOptions {
  * The connections of one route to its upstream. An idle one is lent out before a new one is made, the last used first,
  * so that those beyond the need grow old and are closed. The name is resolved anew for each connection.
  */
-export class UpstreamPool implements IdleHolder {
+export class UpstreamPool implements UpstreamStreams, IdleHolder {
   readonly #route: RouteConfig;
   readonly #clock: Clock;
   readonly #network: Network;
   readonly #all: OpenUpstreams;
   readonly #failures: UpstreamFailures;
   readonly #tls: UpstreamTls | undefined;
-  readonly #idle: UpstreamConnection[] = [];
-  readonly #open = new Set<UpstreamConnection>();
+  readonly #idle: Http1UpstreamStream[] = [];
+  readonly #open = new Set<Http1UpstreamStream>();
   readonly #random: () => number;
   #closed = false;
 
@@ -67,33 +68,29 @@ export class UpstreamPool implements IdleHolder {
     }
   }
 
-  /**
-   * An idle connection, or one that is about to be made; one that is not ready says so to `user` once it is.
-   * @param trustMs as in `UpstreamConnection.lend`.
-   */
-  acquire(user: UpstreamUser, trustMs: number): UpstreamConnection {
+  acquire(user: UpstreamUser, trustMs: number): Http1UpstreamStream {
     if (this.#idle.length === 0) return this.acquireNew(user);
     const now = this.#clock.now();
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      if (idle.lend(user, trustMs, now)) return idle;
+      if (idle.connection.lend(user, trustMs, now)) return idle;
     }
     return this.acquireNew(user);
   }
 
-  /** A connection that is about to be made. */
-  acquireNew(user: UpstreamUser): UpstreamConnection {
+  acquireNew(user: UpstreamUser): Http1UpstreamStream {
     const connection = new UpstreamConnection(user, {
       route: this.#route,
       clock: this.#clock,
       failures: this.#failures,
       maxAgeMs: MAX_AGE_MS * (1 - MAX_AGE_JITTER * this.#random()),
       connect: (onread) => this.#connect(onread),
-      onReusable: (reusable) => this.#keep(reusable),
-      onGone: (gone) => this.#forget(gone),
+      onReusable: () => this.#keep(stream),
+      onGone: () => this.#forget(stream),
     });
-    this.#open.add(connection);
+    const stream = new Http1UpstreamStream(connection);
+    this.#open.add(stream);
     this.#all.opened();
-    return connection;
+    return stream;
   }
 
   /** As in `IdleHolder`. */
@@ -103,12 +100,10 @@ export class UpstreamPool implements IdleHolder {
     return oldest !== undefined;
   }
 
-  /** Closes connections that carry no request, so that the next one is begun on a new connection. */
   discardIdle(): void {
-    for (const connection of this.#idle.splice(0)) connection.abandon();
+    for (const stream of this.#idle.splice(0)) stream.abandon();
   }
 
-  /** Takes the pool out of use: connections end with the requests that they carry. */
   retire(): void {
     this.#closed = true;
     this.#all.remove(this);
@@ -116,12 +111,11 @@ export class UpstreamPool implements IdleHolder {
     this.discardIdle();
   }
 
-  /** Closes every connection, and makes none reusable any more. */
   close(): void {
     this.#closed = true;
     this.#all.remove(this);
     this.#tls?.close();
-    for (const connection of this.#open) connection.abandon();
+    for (const stream of this.#open) stream.abandon();
   }
 
   #connect(onread: OnReadOpts): Socket {
@@ -154,20 +148,20 @@ export class UpstreamPool implements IdleHolder {
     return socket;
   }
 
-  #keep(connection: UpstreamConnection): void {
-    if (this.#closed) connection.abandon();
-    else this.#idle.push(connection);
+  #keep(stream: Http1UpstreamStream): void {
+    if (this.#closed) stream.abandon();
+    else this.#idle.push(stream);
   }
 
-  #forget(connection: UpstreamConnection): void {
-    if (this.#open.delete(connection)) this.#all.closed();
-    const index = this.#idle.indexOf(connection);
+  #forget(stream: Http1UpstreamStream): void {
+    if (this.#open.delete(stream)) this.#all.closed();
+    const index = this.#idle.indexOf(stream);
     if (index !== -1) this.#idle.splice(index, 1);
   }
 
   /** What was trusted, or shown, when these were made no longer is: they end with the requests that they carry. */
   #retireAll(): void {
     this.discardIdle();
-    for (const connection of this.#open) connection.retire();
+    for (const { connection } of this.#open) connection.retire();
   }
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../../clock.ts';
 import type { BodyDecoder } from '../http1/body-decoder.ts';
-import type { UpstreamUser } from '../streams/upstream-user.ts';
+import type { UpstreamUser } from '../streams/upstream-stream.ts';
 import type { StreamEnd } from './end.ts';
 
 /** The final answer whose head has been passed. */

@@ -79,13 +79,13 @@ describe('a body', () => {
   });
 
   it('that comes after the answer goes nowhere', () => {
-    const { upstream, send, exchange } = serve(request('POST', '/', ['Content-Length: 5']));
+    const { upstream, send, stream, exchange } = serve(request('POST', '/', ['Content-Length: 5']));
     upstream().bring(ok('early'));
     const before = upstream().sent;
     send('hello', { end: true });
     exchange.appReady();
     expect(upstream().sent).toBe(before);
-    expect(exchange.requestWhole).toBe(true);
+    expect(stream.requestWhole).toBe(true);
   });
 });
 
@@ -108,12 +108,12 @@ describe('an informational answer', () => {
   });
 
   it('100 is passed on once, to who asked for it', () => {
-    const { app, upstream, exchange } = serve(expecting());
-    expect(exchange.awaitsContinue).toBe(true);
+    const { app, upstream, stream } = serve(expecting());
+    expect(stream.awaitsContinue).toBe(true);
     upstream().bring(CONTINUE);
     upstream().bring(CONTINUE);
     expect(app.text).toBe(CONTINUE);
-    expect(exchange.awaitsContinue).toBe(false);
+    expect(stream.awaitsContinue).toBe(false);
     const unasked = serve(request('POST', '/', ['Content-Length: 5']));
     unasked.upstream().bring(CONTINUE);
     expect(unasked.app.text).toBe('');
@@ -125,7 +125,7 @@ describe('an informational answer', () => {
     ['without a body', get('/', 'Expect: 100-continue'), false],
     ['by HTTP/1.0', message('POST / HTTP/1.0', ['Expect: 100-continue', 'Content-Length: 1']), false],
   ])('100 is waited for %s: %s %s', (_, bytes, awaits) => {
-    expect(serve(bytes).exchange.awaitsContinue).toBe(awaits);
+    expect(serve(bytes).stream.awaitsContinue).toBe(awaits);
   });
 });
 

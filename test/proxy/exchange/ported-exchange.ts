@@ -2,18 +2,19 @@ import type { OnReadOpts, Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
-import type { AppSide } from '../../../src/proxy/exchange/app-side.ts';
+import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1-stream.ts';
+import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
-import { Exchange } from '../../../src/proxy/exchange/exchange.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
+import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
-import type { UpstreamPool } from '../../../src/proxy/upstream/pool.ts';
+import { Http1UpstreamStream } from '../../../src/proxy/upstream/http1-stream.ts';
 import type { BearerSource } from '../../../src/token/bearer-source.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -46,7 +47,7 @@ export class Sink extends Duplex {
 }
 
 /** The app's connection, of which all that happens is written down. */
-class FakeApp implements AppSide {
+class FakeApp implements Http1Carrier {
   readonly sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024 });
   readonly socket = this.sink as unknown as Socket;
   readonly writer = new GatheredWriter(this.socket);
@@ -64,7 +65,7 @@ class FakeApp implements AppSide {
   proceed(): void {
     this.held = false;
   }
-  endAnswer(last: boolean, patienceMs: number): void {
+  endAnswer(_stream: Http1AppStream, last: boolean, patienceMs: number): void {
     this.ended = { last, patienceMs };
     this.writer.flush();
   }
@@ -162,34 +163,34 @@ export function createPorts(ports: Ports = {}) {
     return connection;
   }
 
-  const pool = {
+  const upstreamStreams = {
     acquire(user: UpstreamUser, trustMs: number) {
       asked.push(trustMs);
-      return (ports.lent ?? 'reused') === 'coming' ? lend(user) : stand(user, ports.lent !== 'new');
+      const coming = ports.lent === 'coming';
+      return new Http1UpstreamStream(coming ? lend(user) : stand(user, ports.lent !== 'new'));
     },
     acquireNew(user: UpstreamUser) {
       asked.push('new');
-      return lend(user);
+      return new Http1UpstreamStream(lend(user));
     },
     discardIdle() {
       discarded++;
     },
-  } as unknown as UpstreamPool;
+  } as unknown as UpstreamStreams;
 
   const bearer = ports.bearer ?? new FakeBearer();
   const route: ActiveRoute = {
     config,
     matcher: routeMatcher(config.match),
-    pool,
+    upstream: upstreamStreams,
     bearer: bearer as BearerSource,
-    metrics: metrics.forRoute('api'),
+    observer: metrics.forRoute('api'),
   };
   const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
   const limits = { ...LIMITS, ...ports.limits };
   const context: ExchangeContext = {
-    routes: [route],
-    forwardProxy: undefined,
-    ownNames: undefined,
+    destinations: new Destinations([route], undefined, undefined),
+    admission: ADMISSION,
     limits,
     clock,
     log,
@@ -229,18 +230,20 @@ export function serve(request: string, ports: Ports = {}) {
   const app = new FakeApp();
   const head = requestHeadReader(context.limits).read(Buffer.from(request, 'latin1'), 0);
   if (head === undefined) throw new Error('the test gave no whole head');
-  const exchange = new Exchange(app, context, head, clock.monotonicMs());
+  const stream = new Http1AppStream(app, context, head, clock.monotonicMs());
+  const { exchange } = stream;
   exchange.begin();
   // As after every read.
   exchange.flushRequest();
   return {
     ...created,
     app,
+    stream,
     exchange,
     /** The app sends more of its body; `end` says that this was all. */
     send(text: string, { end = false, trailers = [] as string[] } = {}) {
       if (text.length > 0) exchange.takeBody(Buffer.from(text, 'latin1'));
-      if (end) exchange.endBody(trailers);
+      if (end) stream.endBody(trailers);
       exchange.flushRequest();
     },
   };

@@ -1,7 +1,7 @@
 import { connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { selfSigned } from '../../wire/certificate.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-user.ts';
+import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import type { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPool } from '../../../src/proxy/upstream/pool.ts';
@@ -65,7 +65,7 @@ async function open({ most = 100, random = 0 } = {}) {
   /** A connection that waits for its request. */
   async function lent(from = pool): Promise<{ connection: UpstreamConnection; user: User }> {
     const user = new User();
-    const connection = from.acquire(user, TRUST);
+    const { connection } = from.acquire(user, TRUST);
     if (!connection.ready) await user.stands;
     return { connection, user };
   }
@@ -87,8 +87,8 @@ describe('a pool', () => {
     expect(one.connection).not.toBe(two.connection);
     await serve(two);
     await serve(one);
-    expect(pool.acquire(new User(), TRUST)).toBe(one.connection);
-    expect(pool.acquire(new User(), TRUST)).toBe(two.connection);
+    expect(pool.acquire(new User(), TRUST).connection).toBe(one.connection);
+    expect(pool.acquire(new User(), TRUST).connection).toBe(two.connection);
     expect(pool.acquire(new User(), TRUST).ready).toBe(false);
   });
 
@@ -104,7 +104,7 @@ describe('a pool', () => {
   it('makes a new one for whoever wants none that was used', async () => {
     const { pool, lent, serve } = await open();
     const used = await serve(await lent());
-    expect(pool.acquireNew(new User())).not.toBe(used);
+    expect(pool.acquireNew(new User()).connection).not.toBe(used);
   });
 
   it('forgets what has ended', async () => {
@@ -112,7 +112,7 @@ describe('a pool', () => {
     const connection = await serve(await lent());
     connection.abandon();
     expect(pool.closeOldestIdle()).toBe(false);
-    expect(pool.acquire(new User(), TRUST)).not.toBe(connection);
+    expect(pool.acquire(new User(), TRUST).connection).not.toBe(connection);
   });
 
   it.each([

@@ -2,12 +2,7 @@
 
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
-
-/** A field section with the options of its Connection fields, in lower case (RFC 9110 §7.6.1). */
-export interface FieldSection {
-  readonly fields: Fields;
-  readonly connectionOptions: readonly string[];
-}
+import type { FieldSection } from './message.ts';
 
 /** Names the sidecars that a request has passed, so that one that comes back is a loop. See decision 0003. */
 export const HOP_FIELD = 'token-sidecar-hop';

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import {
   answerFields,
   ERROR_FIELD,
-  type FieldSection,
   HOP_FIELD,
   hasPassed,
   offeredProtocols,
   type UpstreamFieldRules,
   upstreamFields,
-} from '../../../src/proxy/exchange/header-rules.ts';
-import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
+} from '../../../src/proxy/streams/header-rules.ts';
+import type { FieldSection } from '../../../src/proxy/streams/message.ts';
 
 const RULES: UpstreamFieldRules = {
   authority: 'api.example.com',

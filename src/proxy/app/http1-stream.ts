@@ -1,0 +1,188 @@
+import type { ExchangeContext } from '../exchange/context.ts';
+import { Exchange } from '../exchange/exchange.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
+import type { BodyDecoder } from '../http1/body-decoder.ts';
+import { bodyDecoder } from '../http1/decode-body.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../http1/serialize.ts';
+import type { GatheredWriter } from '../io/gathered-writer.ts';
+import type { AppStream } from '../streams/app-stream.ts';
+import { answerFields, informationFields, offeredProtocols } from '../streams/header-rules.ts';
+import type { AnswerBody, AnswerHead, OwnAnswer } from '../streams/message.ts';
+import { runTunnel, type TunnelEnd } from '../tunnel/tunnel.ts';
+import { ownAnswerMessage } from './own-answer.ts';
+
+/** A refused request's body is read, to keep the connection, if no more than this can follow. */
+const WORTH_DROPPING_BYTES = 64 * 1024;
+
+/** How the answer's body is delimited for the app (RFC 9112 §6.3); `none` has none. */
+type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
+
+/** The connection of a stream, as that knows it. */
+export interface Http1Carrier extends TunnelEnd {
+  readonly writer: GatheredWriter;
+  /** Reads no further until `proceed`. */
+  hold(): void;
+  /** Goes on where the stream had it hold. */
+  proceed(stream: Http1AppStream): void;
+  /**
+   * Says that the answer of the stream has been written whole.
+   * @param last whether the connection ends with it.
+   * @param patienceMs how long the app may take to read what the system has not taken yet.
+   */
+  endAnswer(stream: Http1AppStream, last: boolean, patienceMs: number): void;
+  /**
+   * Ends the connection amid an answer, by which the app knows that it is not whole.
+   * @param byReset where a proper end would say that it is.
+   */
+  cut(byReset: boolean): void;
+}
+
+/**
+ * One request of an HTTP/1.1 connection while it is read, served and answered: a stage of that connection. What is
+ * HTTP/1.1's own of an answer is decided and written here: framing, Connection, 100-continue.
+ */
+export class Http1AppStream implements AppStream {
+  readonly kind = 'serving';
+  readonly exchange: Exchange;
+  /** What is still to be read of the request; undefined once it has been read, or cannot be. */
+  body: BodyDecoder | undefined;
+  /** Once the answer has been handed over and is on its way out: what becomes of the connection after it. */
+  afterAnswer: 'unknown' | 'kept' | 'closed' = 'unknown';
+  requestWhole: boolean;
+  readonly #carrier: Http1Carrier;
+  readonly #context: ExchangeContext;
+  readonly #head: RequestHead;
+  #framing: AnswerFraming = 'none';
+  #continued = false;
+  /** Whether the connection ends with the answer. */
+  #last = false;
+
+  constructor(carrier: Http1Carrier, context: ExchangeContext, head: RequestHead, nowMs: number) {
+    this.#carrier = carrier;
+    this.#context = context;
+    this.#head = head;
+    this.body = bodyOf(head, context);
+    this.requestWhole = this.body === undefined;
+    this.exchange = new Exchange(this, context, head, nowMs);
+  }
+
+  get awaitsContinue(): boolean {
+    if (this.requestWhole || this.#continued || this.#head.minorVersion === 0) return false;
+    return fieldValues(this.#head.fields, 'expect').some((value) => value.toLowerCase() === '100-continue');
+  }
+
+  get offeredProtocols(): string | undefined {
+    return this.#head.minorVersion === 1 ? offeredProtocols(this.#head) : undefined;
+  }
+
+  /** The body has been read whole. */
+  endBody(trailers: Fields): void {
+    this.body = undefined;
+    this.requestWhole = true;
+    this.exchange.endBody(trailers);
+  }
+
+  inform(head: AnswerHead): void {
+    if (this.#head.minorVersion === 0) return;
+    if (head.status === 100) {
+      if (!this.awaitsContinue) return;
+      this.#continued = true;
+    }
+    const { writer } = this.#carrier;
+    writer.text(serializeResponseHead(head.status, head.reason, informationFields(head)));
+    writer.flush();
+  }
+
+  respond(head: AnswerHead, body: AnswerBody): void {
+    const { status } = head;
+    this.#framing = this.#framingFor(status, body);
+    const fields = answerFields(head, { status, chunked: this.#framing === 'chunked' });
+    // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
+    this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
+    if (this.#last) fields.push('connection', 'close');
+    this.#carrier.writer.text(serializeResponseHead(status, head.reason, fields));
+  }
+
+  data(slice: Buffer): void {
+    const { writer } = this.#carrier;
+    switch (this.#framing) {
+      case 'none':
+        break;
+      case 'chunked':
+        writer.text(chunkStart(slice.length));
+        writer.bytes(slice);
+        writer.text(CHUNK_END);
+        break;
+      default:
+        writer.bytes(slice);
+    }
+  }
+
+  flush(): boolean {
+    return this.#carrier.writer.flush();
+  }
+
+  end(trailers: Fields, patienceMs: number): void {
+    if (this.#framing === 'chunked') this.#carrier.writer.text(lastChunk(trailers));
+    this.#carrier.endAnswer(this, this.#last, patienceMs);
+  }
+
+  answer(own: OwnAnswer, patienceMs: number): void {
+    const { writer } = this.#carrier;
+    writer.clear();
+    const last = own.closes || this.#mustClose() || !this.#isWorthDropping();
+    writer.text(ownAnswerMessage(own, this.#head.method, last));
+    this.#carrier.endAnswer(this, last, patienceMs);
+  }
+
+  cut(): void {
+    this.#carrier.writer.flush();
+    this.#carrier.cut(this.#framing === 'close');
+  }
+
+  hold(): void {
+    this.#carrier.hold();
+  }
+
+  proceed(): void {
+    this.#carrier.proceed(this);
+  }
+
+  becomeTunnel(switched: AnswerHead | undefined, to: TunnelEnd, idleMs: number): void {
+    const answer =
+      switched === undefined
+        ? serializeResponseHead(200, 'Connection Established', [])
+        : switchingHead(switched);
+    runTunnel(this.#carrier, to, answer, { clock: this.#context.clock, idleMs });
+  }
+
+  #framingFor(status: number, body: AnswerBody): AnswerFraming {
+    if (body === 'none' || status === 205) return 'none';
+    if (body === 'length') return 'length';
+    return this.#head.minorVersion === 1 ? 'chunked' : 'close';
+  }
+
+  #mustClose(): boolean {
+    return !this.#head.persistent || this.#context.load.draining;
+  }
+
+  #isWorthDropping(): boolean {
+    if (this.requestWhole) return true;
+    const { chunked, contentLength = 0 } = this.#head;
+    return !chunked && contentLength <= WORTH_DROPPING_BYTES && !this.awaitsContinue;
+  }
+}
+
+function bodyOf({ framing }: RequestHead, { limits }: ExchangeContext): BodyDecoder | undefined {
+  if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
+  const body = bodyDecoder('request', framing, limits);
+  return body.complete ? undefined : body;
+}
+
+/** The upstream's 101 (RFC 9110 §15.2.2), for the app. */
+function switchingHead(head: AnswerHead): string {
+  const protocols = fieldValues(head.fields, 'upgrade').join(', ');
+  const fields = [...informationFields(head), 'connection', 'upgrade', 'upgrade', protocols];
+  return serializeResponseHead(101, head.reason, fields);
+}

@@ -1,0 +1,37 @@
+import type { ProxyLimits } from '../../config/config.ts';
+import type { Destination } from '../routing/destination.ts';
+import type { DestinationFinder } from '../routing/destinations.ts';
+import type { IncomingRequest } from '../streams/message.ts';
+
+/** Requests in flight over all connections, and whether new ones are taken. */
+export interface ProxyLoad {
+  inFlight: number;
+  draining: boolean;
+}
+
+/** What rules may go by beside the request. */
+export interface RuleContext {
+  readonly destinations: DestinationFinder;
+  readonly limits: ProxyLimits;
+  /** Of this proxy, for the loop guard. */
+  readonly instanceId: string;
+  readonly load: ProxyLoad;
+}
+
+/** Refuses a request by what it says and where it came. @throws {SidecarError} */
+export type ArrivalRule = (request: IncomingRequest, context: RuleContext) => void;
+
+/** Refuses a request by where it would go, too. @throws {SidecarError} */
+export type DestinationRule = (
+  request: IncomingRequest,
+  destination: Destination,
+  context: RuleContext,
+) => void;
+
+/** What decides, before anything is spent on it, whether a request may go on. The first rule that refuses has its word. */
+export interface Admission {
+  /** Before its destination is looked for. */
+  readonly onArrival: readonly ArrivalRule[];
+  /** From here on it counts for its route. */
+  readonly onDestination: readonly DestinationRule[];
+}

@@ -1,0 +1,45 @@
+import { SidecarError } from '../../errors.ts';
+import { hasField } from '../http/fields.ts';
+import { hasPassed } from '../streams/header-rules.ts';
+import type { Admission, ArrivalRule, DestinationRule } from './admission-rules.ts';
+import { refuseCrossSite } from './cross-site-requests.ts';
+import { bodyTooLarge } from './request-body.ts';
+
+const whileDraining: ArrivalRule = (_, { load }) => {
+  if (load.draining) throw new SidecarError('draining', 'the sidecar takes no new requests');
+};
+
+const loops: ArrivalRule = ({ fields }, { instanceId }) => {
+  if (hasPassed(fields, instanceId)) {
+    throw new SidecarError('loop_detected', 'the request has already passed this sidecar');
+  }
+};
+
+const ofOtherSites: DestinationRule = (request, destination, { destinations: { ownNames } }) => {
+  if (ownNames !== undefined) refuseCrossSite(request, destination, ownNames);
+};
+
+const withOwnAuthorization: DestinationRule = ({ fields }, { route: { config } }) => {
+  if (config.existingAuthorization === 'reject' && hasField(fields, 'authorization')) {
+    throw new SidecarError(
+      'authorization_not_allowed',
+      `route ${config.name} takes no request that has Authorization`,
+    );
+  }
+};
+
+const tooLarge: DestinationRule = ({ contentLength }, _, { limits: { requestBodyBytes } }) => {
+  if (requestBodyBytes > 0 && (contentLength ?? 0) > requestBodyBytes) throw bodyTooLarge(requestBodyBytes);
+};
+
+const tooMany: DestinationRule = (_, __, { load, limits: { maxInFlight } }) => {
+  if (load.inFlight >= maxInFlight) {
+    throw new SidecarError('overloaded', `${maxInFlight} requests are in flight`);
+  }
+};
+
+/** What every listener of the proxy refuses. */
+export const ADMISSION: Admission = {
+  onArrival: [whileDraining, loops],
+  onDestination: [ofOtherSites, withOwnAuthorization, tooLarge, tooMany],
+};

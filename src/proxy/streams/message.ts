@@ -1,0 +1,44 @@
+import type { Fields } from '../http/fields.ts';
+import type { TargetForm } from '../http/target-form.ts';
+
+/** A field section with the names of fields that are for the next hop alone. */
+export interface FieldSection {
+  readonly fields: Fields;
+  /** Options of the Connection fields, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
+  readonly connectionOptions: readonly string[];
+}
+
+/** The head of a request of the app, as every version of HTTP has it. */
+export interface IncomingRequest extends FieldSection {
+  readonly method: string;
+  readonly target: string;
+  readonly targetForm: TargetForm;
+  /** The authority that the request is for, as it came: Host or `:authority`. */
+  readonly host: string | undefined;
+  /** Max-Forwards is counted down in place. */
+  readonly fields: string[];
+  /** Octets of the body, where they were declared. */
+  readonly contentLength: number | undefined;
+}
+
+/** The head of an answer of an upstream. */
+export interface AnswerHead extends FieldSection {
+  readonly status: number;
+  /** May be empty; HTTP/2 has none. */
+  readonly reason: string;
+}
+
+/** Whether a body follows an answer's head: none, one of the length that Content-Length says, or one that ends at its end. */
+export type AnswerBody = 'none' | 'length' | 'open';
+
+/** An answer of the proxy's own. */
+export interface OwnAnswer {
+  readonly status: number;
+  readonly reason: string;
+  /** Content-type, content-length and the rest. */
+  readonly fields: Fields;
+  /** ASCII; left out in answer to HEAD. */
+  readonly body: string;
+  /** The connection cannot, or must not, carry another request. */
+  readonly closes: boolean;
+}

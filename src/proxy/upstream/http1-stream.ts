@@ -1,0 +1,105 @@
+import type { Fields } from '../http/fields.ts';
+import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../http1/serialize.ts';
+import { upstreamFields } from '../streams/header-rules.ts';
+import type { OutgoingRequest, UpstreamStream } from '../streams/upstream-stream.ts';
+import type { TunnelEnd } from '../tunnel/tunnel.ts';
+import type { UpstreamConnection } from './connection.ts';
+
+/** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */
+const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
+
+/**
+ * Writes requests as HTTP/1.1 has them, one after another: a connection offers this one stream for its life. Fields of
+ * this hop, and where the body ends, are said here.
+ */
+export class Http1UpstreamStream implements UpstreamStream {
+  readonly connection: UpstreamConnection;
+  #chunked = false;
+
+  constructor(connection: UpstreamConnection) {
+    this.connection = connection;
+  }
+
+  get ready(): boolean {
+    return this.connection.ready;
+  }
+
+  get allTaken(): boolean {
+    return this.connection.socket.writableLength === 0;
+  }
+
+  get tunnelEnd(): TunnelEnd {
+    return this.connection;
+  }
+
+  send(request: OutgoingRequest, nowMs: number): void {
+    const { connection } = this;
+    const { from, hasBody, target } = request;
+    connection.begin(from.method);
+    this.#chunked = hasBody && from.contentLength === undefined;
+    const fields = upstreamFields(from, {
+      authority: request.authority,
+      authorization: request.authorization,
+      keepClientAuthorization: request.keepClientAuthorization,
+      instanceId: request.instanceId,
+      chunked: this.#chunked,
+      upgrade: request.upgrade,
+      sayEmpty: !hasBody && !BODILESS.has(from.method),
+    });
+    connection.writer.text(serializeRequestHead(from.method, target, fields));
+    if (!hasBody) connection.requestSent(nowMs);
+  }
+
+  data(slice: Buffer): void {
+    const { writer } = this.connection;
+    if (!this.#chunked) {
+      writer.bytes(slice);
+      return;
+    }
+    writer.text(chunkStart(slice.length));
+    writer.bytes(slice);
+    writer.text(CHUNK_END);
+  }
+
+  end(trailers: Fields, nowMs: number): void {
+    if (this.#chunked) this.connection.writer.text(lastChunk(trailers));
+    this.connection.requestSent(nowMs);
+  }
+
+  flush(): boolean {
+    return this.connection.writer.flush();
+  }
+
+  touch(): void {
+    this.connection.touch();
+  }
+
+  pause(): void {
+    this.connection.pause();
+  }
+
+  resume(): void {
+    this.connection.resume();
+  }
+
+  hold(): void {
+    this.connection.hold();
+  }
+
+  proceed(): void {
+    this.connection.proceed();
+  }
+
+  /** What is near its end is read to it, so that the connection can be used again; else that is cut. */
+  discard(): void {
+    this.connection.discardAnswer();
+  }
+
+  abandon(): void {
+    this.connection.abandon();
+  }
+
+  giveBack(): void {
+    this.connection.giveBack();
+  }
+}
