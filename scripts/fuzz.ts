@@ -1,42 +1,80 @@
 /**
- * Runs the differential fuzzer of the HTTP/1.1 codec against llhttp for a while.
+ * Runs a differential fuzzer for a while: that of the HTTP/1.1 codec against llhttp, or that of the HTTP/2 codec against
+ * nghttp2, as Node has it, and PyPI's h2 and hpack, which it installs into .cache.
  *
- *     npm run fuzz -- [--seconds N] [--seed S] [--case C]
+ *     npm run fuzz -- [--protocol h1|h2] [--seconds N] [--seed S] [--case C]
  *
  * Without a seed it takes one from the clock, and prints it. `--case` repeats one case of a seed.
  */
 
 import { parseArgs } from 'node:util';
-import { newTally, runCase } from '../test/proxy/http1/fuzz/differential.ts';
+import * as http1 from '../test/proxy/http1/fuzz/differential.ts';
+import * as http2 from '../test/proxy/http2/fuzz/differential.ts';
+import { installPythonH2, PythonH2 } from '../test/proxy/http2/fuzz/python-h2.ts';
 
 const { values } = parseArgs({
-  options: { seconds: { type: 'string' }, seed: { type: 'string' }, case: { type: 'string' } },
+  options: {
+    protocol: { type: 'string', default: 'h1' },
+    seconds: { type: 'string' },
+    seed: { type: 'string' },
+    case: { type: 'string' },
+  },
 });
 const seconds = wholeNumber('seconds', values.seconds ?? '60');
 const seed = wholeNumber('seed', values.seed ?? String(Date.now() % 2 ** 31));
-const tally = newTally();
 
 process.stdout.write(`seed ${seed}\n`);
-try {
-  if (values.case === undefined) runFor(seconds * 1000);
-  else runCase(seed, wholeNumber('case', values.case), tally);
-} catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+if (values.protocol === 'h1') await fuzzHttp1();
+else if (values.protocol === 'h2') await fuzzHttp2();
+else throw new Error(`--protocol is ${JSON.stringify(values.protocol)}; it must be h1 or h2`);
+
+async function fuzzHttp1(): Promise<void> {
+  const tally = http1.newTally();
+  await run((caseNumber) => http1.runCase(seed, caseNumber, tally));
+  const { cases, messagesAlike, bothRefused, stricter } = tally;
+  say(`${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by both`);
+  sayStricter(stricter);
 }
 
-const { cases, messagesAlike, bothRefused, stricter } = tally;
-process.stdout.write(
-  `${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by both\n`,
-);
-process.stdout.write('refused by the codec alone:\n');
-for (const [reason, count] of [...stricter].sort((a, b) => b[1] - a[1])) {
-  process.stdout.write(`${String(count).padStart(9)}  ${reason}\n`);
+async function fuzzHttp2(): Promise<void> {
+  installPythonH2();
+  const python = new PythonH2();
+  const tally = http2.newTally();
+  await run((caseNumber) => http2.runCase(seed, caseNumber, tally, python));
+  python.end();
+  const { cases, messagesAlike, bothRefused, blocksAlike, blocksRefused, stricter } = tally;
+  say(`${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by others too`);
+  say(`${blocksAlike} field blocks read alike, ${blocksRefused} refused`);
+  sayStricter(stricter);
 }
 
-function runFor(durationMs: number): void {
-  const end = performance.now() + durationMs;
-  for (let caseNumber = 0; performance.now() < end; caseNumber++) runCase(seed, caseNumber, tally);
+/** Runs one case, or cases for as long as was asked for; a broken rule ends it. */
+async function run(runCase: (caseNumber: number) => void | Promise<void>): Promise<void> {
+  try {
+    if (values.case !== undefined) {
+      await runCase(wholeNumber('case', values.case));
+      return;
+    }
+    const end = performance.now() + seconds * 1000;
+    for (let caseNumber = 0; performance.now() < end; caseNumber++) {
+      const running = runCase(caseNumber);
+      if (running !== undefined) await running;
+    }
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function sayStricter(stricter: ReadonlyMap<string, number>): void {
+  say('refused by the codec alone:');
+  for (const [reason, count] of [...stricter].sort((a, b) => b[1] - a[1])) {
+    say(`${String(count).padStart(9)}  ${reason}`);
+  }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 function wholeNumber(name: string, value: string): number {

@@ -92,7 +92,10 @@ export const FAULTS = {
   data_before_head: ['PROTOCOL_ERROR', 'data came before the final head'],
   interim_ends: ['PROTOCOL_ERROR', 'an interim answer ends the stream'],
   trailers_unended: ['PROTOCOL_ERROR', 'trailers do not end the stream'],
-  control_in_trailers: ['PROTOCOL_ERROR', 'a field that frames the body stands in the trailers'],
+  control_in_trailers: [
+    'PROTOCOL_ERROR',
+    'a field that frames the body or names the host stands in the trailers',
+  ],
 
   // Abuse
   block_too_large: ['ENHANCE_YOUR_CALM', 'a field block is larger than any that is decoded'],

@@ -57,8 +57,9 @@ export function readFields(kind: SectionKind, fields: Fields, from: number): Con
         if (name === 'te' && value.toLowerCase() !== 'trailers') return 'te_malformed';
         break;
       case 4:
-        if (name === 'host' && kind === 'request') {
-          if (host !== undefined) return 'host_malformed';
+        if (name === 'host') {
+          if (kind === 'trailers') return 'control_in_trailers';
+          if (kind === 'request' && host !== undefined) return 'host_malformed';
           host = value;
         }
         break;

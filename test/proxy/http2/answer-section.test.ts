@@ -116,6 +116,7 @@ describe('trailers', () => {
     ['pseudo_in_trailers', ['a', 'b', ':status', '200']],
     ['pseudo_in_trailers', [':path', '/']],
     ['control_in_trailers', ['content-length', '3']],
+    ['control_in_trailers', ['host', 'a']],
     ['connection_specific', ['transfer-encoding', 'chunked']],
     ['name_malformed', ['A', 'b']],
     ['value_malformed', ['a', ' b']],

@@ -6,7 +6,8 @@
  * one for EOS.
  */
 
-const LENGTHS = `
+/** Bits of the code of each octet, and of EOS. */
+export const CODE_LENGTHS: readonly number[] = `
 13 23 28 28 28 28 28 28 28 24 30 28 28 30 28 28 28 28 28 28 28 28 30 28 28 28 28 28 28 28 28 28
  6 10 10 12 13  6  8 11 10 10  8 11  8  6  6  6  5  5  5  6  6  6  6  6  6  6  7  8 15  6 12 10
 13  6  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  7  8  7  8 13 19 13 14  6
@@ -31,8 +32,8 @@ const SHORT = new Uint16Array(1 << SHORT_BITS);
 const FIRST_CODE = new Uint32Array(MAX_BITS + 1);
 const COUNT = new Uint16Array(MAX_BITS + 1);
 const OFFSET = new Uint16Array(MAX_BITS + 1);
-const SYMBOLS = Uint16Array.from(LENGTHS.keys()).sort(
-  (a, b) => (LENGTHS[a] as number) - (LENGTHS[b] as number) || a - b,
+const SYMBOLS = Uint16Array.from(CODE_LENGTHS.keys()).sort(
+  (a, b) => (CODE_LENGTHS[a] as number) - (CODE_LENGTHS[b] as number) || a - b,
 );
 
 function fillTables(): void {
@@ -42,7 +43,7 @@ function fillTables(): void {
     code *= 2;
     FIRST_CODE[length] = code;
     OFFSET[length] = position;
-    while (position < SYMBOLS.length && LENGTHS[SYMBOLS[position] as number] === length) {
+    while (position < SYMBOLS.length && CODE_LENGTHS[SYMBOLS[position] as number] === length) {
       if (length <= SHORT_BITS) {
         const from = code << (SHORT_BITS - length);
         SHORT.fill((length << 8) | (SYMBOLS[position] as number), from, from + (1 << (SHORT_BITS - length)));

@@ -1,0 +1,174 @@
+/**
+ * The differential rule: whatever nghttp2 refuses the codec refuses, and whatever all three accept they read alike. The
+ * codec may refuse more. PyPI's h2 is the third voice: it ends at the first fault, so that it has the say only on cases in
+ * which it finds none.
+ */
+
+import { HpackDecoder } from '../../../../src/proxy/http2/hpack/decoder.ts';
+import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
+import { Random } from '../../http1/fuzz/random.ts';
+import { cutAt } from '../../http1/transcript.ts';
+import { fuzzBlocks } from './block-grammar.ts';
+import { type FuzzCase, fuzzCase } from './connection-grammar.ts';
+import { transcribeWithNghttp2 } from './nghttp2.ts';
+import type { PythonH2 } from './python-h2.ts';
+import { type Message, type Transcript, transcribe } from './transcript.ts';
+
+export interface FuzzTally {
+  cases: number;
+  /** Messages that all read to their end, and alike. */
+  messagesAlike: number;
+  /** Cases in which the codec and an oracle refuse something. */
+  bothRefused: number;
+  blocksAlike: number;
+  blocksRefused: number;
+  /** Cases in which the codec alone refuses something, by its reason. */
+  readonly stricter: Map<string, number>;
+}
+
+export function newTally(): FuzzTally {
+  return {
+    cases: 0,
+    messagesAlike: 0,
+    bothRefused: 0,
+    blocksAlike: 0,
+    blocksRefused: 0,
+    stricter: new Map(),
+  };
+}
+
+/**
+ * Runs one case and counts it.
+ * @param python the second oracle, where it is installed
+ * @throws {Error} with seed, case, octets and all transcripts when the rule is broken.
+ */
+export async function runCase(
+  seed: number,
+  caseNumber: number,
+  tally: FuzzTally,
+  python: PythonH2 | undefined,
+): Promise<void> {
+  const random = new Random(seed, caseNumber);
+  if (python !== undefined && random.chance(0.2)) return runBlocks(random, seed, caseNumber, tally, python);
+  const given = fuzzCase(random);
+  const octets = Buffer.concat(given.frames);
+  const ours = transcribe(given, [octets]);
+  const nghttp2 = await transcribeWithNghttp2(given);
+  const h2 = await python?.transcribe(given);
+
+  const broken = disagreement(ours, nghttp2, h2) ?? splitDisagreement(random, given, octets, ours);
+  if (broken !== undefined) throw new Error(report(seed, caseNumber, given, broken, { ours, nghttp2, h2 }));
+
+  tally.cases++;
+  const others = [nghttp2, h2].filter((other) => other !== undefined);
+  if (others.every((other) => !refusesAny(other))) {
+    tally.messagesAlike += [...ours.messages.values()].filter(({ ended }) => ended).length;
+  }
+  if (!refusesAny(ours)) return;
+  if (others.some(refusesAny)) tally.bothRefused++;
+  else {
+    const reason = ours.refusal ?? [...ours.refused.values()].join();
+    tally.stricter.set(reason, (tally.stricter.get(reason) ?? 0) + 1);
+  }
+}
+
+/** What breaks the rule, or undefined. */
+export function disagreement(
+  ours: Transcript,
+  nghttp2: Transcript,
+  h2: Transcript | undefined,
+): string | undefined {
+  if (!refusesAny(ours) && refusesAny(nghttp2)) {
+    return `nghttp2 refuses (${nghttp2.refusal ?? [...nghttp2.refused].join()}), the codec does not`;
+  }
+  for (const [id, message] of ours.messages) {
+    if (ours.refused.has(id)) continue;
+    for (const [name, other] of Object.entries({ nghttp2, h2 })) {
+      if (other === undefined || other.refusal !== undefined || other.refused.has(id)) continue;
+      const difference = messageDifference(message, other.messages.get(id), ours.refusal !== undefined);
+      if (difference !== undefined) return `stream ${id}: ${difference} (${name})`;
+    }
+  }
+  return undefined;
+}
+
+function refusesAny(transcript: Transcript): boolean {
+  return transcript.refusal !== undefined || transcript.refused.size > 0;
+}
+
+function messageDifference(mine: Message, other: Message | undefined, cut: boolean): string | undefined {
+  if (other === undefined) return mine.heads.length > 0 ? 'the codec alone reads a message' : undefined;
+  const heads = cut ? other.heads.slice(0, mine.heads.length) : other.heads;
+  if (mine.heads.join() !== heads.join()) return 'heads differ';
+  if (mine.reset) return undefined;
+  if (!mine.ended) return !cut && other.ended ? 'the codec expects more' : undefined;
+  if (!other.ended) return 'the codec expects no more';
+  if (mine.data !== other.data) return 'bodies differ';
+  return mine.trailers === other.trailers ? undefined : 'trailers differ';
+}
+
+function splitDisagreement(
+  random: Random,
+  given: FuzzCase,
+  octets: Buffer,
+  whole: Transcript,
+): string | undefined {
+  const cuts = Array.from({ length: 1 + random.below(8) }, () => random.below(octets.length + 1));
+  const pieces =
+    random.chance(0.1) && octets.length < 2000 ? cutAt(octets, [...octets.keys()]) : cutAt(octets, cuts);
+  const split = transcribe(given, pieces);
+  return readable(split) === readable(whole)
+    ? undefined
+    : `split in ${pieces.length} it reads ${readable(split)}`;
+}
+
+async function runBlocks(
+  random: Random,
+  seed: number,
+  caseNumber: number,
+  tally: FuzzTally,
+  python: PythonH2,
+): Promise<void> {
+  const blocks = fuzzBlocks(random);
+  const theirs = await python.decode(blocks);
+  const decoder = new HpackDecoder({ sectionBytes: 65_536, sectionFields: 1000 });
+  tally.cases++;
+  for (const [index, block] of blocks.entries()) {
+    const mine = decoder.decode(block);
+    const other = theirs[index];
+    const where = `(seed ${seed}, case ${caseNumber}, block ${index}: ${blocks.map((each) => each.toString('hex')).join()})`;
+    if (mine.kind !== 'fields') {
+      tally.blocksRefused++;
+      return;
+    }
+    if (typeof other !== 'object')
+      throw new Error(`hpack refuses a block, the codec does not: ${other} ${where}`);
+    if (JSON.stringify(mine.fields) !== JSON.stringify(other)) {
+      throw new Error(`fields differ: ${JSON.stringify(mine.fields)}, ${JSON.stringify(other)} ${where}`);
+    }
+    tally.blocksAlike++;
+  }
+}
+
+function report(
+  seed: number,
+  caseNumber: number,
+  { sender, frames }: FuzzCase,
+  broken: string,
+  transcripts: Readonly<Record<string, Transcript | undefined>>,
+): string {
+  return [
+    `${broken} (seed ${seed}, case ${caseNumber})`,
+    `${sender}${sender === 'client' ? ` after ${PREFACE.length} octets of preface` : ''}:`,
+    ...frames.map(
+      (frame) => `  ${frame.subarray(0, 9).toString('hex')} ${frame.subarray(9, 200).toString('hex')}`,
+    ),
+    ...Object.entries(transcripts).map(
+      ([name, each]) => `${name}: ${each === undefined ? 'not asked' : readable(each)}`,
+    ),
+  ].join('\n');
+}
+
+function readable({ messages, refused, refusal }: Transcript): string {
+  return JSON.stringify({ messages: [...messages], refused: [...refused], refusal });
+}
