@@ -69,6 +69,20 @@ describe('draining', () => {
     expect(upstream.targets).toEqual(['/busy']);
   });
 
+  it('ends when the last that is served has left', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const [idle, busy] = await Promise.all([sidecar.connect(), sidecar.connect()]);
+    busy.send(get('/'));
+    await upstream.request();
+    const drained = sidecar.proxy.drain(LONG_MS);
+
+    busy.destroy();
+
+    await drained;
+    expect(await idle.closed()).toBe('end');
+  });
+
   it('cuts what is left when its time is up', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream });

@@ -119,6 +119,17 @@ describe('a host that is not on the list', () => {
     expect([...listed.requests, ...other.requests]).toEqual([]);
   });
 
+  it('is named in the refusal, as it was asked for', async () => {
+    const sidecar = await startSidecar({
+      forwardProxy: forwardTo({ address: { host: 'a.test', port: 80 } }),
+    });
+    const client = await sidecar.connect();
+    const detail = async (authority: string) =>
+      JSON.parse((await client.send(absolute(authority)).response()).body).detail;
+    expect(await detail('b.test')).toBe('b.test is not on the list of the forward proxy');
+    expect(await detail('B.test:81')).toBe('b.test:81 is not on the list of the forward proxy');
+  });
+
   it('passes by choice, without a token, with what the app itself sends', async () => {
     const listed = await startUpstream(answering(ok()));
     const other = await startUpstream(answering(ok('public')), 'plain');

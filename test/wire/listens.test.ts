@@ -22,6 +22,7 @@ describe('the listener', () => {
 
     await expect(startSidecar({ upstream, listen: listenAddress(upstream) })).rejects.toMatchObject({
       code: 'configuration',
+      message: expect.stringContaining('--listen'),
     });
   });
 });
