@@ -41,7 +41,7 @@ export function planRotation(
   }
   const { current, next, publishedAtMs, authorities } = stored;
   const renewAtMs = current.expiresAtMs - lifetimeMs * (1 - RENEW_AT);
-  const isDue = nowMs >= renewAtMs || !hasHosts(current.cert, hosts);
+  const isDue = stored.isRotationAsked === true || nowMs >= renewAtMs || !hasHosts(current.cert, hosts);
   if (next === undefined || nowMs >= next.expiresAtMs || !hasHosts(next.cert, hosts)) {
     if (isDue) return { step: 'stage', nextAtMs: nowMs };
   } else {

@@ -10,7 +10,7 @@ import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts
 import { contendForLeadership } from './leadership.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
 import { createServedCertificate, type ServedCertificateOptions } from './served-certificate.ts';
-import type { CertificateSource } from './serving-certificate.ts';
+import { type CertificateSource, outsideValidity, type ServingCertificate } from './serving-certificate.ts';
 import {
   type CertificateSecret,
   livingAuthorities,
@@ -19,7 +19,14 @@ import {
   servingCertificateOf,
   writeStoredCertificates,
 } from './stored-certificates.ts';
-import { collectionOf, trustAuthorities, type WebhookConfiguration } from './webhook-trust.ts';
+import { takeoverDelayMs } from './takeover.ts';
+import { trackTrustedAuthorities } from './trusted-authorities.ts';
+import {
+  type ConfigurationObject,
+  collectionOf,
+  trustAuthorities,
+  type WebhookConfiguration,
+} from './webhook-trust.ts';
 
 export interface SelfManagedOptions extends BackoffOptions {
   readonly namespace: string;
@@ -40,6 +47,13 @@ const LOOK_EVERY_MS = 60_000;
 /** However busy it is: whoever undoes what the leader writes must not make it write without end. */
 const LOOKS_APART_MS = 1000;
 
+/**
+ * A CA that we did not make stays trusted for so long, as after a change of the certificate's source or of its Secret:
+ * replicas that show a certificate of it are gone by then, or have another.
+ */
+const KEPT_FOR_MS = 900_000;
+const MOST_KEPT = 4;
+
 /** So that the Lease goes when the Secret does. Undefined where there is no Secret yet. */
 async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
   try {
@@ -59,15 +73,41 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   const served = createServedCertificate(options);
   let closed = false;
 
+  const trusted = trackTrustedAuthorities(
+    webhooks.map(({ name }) => name),
+    clock,
+  );
+  /** What the Secret holds. */
+  let offered: ServingCertificate | undefined;
+  let cancelTakeover: (() => void) | undefined;
+
+  /** Shows what the Secret holds, as soon as that is trusted. */
+  function takeOver(): void {
+    cancelTakeover?.();
+    if (closed || offered === undefined) return;
+    const { propagationMs } = policy;
+    const nowMs = clock.now().wallMs;
+    const delayMs = takeoverDelayMs(served.current(), offered, { trusted, propagationMs, nowMs });
+    if (delayMs === 0) served.offer(offered);
+    else cancelTakeover = clock.after(Math.min(delayMs, LOOK_EVERY_MS), takeOver);
+  }
+
   const unwatch = [
     watchObject<CertificateSecret>(api, collection, secretName, options, (secret) => {
       const stored = readStoredCertificates(secret);
-      if (stored !== undefined) served.offer(stored.current);
+      offered = stored?.current;
+      if (stored !== undefined) takeOver();
       else if (served.current() !== undefined) served.refuse('the Secret holds no usable certificate');
       wake();
     }),
     // Somebody who applies the manifest again takes our CAs out of it.
-    ...webhooks.map((webhook) => watchObject(api, collectionOf(webhook), webhook.name, options, wake)),
+    ...webhooks.map((webhook) =>
+      watchObject<ConfigurationObject>(api, collectionOf(webhook), webhook.name, options, (configuration) => {
+        trusted.saw(webhook.name, configuration);
+        takeOver();
+        wake();
+      }),
+    ),
   ];
   const leadership = contendForLeadership(
     api,
@@ -126,6 +166,12 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     const secret = await readSecret();
     const stored = readStoredCertificates(secret);
     const nowMs = clock.now().wallMs;
+    const lost = stored === undefined ? stillServed(nowMs) : undefined;
+    if (lost !== undefined) {
+      await writeSecret(secret, lost);
+      log.warn('the Secret of the certificate was lost, and is made again as the replicas have it');
+      return nowMs;
+    }
     const plan = planRotation(stored, policy, nowMs);
     if (plan.step !== 'wait') {
       const changed = await take(plan.step, stored, nowMs);
@@ -134,13 +180,39 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       return nowMs;
     }
     if (stored === undefined) return plan.nextAtMs;
-    for (const webhook of webhooks) await trustAuthorities(api, webhook, stored.authorities);
+    for (const webhook of webhooks) {
+      await trustAuthorities(api, webhook, stored.authorities, (others) =>
+        keptOf(webhook.name, others, nowMs),
+      );
+    }
     if (stored.next !== undefined && stored.publishedAtMs === undefined) {
       await writeSecret(secret, { ...stored, publishedAtMs: nowMs });
       log.info('the webhooks trust the next certificate');
       return nowMs;
     }
     return plan.nextAtMs;
+  }
+
+  /** What a Secret that has gone held, as far as this replica still shows it and the webhooks trust it. */
+  function stillServed(nowMs: number): StoredCertificates | undefined {
+    const current = served.current();
+    if (current === undefined || outsideValidity(current, nowMs) !== undefined) return undefined;
+    const authorities = trusted.issuersOf(current.cert);
+    return authorities.length === 0 ? undefined : { current, authorities };
+  }
+
+  /** When others' CAs were first found, by webhook and PEM. */
+  const foundAtMs = new Map<string, number>();
+
+  function keptOf(webhook: string, others: readonly string[], nowMs: number): readonly string[] {
+    const living = livingAuthorities(others, nowMs).slice(0, MOST_KEPT);
+    const keys = new Set(living.map((pem) => `${webhook} ${pem}`));
+    for (const key of [...foundAtMs.keys()])
+      if (key.startsWith(`${webhook} `) && !keys.has(key)) foundAtMs.delete(key);
+    for (const key of keys) if (!foundAtMs.has(key)) foundAtMs.set(key, clock.monotonicMs());
+    return living.filter(
+      (pem) => clock.monotonicMs() - (foundAtMs.get(`${webhook} ${pem}`) as number) < KEPT_FOR_MS,
+    );
   }
 
   async function take(
@@ -189,6 +261,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     async close() {
       closed = true;
       served.close();
+      cancelTakeover?.();
       cancelTimer?.();
       for (const end of unwatch) end();
       await looking?.catch((error: unknown) => log.debug({ err: messageOf(error) }, 'the last look failed'));

@@ -53,7 +53,7 @@ export function parseServingCertificate(cert: string, key: string): ServingCerti
   return { cert, key, startsAtMs: leaf.validFromDate.getTime(), expiresAtMs: leaf.validToDate.getTime() };
 }
 
-function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 

@@ -16,6 +16,8 @@ export interface StoredCertificates {
   readonly next?: ServingCertificate;
   /** When the webhooks were seen to trust the CA of `next`, Unix time in ms. */
   readonly publishedAtMs?: number;
+  /** Somebody asks for a new certificate before its time. */
+  readonly isRotationAsked?: true;
   /** PEM of every CA that is trusted, newest first. */
   readonly authorities: readonly string[];
 }
@@ -28,6 +30,9 @@ const KEYS = {
   nextCert: 'next.crt',
   nextKey: 'next.key',
 } as const;
+
+/** Put on the Secret, with any value, it has the certificate replaced now; taken off once that has begun. */
+export const ROTATE = 'token-sidecar.dev/rotate';
 
 const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 
@@ -44,6 +49,7 @@ export function readStoredCertificates(
     current,
     ...(typeof next === 'string' ? {} : { next }),
     ...(Number.isNaN(publishedAtMs) ? {} : { publishedAtMs }),
+    ...(secret?.metadata.annotations?.[ROTATE] === undefined ? {} : { isRotationAsked: true as const }),
     authorities: splitPem(text(KEYS.authorities)),
   };
 }
@@ -53,7 +59,7 @@ export function writeStoredCertificates(
   secret: CertificateSecret,
   { current, next, publishedAtMs, authorities }: StoredCertificates,
 ): CertificateSecret {
-  const { [PUBLISHED_AT]: _, ...annotations } = secret.metadata.annotations ?? {};
+  const { [PUBLISHED_AT]: _, [ROTATE]: __, ...annotations } = secret.metadata.annotations ?? {};
   const texts = {
     [KEYS.cert]: current.cert,
     [KEYS.key]: current.key,
@@ -88,7 +94,7 @@ export function livingAuthorities(authorities: readonly string[], nowMs: number)
 }
 
 /** Each certificate on its own, in one spelling; what is not a certificate is left out. */
-function splitPem(bundle: string): string[] {
+export function splitPem(bundle: string): string[] {
   const blocks = bundle.matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   return [...blocks].flatMap(([block]) => {
     try {

@@ -1,6 +1,9 @@
 import { request } from 'node:https';
-import { expect, it, onTestFinished } from 'vitest';
-import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  type IssuedCertificate,
+  issueCertificate,
+} from '../../../src/injector/certificate/certificate-authority.ts';
 import { manageCertificate } from '../../../src/injector/certificate/self-managed-certificate.ts';
 import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
@@ -8,7 +11,7 @@ import { startWebhookListener } from '../../../src/injector/webhook-listener.ts'
 import { Registry } from '../../../src/prometheus.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { FakeKubernetes } from './fake-kubernetes.ts';
+import { FakeKubernetes, type StoredObject } from './fake-kubernetes.ts';
 import { passUntil } from './passing-time.ts';
 
 const HOST = 'injector.system.svc';
@@ -231,6 +234,103 @@ it('somebody who undoes every write does not make it write without end', async (
   }
   expect(writes() - wroteBefore).toBe(5);
   expect(clock.now().monotonicMs - startedAtMs).toBeGreaterThanOrEqual(4000);
+});
+
+describe('whatever is done to the Secret, no review fails', () => {
+  /** Two replicas that serve, and a review of each at every step until `condition` holds. */
+  async function serving() {
+    const all = await start();
+    const { clock, replica, bundle, authorities } = all;
+    const replicas = [await replica('first'), await replica('second')];
+    await passUntil(clock, () => authorities() === 1);
+    await passUntil(clock, () => replicas.every(({ certificates }) => certificates.current() !== undefined));
+    const ask = async (): Promise<void> => {
+      for (const { port } of replicas) await review(port, bundle());
+    };
+    const askUntil = async (condition: () => boolean, stepMs = 1000): Promise<void> => {
+      while (!condition()) {
+        await ask();
+        await clock.advance(stepMs);
+      }
+      await ask();
+    };
+    const everyServes = (cert: string) => (): boolean =>
+      replicas.every(({ certificates }) => certificates.current()?.cert === cert);
+    return { ...all, ask, askUntil, everyServes };
+  }
+
+  const secretOf = ({ cert, key, ca }: IssuedCertificate) => ({
+    metadata: { name: 'certificates' },
+    data: Object.fromEntries(
+      Object.entries({ 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca }).map(([name, text]) => [
+        name,
+        Buffer.from(text).toString('base64'),
+      ]),
+    ),
+  });
+
+  it('restored from a backup: the old certificate is shown once it is trusted beside the one in use', async () => {
+    const { fake, clock, askUntil, everyServes, authorities } = await serving();
+    const backup = await issueCertificate({
+      hosts: [HOST],
+      nowMs: clock.now().wallMs,
+      lifetimeMs: LIFETIME_MS,
+    });
+    fake.put(SECRETS, secretOf(backup));
+    const startedAtMs = clock.now().monotonicMs;
+    await askUntil(everyServes(backup.cert));
+    expect(authorities()).toBe(2);
+    expect(clock.now().monotonicMs - startedAtMs).toBeGreaterThanOrEqual(MINUTE_MS);
+    // The one that it took the place of is trusted until no replica can show it any more.
+    await askUntil(() => authorities() === 1, MINUTE_MS);
+    expect(clock.now().monotonicMs - startedAtMs).toBeGreaterThanOrEqual(15 * MINUTE_MS);
+  });
+
+  it('restored from a backup that has ended: a new certificate takes its place, likewise', async () => {
+    const { fake, clock, askUntil, stored, everyServes } = await serving();
+    const before = stored('tls.crt');
+    const nowMs = clock.now().wallMs - 2 * LIFETIME_MS;
+    fake.put(SECRETS, secretOf(await issueCertificate({ hosts: [HOST], nowMs, lifetimeMs: LIFETIME_MS })));
+    const ended = stored('tls.crt');
+    await askUntil(() => ![before, ended].includes(stored('tls.crt')));
+    await askUntil(everyServes(stored('tls.crt')));
+  });
+
+  it('deleted: it is made again, with what the replicas still show', async () => {
+    const { fake, askUntil, stored } = await serving();
+    const [cert, key] = [stored('tls.crt'), stored('tls.key')];
+    fake.delete(SECRETS, 'certificates');
+    await askUntil(() => stored('tls.crt') !== '');
+    expect([stored('tls.crt'), stored('tls.key')]).toEqual([cert, key]);
+  });
+
+  it('told to rotate: a new certificate takes over in the way of every rotation', async () => {
+    const { fake, askUntil, stored, everyServes } = await serving();
+    const before = stored('tls.crt');
+    const secret = fake.get(`${SECRETS}/certificates`) as StoredObject;
+    fake.put(SECRETS, {
+      ...secret,
+      metadata: { ...secret.metadata, annotations: { 'token-sidecar.dev/rotate': 'now' } },
+    });
+    await askUntil(() => stored('tls.crt') !== before);
+    await askUntil(everyServes(stored('tls.crt')));
+    expect(fake.get(`${SECRETS}/certificates`)?.metadata['annotations']).toEqual({});
+  });
+
+  it('taken over from another source: the CA that replicas of the old kind show stays trusted for a while', async () => {
+    const { fake, clock, askUntil, bundle } = await serving();
+    const helm = await issueCertificate({
+      hosts: [HOST],
+      nowMs: clock.now().wallMs,
+      lifetimeMs: LIFETIME_MS,
+    });
+    const caBundle = Buffer.from(bundle() + helm.ca).toString('base64');
+    fake.put(CONFIGURATIONS, { ...CONFIGURATION, webhooks: [{ name: 'a', clientConfig: { caBundle } }] });
+    const startedAtMs = clock.now().monotonicMs;
+    await askUntil(() => clock.now().monotonicMs - startedAtMs > 14 * MINUTE_MS, MINUTE_MS);
+    expect(bundle()).toContain(helm.ca);
+    await askUntil(() => !bundle().includes(helm.ca), MINUTE_MS);
+  });
 });
 
 it('no private key is ever logged', async () => {
