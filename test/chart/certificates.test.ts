@@ -2,12 +2,17 @@ import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import { type FakeApiServer, startFakeApiServer } from './fake-api-server.ts';
 import { type Manifest, NAMESPACE, only, parseManifests } from './manifests.ts';
 import { CHART, run } from './tools.ts';
 
+const WEBHOOK =
+  '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/token-sidecar-token-sidecar-injector';
 const SECRET = `/api/v1/namespaces/${NAMESPACE}/secrets/token-sidecar-injector-certificates`;
+
+const { ca: OWN_CA } = await issueCertificate({ hosts: ['own'], nowMs: Date.now(), lifetimeMs: 3_600_000 });
 
 let directory: string;
 let cluster: FakeApiServer;
@@ -28,7 +33,7 @@ beforeEach(() => {
 });
 
 /** Renders as an upgrade does: templates may look objects up in the cluster. */
-async function upgrade(...set: string[]): Promise<{ secret: Manifest; caBundle: string }> {
+async function upgrade(...set: string[]): Promise<{ secret: Manifest; caBundle: string; webhook: Manifest }> {
   const { ok, stdout, stderr } = await run('helm', [
     'template',
     'token-sidecar',
@@ -45,10 +50,20 @@ async function upgrade(...set: string[]): Promise<{ secret: Manifest; caBundle: 
   ]);
   if (!ok) throw new Error(stderr);
   const all = parseManifests(stdout);
+  const webhook = only(all, 'MutatingWebhookConfiguration');
   return {
-    secret: only(all, 'Secret'),
-    caBundle: only(all, 'MutatingWebhookConfiguration').webhooks[0].clientConfig.caBundle,
+    secret: all.find(({ kind }) => kind === 'Secret'),
+    caBundle: webhook.webhooks[0].clientConfig.caBundle,
+    webhook,
   };
+}
+
+/** The certificates of a bundle, as the API server reads it. */
+function authoritiesOf(caBundle: string): string[] {
+  const pem = Buffer.from(caBundle, 'base64').toString();
+  return (pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []).map(
+    (block) => new X509Certificate(block).fingerprint256,
+  );
 }
 
 function certificate(base64: string): X509Certificate {
@@ -106,4 +121,48 @@ test('further keys of the Secret are not carried along', async () => {
   const second = await upgrade();
 
   expect(second.secret.data).toEqual(first.secret.data);
+});
+
+describe('while replicas show a certificate of before, the API server trusts its CA too', () => {
+  test('when a new one is made, and no longer at the upgrade after it', async () => {
+    const first = await upgrade();
+    cluster.objects.set(SECRET, first.secret);
+    cluster.objects.set(WEBHOOK, first.webhook);
+
+    const second = await upgrade('injector.certificates.helm.regenerate=true');
+
+    const [own] = authoritiesOf(second.secret.data['ca.crt']);
+    expect(authoritiesOf(second.caBundle)).toEqual([own, ...authoritiesOf(first.caBundle)]);
+    cluster.objects.set(SECRET, second.secret);
+    cluster.objects.set(WEBHOOK, second.webhook);
+    expect(authoritiesOf((await upgrade()).caBundle)).toEqual([own]);
+  });
+
+  test('when the injector makes it from now on, or somebody else', async () => {
+    const first = await upgrade();
+    cluster.objects.set(WEBHOOK, first.webhook);
+
+    const selfManaged = await upgrade('injector.certificates.source=self-managed');
+    expect(selfManaged.caBundle).toBe(first.caBundle);
+
+    const existing = await upgrade(
+      'injector.certificates.source=existing',
+      'injector.certificates.existing.secretName=tls',
+      `injector.certificates.existing.caBundle=${OWN_CA}`,
+    );
+    expect(authoritiesOf(existing.caBundle)).toEqual([
+      new X509Certificate(OWN_CA).fingerprint256,
+      ...authoritiesOf(first.caBundle),
+    ]);
+  });
+
+  test('but CAs do not add up without end', async () => {
+    let last = await upgrade();
+    for (let upgrades = 0; upgrades < 9; upgrades++) {
+      cluster.objects.set(WEBHOOK, last.webhook);
+      last = await upgrade();
+    }
+    expect(authoritiesOf(last.caBundle).length).toBeGreaterThan(1);
+    expect(authoritiesOf(last.caBundle).length).toBeLessThan(9);
+  });
 });
