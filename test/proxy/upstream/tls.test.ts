@@ -109,8 +109,54 @@ describe('the TLS files of a route', () => {
     ['hold no certificate', 'tls.key'],
   ])('that %s at the start are a configuration error', (_, name) => {
     expect(() => open({ caFile: join(directory, name) })).toThrow(
-      expect.objectContaining({ code: 'configuration' }),
+      expect.objectContaining({
+        code: 'configuration',
+        message: expect.stringMatching(/^route api: tls/),
+        cause: expect.any(Error),
+      }),
     );
+  });
+
+  it('that cannot be read are named', () => {
+    expect(() => open({ certFile: '/nonexistent/tls.crt' })).toThrow(
+      /tls\.certFile \/nonexistent\/tls\.crt cannot be read/,
+    );
+  });
+
+  it('are told of in the log when they change, and when they cannot be used', async () => {
+    openAll();
+    await write('ca.crt', two.cert);
+    await look();
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', route: 'api' });
+    await write('ca.crt', 'nonsense');
+    await look();
+    expect(JSON.parse(lines[1] ?? '')).toMatchObject({
+      level: 'warn',
+      route: 'api',
+      reason: expect.any(String),
+    });
+  });
+
+  it('are not looked at once they are closed, amid a look neither', async () => {
+    const tls = openAll();
+    tls.close();
+    expect(clock.pendingTimers).toBe(0);
+    const other = openAll();
+    await write('ca.crt', two.cert);
+    await clock.advance(10_000);
+    other.close();
+    while (changes === 0) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('are looked at every ten seconds', async () => {
+    openAll();
+    await write('ca.crt', two.cert);
+    await clock.advance(9999);
+    expect(changes).toBe(0);
+    await clock.advance(1);
+    while (changes === 0) await new Promise((resolve) => setImmediate(resolve));
   });
 
   it('if there are none, are not looked for', () => {

@@ -1,0 +1,79 @@
+import { expect, it } from 'vitest';
+import { bodyTooLarge, RequestBody } from '../../../src/proxy/exchange/request-body.ts';
+import type { UpstreamStream } from '../../../src/proxy/streams/upstream-stream.ts';
+
+/** What a stream is told and sent. */
+function receiver() {
+  const told: string[] = [];
+  const stream = {
+    data: (bytes: Buffer) => told.push(bytes.toString()),
+    end: (trailers: readonly string[], nowMs: number) => told.push(`ended ${trailers} at ${nowMs}`),
+    touch: () => told.push('touched'),
+  } as unknown as UpstreamStream;
+  return { told, stream };
+}
+
+const options = { mayOutgrow: true, replayBytes: 5, maxBytes: 0 };
+const bytes = (text: string) => Buffer.from(text);
+
+it('goes to its receiver as it comes, and says when it has moved and when it ends', () => {
+  const body = new RequestBody(options);
+  const { told, stream } = receiver();
+  body.take(bytes('on'));
+  body.sendTo(stream, 1);
+  expect(told).toEqual(['on', 'touched']);
+  body.take(bytes('e'));
+  body.end(['x', 'y'], 7);
+  expect(told).toEqual(['on', 'touched', 'e', 'touched', 'ended x,y at 7']);
+});
+
+it('goes from its beginning to another receiver while it is whole', () => {
+  const body = new RequestBody(options);
+  const [first, second] = [receiver(), receiver()];
+  body.sendTo(first.stream, 1);
+  body.take(bytes('12345'));
+  body.detach();
+  expect(body.whole).toBe(true);
+  body.end([], 2);
+  expect(first.told).toEqual(['touched', '12345', 'touched']);
+  body.sendTo(second.stream, 3);
+  expect(second.told).toEqual(['12345', 'ended  at 3']);
+});
+
+it('is not whole once there is more of it than is kept, or it is settled', () => {
+  const body = new RequestBody(options);
+  const { told, stream } = receiver();
+  body.sendTo(stream, 1);
+  body.take(bytes('12345'));
+  body.take(bytes('6'));
+  expect(body.whole).toBe(false);
+  expect(told).toEqual(['touched', '12345', 'touched', '6', 'touched']);
+  const settled = new RequestBody(options);
+  settled.settle();
+  expect(settled.whole).toBe(false);
+});
+
+it('loses nothing for want of a receiver', () => {
+  const body = new RequestBody(options);
+  body.take(bytes('12345'));
+  expect(() => body.take(bytes('6'))).toThrow(expect.objectContaining({ code: 'internal' }));
+});
+
+it('may outgrow what is kept until it is complete', () => {
+  const body = new RequestBody(options);
+  expect(body.mayOutgrow).toBe(true);
+  body.end([], 1);
+  expect(body.mayOutgrow).toBe(false);
+  expect(new RequestBody({ ...options, mayOutgrow: false }).mayOutgrow).toBe(false);
+});
+
+it('is refused past its limit', () => {
+  const body = new RequestBody({ ...options, maxBytes: 5 });
+  body.sendTo(receiver().stream, 1);
+  body.take(bytes('12345'));
+  expect(() => body.take(bytes('6'))).toThrow(bodyTooLarge(5));
+  expect(bodyTooLarge(5)).toMatchObject({
+    code: 'request_too_large',
+    message: 'the request body is larger than 5 bytes',
+  });
+});

@@ -1,0 +1,171 @@
+import type { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
+import type { TakeBytes } from '../../../src/proxy/io/shared-read.ts';
+import { runTunnel, type TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
+import { Sink } from '../exchange/ported-exchange.ts';
+
+const IDLE_MS = 5000;
+
+/** One end, of which all that happens is written down. */
+class End implements TunnelEnd {
+  readonly sink = new Sink({ decodeStrings: false, allowHalfOpen: true });
+  readonly socket = this.sink as unknown as Socket;
+  readonly writer = new GatheredWriter(this.socket);
+  readonly #early: Buffer | undefined;
+  ending: 'reset' | 'soon' | undefined;
+  bring: TakeBytes = () => {};
+
+  constructor(early?: string) {
+    this.#early = early === undefined ? undefined : Buffer.from(early);
+    Object.assign(this.sink, {
+      resetAndDestroy: () => {
+        this.ending ??= 'reset';
+        this.sink.destroy();
+      },
+      destroySoon: () => {
+        this.ending ??= 'soon';
+        this.sink.destroy();
+      },
+    });
+  }
+
+  takeOver(take: TakeBytes): Buffer | undefined {
+    this.bring = take;
+    return this.#early;
+  }
+
+  say(text: string): void {
+    this.bring(Buffer.from(text));
+  }
+
+  async end(): Promise<void> {
+    this.sink.push(null);
+    await settle();
+  }
+}
+
+function tunnel(app = new End(), upstream = new End()) {
+  const clock = new ManualClock();
+  runTunnel(app, upstream, 'HTTP/1.1 101 Switching\r\n\r\n', { clock, idleMs: IDLE_MS });
+  return { app, upstream, clock };
+}
+
+const HEAD = 'HTTP/1.1 101 Switching\r\n\r\n';
+
+it('brings the answer, then what came with the heads, then all that comes', () => {
+  const { app, upstream } = tunnel(new End('from app '), new End('from upstream '));
+  app.say('more');
+  upstream.say('and more');
+  expect(app.sink.text).toBe(`${HEAD}from upstream and more`);
+  expect(upstream.sink.text).toBe('from app more');
+});
+
+describe('each direction', () => {
+  it('ends by itself', async () => {
+    const { app, upstream } = tunnel();
+    await app.end();
+    expect([upstream.sink.writableEnded, app.sink.writableEnded]).toEqual([true, false]);
+    upstream.say('still');
+    expect(app.sink.text).toBe(`${HEAD}still`);
+    await upstream.end();
+    expect(app.sink.writableEnded).toBe(true);
+  });
+
+  it('that had ended before is ended', async () => {
+    const [early, other] = [new End(), new End()];
+    early.sink.resume();
+    await early.end();
+    const { upstream } = tunnel(early);
+    expect(upstream.sink.writableEnded).toBe(true);
+    expect(early.sink.writableEnded).toBe(false);
+    other.sink.resume();
+    await other.end();
+    const { app } = tunnel(new End(), other);
+    expect(app.sink.writableEnded).toBe(true);
+    expect(other.sink.writableEnded).toBe(false);
+  });
+
+  it.each([
+    ['app', 'upstream'],
+    ['upstream', 'app'],
+  ] as const)('is no faster than the %s hears from the %s', async (slow, fast) => {
+    const ends = tunnel();
+    ends[slow].sink.stuck = true;
+    ends[fast].say('x'.repeat(100_000));
+    expect(ends[fast].sink.isPaused()).toBe(true);
+    expect(ends[slow].sink.isPaused()).toBe(false);
+    ends[slow].sink.emit('drain');
+    expect(ends[fast].sink.isPaused()).toBe(false);
+  });
+});
+
+describe('a tunnel in which nothing moves', () => {
+  it('is cut', async () => {
+    const { app, upstream, clock } = tunnel();
+    await clock.advance(IDLE_MS - 1);
+    expect(app.sink.destroyed).toBe(false);
+    await clock.advance(1);
+    await settle();
+    expect([app.sink.destroyed, upstream.sink.destroyed]).toEqual([true, true]);
+  });
+
+  it.each<[string, (ends: ReturnType<typeof tunnel>) => void]>([
+    ['from the app', ({ app }) => app.say('x')],
+    ['from the upstream', ({ upstream }) => upstream.say('x')],
+    ['to the app', ({ app }) => void app.sink.emit('drain')],
+    ['to the upstream', ({ upstream }) => void upstream.sink.emit('drain')],
+  ])('is not one where bytes go %s', async (_, move) => {
+    const ends = tunnel();
+    for (let times = 0; times < 3; times++) {
+      await ends.clock.advance(IDLE_MS - 1);
+      move(ends);
+    }
+    expect(ends.app.sink.destroyed).toBe(false);
+    await ends.clock.advance(IDLE_MS);
+    expect(ends.app.sink.destroyed).toBe(true);
+  });
+});
+
+describe('when one side closes', () => {
+  it('the app in peace, the upstream is closed, and no timer is left', async () => {
+    const { app, upstream, clock } = tunnel();
+    app.sink.destroy();
+    await settle();
+    expect([upstream.sink.destroyed, upstream.ending]).toEqual([true, undefined]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('the app by a fault, the upstream is reset', async () => {
+    const { app, upstream } = tunnel();
+    app.sink.on('error', () => {});
+    app.sink.destroy(new Error('reset'));
+    await settle();
+    expect(upstream.ending).toBe('reset');
+  });
+
+  it('the upstream after its end, the app is closed once all has been written', async () => {
+    const { app, upstream } = tunnel();
+    await upstream.end();
+    upstream.sink.destroy();
+    await settle();
+    expect(app.ending).toBe('soon');
+  });
+
+  it('the upstream without an end, the app is reset', async () => {
+    const { app, upstream } = tunnel();
+    upstream.sink.destroy();
+    await settle();
+    expect(app.ending).toBe('reset');
+  });
+
+  it('the upstream by a fault, the app is reset, though it had ended', async () => {
+    const { app, upstream } = tunnel();
+    upstream.sink.on('error', () => {});
+    await upstream.end();
+    upstream.sink.destroy(new Error('reset'));
+    await settle();
+    expect(app.ending).toBe('reset');
+  });
+});
