@@ -73,7 +73,7 @@ export function admissionResponse(uid: string, verdict: AdmissionVerdict): strin
         : { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }),
       ...(message === undefined ? {} : { status: { code: 403, reason: 'Forbidden', message } }),
       ...(warnings.length === 0 ? {} : { warnings }),
-      ...(audit === undefined ? {} : { auditAnnotations: audit }),
+      auditAnnotations: audit,
     },
   });
 }
@@ -98,7 +98,8 @@ function isPodShaped(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { metadata, spec } = value;
   if (!isObject(metadata) || !isObject(spec)) return false;
-  if (!isName(metadata['name'] ?? '') || !isName(metadata['generateName'] ?? '')) return false;
+  if (![metadata['name'], metadata['generateName']].every((name) => name == null || isName(name)))
+    return false;
   const owners = metadata['ownerReferences'] ?? [];
   if (!Array.isArray(owners) || !owners.every(isOwner)) return false;
   const annotations = metadata['annotations'] ?? {};

@@ -40,7 +40,8 @@ const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 export function readStoredCertificates(
   secret: CertificateSecret | undefined,
 ): StoredCertificates | undefined {
-  const text = (key: string): string => Buffer.from(secret?.data?.[key] ?? '', 'base64').toString('utf8');
+  // What is missing is no PEM either.
+  const text = (key: string): string => Buffer.from(String(secret?.data?.[key]), 'base64').toString('utf8');
   const current = parseServingCertificate(text(KEYS.cert), text(KEYS.key));
   if (typeof current === 'string') return undefined;
   const next = parseServingCertificate(text(KEYS.nextCert), text(KEYS.nextKey));

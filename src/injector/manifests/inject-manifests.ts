@@ -115,7 +115,7 @@ function isJson(text: string): boolean {
 }
 
 function toJson(documents: readonly Document[]): string {
-  return `${JSON.stringify(documents[0]?.toJS(), null, 2)}\n`;
+  return `${JSON.stringify((documents[0] as Document).toJS(), null, 2)}\n`;
 }
 
 /** Each document's own text where it stands, and new text for those that changed. */

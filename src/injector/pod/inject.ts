@@ -90,7 +90,7 @@ export function inject(
   return {
     result: 'injected',
     reason: settings.native ? 'native' : 'classic',
-    patch: patchFor(pod, settings),
+    patch: patchFor(pod, annotations, settings),
     warnings: [...warnings, ...warningsFor(pod, settings)],
     secret: settings.secret,
   };
@@ -128,8 +128,12 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   return { result: 'injected', reason: 'later_containers', patch, warnings: [] };
 }
 
-function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
-  const { metadata = {}, spec = {} } = pod;
+function patchFor(
+  pod: Pod,
+  annotations: Readonly<Record<string, string>>,
+  settings: SidecarSettings,
+): JsonPatch {
+  const { spec = {} } = pod;
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
   const initContainers = spec.initContainers ?? undefined;
   return [
@@ -145,9 +149,9 @@ function patchFor(pod: Pod, settings: SidecarSettings): JsonPatch {
     ...append(spec.volumes, ['spec', 'volumes'], sidecarVolumes(settings)),
     ...groupPatch(pod, settings),
     ...pullSecretsPatch(pod, settings),
-    ...addMembers(metadata.annotations, ['metadata', 'annotations'], {
+    ...addMembers(annotations, ['metadata', 'annotations'], {
       [STATUS]: INJECTED,
-      ...prometheusAnnotations(pod, settings),
+      ...prometheusAnnotations(annotations, settings),
     }),
   ];
 }
@@ -188,10 +192,10 @@ function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSetti
 
 /** A pod that is scraped already stays so: there can be only one port. */
 function prometheusAnnotations(
-  { metadata }: Pod,
+  annotations: Readonly<Record<string, string>>,
   { prometheusAnnotations }: SidecarSettings,
 ): Readonly<Record<string, string>> {
-  const marked = Object.values(PROMETHEUS).some((name) => metadata?.annotations?.[name] !== undefined);
+  const marked = Object.values(PROMETHEUS).some((name) => annotations[name] !== undefined);
   if (!prometheusAnnotations || marked) return {};
   return {
     [PROMETHEUS.scrape]: 'true',
