@@ -91,6 +91,7 @@ describe('a bundle', () => {
       ['\nA\n', '\nB\n|'],
     ],
     [' -----BEGIN CERTIFICATE-----\nA', []],
+    ['-----BEGIN CERTIFICATE-----X\nA', []],
     ['-----BEGIN CERTIFICATE-----\nA -----END CERTIFICATE-----', ['\nA -----END CERTIFICATE-----']],
   ])('%j is cut into its certificates, whole or not', (bundle, bodies) => {
     expect(blocksOf(bundle)).toEqual(

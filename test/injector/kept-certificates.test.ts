@@ -153,13 +153,17 @@ describe('the certificate in use', () => {
   }
 
   it('is replaced by one that is valid, and by the same one never', () => {
-    const { offer, cert, metrics, onChange } = serve(first);
+    const { offer, cert, metrics, onChange, lines } = serve(first);
     const heard = vi.fn();
     const end = onChange(heard);
     offer(servingCertificateOf(first));
     expect(heard).not.toHaveBeenCalled();
     offer(servingCertificateOf(second));
     expect([cert(), heard.mock.calls.length]).toEqual([second.cert, 1]);
+    expect(JSON.parse(lines[0] as string)).toMatchObject({
+      level: 'info',
+      expiresAt: '2030-01-01T01:00:00.000Z',
+    });
     expect(metrics.certificateLoaded.mock.calls).toEqual([[NOW_MS + HOUR_MS], [NOW_MS + HOUR_MS]]);
     end();
     offer(servingCertificateOf(first));
@@ -287,6 +291,7 @@ it('metrics begin at zero, so that the first of each is seen as an increase', as
   expect(await line('admissions_total{result="error",reason="internal"}')).toMatch(/ 1$/);
   expect(await line('certificate_expiry_timestamp_seconds')).toMatch(/ 5$/);
   expect(await line('certificate_reload_total{result="refused"}')).toMatch(/ 1$/);
+  expect(await line('certificate_reload_total{result="loaded"}')).toMatch(/ 1$/);
   expect(await line('connections_dropped_total{reason="displaced"}')).toMatch(/ 1$/);
   expect(await line('admission_duration_seconds_bucket{le="0.0025"}')).toMatch(/ 1$/);
   expect(await line('admission_duration_seconds_bucket{le="0.001"}')).toMatch(/ 0$/);

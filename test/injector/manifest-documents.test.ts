@@ -24,6 +24,8 @@ describe('workloads', () => {
     ['text', 'Pod'],
     ['no kind', { apiVersion: 'v1' }],
     ['no version', { kind: 'Pod' }],
+    ['a version that is a list', { ...POD, apiVersion: ['v1'] }],
+    ['a kind that is a list', { ...POD, kind: ['Pod'] }],
     ['a kind that holds no pod', { apiVersion: 'v1', kind: 'Service' }],
     ['a kind of another group', { apiVersion: 'v2', kind: 'Pod' }],
     ['a list of other things', { apiVersion: 'v1', kind: 'PodList', items: [null, 'Pod', [], 1] }],
@@ -198,3 +200,10 @@ it.each(['{}', '{"<<": {b: {}}}', '{? [<<] : {b: {}}}', '{? {b: 1} : 2}'])(
     expect(document.getIn(['a', 'b', 'c'])).toBe(1);
   },
 );
+
+it('what a merge brings is named by where it is, however deep', () => {
+  const document = parseDocument('x:\n  a:\n    <<: {b: {}}\n  b: {}\n', { merge: true });
+  const patch = [{ op: 'add', path: '/b/c', value: 1 }] as const;
+  expect(applyToDocument(document, ['x', 'a'], patch)).toContain('x.a.b is shared');
+  expect(applyToDocument(document, ['x'], patch)).toBeUndefined();
+});

@@ -194,3 +194,14 @@ it('a thousand owners are remembered, and the oldest is forgotten for one more',
   await tell(owner('a-0'));
   expect(events()).toHaveLength(1002);
 });
+
+it.each<[string, Pod]>([
+  ['do not ask', { metadata: {}, spec: { containers: [{ name: 'app' }] } }],
+  ['are not there', {}],
+])('an owner whose pods %s is told nothing, and no word is said of it', async (_, template) => {
+  const { tell, events, lines } = start(({ method }) =>
+    method === 'GET' ? { metadata: { uid: 'u-a' }, spec: { template } } : undefined,
+  );
+  await tell(owner('a'));
+  expect([events(), lines]).toEqual([[], []]);
+});

@@ -105,3 +105,12 @@ it('listens no longer to who has their room', async () => {
     ['b', 'c', 'd', 'e'].map((address) => budget.reserve(address, 4 * MIB, never, () => undefined)),
   );
 });
+
+it('who gives way is whoever has most, also if they came later', async () => {
+  const { ask } = row();
+  const held = ['b', 'a', 'a', 'c'].map((address) => ask(address, 4 * MIB));
+  await Promise.all(held.map(({ reserved }) => reserved));
+  ask('d', 1);
+  await settled();
+  expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([0, 1, 0, 0]);
+});

@@ -48,7 +48,7 @@ describe('an answer', () => {
       415,
     ],
   ])('to %s', async (_, request, status) => {
-    const { open } = await listeningWebhook({ '/echo': echo });
+    const { open } = await listeningWebhook({ '/echo': echo, '/never': never });
     const socket = await open();
     socket.write(`${request}hello`);
     const { status: given, text } = await answered(socket);
@@ -57,7 +57,7 @@ describe('an answer', () => {
       `Content-Type: ${status === 200 ? 'application/json' : 'text/plain; charset=utf-8'}\r\n`,
     );
     if (status === 200) expect(text).toContain('\r\n\r\nhello');
-    if (status === 404) expect(text).toContain('there is /echo');
+    if (status === 404) expect(text).toContain('there is /echo, /never');
     if (status === 405) expect(text).toContain('use POST');
   });
 

@@ -1,0 +1,64 @@
+/** Which connection gives way when there are as many as may be. */
+
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { boundCallerConnections } from '../../src/injector/caller-connections.ts';
+
+function bounded() {
+  const given: string[] = [];
+  let displaced = 0;
+  let port = 0;
+  const connections = boundCallerConnections(() => void displaced++);
+  return {
+    ...connections,
+    given,
+    displaced: () => displaced,
+    connect(remoteAddress: string | undefined, name = ''): Socket {
+      const socket = Object.assign(new EventEmitter(), {
+        remoteAddress,
+        remotePort: ++port,
+        destroy() {
+          given.push(name);
+          socket.emit('close');
+        },
+      }) as unknown as Socket;
+      connections.admit(socket);
+      return socket;
+    },
+  };
+}
+
+it('one that waits gives way before one that is busy, though it was used later', () => {
+  const { connect, begin, end, given, displaced } = bounded();
+  const all = Array.from({ length: 256 }, (_, index) => connect('a', `a${index}`));
+  const [busy, ...others] = all as [Socket, ...Socket[]];
+  expect(begin(busy)).toBe(true);
+  for (const socket of others) {
+    begin(socket);
+    end(socket);
+  }
+  connect('b', 'newcomer');
+  expect([given, displaced()]).toEqual([['a1'], 1]);
+  expect(begin(busy)).toBe(false);
+  end(busy);
+  expect(begin(busy)).toBe(true);
+});
+
+it('where all are busy the one that has been so for longest gives way, of the address with most', () => {
+  const { connect, begin, given } = bounded();
+  const few = Array.from({ length: 100 }, (_, index) => connect('few', `few${index}`));
+  const many = Array.from({ length: 156 }, (_, index) => connect('many', `many${index}`));
+  for (const socket of [...few, ...many]) begin(socket);
+  connect('few', 'newcomer');
+  expect(given).toEqual(['many0']);
+});
+
+it('one that has closed makes room, and one without an address is none', () => {
+  const { connect, given, displaced } = bounded();
+  connect(undefined, 'gone');
+  expect(given).toEqual(['gone']);
+  for (let index = 0; index < 300; index++) connect('a', 'closed').emit('close');
+  for (let index = 0; index < 256; index++) connect('a', 'open');
+  expect([given, displaced()]).toEqual([['gone'], 0]);
+});
