@@ -108,6 +108,11 @@ export const INJECTOR_SETTINGS = {
     description: 'How long reviews in flight may then take to finish',
     default: '10s',
   },
+  'wait-timeout': {
+    argument: 'DURATION',
+    description: 'How long `injector wait` waits for an answer of the webhook',
+    default: '60s',
+  },
   'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;

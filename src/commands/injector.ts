@@ -19,6 +19,7 @@ import { followCertificateFiles } from '../injector/certificate/file-certificate
 import { type CertificateSource, certificateMissing } from '../injector/certificate/serving-certificate.ts';
 import { createInjectorMetrics, type InjectorMetrics } from '../injector/metrics.ts';
 import type { Cluster } from '../injector/pod/injection-defaults.ts';
+import { createCheckWebhook } from '../injector/webhook-check.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
@@ -36,10 +37,20 @@ import { keepHeapSmall } from './small-heap.ts';
 const POLL_MS = 30_000;
 
 export const injector: Command = {
-  summary: 'Run the mutating admission webhook that adds the sidecar to annotated pods',
+  summary:
+    'Run the mutating admission webhook that adds the sidecar to annotated pods, or wait until the API server gets its answers',
+  operands: '[wait]',
   settings: INJECTOR_SETTINGS,
   async run(context) {
-    const { given } = readSettings(INJECTOR_SETTINGS, context.args, context.env);
+    const { given, positionals } = readSettings(INJECTOR_SETTINGS, context.args, context.env);
+    if (positionals.length > 0) {
+      if (positionals.join(' ') !== 'wait') {
+        throw new SidecarError('usage', `injector takes no operand but wait, not ${positionals.join(' ')}`);
+      }
+      // By itself, because the client of the API takes its time to load.
+      const { waitForInjector } = await import('./injector-wait.ts');
+      return await waitForInjector(given, context);
+    }
     const problems: Problem[] = [];
     const config = readInjectorConfig(given, problems);
     if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
@@ -84,6 +95,7 @@ async function serve(
       webhooks: {
         '/mutate': createMutatingWebhook(admission),
         '/validate': createValidatingWebhook(admission),
+        '/check': createCheckWebhook(),
       },
       metrics,
       clock,

@@ -31,6 +31,7 @@ function resources(groupVersion: string, list: readonly ApiResource[]): unknown 
 const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
   'apps/v1': [{ kind: 'Deployment', name: 'deployments', namespaced: true }],
   'policy/v1': [{ kind: 'PodDisruptionBudget', name: 'poddisruptionbudgets', namespaced: true }],
+  'coordination.k8s.io/v1': [{ kind: 'Lease', name: 'leases', namespaced: true }],
   'rbac.authorization.k8s.io/v1': [
     { kind: 'ClusterRole', name: 'clusterroles', namespaced: false },
     { kind: 'ClusterRoleBinding', name: 'clusterrolebindings', namespaced: false },

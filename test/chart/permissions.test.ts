@@ -11,7 +11,9 @@ const EVENTS = [
   { apiGroups: ['batch'], resources: ['jobs'], verbs: ['get'] },
 ];
 
-const BY_HELM = ['injector.certificates.source=helm'];
+/** It goes by an account of its own. */
+const NO_CHECK = 'injector.startupCheck.enabled=false';
+const BY_HELM = ['injector.certificates.source=helm', NO_CHECK];
 
 test('without Events it may do nothing at all', async () => {
   const all = await manifests({ set: [...BY_HELM, 'injector.kubernetesApi.events=false'] });
@@ -37,7 +39,7 @@ test('it may read Secrets only when it is to look for them', async () => {
 });
 
 test('to manage its certificate it may touch one webhook, one Secret that is there, and one Lease that it makes', async () => {
-  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const all = await manifests({ ci: 'self-managed-values.yaml', set: [NO_CHECK] });
   const nameOf = (kind: string): string => only(all, kind).metadata.name;
 
   expect(only(all, 'ClusterRole').rules).toEqual([
@@ -70,7 +72,7 @@ test('to manage its certificate it may touch one webhook, one Secret that is the
 });
 
 test('a certificate that it manages is its own: the chart renders none, and tells it all the names', async () => {
-  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const all = await manifests({ ci: 'self-managed-values.yaml', set: [NO_CHECK] });
   const pod = only(all, 'Deployment').spec.template.spec;
   const env = Object.fromEntries(pod.containers[0].env.map(({ name, value }: Manifest) => [name, value]));
 
@@ -99,7 +101,7 @@ const WATCHED = [
 ];
 
 test('where nothing refuses pods without the sidecar it may look for them, and one Lease says which replica does', async () => {
-  const all = await manifests({ set: ['injector.webhook.enforce=false'] });
+  const all = await manifests({ set: [...BY_HELM, 'injector.webhook.enforce=false'] });
 
   expect(only(all, 'ClusterRole').rules).toEqual([...EVENTS, ...WATCHED]);
   expect(only(all, 'Role').rules).toEqual([
@@ -113,7 +115,7 @@ test('where nothing refuses pods without the sidecar it may look for them, and o
 });
 
 test('it may evict pods only where it is to heal them', async () => {
-  const all = await manifests({ set: ['injector.kubernetesApi.healing=evict'] });
+  const all = await manifests({ set: [...BY_HELM, 'injector.kubernetesApi.healing=evict'] });
 
   expect(only(all, 'ClusterRole').rules).toEqual([
     ...EVENTS,

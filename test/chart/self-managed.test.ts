@@ -55,7 +55,10 @@ function flagsOf(container: Manifest): string[] {
 }
 
 test('it fills the empty Secret, makes the Lease that goes with it, is trusted by the webhook, and needs no more than its permissions', async () => {
-  const all = await manifests({ ci: 'self-managed-values.yaml' });
+  const all = await manifests({
+    ci: 'self-managed-values.yaml',
+    set: ['injector.startupCheck.enabled=false'],
+  });
   const fake = await FakeKubernetes.start();
   const secret = only(all, 'Secret');
   secret.metadata.uid = 'uid-of-the-secret';

@@ -29,6 +29,8 @@ export interface ApiRequestOptions {
   readonly accept?: string;
   /** Default 10 s. */
   readonly timeoutMs?: number;
+  /** Put the server's own words into the error. Only for requests whose answers hold nothing secret. */
+  readonly explainRefusal?: boolean;
 }
 
 export interface WatchEvent {
@@ -58,7 +60,7 @@ export interface ApiObjectList<T extends ApiObject> {
   readonly items: readonly T[];
 }
 
-/** The API refused, or could not be reached. Its message holds no body of request or answer: they may be Secrets. */
+/** The API refused, or could not be reached. Its message holds no body unless asked for: bodies may be Secrets. */
 export class KubernetesApiError extends SidecarError<'kubernetes_api'> {
   /** Undefined when there was no answer. */
   readonly status: number | undefined;

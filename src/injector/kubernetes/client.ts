@@ -22,6 +22,8 @@ const SILENCE_MS = 150_000;
 
 const MAX_RETRY_AFTER_SECONDS = 60;
 
+const MAX_EXPLANATION = 1000;
+
 export interface KubernetesClient extends KubernetesApi {
   /** The namespace that we run in, as far as the configuration says. */
   readonly namespace: string | undefined;
@@ -54,7 +56,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   async function send(
     method: ApiMethod,
     path: string,
-    { query = {}, body, contentType, accept }: ApiRequestOptions,
+    { query = {}, body, contentType, accept, explainRefusal }: ApiRequestOptions,
     signal: AbortSignal,
   ): Promise<Response> {
     const url = new URL(server + path);
@@ -76,8 +78,8 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
     }
     if (response.httpStatusCode >= 200 && response.httpStatusCode <= 299) return response;
     // To its end, so that the connection can be used again.
-    await response.body.text().catch(() => undefined);
-    throw refused(`${method} ${path}`, response);
+    const answer = await response.body.text().catch(() => '');
+    throw refused(`${method} ${path}`, response, explainRefusal === true ? answer : '');
   }
 
   return {
@@ -139,8 +141,23 @@ function unreachable(what: string, error: unknown): KubernetesApiError {
   return new KubernetesApiError(`${what}: ${systemCodeOf(cause) ?? messageOf(cause)}`, undefined, { cause });
 }
 
-function refused(what: string, { httpStatusCode: status, headers }: Response): KubernetesApiError {
+function refused(
+  what: string,
+  { httpStatusCode: status, headers }: Response,
+  answer: string,
+): KubernetesApiError {
   const seconds = Number(headers['retry-after'] ?? Number.NaN);
   const retry = seconds >= 0 ? { retryAfterMs: Math.min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000 } : {};
-  return new KubernetesApiError(`${what}: status ${status}`, status, retry);
+  const why = answer === '' ? '' : `: ${messageOfStatus(answer).slice(0, MAX_EXPLANATION)}`;
+  return new KubernetesApiError(`${what}: status ${status}${why}`, status, retry);
+}
+
+/** What an object of kind Status says; other bodies are shown as they are. */
+function messageOfStatus(answer: string): string {
+  try {
+    const { message } = JSON.parse(answer) as { message?: unknown };
+    return typeof message === 'string' ? message : answer;
+  } catch {
+    return answer;
+  }
 }

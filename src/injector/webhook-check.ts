@@ -1,0 +1,84 @@
+/**
+ * Whether API servers reach the webhook: the way is theirs, through the Service, by the CA bundle, past firewalls, so only
+ * they can tell. A dry run of a ConfigMap that the webhook's configuration sends here comes back with our mark.
+ */
+
+import { type Clock, isPast, later } from '../clock.ts';
+import { messageOf, SidecarError } from '../errors.ts';
+import type { Webhook } from './admission.ts';
+import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
+import type { KubernetesApi } from './kubernetes/api.ts';
+import { add } from './pod/json-patch.ts';
+
+/** By which the webhook's configuration selects what is sent. */
+const LABEL = 'token-sidecar.dev/check';
+const MARK = { answered: 'true' };
+
+const EVERY_MS = 1000;
+
+/** The API server waits for a webhook for at most 30 s. */
+const ATTEMPT_MS = 35_000;
+
+/** Marks what is only tried, and lets everything else pass as it is. */
+export function createCheckWebhook(): Webhook {
+  return async (review) => {
+    const request = parseAdmissionReview(review);
+    if (typeof request === 'string') return { status: 400, body: request };
+    const { uid, dryRun, pod } = request;
+    const patch = dryRun && pod === undefined ? [add('/data', MARK)] : [];
+    return { status: 200, body: admissionResponse(uid, { allowed: true, patch }) };
+  };
+}
+
+export interface WebhookCheckOptions {
+  /** That of the webhook's own release. */
+  readonly namespace: string;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Resolves after so long, or at once when asked to stop. */
+  readonly pause: (ms: number) => Promise<void>;
+  /** Called with each new reason why it does not answer yet. */
+  onWaiting(reason: string): void;
+}
+
+/** @throws {SidecarError} `kubernetes_api` with the last reason, when the webhook has not answered in time. */
+export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOptions): Promise<void> {
+  const { namespace, timeoutMs, clock, signal, pause, onWaiting } = options;
+  const deadline = later(clock.now(), timeoutMs);
+  let told: string | undefined;
+  for (;;) {
+    const reason = await attempt(api, namespace);
+    if (reason === undefined) return;
+    if (reason !== told) onWaiting(reason);
+    told = reason;
+    if (signal.aborted) throw new SidecarError('kubernetes_api', 'asked to stop before the webhook answered');
+    if (isPast(deadline, clock.now())) {
+      throw new SidecarError(
+        'kubernetes_api',
+        `the webhook did not answer the API server within ${timeoutMs} ms: ${reason}`,
+      );
+    }
+    await pause(EVERY_MS);
+  }
+}
+
+/** Why the webhook does not answer; undefined when it does. */
+async function attempt(api: KubernetesApi, namespace: string): Promise<string | undefined> {
+  const body = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { generateName: 'token-sidecar-check-', labels: { [LABEL]: 'true' } },
+  };
+  try {
+    const { data } = await api.request<{ data?: Readonly<Record<string, string>> }>(
+      'POST',
+      `/api/v1/namespaces/${namespace}/configmaps`,
+      { query: { dryRun: 'All' }, body, timeoutMs: ATTEMPT_MS, explainRefusal: true },
+    );
+    if (data?.['answered'] === MARK.answered) return undefined;
+    return 'the API server does not call it; its configuration is not there yet';
+  } catch (error) {
+    return messageOf(error);
+  }
+}

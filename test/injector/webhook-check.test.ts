@@ -1,0 +1,106 @@
+import { expect, it } from 'vitest';
+import {
+  type ApiRequestOptions,
+  type KubernetesApi,
+  KubernetesApiError,
+} from '../../src/injector/kubernetes/api.ts';
+import { createCheckWebhook, waitForWebhook } from '../../src/injector/webhook-check.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+
+const REFUSED = new KubernetesApiError('POST /…: status 500: connection refused', 500);
+const UNCALLED = { metadata: {} };
+const MARKED = { metadata: {}, data: { answered: 'true' } };
+
+/** An API server that gives these answers in turn, and then the last of them. */
+function serverWith(...answers: readonly (object | KubernetesApiError)[]) {
+  const asked: { readonly path: string; readonly options: ApiRequestOptions | undefined }[] = [];
+  const api: KubernetesApi = {
+    async request<T>(_method: string, path: string, options?: ApiRequestOptions) {
+      asked.push({ path, options });
+      const answer = answers[Math.min(asked.length, answers.length) - 1];
+      if (answer instanceof Error) throw answer;
+      return answer as T;
+    },
+    watch: () => Promise.reject(new Error('nothing is watched')),
+  };
+  return { api, asked };
+}
+
+async function wait(api: KubernetesApi, signal = new AbortController().signal) {
+  const clock = new ManualClock();
+  const reasons: string[] = [];
+  await waitForWebhook(api, {
+    namespace: 'tokens',
+    timeoutMs: 5000,
+    clock,
+    signal,
+    pause: async (ms) => clock.advance(ms),
+    onWaiting: (reason) => reasons.push(reason),
+  });
+  return reasons;
+}
+
+it('waits until what is tried comes back marked, and says each reason once', async () => {
+  const { api, asked } = serverWith(REFUSED, REFUSED, UNCALLED, MARKED);
+
+  expect(await wait(api)).toEqual([
+    expect.stringContaining('connection refused'),
+    expect.stringContaining('does not call it'),
+  ]);
+  expect(asked).toHaveLength(4);
+});
+
+it('tries in a dry run, in the namespace of the release', async () => {
+  const { api, asked } = serverWith(MARKED);
+
+  await wait(api);
+  expect(asked[0]?.path).toBe('/api/v1/namespaces/tokens/configmaps');
+  expect(asked[0]?.options?.query).toEqual({ dryRun: 'All' });
+});
+
+it('gives up with the last reason', async () => {
+  const { api } = serverWith(UNCALLED, REFUSED);
+
+  await expect(wait(api)).rejects.toMatchObject({
+    code: 'kubernetes_api',
+    message: expect.stringMatching(/within 5000 ms: .*connection refused/),
+  });
+});
+
+it('stops when it is told to', async () => {
+  await expect(wait(serverWith(REFUSED).api, AbortSignal.abort())).rejects.toThrow('asked to stop');
+});
+
+function reviewOf(request: object): Buffer {
+  const whole = {
+    uid: 'u-1',
+    namespace: 'tokens',
+    operation: 'CREATE',
+    kind: { group: '', version: 'v1', kind: 'ConfigMap' },
+    object: { metadata: { generateName: 'token-sidecar-check-' } },
+    ...request,
+  };
+  return Buffer.from(
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: whole }),
+  );
+}
+
+it('marks a dry run, and leaves alone what is kept', async () => {
+  const answer = async (request: object) => {
+    const { status, body } = await createCheckWebhook()(reviewOf(request), 'unverified');
+    return { status, ...JSON.parse(body).response };
+  };
+
+  const tried = await answer({ dryRun: true });
+  expect(tried).toMatchObject({ status: 200, uid: 'u-1', allowed: true, patchType: 'JSONPatch' });
+  expect(JSON.parse(Buffer.from(tried.patch, 'base64').toString())).toEqual([
+    { op: 'add', path: '/data', value: { answered: 'true' } },
+  ]);
+  const kept = await answer({ dryRun: false });
+  expect(kept).toMatchObject({ status: 200, allowed: true });
+  expect(kept).not.toHaveProperty('patch');
+});
+
+it('does not understand what is no review', async () => {
+  expect(await createCheckWebhook()(Buffer.from('{}'), 'unverified')).toMatchObject({ status: 400 });
+});
