@@ -11,29 +11,13 @@ import { asProxyError } from '../proxy-error.ts';
 import type { AppContext } from './context.ts';
 import { Http1AppStream, type Http1Carrier } from './http1-stream.ts';
 import { ownAnswerMessage } from './own-answer.ts';
+import { CLOSING, HEAD, IDLE, type Stage } from './stage.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;
 
 /** How much of pipelined requests is kept while an earlier one is served; then the client waits. */
 const AHEAD_BYTES = 16 * 1024;
-
-type Stage =
-  /** Between requests: nothing of the next one has come. */
-  | { readonly kind: 'idle' }
-  /** Part of a head has come, or the connection is new. */
-  | { readonly kind: 'head' }
-  | Http1AppStream
-  /** Answered; the rest of the request's body is read and dropped. */
-  | { readonly kind: 'dropping'; readonly body: BodyDecoder }
-  /** Nothing that comes now is looked at. */
-  | { readonly kind: 'closing' }
-  /** The bytes are those of another protocol, and somebody else's. */
-  | { readonly kind: 'tunnel'; readonly exchange: Http1AppStream['exchange'] };
-
-const IDLE: Stage = { kind: 'idle' };
-const HEAD: Stage = { kind: 'head' };
-const CLOSING: Stage = { kind: 'closing' };
 
 /**
  * One connection from the app. Requests are served one after another, so that pipelined ones are answered in order;

@@ -14,20 +14,9 @@ import type {
   UpstreamUser,
 } from '../streams/upstream-stream.ts';
 import type { ExchangeContext } from './context.ts';
-import { RequestBody } from './request-body.ts';
+import { FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './repetition.ts';
+import { type RequestBody, requestBodyOf } from './request-body.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
-
-/** RFC 9110 §9.2.2. */
-const IDEMPOTENT: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PUT', 'TRACE']);
-
-/** A connection used this recently is taken for open; by one idle for longer a process that stood still may be misled. */
-const FRESH_MS = 100;
-
-/**
- * The same for a request that may be sent twice: the end of the connection costs it nothing, but what an upstream has said
- * unasked, as some do before they close, would pass for its answer.
- */
-const FRESH_FOR_REPEATABLE_MS = 1_000;
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
@@ -56,7 +45,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       route.config.existingAuthorization === 'keep' && hasField(exchange.request.fields, 'authorization');
     const { stream } = exchange;
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
-    this.body = stream.requestWhole ? undefined : this.#bodyToCome();
+    this.body = stream.requestWhole ? undefined : requestBodyOf(exchange.request, context.limits);
   }
 
   begin(): void {
@@ -309,33 +298,18 @@ export class Forwarding implements RequestService, UpstreamUser {
     return fate === 'unsent' ? this.#isWhole() : fate === 'unanswered' && this.#isSafeToRepeat();
   }
 
-  /** How long a connection may have been idle to be taken for open. A mistake costs a request that must not be sent twice. */
   #trustMs(): number {
     if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
     // Many an upstream closes the connection after a 401.
     return this.#replay === 'none' ? FRESH_MS : 0;
   }
 
-  /** Whether it could be sent twice without doing anything twice (RFC 9110 §9.2.2), and is still there to be sent. */
   #isSafeToRepeat(): boolean {
-    const { method, fields } = this.#exchange.request;
-    return this.#isWhole() && (IDEMPOTENT.has(method) || hasField(fields, 'idempotency-key'));
+    return this.#isWhole() && isRepeatable(this.#exchange.request);
   }
 
   #isWhole(): boolean {
     return this.body?.whole ?? true;
-  }
-
-  #bodyToCome(): RequestBody {
-    const { contentLength } = this.#exchange.request;
-    const { replayBytes, requestBodyBytes } = this.#context.limits;
-    // A body that will not fit is not even begun to be kept.
-    const fits = (contentLength ?? 0) <= replayBytes;
-    return new RequestBody({
-      mayOutgrow: contentLength === undefined || !fits,
-      replayBytes: fits ? replayBytes : 0,
-      maxBytes: requestBodyBytes,
-    });
   }
 
   /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */

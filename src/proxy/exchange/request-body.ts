@@ -1,5 +1,7 @@
+import type { ProxyLimits } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
+import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
@@ -79,6 +81,20 @@ export class RequestBody {
   settle(): void {
     this.#kept.release();
   }
+}
+
+/** The body of a request that has one to come. */
+export function requestBodyOf(
+  { contentLength }: Pick<IncomingRequest, 'contentLength'>,
+  { replayBytes, requestBodyBytes }: ProxyLimits,
+): RequestBody {
+  // A body that will not fit is not even begun to be kept.
+  const fits = (contentLength ?? 0) <= replayBytes;
+  return new RequestBody({
+    mayOutgrow: contentLength === undefined || !fits,
+    replayBytes: fits ? replayBytes : 0,
+    maxBytes: requestBodyBytes,
+  });
 }
 
 export function bodyTooLarge(maxBytes: number): SidecarError<ProxyErrorCode> {

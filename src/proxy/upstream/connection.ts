@@ -2,9 +2,7 @@ import type { OnReadOpts, Socket } from 'node:net';
 import { type Clock, type Instant, isPast, later } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { type BodyFraming, frameResponse } from '../http1/body-framing.ts';
-import { bodyDecoder } from '../http1/decode-body.ts';
-import type { HeadLimits } from '../http1/head-limits.ts';
+import { frameResponse } from '../http1/body-framing.ts';
 import { type HeadReader, responseHeadReader } from '../http1/head-reader.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { afterPoll } from '../io/after-poll.ts';
@@ -12,15 +10,13 @@ import { Deadline } from '../io/deadline.ts';
 import { GatheredWriter } from '../io/gathered-writer.ts';
 import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
 import { asProxyError } from '../proxy-error.ts';
-import type { AnswerBody } from '../streams/message.ts';
-import type { RequestFate, UpstreamUser } from '../streams/upstream-stream.ts';
+import type { UpstreamUser } from '../streams/upstream-stream.ts';
+import { ANSWER_LIMITS, type AnswerInProgress, answerBodyOf, beginAnswer } from './answer.ts';
 import { type StreamEnd, wasSaid } from './end.ts';
 import type { UpstreamFailures } from './failures.ts';
-import { IDLE_MS, reusableForMs } from './keep-alive.ts';
-import type { AnswerInProgress, Busy, UpstreamState } from './state.ts';
-
-/** Answers may carry larger heads than the app may send; cookies and policies do. */
-const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
+import { fateOf } from './fate.ts';
+import { IDLE_MS } from './keep-alive.ts';
+import type { Busy, UpstreamState } from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
 const WORTH_READING_BYTES = 64 * 1024;
@@ -373,12 +369,7 @@ export class UpstreamConnection {
       return next;
     }
     if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
-    busy.answer = {
-      body: bodyDecoder('response', framing, ANSWER_LIMITS),
-      persistent: head.persistent,
-      reusableForMs: reusableForMs(head.fields),
-      wasHeld: false,
-    };
+    busy.answer = beginAnswer(head, framing);
     busy.user.answered(head, answerBodyOf(framing));
     return next;
   }
@@ -421,18 +412,9 @@ export class UpstreamConnection {
   /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     const state = this.#state;
-    const fate = this.#fate(byPeer);
+    const fate = fateOf(state, byPeer, this.writer.anyLeft);
     this.abandon();
     if ('user' in state) state.user.upstreamFailed(error, fate);
-  }
-
-  #fate(byPeer: boolean): RequestFate {
-    const state = this.#state;
-    if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
-    if (state.kind !== 'busy' || !byPeer) return 'lost';
-    // Of a write that the system refused at once nothing has left.
-    if (!this.writer.anyLeft) return 'unsent';
-    return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
   }
 
   #tooLate(): void {
@@ -455,8 +437,4 @@ export class UpstreamConnection {
   #nowMs(): number {
     return this.#options.clock.monotonicMs();
   }
-}
-
-function answerBodyOf({ kind }: BodyFraming): AnswerBody {
-  return kind === 'none' || kind === 'length' ? kind : 'open';
 }

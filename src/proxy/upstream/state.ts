@@ -1,17 +1,7 @@
 import type { Instant } from '../../clock.ts';
-import type { BodyDecoder } from '../http1/body-decoder.ts';
 import type { UpstreamUser } from '../streams/upstream-stream.ts';
+import type { AnswerInProgress } from './answer.ts';
 import type { StreamEnd } from './end.ts';
-
-/** The final answer whose head has been passed. */
-export interface AnswerInProgress {
-  readonly body: BodyDecoder;
-  /** Whether another request may follow it. */
-  persistent: boolean;
-  readonly reusableForMs: number;
-  /** Whether reading stopped amid it: the end of the connection may have come unread. */
-  wasHeld: boolean;
-}
 
 /** Carries no request, and may be lent out. */
 export interface Idle {

@@ -1,0 +1,38 @@
+import type { BodyDecoder } from '../http1/body-decoder.ts';
+import type { BodyFraming } from '../http1/body-framing.ts';
+import { bodyDecoder } from '../http1/decode-body.ts';
+import type { HeadLimits } from '../http1/head-limits.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import type { AnswerBody } from '../streams/message.ts';
+import { reusableForMs } from './keep-alive.ts';
+
+/** Answers may carry larger heads than the app may send; cookies and policies do. */
+export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
+
+/** The final answer whose head has been passed. */
+export interface AnswerInProgress {
+  readonly body: BodyDecoder;
+  /** Whether another request may follow it. */
+  persistent: boolean;
+  readonly reusableForMs: number;
+  /** Whether reading stopped amid it: the end of the connection may have come unread. */
+  wasHeld: boolean;
+}
+
+/** The answer that begins with this head. */
+export function beginAnswer(
+  head: ResponseHead,
+  framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
+): AnswerInProgress {
+  return {
+    body: bodyDecoder('response', framing, ANSWER_LIMITS),
+    persistent: head.persistent,
+    reusableForMs: reusableForMs(head.fields),
+    wasHeld: false,
+  };
+}
+
+/** What its user needs to know of the framing. */
+export function answerBodyOf({ kind }: BodyFraming): AnswerBody {
+  return kind === 'none' || kind === 'length' ? kind : 'open';
+}

@@ -1,0 +1,15 @@
+import type { RequestFate } from '../streams/upstream-stream.ts';
+import type { UpstreamState } from './state.ts';
+
+/**
+ * What became of the request of a connection that failed in this state.
+ * @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar.
+ * @param anyLeft whether the system took any of the request.
+ */
+export function fateOf(state: UpstreamState, byPeer: boolean, anyLeft: boolean): RequestFate {
+  if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
+  if (state.kind !== 'busy' || !byPeer) return 'lost';
+  // Of a write that the system refused at once nothing has left.
+  if (!anyLeft) return 'unsent';
+  return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
+}
