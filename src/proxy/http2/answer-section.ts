@@ -37,9 +37,11 @@ export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): An
   const kind = status < 200 ? 'interim' : 'final';
   if (kind === 'interim' && endStream) return 'interim_ends';
   const { contentLength } = control;
-  if (contentLength !== undefined && contentLength > 0) {
+  if (contentLength !== undefined) {
     const tunnels = asked === 'connect' && status >= 200 && status < 300;
-    if (kind === 'interim' || status === 204 || status === 205 || tunnels) return 'body_not_allowed';
+    // A length of nothing is common where there can be nothing, but before the final answer nobody says it.
+    const bodiless = status === 204 || status === 205 || tunnels;
+    if (kind === 'interim' || (bodiless && contentLength > 0)) return 'body_not_allowed';
   }
   return { kind, status, fields: fields.slice(at), contentLength };
 }

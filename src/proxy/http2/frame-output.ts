@@ -28,6 +28,9 @@ import {
 
 const FIRST_CAPACITY_BYTES = 1024;
 
+/** A buffer that much was once written to is given up with it, so that a quiet connection takes little memory. */
+const MOST_KEPT_BYTES = 64 * 1024;
+
 export class FrameOutput {
   /** Written up to `length`. Whoever writes into it asks for room first, which may make it another buffer. */
   bytes: Buffer;
@@ -42,6 +45,7 @@ export class FrameOutput {
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;
+    if (this.bytes.length > MOST_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_CAPACITY_BYTES);
     return taken;
   }
 

@@ -56,6 +56,7 @@ describe('answers', () => {
     ['body_not_allowed', [':status', '204', 'content-length', '3']],
     ['body_not_allowed', [':status', '205', 'content-length', '3']],
     ['body_not_allowed', [':status', '103', 'content-length', '3']],
+    ['body_not_allowed', [':status', '100', 'content-length', '0']],
   ] as const)('%s: %j', (reason, fields) => {
     expect(read(fields)).toBe(reason);
   });

@@ -80,3 +80,12 @@ test('a field block of any size becomes HEADERS, with CONTINUATION where the pee
     ),
   );
 });
+
+test('a buffer that had to be large is given up with what was in it', () => {
+  const output = new FrameOutput();
+  output.octets(Buffer.alloc(100_000, 'x'));
+  const taken = output.take();
+  expect(output.bytes.length).toBe(1024);
+  output.settingsAck();
+  expect(taken).toEqual(Buffer.alloc(100_000, 'x'));
+});
