@@ -409,7 +409,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   #streamFault(streamId: number, reason: FaultReason): FaultReason | undefined {
     const state = this.streams.stateOf(streamId);
     if (state.kind === 'idle') return reason;
-    if (state.kind === 'closed') return this.#spend('ignored_frame');
+    if (state.kind === 'closed' && state.ending !== 'ended') return this.#spend('ignored_frame');
     return this.failStream(streamId, reason);
   }
 

@@ -170,6 +170,15 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
     expect(end.told.at(-1)).toEqual(['request', 3, request, false]);
   });
 
+  test('PRIORITY of another length, though the stream has ended, and only once', () => {
+    const end = ServerEnd.started();
+    end.give(headers(1, POST, END_STREAM));
+    end.connection.sendFields(end.stream(1), [':status', '200'], true);
+    end.said();
+    expect(end.give(frame(PRIORITY, 0, 1, '00000000'))).toEqual([reset(1, 6)]);
+    expect(end.give(frame(PRIORITY, 0, 1, '00000000'))).toEqual([]);
+  });
+
   test('streams beyond the number allowed are refused, and may be tried again', () => {
     const end = ServerEnd.started({ maxStreams: 2 });
     expect(end.give(headers(1), headers(3), headers(5))).toEqual([reset(5, 7)]);
