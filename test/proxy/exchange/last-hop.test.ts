@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest';
+import { isLastHop, lastHopAnswer } from '../../../src/proxy/exchange/last-hop.ts';
+
+it.each<[string, string[], boolean, string[]]>([
+  ['OPTIONS', ['Max-Forwards', '0'], true, ['Max-Forwards', '0']],
+  ['TRACE', ['max-forwards', '00'], true, ['max-forwards', '00']],
+  ['TRACE', ['a', '5', 'MAX-FORWARDS', '7'], false, ['a', '5', 'MAX-FORWARDS', '6']],
+  ['TRACE', ['Max-Forwards', '3', 'Max-Forwards', '0'], true, ['Max-Forwards', '3', 'Max-Forwards', '0']],
+  ['OPTIONS', ['Max-Forwards', '3', 'Max-Forwards', '2'], false, ['Max-Forwards', '2', 'Max-Forwards', '1']],
+  ['OPTIONS', ['Max-Forwards', '999999999999999'], false, ['Max-Forwards', '999999999999998']],
+  ['OPTIONS', ['Max-Forwards', '1000000000000000'], false, ['Max-Forwards', '1000000000000000']],
+  ['OPTIONS', ['Max-Forwards', 'x1'], false, ['Max-Forwards', 'x1']],
+  [
+    'OPTIONS',
+    ['Max-Forwards', '1x', 'Max-Forwards', '5'],
+    false,
+    ['Max-Forwards', '1x', 'Max-Forwards', '4'],
+  ],
+  ['OPTIONS', ['Max-Forwards', ''], false, ['Max-Forwards', '']],
+  ['OPTIONS', [], false, []],
+  ['GET', ['Max-Forwards', '0'], false, ['Max-Forwards', '0']],
+  ['GET', ['Max-Forwards', '5'], false, ['Max-Forwards', '5']],
+])('%s with %j may go no further: %s, %j', (method, fields, last, after) => {
+  expect(isLastHop({ method, fields })).toBe(last);
+  expect(fields).toEqual(after);
+});
+
+it('TRACE is answered with what arrived, but no credentials', () => {
+  const fields = [
+    'Host',
+    'a',
+    'AUTHORIZATION',
+    'Basic x',
+    'X',
+    'cookie',
+    'Cookie',
+    'y',
+    'Proxy-Authorization',
+    'z',
+    'cookies',
+    '1',
+  ];
+  const body = 'TRACE /x HTTP/1.1\r\nHost: a\r\nX: cookie\r\ncookies: 1\r\n\r\n';
+  expect(lastHopAnswer({ method: 'TRACE', target: '/x', fields })).toEqual({
+    status: 200,
+    reason: 'OK',
+    fields: [
+      'content-type',
+      'message/http',
+      'content-length',
+      String(body.length),
+      'cache-control',
+      'no-store',
+    ],
+    body,
+    closes: false,
+  });
+});
+
+it('OPTIONS is answered with nothing but that', () => {
+  expect(lastHopAnswer({ method: 'OPTIONS', target: '*', fields: ['Host', 'a'] })).toEqual({
+    status: 200,
+    reason: 'OK',
+    fields: ['content-length', '0', 'cache-control', 'no-store'],
+    body: '',
+    closes: false,
+  });
+});
