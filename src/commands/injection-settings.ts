@@ -52,6 +52,11 @@ export const INJECTION_SETTINGS = {
     argument: 'URL',
     description: "Where the apps' requests go, with an optional base path",
   },
+  'default-ca-config-map': {
+    argument: 'NAME',
+    description:
+      "ConfigMap of the pod's namespace with key ca.crt: CAs in PEM that the sidecar trusts besides the public ones",
+  },
   'default-mode': { argument: 'MODE', description: `One of ${SIDECAR_MODES.join(', ')}`, default: 'reverse' },
   'default-native-sidecar': {
     argument: 'BOOLEAN',
@@ -156,6 +161,12 @@ export function readInjectionDefaults(
   const upstreamHosts = listOf('allowed-upstream-hosts', allowedHost);
   const images = listOf('allowed-images', allowedImage);
   const configMaps = listOf('allowed-config-maps', configMapName);
+  const caConfigMap = given['default-ca-config-map'];
+  if (caConfigMap !== undefined && (authHosts !== undefined || upstreamHosts !== undefined)) {
+    const expected =
+      'nothing where hosts are limited: whoever writes that ConfigMap could pass for any of them';
+    problems.push({ key: caConfigMap.key, value: caConfigMap.text, expected });
+  }
   const native = read('default-native-sidecar', boolean);
   const allowInsecureTokenUrl = read('default-allow-insecure-token-url', boolean) === 'true';
   const authUrl = readText('authUrl', 'default-auth-url', serverUrl);
@@ -172,6 +183,7 @@ export function readInjectionDefaults(
     ...readText('scope', 'default-scope', grantValue),
     ...readText('audience', 'default-audience', grantValue),
     ...readText('upstream', 'default-upstream', upstream),
+    ...readText('caConfigMap', 'default-ca-config-map', objectName),
     mode: read('default-mode', oneOf(SIDECAR_MODES)) ?? 'reverse',
     ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
     logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',

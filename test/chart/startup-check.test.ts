@@ -37,7 +37,7 @@ test('it runs after what it needs, once installed, and is removed when it has su
   const all = await manifests();
   const weightOf = (kind: string): number => {
     const { annotations } = named(all, kind).metadata;
-    expect(annotations['helm.sh/hook']).toBe('post-install');
+    expect(annotations['helm.sh/hook']).toBe('post-install,test');
     expect(annotations['helm.sh/hook-delete-policy']).toBe('before-hook-creation,hook-succeeded');
     return Number(annotations['helm.sh/hook-weight']);
   };

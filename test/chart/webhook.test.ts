@@ -95,9 +95,9 @@ test('cert-manager is told to write the CA, and none is rendered', async () => {
   expect(serving.spec.dnsNames).toContain('token-sidecar-injector.token-sidecar.svc');
 });
 
-/** Without the policy that guards the CA bundle. */
+/** Without the policies that guard the CA bundle and that warn. */
 function ofEnforcement(all: readonly Manifest[]): Manifest[] {
-  return all.filter(({ metadata }) => !metadata.name.endsWith('-ca-bundle'));
+  return all.filter(({ metadata }) => !/-(ca-bundle|misplaced|not-served)$/.test(metadata.name));
 }
 
 test('enforcement denies, by a policy that needs no injector, exactly what the webhook selects', async () => {
@@ -159,7 +159,11 @@ const WEBHOOK_FIELDS = [
 test('the account that keeps the CA bundle may change nothing else of its webhook', async () => {
   const all = await manifests({
     ci: 'self-managed-values.yaml',
-    set: ['injector.webhook.enforce=false', 'injector.startupCheck.enabled=false'],
+    set: [
+      'injector.webhook.enforce=false',
+      'injector.webhook.warnings=false',
+      'injector.startupCheck.enabled=false',
+    ],
   });
   const { spec } = only(all, 'ValidatingAdmissionPolicy');
   const [{ expression }] = spec.validations;
@@ -229,4 +233,33 @@ test('two releases in one cluster do not share a cluster-wide name', async () =>
   const here = names((await template()).stdout);
   expect(here).toHaveLength(2);
   expect(names(elsewhere.stdout).filter((name) => here.includes(name))).toEqual([]);
+});
+
+describe('what whoever applies a workload is warned of', () => {
+  const warning = (all: Manifest[], name: string): Manifest =>
+    all.find(({ kind, metadata }) => kind === 'ValidatingAdmissionPolicy' && metadata.name.endsWith(name));
+
+  test('an annotation on the workload itself, and a namespace that is not served; nothing is refused', async () => {
+    const all = await manifests({ set: ['injector.webhook.excludedNamespaces={kube-system,legacy}'] });
+    for (const name of ['-misplaced', '-not-served']) {
+      expect(warning(all, name).spec.failurePolicy).toBe('Ignore');
+      const binding = all.find(
+        ({ kind, spec }) =>
+          kind === 'ValidatingAdmissionPolicyBinding' && spec.policyName === warning(all, name).metadata.name,
+      );
+      expect(binding.spec.validationActions).toEqual(['Warn']);
+    }
+    expect(warning(all, '-misplaced').spec.matchConditions[0].expression).toContain(
+      'token-sidecar.dev/inject',
+    );
+    const { namespaceSelector } = warning(all, '-not-served').spec.matchConstraints;
+    expect(namespaceSelector.matchExpressions[0].values).toEqual(['legacy', 'token-sidecar']);
+  });
+
+  test.each([
+    ['is switched off', { set: ['injector.webhook.warnings=false'] }],
+    ['cannot be told', { kubernetes: '1.29' }],
+  ])('nothing, where it %s', async (_, rendering) => {
+    expect(warning(await manifests(rendering), '-misplaced')).toBeUndefined();
+  });
 });

@@ -133,6 +133,14 @@ it.each([
   });
 });
 
+it('what the account may not do is said to want an upgrade of the release', async () => {
+  const { client } = await serve(403, '{}');
+  await expect(client.request('GET', '/api/v1/namespaces/shop/secrets/oauth')).rejects.toMatchObject({
+    message: expect.stringMatching(/secrets\/oauth: status 403.*; upgrade the release/),
+    status: 403,
+  });
+});
+
 it('a server that is not there is named by the system’s word', async () => {
   const client = connectKubernetes(await kubeconfig(`http://127.0.0.1:${await freePort()}`), clock);
   await expect(client.request('GET', '/api/x')).rejects.toMatchObject({

@@ -138,6 +138,11 @@ Every one of them takes a dict of
     {{- end }}
     - name: TOKEN_SIDECAR_LOG_LEVEL
       value: {{ $settings.logLevel | quote }}
+    {{- if $settings.caConfigMap }}
+    {{- /* Node reads it at its start, and trusts what is in it beside the public CAs. */}}
+    - name: NODE_EXTRA_CA_CERTS
+      value: /etc/token-sidecar-ca/ca.crt
+    {{- end }}
     {{- with $settings.env }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -203,6 +208,11 @@ Every one of them takes a dict of
       mountPath: /etc/token-sidecar
       readOnly: true
     {{- end }}
+    {{- if $settings.caConfigMap }}
+    - name: token-sidecar-ca
+      mountPath: /etc/token-sidecar-ca
+      readOnly: true
+    {{- end }}
     {{- with $settings.volumeMounts }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -238,6 +248,15 @@ Every one of them takes a dict of
   configMap:
     name: {{ . | quote }}
     optional: false
+{{- end }}
+{{- with $settings.caConfigMap }}
+- name: token-sidecar-ca
+  configMap:
+    name: {{ . | quote }}
+    optional: false
+    items:
+      - key: ca.crt
+        path: ca.crt
 {{- end }}
 {{- with $settings.volumes }}
 {{ toYaml . }}

@@ -141,6 +141,10 @@ function unreachable(what: string, error: unknown): KubernetesApiError {
   return new KubernetesApiError(`${what}: ${systemCodeOf(cause) ?? messageOf(cause)}`, undefined, { cause });
 }
 
+/** Most often the program is newer than the release that grants it its permissions. */
+const REMEDY =
+  '; upgrade the release, with the chart of this version, or grant it (docs/reference/injector.md, Permissions)';
+
 function refused(
   what: string,
   { httpStatusCode: status, headers }: Response,
@@ -149,7 +153,11 @@ function refused(
   const seconds = Number(headers['retry-after'] ?? Number.NaN);
   const retry = seconds >= 0 ? { retryAfterMs: Math.min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000 } : {};
   const why = answer === '' ? '' : `: ${messageOfStatus(answer).slice(0, MAX_EXPLANATION)}`;
-  return new KubernetesApiError(`${what}: status ${status}${why}`, status, retry);
+  return new KubernetesApiError(
+    `${what}: status ${status}${why}${status === 403 ? REMEDY : ''}`,
+    status,
+    retry,
+  );
 }
 
 /** What an object of kind Status says; other bodies are shown as they are. */

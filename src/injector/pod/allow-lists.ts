@@ -75,7 +75,8 @@ export function isAllowedConfigMap(name: string, lists: AllowLists): boolean {
   return configMaps.includes('*') || configMaps.includes(name);
 }
 
-function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
+/** Whether annotations may not name any host. */
+export function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
   return authHosts !== undefined || upstreamHosts !== undefined;
 }
 

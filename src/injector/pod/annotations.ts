@@ -30,6 +30,9 @@ export const UPSTREAM = 'token-sidecar.dev/upstream';
 /** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
+/** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
+export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
+
 /** `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs a ConfigMap. */
 export const MODE = 'token-sidecar.dev/mode';
 
@@ -69,6 +72,7 @@ export const ANNOTATIONS = [
   AUDIENCE,
   UPSTREAM,
   CONFIG_MAP,
+  CA_CONFIG_MAP,
   MODE,
   NATIVE_SIDECAR,
   CPU_REQUEST,

@@ -17,6 +17,8 @@ export interface InjectionDefaults {
   readonly scope?: string;
   readonly audience?: string;
   readonly upstream?: string;
+  /** ConfigMap, in the pod's namespace, with the CAs that the sidecar trusts besides the public ones. */
+  readonly caConfigMap?: string;
   readonly mode: SidecarMode;
   /** Whether to use a native sidecar, where that is decided; otherwise the cluster's version decides. */
   readonly nativeSidecar?: boolean;

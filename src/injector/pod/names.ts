@@ -9,6 +9,10 @@ export const CONFIG_VOLUME = 'token-sidecar-config';
 export const CONFIG_DIRECTORY = '/etc/token-sidecar';
 export const CONFIG_KEY = 'token-sidecar.yaml';
 
+export const CA_VOLUME = 'token-sidecar-ca';
+export const CA_DIRECTORY = '/etc/token-sidecar-ca';
+export const CA_KEY = 'ca.crt';
+
 /** The app's side, on the pod's loopback. */
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */

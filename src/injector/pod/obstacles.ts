@@ -2,7 +2,14 @@
 
 import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
-import { ADMIN_PORT, ADMIN_PORT_NAME, CONFIG_VOLUME, CREDENTIALS_VOLUME, PROXY_PORT } from './names.ts';
+import {
+  ADMIN_PORT,
+  ADMIN_PORT_NAME,
+  CA_VOLUME,
+  CONFIG_VOLUME,
+  CREDENTIALS_VOLUME,
+  PROXY_PORT,
+} from './names.ts';
 import { type Container, itemsOf, type Pod, type PodSpec } from './pod.ts';
 import { appEnvironment } from './sidecar-container.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
@@ -77,7 +84,7 @@ function windows({ os, nodeSelector }: PodSpec): Problem[] {
 
 function takenVolumeNames({ volumes }: PodSpec): Problem[] {
   return itemsOf(volumes).flatMap(({ name }, index) =>
-    name === CREDENTIALS_VOLUME || name === CONFIG_VOLUME
+    [CREDENTIALS_VOLUME, CONFIG_VOLUME, CA_VOLUME].includes(name)
       ? [
           {
             key: `spec.volumes[${index}].name`,

@@ -3,6 +3,9 @@
 import {
   ADMIN_PORT,
   ADMIN_PORT_NAME,
+  CA_DIRECTORY,
+  CA_KEY,
+  CA_VOLUME,
   CONFIG_DIRECTORY,
   CONFIG_KEY,
   CONFIG_VOLUME,
@@ -62,6 +65,9 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
       ...(settings.configMap === undefined
         ? []
         : [{ name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true }]),
+      ...(settings.caConfigMap === undefined
+        ? []
+        : [{ name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true }]),
     ],
   };
 }
@@ -70,7 +76,7 @@ function userAndGroup({ runAsUser }: SidecarSettings): object {
   return runAsUser === 'none' ? {} : { runAsUser, runAsGroup: runAsUser };
 }
 
-export function sidecarVolumes({ secret, configMap }: SidecarSettings): readonly object[] {
+export function sidecarVolumes({ secret, configMap, caConfigMap }: SidecarSettings): readonly object[] {
   const credentials = {
     name: CREDENTIALS_VOLUME,
     projected: {
@@ -78,8 +84,13 @@ export function sidecarVolumes({ secret, configMap }: SidecarSettings): readonly
       sources: [{ secret: { name: secret, optional: false } }],
     },
   };
-  if (configMap === undefined) return [credentials];
-  return [credentials, { name: CONFIG_VOLUME, configMap: { name: configMap, optional: false } }];
+  const mapped = (name: string, from: string | undefined, items: object): object[] =>
+    from === undefined ? [] : [{ name, configMap: { name: from, optional: false, ...items } }];
+  return [
+    credentials,
+    ...mapped(CONFIG_VOLUME, configMap, {}),
+    ...mapped(CA_VOLUME, caConfigMap, { items: [{ key: CA_KEY, path: CA_KEY }] }),
+  ];
 }
 
 /** Environment of the app's containers. Both spellings, because clients disagree. */
@@ -108,9 +119,12 @@ function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVari
     AUDIENCE: settings.audience,
     LOG_LEVEL: settings.logLevel,
   };
-  return Object.entries(values).flatMap(([name, value]) =>
+  const own = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
   );
+  // Node reads it at its start, and trusts what is in it beside the public CAs.
+  const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
+  return settings.caConfigMap === undefined ? own : [...own, authorities];
 }
 
 /**

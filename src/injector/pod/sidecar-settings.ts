@@ -4,13 +4,14 @@ import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/settings.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS, type LogLevel } from '../../log/logger.ts';
-import { isAllowedConfigMap, isAllowedHost, isAllowedImage } from './allow-lists.ts';
+import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import {
   ANNOTATION_PREFIX,
   ANNOTATIONS,
   type Annotation,
   AUDIENCE,
   AUTH_URL,
+  CA_CONFIG_MAP,
   CONFIG_MAP,
   CPU_LIMIT,
   CPU_REQUEST,
@@ -50,6 +51,7 @@ export interface SidecarSettings {
   readonly upstream: string | undefined;
   readonly scope: string | undefined;
   readonly audience: string | undefined;
+  readonly caConfigMap?: string;
   readonly mode: SidecarMode;
   readonly native: boolean;
   readonly logLevel: LogLevel;
@@ -150,6 +152,12 @@ export function resolveSettings(
     warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
   }
 
+  const caConfigMap = read(CA_CONFIG_MAP, objectName) ?? defaults.caConfigMap;
+  if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
+    // With a CA of one's own and hostAliases, any server is the one that is allowed.
+    const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
+    problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
+  }
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   return {
@@ -167,6 +175,7 @@ export function resolveSettings(
       upstream: target,
       scope,
       audience,
+      ...(caConfigMap === undefined ? {} : { caConfigMap }),
       mode,
       native: resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems),
       logLevel: read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel,

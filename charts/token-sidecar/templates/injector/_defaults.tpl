@@ -54,6 +54,10 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 - name: TOKEN_SIDECAR_DEFAULT_UPSTREAM
   value: {{ . | quote }}
 {{- end }}
+{{- with .caConfigMap }}
+- name: TOKEN_SIDECAR_DEFAULT_CA_CONFIG_MAP
+  value: {{ . | quote }}
+{{- end }}
 {{- with .secret }}
 - name: TOKEN_SIDECAR_DEFAULT_SECRET
   value: {{ . | quote }}

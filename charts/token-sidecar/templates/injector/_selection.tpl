@@ -6,21 +6,22 @@ object.metadata.annotations['token-sidecar.dev/inject'] != 'false' &&
 !('kubernetes.io/config.mirror' in object.metadata.annotations)
 {{- end -}}
 
-{{/*
-Whether pods that asked and got nothing are refused; empty when not. A cluster says what it has. Helm alone, as `helm template`, knows no
-kinds, so there the version decides.
-*/}}
+{{/* Whether the cluster has ValidatingAdmissionPolicies; empty when not. Helm alone knows no kinds, so there the version decides. */}}
+{{- define "token-sidecar.injector.hasPolicies" -}}
+{{- if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+true
+{{- else if and (not (.Capabilities.APIVersions.Has "v1/Pod")) (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Whether pods that asked and got nothing are refused; empty when not. */}}
 {{- define "token-sidecar.injector.enforces" -}}
 {{- $enforce := toString .Values.injector.webhook.enforce -}}
-{{- $isNewEnough := semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}
-{{- if and (eq $enforce "true") (not $isNewEnough) -}}
+{{- if and (eq $enforce "true") (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
 {{-   fail (printf "injector.webhook.enforce: needs Kubernetes 1.30 or later, this is %s" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
-{{- $has := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
-{{- if not (.Capabilities.APIVersions.Has "v1/Pod") -}}
-{{-   $has = or $has $isNewEnough -}}
-{{- end -}}
-{{- if or (eq $enforce "true") (and (eq $enforce "auto") $has) -}}
+{{- if or (eq $enforce "true") (and (eq $enforce "auto") (include "token-sidecar.injector.hasPolicies" .)) -}}
 true
 {{- end -}}
 {{- end -}}
