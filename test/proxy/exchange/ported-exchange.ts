@@ -47,7 +47,7 @@ export class Sink extends Duplex {
 }
 
 /** The app's connection, of which all that happens is written down. */
-class FakeApp implements Http1Carrier {
+export class FakeApp implements Http1Carrier {
   readonly sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024 });
   readonly socket = this.sink as unknown as Socket;
   readonly writer = new GatheredWriter(this.socket);
