@@ -34,6 +34,7 @@ import { type DecodedFields, HpackDecoder, type TooLarge } from './hpack/decoder
 import { HpackEncoder } from './hpack/encoder.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
+import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
 import { newWindows, type Stream, Streams } from './streams.ts';
 import { ReceiveWindow, SendWindow } from './windows.ts';
 
@@ -409,7 +410,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   #streamFault(streamId: number, reason: FaultReason): FaultReason | undefined {
     const state = this.streams.stateOf(streamId);
     if (state.kind === 'idle') return reason;
-    if (state.kind === 'closed' && state.ending !== 'ended') return this.#spend('ignored_frame');
+    if (state === RESET_SENT || state === FORGOTTEN) return this.#spend('ignored_frame');
     return this.failStream(streamId, reason);
   }
 

@@ -177,6 +177,8 @@ describe('a fault of one stream resets it, and the connection goes on', () => {
     end.said();
     expect(end.give(frame(PRIORITY, 0, 1, '00000000'))).toEqual([reset(1, 6)]);
     expect(end.give(frame(PRIORITY, 0, 1, '00000000'))).toEqual([]);
+    end.give(headers(3), frame(RST_STREAM, 0, 3, '00000008'));
+    expect(end.give(frame(PRIORITY, 0, 3, '00000000'))).toEqual([reset(3, 6)]);
   });
 
   test('streams beyond the number allowed are refused, and may be tried again', () => {
