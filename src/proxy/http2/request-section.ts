@@ -58,6 +58,10 @@ const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/;
 
 const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 
+/** The last that were well-formed: requests come in rows, and looking over what each of them says is felt. */
+let lastAuthority: string | undefined;
+let lastPath: string | undefined;
+
 /**
  * Reads the fields of a request as they were decoded. Stricter than the RFC where HTTP/1.1 is, as the same servers read
  * both: the octets of a path, the form of an authority, methods that are others in another case.
@@ -133,7 +137,10 @@ export function readRequest(fields: Fields, rules: RequestRules): RequestSection
     if (host === undefined) return 'authority_missing';
     authority = host;
   } else {
-    if (!isAuthority(authority)) return 'authority_malformed';
+    if (authority !== lastAuthority) {
+      if (!isAuthority(authority)) return 'authority_malformed';
+      lastAuthority = authority;
+    }
     if (host !== undefined && !isSameAuthority(scheme, authority, host)) return 'host_differs';
   }
   if (method !== 'CONNECT') {
@@ -159,7 +166,10 @@ function methodFault(method: string): FaultReason | undefined {
 }
 
 function pathFault(path: string, method: string, limitBytes: number): FaultReason | undefined {
-  if (!consistsOf(TARGET, path)) return 'path_malformed';
+  if (path !== lastPath) {
+    if (!consistsOf(TARGET, path)) return 'path_malformed';
+    lastPath = path;
+  }
   if (!path.startsWith('/') && !(path === '*' && method === 'OPTIONS')) return 'path_malformed';
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }
