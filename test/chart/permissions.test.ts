@@ -111,6 +111,8 @@ test('where nothing refuses pods without the sidecar it may look for them, and o
       resourceNames: [only(all, 'Lease').metadata.name],
       verbs: ['get', 'update'],
     },
+    // Where Argo CD leaves the chart's Lease out.
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
   ]);
 });
 
