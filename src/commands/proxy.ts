@@ -66,10 +66,10 @@ async function serve(
   return failure === undefined ? 0 : ERRORS[failure.code].exit;
 }
 
-/** Why the app has been held back to the end: the first credential that never had a token. */
+/** Why the app has been held back to the end: the first credential that is required and never had a token. */
 function failedStart({ credentials }: Config, { tokens }: Sidecar): NeverGranted | undefined {
   for (const token of tokens) {
-    const config = credentials.find(({ name }) => name === token.name);
+    const config = credentials.find(({ name, required }) => name === token.name && required !== false);
     const failure = config && whyNeverGranted(config, token.snapshot());
     if (failure !== undefined) return failure;
   }

@@ -26,7 +26,7 @@ import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
   readonly adminAddress: ListenAddress;
-  /** Resolves once every credential has had its first token; never rejects. */
+  /** Resolves once every credential that is required has had its first token; never rejects. */
   readonly ready: Promise<void>;
   readonly tokens: readonly TokenSource[];
   /**
@@ -79,15 +79,17 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const tokens = await Promise.all(config.credentials.map(openCredential));
   const closeTokens = () => Promise.all(tokens.map((token) => token.close()));
 
-  const ready = Promise.all(tokens.map((token) => token.firstToken)).then(() => undefined);
+  /** Those that the pod cannot do without. */
+  const required = tokens.filter((_, index) => config.credentials[index]?.required !== false);
+  const ready = Promise.all(required.map((token) => token.firstToken)).then(() => undefined);
 
   let proxy: DataPath | undefined;
   let draining = false;
   const health = {
     draining: () => draining,
     whenStarted: () => ready,
-    started: () => tokens.every((token) => token.snapshot().obtainedFirstToken),
-    missing: () => [...(proxy === undefined ? [LISTENER_MISSING] : []), ...tokens.flatMap(missingToken)],
+    started: () => required.every((token) => token.snapshot().obtainedFirstToken),
+    missing: () => [...(proxy === undefined ? [LISTENER_MISSING] : []), ...required.flatMap(missingToken)],
   };
   let admin: AdminServer | undefined;
   try {
@@ -138,7 +140,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     },
     'listening',
   );
-  void ready.then(() => log.info(startupFigures(tokens), 'ready'));
+  void ready.then(() => log.info(startupFigures(required), 'ready'));
 
   async function stop(): Promise<void> {
     draining = true;

@@ -69,6 +69,8 @@ export interface CredentialConfig {
   /** Instead of the file `client_id`. */
   readonly clientId?: string;
   readonly clientAuth: ClientAuthentication;
+  /** The pod starts and is ready without its token; requests that want it wait, or fail, as ever. */
+  readonly required?: false;
   readonly scope?: string;
   readonly audience?: string;
   /** Further parameters of the grant; an array is sent as a repeated parameter. */

@@ -107,6 +107,7 @@ const credential = v.strictObject(
     clientAuth: v.optional(words(CLIENT_AUTHENTICATION_METHODS)),
     assertion: v.optional(assertion),
     basicEncoding: v.optional(words(['form', 'raw'])),
+    required: v.optional(flag),
     scope: v.optional(text),
     audience: v.optional(text),
     parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),

@@ -51,6 +51,7 @@ export function resolveCredentials(
       directory: overrides['credentials-dir']?.text ?? entry.dir ?? PROXY_SETTINGS['credentials-dir'].default,
       ...(entry.clientId === undefined ? {} : { clientId: entry.clientId }),
       clientAuth,
+      ...(entry.required === false ? { required: false as const } : {}),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
       parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),

@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand, runToEnd } from '../support/run-command.ts';
@@ -99,6 +99,38 @@ it('a sidecar that had a token ends with 0, whatever became of the provider', as
   sidecar.process.kill('SIGTERM');
   expect(await sidecar.exited).toMatchObject({ code: 0 });
   expect(await message()).toBe('');
+});
+
+it('a credential that is not required keeps neither the app from starting nor the pod from being ready', async () => {
+  const provider = await ScriptedTokenEndpoint.start(answerToken());
+  const file = await terminationLog();
+  const { directory } = await mountSecret(SECRET);
+  const config = join(dirname(file), 'token-sidecar.json');
+  const route = { upstream: 'http://127.0.0.1:9' };
+  await writeFile(
+    config,
+    JSON.stringify({
+      listen: '127.0.0.1:0',
+      admin: { listen: '127.0.0.1:0' },
+      credentials: [
+        { name: 'needed', tokenUrl: provider.url, dir: directory },
+        { name: 'spare', tokenUrl: NOWHERE, dir: directory, required: false },
+      ],
+      routes: [
+        { name: 'a', match: { pathPrefix: '/a/' }, credential: 'needed', ...route },
+        { name: 'b', match: { pathPrefix: '/b/' }, credential: 'spare', ...route },
+      ],
+    }),
+  );
+  const sidecar = new RunningCommand(['proxy', `--config=${config}`, `--termination-log=${file}`]);
+  const [, port] = await sidecar.output(/"admin":"127\.0\.0\.1:(\d+)"/);
+  await sidecar.output(/no token obtained/);
+  await sidecar.output(/"msg":"ready"/);
+  for (const path of ['/startupz', '/readyz'])
+    expect((await fetch(`http://127.0.0.1:${port}${path}`)).status).toBe(200);
+  sidecar.process.kill('SIGTERM');
+  expect(await sidecar.exited).toMatchObject({ code: 0 });
+  expect(await readFile(file, 'utf8')).toBe('');
 });
 
 describe('the startup probe', () => {
