@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { apply, get } from '../node/kubectl.ts';
+import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
 import {
@@ -97,6 +97,23 @@ inCluster('every kind of workload', () => {
     });
     const [pod] = await readyPods(SHOP, 'plain', 1);
     expect(pod && hasSidecar(pod)).toBe(false);
+  });
+
+  it('whoever annotates the workload, and not its pod template, is warned', async () => {
+    const workload = { apiVersion: 'apps/v1', kind: 'Deployment' };
+    await apply({
+      ...workload,
+      metadata: { name: 'misplaced', namespace: SHOP },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: { app: 'misplaced' } },
+        template: callingTemplate('misplaced', {}),
+      },
+    });
+    const annotate = ['annotate', 'deployment', 'misplaced', 'token-sidecar.dev/inject=true'];
+    await expect(kubectl('-n', SHOP, ...annotate, '--warnings-as-errors')).rejects.toThrow(
+      /means nothing on a Deployment: put it on the pod template/,
+    );
   });
 });
 
