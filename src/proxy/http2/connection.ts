@@ -239,6 +239,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
     if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
     this.output.reset(stream.id, codeOf(reason));
+    // However its frame was cut, what comes after it meets a stream that was reset, not one that ended.
+    stream.state = RESET_SENT;
+    this.streams.refuse(stream.id);
     this.#handler.broken(stream, { kind: 'fault', reason });
     return this.#spend('fault');
   }

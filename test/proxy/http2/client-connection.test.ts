@@ -111,6 +111,18 @@ describe('a fault of one stream', () => {
     expect(end.connection.openStreams).toBe(0);
   });
 
+  test('in a frame that ends the stream is no end: what follows is let run out', () => {
+    for (const cut of [9, 10]) {
+      const end = ClientEnd.started();
+      asked(end);
+      const octets = frame(DATA, END_STREAM, 1, Buffer.from('xyz'));
+      end.give(octets.subarray(0, cut));
+      end.give(octets.subarray(cut), headers(1, '88'));
+      expect(end.told).toEqual([['broken', 1, { kind: 'fault', reason: 'data_before_head' }]]);
+      expect(end.fault).toBeUndefined();
+    }
+  });
+
   test('a head that is too large', () => {
     const end = ClientEnd.started({ section: { sectionBytes: 40, sectionFields: 9 } });
     asked(end);

@@ -46,6 +46,18 @@ describe('a connection', () => {
     expect(end.fault).toBeUndefined();
   });
 
+  test('knows whether its peer is amid a frame or a field block', () => {
+    const end = ServerEnd.started();
+    expect(end.connection.midFrame).toBe(false);
+    const octets = headers(1);
+    end.give(octets.subarray(0, 4));
+    expect(end.connection.midFrame).toBe(true);
+    end.give(octets.subarray(4));
+    expect(end.connection.midFrame).toBe(false);
+    end.give(frame(HEADERS, 0, 3, POST));
+    expect(end.connection.midFrame).toBe(true);
+  });
+
   test('must begin with SETTINGS', () => {
     const end = new ServerEnd();
     expect(end.give(frame(PING, 0, 0, '0000000000000000'))).toMatchObject([{ kind: 'goaway', code: 1 }]);
@@ -109,6 +121,16 @@ describe('a request', () => {
       'data 3',
       'data 1',
     ]);
+  });
+
+  test('is told with the names that are never to be indexed', () => {
+    const told: unknown[] = [];
+    const end = ServerEnd.started(
+      {},
+      { request: (_stream, _request, _end, neverIndexed) => told.push(neverIndexed) },
+    );
+    end.give(headers(1, `${POST} 10 01 78 01 79`), headers(3));
+    expect(told).toEqual([['x'], []]);
   });
 
   test('may be reset by its client', () => {
@@ -328,6 +350,25 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
       end.give(headers(id, POST, END_STREAM), headers(id + 2), frame(RST_STREAM, 0, id + 2, '00000008'));
       end.connection.sendFields(end.stream(id), [':status', '200'], true);
     }
+    expect(end.fault).toBeUndefined();
+  });
+
+  test('data that is sent pays for PING and WINDOW_UPDATE', () => {
+    const end = ServerEnd.started({ abuse });
+    end.give(headers(1));
+    const stream = end.stream(1);
+    for (let count = 0; count < 50; count++) {
+      end.connection.sendData(stream, 1, false);
+      const update = frame(WINDOW_UPDATE, 0, 1, '00000001');
+      end.give(frame(PING, 0, 0, '0000000000000000'), update, update);
+    }
+    expect(end.fault).toBeUndefined();
+  });
+
+  test('data that comes pays for frames without any', () => {
+    const end = ServerEnd.started({ abuse });
+    end.give(headers(1));
+    for (let count = 0; count < 50; count++) end.give(data(1, ''), data(1, 'x'));
     expect(end.fault).toBeUndefined();
   });
 

@@ -49,6 +49,8 @@ describe('a server’s connection', () => {
     all.send(opened(all, 3, ENDED_BY_REMOTE), 'headers', true);
     for (let id = 5; id < 2005; id += 2) all.send(opened(all, id, ENDED_BY_REMOTE), 'headers', true);
     expect(all.receive(1, 'data', false)).toEqual({ kind: 'ignored' });
+    for (const id of [1877, 1999, 2001, 2003])
+      expect(all.stateOf(id)).toEqual({ kind: 'closed', ending: 'ended' });
     expect(all.receive(3, 'data', false)).toEqual({ kind: 'stream', reason: 'stream_closed' });
     expect(all.receive(3, 'headers', false)).toEqual({ kind: 'connection', reason: 'stream_id_invalid' });
     for (let id = 2005; id < 3005; id += 2) all.refuse(id);
