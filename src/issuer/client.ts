@@ -136,9 +136,8 @@ function storeSecrets(
 
 function storeClear(secret: string | undefined, key: string, problems: Problem[]): StoredSecret[] {
   if (secret === undefined) return [];
-  if (secret !== '') return [{ kind: 'sha256', digest: sha256(secret) }];
-  problems.push({ key, expected: 'a secret that is not empty' });
-  return [];
+  if (secret === '') problems.push({ key, expected: 'a secret that is not empty' });
+  return [{ kind: 'sha256', digest: sha256(secret) }];
 }
 
 function storeHashed(text: string | undefined, key: string, problems: Problem[]): StoredSecret[] {

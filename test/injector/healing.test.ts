@@ -108,6 +108,14 @@ describe('the next pod to evict', () => {
     expect(healing.next([a, b], 30_000)).toBe(a);
   });
 
+  it('an owner that is heard of again is the last to be forgotten', () => {
+    const healing = createHealing();
+    for (let count = 0; count < 1000; count++) healing.postponed(pod(`o${count}`), HOUR_MS, 0);
+    for (const owner of ['o0', 'one more']) healing.postponed(pod(owner), HOUR_MS, 0);
+    expect(healing.next([pod('o0')], 10_000)).toBeUndefined();
+    expect(healing.next([pod('o1')], 10_000)).toMatchObject({ metadata: { name: 'o1-pod' } });
+  });
+
   it('a thousand owners are remembered, of which the oldest is forgotten', () => {
     const healing = createHealing();
     for (let count = 0; count < 1000; count++) healing.postponed(pod(`o${count}`), HOUR_MS, 0);

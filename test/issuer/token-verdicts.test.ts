@@ -184,6 +184,11 @@ it.each([
   expect(await ask(change)).toMatchObject({ status: 200, json: { scope: 'read' } });
 });
 
+it('a form that is too large is told how large it may be', async () => {
+  const { json } = await start().ask({ body: 'too_large' });
+  expect(json.error_description).toBe('the form is larger than 1024 bytes');
+});
+
 it('a flood is a line a second, with the number of those that had none', async () => {
   const { ask, clock } = start(new Refusal('too_many_requests', 'too many', 7));
   const [first, second, third] = [await ask(), await ask(), await ask()];
