@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
-import { clientSecret, ISSUER, installChart } from '../support/release.ts';
+import { clientSecret, ISSUER, replaceInjector } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
 import {
   type Annotations,
@@ -39,7 +39,7 @@ inCluster('a pod whose sidecar gets no token', () => {
     });
 
   it('says that the provider cannot be reached, and where it was looked for', async () => {
-    await installChart({ 'sidecar.startupSeconds': STARTUP_SECONDS });
+    await replaceInjector({ 'sidecar.startupSeconds': STARTUP_SECONDS });
     await deploy('astray', { 'token-sidecar.dev/auth-url': 'http://nowhere.invalid' });
     const { exitCode, message } = await ending('astray');
     expect(exitCode).toBe(69);
@@ -60,7 +60,7 @@ inCluster('a pod whose sidecar gets no token', () => {
   });
 
   it('is told from a healthy one, which reports no failed startup probe', async () => {
-    await installChart();
+    await replaceInjector();
     // Where others keep the machine busy a program may take longer than its probe waits: then the next pod tells.
     const noises: (readonly string[])[] = [];
     for (const app of ['healthy-1', 'healthy-2', 'healthy-3', 'healthy-4', 'healthy-5']) {

@@ -2,7 +2,8 @@
 
 import { join } from 'node:path';
 import { ROOT } from '../../image/container-tools.ts';
-import { apply, helm, kubectl } from '../node/kubectl.ts';
+import { apply, get, helm, kubectl } from '../node/kubectl.ts';
+import { eventually } from '../node/run.ts';
 
 export const RELEASE = 'token-sidecar';
 export const NAMESPACE = 'token-sidecar';
@@ -38,6 +39,21 @@ export async function installChart(values: Values = {}, ...flags: readonly strin
   ]);
   const target = [RELEASE, CHART, '--namespace', NAMESPACE];
   await helm('upgrade', '--install', ...target, '--wait', '--timeout', '150s', ...set, ...flags);
+}
+
+/** The same, and then no replica of the injector answers any more that has the values from before. */
+export async function replaceInjector(values: Values = {}): Promise<void> {
+  await installChart(values);
+  await eventually('the replicas from before are gone', 120, async () => {
+    const { items } = await get<{ items: readonly { metadata: { deletionTimestamp?: string } }[] }>(
+      'pods',
+      '-n',
+      NAMESPACE,
+      '-l',
+      'app.kubernetes.io/component=injector',
+    );
+    return items.every(({ metadata }) => metadata.deletionTimestamp === undefined) || undefined;
+  });
 }
 
 /** The release's namespace, which enforces the restricted Pod Security Standard, and the client that the issuer knows. */
