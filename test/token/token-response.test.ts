@@ -396,6 +396,7 @@ describe('Retry-After', () => {
     ['2030-01-01', undefined],
     ['x Tue, 01 Jan 2030 00:00:30 GMT', undefined],
     ['Tue, 01 Jan 2030 00:00:30 GMT x', undefined],
+    ['Tue, 01 Jan 2030 00:00:30 GMT+0000', undefined],
     [undefined, undefined],
   ])('%s is %s ms', (field, expected) => {
     expect(parseRetryAfter(field, NOW)).toBe(expected);

@@ -394,6 +394,16 @@ describe('what is told', () => {
     expect(history.every(({ atMs }, i) => i === 0 || atMs > (history[i - 1]?.atMs ?? 0))).toBe(true);
   });
 
+  it('each log line names the credential', async () => {
+    const { change, last, lines } = await openSource();
+    await last().answer(failure);
+    change(loaded('two'));
+    await settle();
+    await last().answer(token('a'));
+    expect(lines.length).toBeGreaterThanOrEqual(4);
+    for (const line of lines) expect(JSON.parse(line)).toMatchObject({ credential: 'default' });
+  });
+
   it('how far the first token is: asked for, then obtained', async () => {
     const { source, last } = await openSource();
     expect(source.snapshot()).toMatchObject({ grantInFlight: true, obtainedFirstToken: false });
