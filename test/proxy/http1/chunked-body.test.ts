@@ -19,6 +19,7 @@ describe('a chunked body', () => {
     ['5\r\n0\r\n\r\n\r\n0\r\n\r\n', '0\r\n\r\n'],
     ['00000000000000005\r\nhello\r\n0\r\n\r\n', 'hello'],
     [`5\r\nhello\r\n${'0'.repeat(100)}\r\n\r\n`, 'hello'],
+    ['5;a="b\tc"\r\nhello\r\n0\r\n\r\n', 'hello'],
     ['5 ;a\r\nhello\r\n0\t; a \t= b ; c="d" ;e\r\n\r\n', 'hello'],
     ['5;a\r\nhello\r\n0;a;b=c;d="e;\\"\\\\ "\r\n\r\n', 'hello'],
   ])('%j is read', (chunks, body) => {
