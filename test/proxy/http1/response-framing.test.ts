@@ -22,6 +22,7 @@ describe('the framing of an answer (RFC 9112 §6.3)', () => {
     ['GET', '103 Early Hints\r\nLink: a', { kind: 'none' }],
     ['GET', '204 No Content', { kind: 'none' }],
     ['GET', '204 No Content\r\nContent-Length: 0', { kind: 'none' }],
+    ['GET', '204 No Content\r\nConnection: close', { kind: 'none' }],
     ['GET', '304 Not Modified\r\nContent-Length: 3', { kind: 'none' }],
     ['GET', '304 Not Modified\r\nTransfer-Encoding: chunked', { kind: 'none' }],
     ['GET', '205 Reset Content\r\nContent-Length: 0', { kind: 'length', bytes: 0 }],
