@@ -100,7 +100,11 @@ function readGrant(
   if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer') {
     return invalid('token_type is not Bearer');
   }
-  const own = ownLifetimeMs(accessToken, requestedAtByProviderMs(answer));
+  const requestedAt = requestedAtByProvider(answer);
+  const own = ownLifetimeMs(accessToken, requestedAt.wallMs);
+  if (own?.hasEnded && requestedAt.certain) {
+    return invalid("the token has already ended: its exp is past by the answer's own Date");
+  }
   if (expiresIn === undefined || expiresIn === null) {
     const lifetimeMs = own === undefined ? policy.defaultLifetimeMs : own.lifetimeMs;
     if (lifetimeMs !== undefined) return { result: 'success', accessToken, lifetimeMs };
@@ -131,6 +135,8 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
 }
 
 interface OwnLifetime {
+  /** `exp` is past, by a clock that may be wrong. */
+  readonly hasEnded: boolean;
   /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
   readonly lifetimeMs: number | undefined;
   /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
@@ -152,6 +158,7 @@ function ownLifetimeMs(token: string, requestedAtMs: number): OwnLifetime | unde
   if (typeof exp !== 'number') return undefined;
   const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
   return {
+    hasEnded: exp * 1000 <= requestedAtMs,
     lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - requestedAtMs / 1000)),
     issuedForMs: lifetimeFromSeconds(sinceIssued),
   };
@@ -163,12 +170,16 @@ const CLOCK_TOLERANCE_MS = 10_000;
 /**
  * When the request was sent, by the clock that tokens are dated by: the provider's where it tells it and it is another
  * than ours. Its Date is that of the answer, which is later: such a token ends too early by what the grant took.
+ * Without a Date nobody confirms our clock, and what it says of a token's end is not certain.
  */
-function requestedAtByProviderMs({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number {
+function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): {
+  readonly wallMs: number;
+  readonly certain: boolean;
+} {
   const saidMs = date === undefined ? undefined : parseHttpDate(date);
-  return saidMs === undefined || Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS
-    ? requestedAtMs
-    : saidMs;
+  if (saidMs === undefined) return { wallMs: requestedAtMs, certain: false };
+  const agrees = Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS;
+  return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
 }
 
 /** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */

@@ -105,6 +105,29 @@ describe('the lifetime of a token', () => {
     expect(read({ body, date: 'yesterday' })).toMatchObject({ lifetimeMs: 10_000 });
   });
 
+  it.each([
+    ['by a Date that agrees with our clock', 0, -300],
+    ['by a Date of a provider that is behind us', -3600, -3900],
+    ['by a Date of a provider that is ahead of us', 3600, 3300],
+    ['at this very second', 0, 0],
+  ])('is over where the JWT has ended %s, whatever expires_in says', (_name, dateSeconds, expSeconds) => {
+    const exp = NOW / 1000 + expSeconds;
+    const date = new Date(NOW + dateSeconds * 1000).toUTCString();
+    for (const expires_in of [300, undefined]) {
+      const fields = { access_token: jwt({ iat: exp - 300, exp }), token_type: 'Bearer', expires_in };
+      expect(read({ body: JSON.stringify(fields), date })).toEqual({
+        result: 'invalid_response',
+        detail: "the token has already ended: its exp is past by the answer's own Date",
+      });
+    }
+  });
+
+  it.each([undefined, 'yesterday'])('is exp - iat where a JWT seems to have ended and Date is %s', (date) => {
+    const access_token = jwt({ iat: NOW / 1000 - 600, exp: NOW / 1000 - 300 });
+    const body = JSON.stringify({ access_token, token_type: 'Bearer', expires_in: 600 });
+    expect(read({ body, date })).toMatchObject({ result: 'success', lifetimeMs: 300_000 });
+  });
+
   it('of a JWT ends when the JWT does, however long the grant took', () => {
     const accessToken = jwt({ exp: NOW / 1000 + 5 });
     const body = JSON.stringify({ access_token: accessToken, token_type: 'Bearer', expires_in: 300 });
