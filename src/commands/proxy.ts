@@ -5,7 +5,7 @@ import { readSettings, type Settings } from '../config/settings.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { type NeverGranted, whyNeverGranted } from '../token/never-granted.ts';
-import type { Command, CommandContext } from './command.ts';
+import type { Command, CommandContext, Shutdown } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, startSidecar } from './sidecar.ts';
 import { keepHeapSmall } from './small-heap.ts';
@@ -27,8 +27,12 @@ export const proxy: Command = {
     const { given } = readSettings(SETTINGS, context.args, context.env);
     const { 'termination-log': file, ...rest } = given;
     const terminationLog = file?.text ?? TERMINATION_LOG;
+    // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
+    const { shutdown } = context;
     try {
-      return await serve(await loadConfig(rest), terminationLog, context);
+      const config = await loadConfig(rest);
+      if (shutdown.signal.aborted) return 0;
+      return await serve(config, terminationLog, context.logOutput, shutdown);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -40,7 +44,8 @@ export const proxy: Command = {
 async function serve(
   config: Config,
   terminationLog: string,
-  { logOutput, shutdown }: CommandContext,
+  logOutput: CommandContext['logOutput'],
+  shutdown: Shutdown,
 ): Promise<number> {
   const log = createLogger(config.logLevel, logOutput);
   let isAppDone = false;

@@ -156,3 +156,39 @@ describe('the startup probe', () => {
     expect(probe.status).toBe(503);
   });
 });
+
+/** Holds the first look at a configuration until standard input ends. */
+const SLOW_DISK = `
+  import fs from 'node:fs/promises';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { open } = fs;
+  fs.open = async (path, ...others) => {
+    if (String(path).endsWith('slow.yaml')) {
+      console.log('reading');
+      await new Promise((resolve) => process.stdin.resume().once('end', resolve));
+    }
+    return await open(path, ...others);
+  };
+  syncBuiltinESMExports();
+`;
+
+it('a sidecar that is asked to end while it reads its configuration ends with 0, and starts nothing', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'slow-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const config = join(directory, 'slow.yaml');
+  await writeFile(
+    config,
+    'credentials: [{ name: shop, tokenUrl: "https://login.example/token" }]\nroutes: [{ name: all, upstream: "https://api.example", credential: shop }]\n',
+  );
+  const sidecar = new RunningCommand(['proxy', `--config=${config}`], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SLOW_DISK)}`,
+    TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
+    TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+  });
+  await sidecar.output(/reading/);
+  sidecar.process.kill('SIGTERM');
+  sidecar.process.stdin?.end();
+  expect(await sidecar.exited).toEqual({ code: 0, signal: null });
+  expect(sidecar.stdout).toBe('reading\n');
+  expect(sidecar.stderr).toBe('');
+});
