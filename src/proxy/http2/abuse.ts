@@ -29,7 +29,9 @@ const REASONS = {
   settings: 'settings_flood',
   /** DATA without data and end. */
   empty_data: 'empty_data_flood',
+  /** Those that are tiny, or give back what was never sent: others are bounded by what was sent. */
   window_update: 'window_update_flood',
+  goaway: 'goaway_flood',
   /** PRIORITY and frames of unknown types, and frames for streams that are closed. */
   ignored_frame: 'ignored_frame_flood',
 } as const satisfies Record<string, FaultReason>;
@@ -46,6 +48,7 @@ export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   settings: { burst: 20, perSecond: 1 },
   empty_data: { burst: 200, perSecond: 20 },
   window_update: { burst: 2000, perSecond: 200 },
+  goaway: { burst: 20, perSecond: 1 },
   ignored_frame: { burst: 2000, perSecond: 100 },
 };
 

@@ -12,9 +12,14 @@ import { Setting } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
 
+/** Servers send one or two; these many before the final one are no answer. */
+const INTERIM_ANSWERS = 64;
+
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
   readonly asked: Asked;
+  /** Interim answers that came. */
+  interims: number;
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
@@ -25,10 +30,17 @@ export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
+  /**
+   * `mayOpen` has become true again: a stream was closed, or the peer allows more. Told as something comes; where this
+   * side closes a stream itself, it may look at `mayOpen` at once.
+   */
+  mayOpen(): void;
 }
 
 export class ClientConnection<T> extends Connection<ClientStream<T>> {
   readonly #handler: ClientHandler<T>;
+  /** What `mayOpen` was when it was last told, or a request was sent. */
+  #mayOpen = true;
 
   constructor(limits: ConnectionLimits, handler: ClientHandler<T>, output?: FrameOutput) {
     super('client', limits, handler, output);
@@ -59,7 +71,11 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     neverIndexed: readonly string[] = [],
   ): ClientStream<T> | undefined {
     const id = this.mayOpen ? this.streams.nextId() : undefined;
-    if (id === undefined) return undefined;
+    if (id === undefined) {
+      this.#mayOpen = false;
+      return undefined;
+    }
+    this.writeFields(id, fields, endStream, neverIndexed);
     const stream = this.streams.open({
       kind: 'client',
       id,
@@ -68,14 +84,22 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
       ...this.newWindows(),
       body: undefined,
       context: undefined,
+      tunnel: false,
+      interims: 0,
     });
-    this.writeFields(id, fields, endStream, neverIndexed);
+    this.#mayOpen = this.mayOpen;
     return stream;
   }
 
   /** Nobody pushes. */
   protected override get lastProcessedId(): number {
     return 0;
+  }
+
+  protected override settled(): void {
+    const before = this.#mayOpen;
+    this.#mayOpen = this.mayOpen;
+    if (this.#mayOpen && !before) this.#handler.mayOpen();
   }
 
   protected override areTrailers(stream: ClientStream<T>): boolean {
@@ -91,7 +115,11 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     if (block.kind === 'too_large') return this.failMoved(stream, 'fields_too_large');
     const answer = readAnswer(block.fields, stream.asked, endStream);
     if (typeof answer === 'string') return this.failMoved(stream, answer);
+    if (answer.kind === 'interim' && ++stream.interims > INTERIM_ANSWERS) {
+      return this.failMoved(stream, 'interim_flood');
+    }
     if (answer.kind === 'final') {
+      stream.tunnel = stream.asked === 'connect' && answer.status < 300;
       stream.body = new BodyLength(expectedBodyBytes(answer, stream.asked));
       const wrong = endStream ? stream.body.receive(0, true) : undefined;
       if (wrong !== undefined) return this.failMoved(stream, wrong);

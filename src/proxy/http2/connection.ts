@@ -43,6 +43,9 @@ const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_a
 /** Streams that end earn what their frames may cost. */
 const FRAMES_PER_STREAM = 4;
 
+/** WINDOW_UPDATE for fewer octets is counted; what gives back more, of what was sent, is not (Go does for 4096 each). */
+const TINY_INCREMENT_BYTES = 1024;
+
 export abstract class Connection<S extends MessageStream<unknown>> {
   readonly output: FrameOutput;
   readonly peer: PeerSettings;
@@ -58,6 +61,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   readonly #receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
   #settingsCame = false;
   #settingsUnacknowledged = 0;
+  /** What peers may still send, in octets of DATA and in other frames, for streams that this side has reset. */
+  #underWayBytes = 0;
+  #underWayFrames = 0;
   #fault: ConnectionFault | undefined;
 
   constructor(role: Role, limits: ConnectionLimits, handler: StreamHandler<S>, output = new FrameOutput()) {
@@ -97,7 +103,10 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       const frame = this.#reader.read(chunk, at);
       if (frame === undefined) return undefined;
       const reason = this.#take(frame);
-      if (reason === undefined) continue;
+      if (reason === undefined) {
+        this.settled();
+        continue;
+      }
       this.#fault = connectionFault(reason);
       this.output.goaway(this.lastProcessedId, this.#fault.code);
       return this.#fault;
@@ -132,14 +141,16 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     endStream: boolean,
     neverIndexed: readonly string[] = [],
   ): void {
-    this.streams.send(stream, 'headers', endStream);
+    const state = this.streams.after(stream, 'headers', endStream);
     this.writeFields(stream.id, fields, endStream, neverIndexed);
+    this.streams.move(stream, state);
     if (endStream) this.#closed(stream);
   }
 
   /** Resets a stream; one that is closed is left as it is. */
   reset(stream: S, code: ErrorCode): void {
     if (stream.state.kind === 'closed') return;
+    this.#letRunOut(stream.receiveWindow.granted);
     this.streams.send(stream, 'reset', false);
     this.output.reset(stream.id, code);
   }
@@ -154,9 +165,13 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (increment > 0) this.output.windowUpdate(stream.id, increment);
   }
 
-  /** Says that no streams are taken but those that came (RFC 9113 §6.8). `announceGoaway` goes a round trip before. */
+  /**
+   * Says that no streams are taken but those that came (RFC 9113 §6.8). `announceGoaway` goes a round trip before. A
+   * client speaks of pushes: it opens no more streams, and those that are open go on.
+   */
   goaway(code: ErrorCode): void {
-    this.streams.limitTo(this.lastProcessedId);
+    if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
+    else this.streams.openNoMore();
     this.output.goaway(this.lastProcessedId, code);
   }
 
@@ -187,6 +202,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   /** Whether HEADERS on a stream that is open are its trailers. */
   protected abstract areTrailers(stream: S): boolean;
 
+  /** A frame was heeded. */
+  protected settled(): void {}
+
   protected startSettings(more: readonly (readonly [number, number])[]): void {
     const { frames, section, streamWindowBytes, connectionWindowBytes } = this.limits;
     this.output.settings([
@@ -215,9 +233,17 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void {
+    const before = this.output.length;
     const start = this.output.beginHeaders();
     this.encoder.begin(this.output);
-    this.encoder.fields(this.output, fields, neverIndexed);
+    try {
+      this.encoder.fields(this.output, fields, neverIndexed);
+    } catch (error) {
+      // Nothing of it is sent: what was written before it still stands.
+      this.output.length = before;
+      this.encoder.abandon();
+      throw error;
+    }
     this.output.endHeaders(start, streamId, endStream, this.peer.maxFrameBytes);
   }
 
@@ -226,8 +252,10 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     const stream = this.streams.get(streamId);
     this.output.reset(streamId, codeOf(reason));
     if (stream === undefined) {
+      if (REFUSALS.has(reason)) this.#letRunOut(this.limits.streamWindowBytes);
       this.streams.refuse(streamId);
     } else {
+      this.#letRunOut(stream.receiveWindow.granted);
       this.streams.send(stream, 'reset', false);
       this.#handler.broken(stream, { kind: 'fault', reason });
     }
@@ -273,10 +301,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
         this.output.ping(true, frame.opaque);
         return this.#spend('ping');
       case 'goaway':
-        this.#goawayCame(frame);
-        return undefined;
+        return this.#goawayCame(frame);
       case 'window_update':
-        return this.#spend('window_update') ?? this.#windowUpdate(frame.streamId, frame.increment);
+        return this.#windowUpdate(frame.streamId, frame.increment);
       case 'ignored':
         return this.#spend('ignored_frame');
       case 'stream_fault':
@@ -298,7 +325,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
         return verdict.reason;
       case 'ignored':
         this.#consumeConnection(windowBytes);
-        return this.#spend('ignored_frame');
+        return this.#dataRanOut(piece);
       case 'stream':
         this.#consumeConnection(windowBytes);
         return this.failStream(streamId, verdict.reason);
@@ -335,7 +362,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       case 'connection':
         return verdict.reason;
       case 'ignored':
-        return this.#spend('ignored_frame');
+        return this.#frameRanOut();
       case 'stream':
         return this.failStream(streamId, verdict.reason);
       case 'next':
@@ -344,6 +371,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
           return this.head(streamId, endStream, undefined, block);
         }
         if (frame.selfDependent) return this.failMoved(stream, 'self_dependency');
+        if (stream.tunnel) return this.failMoved(stream, 'fields_in_tunnel');
         return this.areTrailers(stream)
           ? this.#trailers(stream, block, endStream)
           : this.head(streamId, endStream, stream, block);
@@ -365,7 +393,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (verdict.kind === 'connection') return verdict.reason;
     if (stream !== undefined) this.#handler.broken(stream, { kind: 'reset', code });
     // A server that resets what it was asked pays for it itself.
-    return this.peer.role === 'client' ? this.#spend('reset') : undefined;
+    if (this.peer.role === 'client') return this.#spend('reset');
+    return stream === undefined ? this.#frameRanOut() : undefined;
   }
 
   #settings(payload: Buffer): FaultReason | undefined {
@@ -387,14 +416,19 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     return undefined;
   }
 
-  #goawayCame(frame: GoawayFrame): void {
+  #goawayCame(frame: GoawayFrame): FaultReason | undefined {
     // To a server it says that nothing may be pushed, and that no more requests come.
     const beyond = this.peer.role === 'server' ? this.streams.limitTo(frame.lastStreamId) : [];
     for (const stream of beyond) this.#handler.broken(stream, { kind: 'unprocessed' });
     this.#handler.goaway(frame);
+    return this.#spend('goaway');
   }
 
   #windowUpdate(streamId: number, increment: number): FaultReason | undefined {
+    const window = streamId === 0 ? this.#sendWindow : this.streams.get(streamId)?.sendWindow;
+    const returned = window?.returns(increment) === true;
+    const flood = returned && increment >= TINY_INCREMENT_BYTES ? undefined : this.#spend('window_update');
+    if (flood !== undefined) return flood;
     if (streamId === 0) {
       if (!this.#sendWindow.grow(increment)) return 'window_overflow';
       this.#handler.writable(undefined);
@@ -415,6 +449,26 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (state.kind === 'idle') return reason;
     if (state === RESET_SENT || state === FORGOTTEN) return this.#spend('ignored_frame');
     return this.failStream(streamId, reason);
+  }
+
+  /** This side resets a stream: what the peer sent before it knew is legal. */
+  #letRunOut(bytes: number): void {
+    this.#underWayBytes += bytes;
+    this.#underWayFrames += FRAMES_PER_STREAM;
+  }
+
+  /** DATA for a stream that was reset: what its window had allowed is free, and a frame that was cut counts once. */
+  #dataRanOut({ windowBytes, last }: DataPiece): FaultReason | undefined {
+    const free = windowBytes > 0 && windowBytes <= this.#underWayBytes;
+    this.#underWayBytes = Math.max(0, this.#underWayBytes - windowBytes);
+    return free || !last ? undefined : this.#spend('ignored_frame');
+  }
+
+  /** Another frame for a stream that is closed. */
+  #frameRanOut(): FaultReason | undefined {
+    if (this.#underWayFrames === 0) return this.#spend('ignored_frame');
+    this.#underWayFrames--;
+    return undefined;
   }
 
   #consumeConnection(bytes: number): void {

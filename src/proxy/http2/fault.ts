@@ -91,6 +91,7 @@ export const FAULTS = {
   body_not_allowed: ['PROTOCOL_ERROR', 'a message that cannot have a body announces or has one'],
   data_before_head: ['PROTOCOL_ERROR', 'data came before the final head'],
   interim_ends: ['PROTOCOL_ERROR', 'an interim answer ends the stream'],
+  fields_in_tunnel: ['PROTOCOL_ERROR', 'HEADERS came on a stream that CONNECT made a tunnel'],
   trailers_unended: ['PROTOCOL_ERROR', 'trailers do not end the stream'],
   control_in_trailers: [
     'PROTOCOL_ERROR',
@@ -106,6 +107,8 @@ export const FAULTS = {
   settings_flood: ['ENHANCE_YOUR_CALM', 'too many SETTINGS frames came'],
   empty_data_flood: ['ENHANCE_YOUR_CALM', 'too many DATA frames without data came'],
   window_update_flood: ['ENHANCE_YOUR_CALM', 'too many WINDOW_UPDATE frames came'],
+  goaway_flood: ['ENHANCE_YOUR_CALM', 'too many GOAWAY frames came'],
+  interim_flood: ['ENHANCE_YOUR_CALM', 'too many interim answers came to one request'],
   ignored_frame_flood: ['ENHANCE_YOUR_CALM', 'too many frames came that mean nothing'],
 } as const satisfies Record<string, Row>;
 

@@ -192,6 +192,7 @@ export class FrameReader {
       streamId: this.#streamId,
       data: dataEnd === at ? NOTHING : chunk.subarray(at, dataEnd),
       windowBytes,
+      last: whole,
       endStream,
       empty: dataLength === 0 && !endStream,
     };

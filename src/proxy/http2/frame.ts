@@ -14,6 +14,8 @@ export interface DataPiece {
   readonly data: Buffer;
   /** Octets that count against the windows: the data with its share of padding (RFC 9113 §6.9.1). */
   readonly windowBytes: number;
+  /** Whether the frame ends here. */
+  readonly last: boolean;
   /** Whether the stream ends here: on a frame's last piece alone. */
   readonly endStream: boolean;
   /** Whether the whole frame brings nothing: no data and no end. */

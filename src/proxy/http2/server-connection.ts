@@ -85,6 +85,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
       ...this.newWindows(),
       body,
       context: undefined,
+      tunnel: typeof request !== 'string' && request.method === 'CONNECT',
     });
     if (typeof request === 'string') {
       this.#handler.refused(stream, request);

@@ -36,4 +36,6 @@ export interface MessageStream<T> extends Stream {
   body: BodyLength | undefined;
   /** The handler's own. */
   context: T | undefined;
+  /** Whether CONNECT made it a tunnel, in which HEADERS have no place (RFC 9113 §8.5). */
+  tunnel: boolean;
 }

@@ -43,6 +43,8 @@ export class Streams<S extends Stream = Stream> {
   readonly #closed = new ClosedStreams();
   #highestId = 0;
   #lastId = MAX_31_BITS;
+  /** GOAWAY was sent or came: that ends the opening of streams, whatever identifier it names (§6.8). */
+  #opensNoMore = false;
 
   /** @param role of this side */
   constructor(role: Role) {
@@ -93,7 +95,7 @@ export class Streams<S extends Stream = Stream> {
     const stream = this.#open.get(streamId);
     if (stream === undefined) return this.#receiveElsewhere(streamId, frame, endStream);
     const verdict = received(stream.state, frame, endStream);
-    if (verdict.kind === 'next') this.#move(stream, verdict.state);
+    if (verdict.kind === 'next') this.move(stream, verdict.state);
     return verdict;
   }
 
@@ -125,14 +127,28 @@ export class Streams<S extends Stream = Stream> {
     this.#closed.add(streamId, RESET_SENT);
   }
 
-  /** The identifier of the next stream that a client opens; undefined when there are none left (§5.1.1). */
+  /** The identifier of the next stream that a client opens; undefined after GOAWAY, and when none are left (§5.1.1). */
   nextId(): number | undefined {
+    if (this.#opensNoMore) return undefined;
     const id = this.#highestId === 0 ? 1 : this.#highestId + 2;
-    return id <= this.#lastId ? id : undefined;
+    return id <= MAX_31_BITS ? id : undefined;
+  }
+
+  /** No streams are opened any more; those that are open go on. */
+  openNoMore(): void {
+    this.#opensNoMore = true;
   }
 
   /** A frame of this side's is sent on a stream that is open, and moves it. */
   send(stream: S, frame: StreamFrame, endStream: boolean): void {
+    this.move(stream, this.after(stream, frame, endStream));
+  }
+
+  /**
+   * The state to which a frame of this side's moves a stream, for `move` once the frame has been written.
+   * @throws {SidecarError} `internal` when it must not be sent.
+   */
+  after(stream: S, frame: StreamFrame, endStream: boolean): StreamState {
     const state = sent(stream.state, frame, endStream);
     if (state === undefined) {
       throw new SidecarError(
@@ -140,14 +156,15 @@ export class Streams<S extends Stream = Stream> {
         `A ${frame} frame was to be sent on a stream that is ${stream.state.kind}`,
       );
     }
-    this.#move(stream, state);
+    return state;
   }
 
   /** GOAWAY was sent or came: streams above `lastId` are none any more. Returns those that are open, which are dropped. */
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
+    this.openNoMore();
     const beyond = [...this.#open.values()].filter(({ id }) => id > lastId);
-    for (const stream of beyond) this.#move(stream, RESET_SENT);
+    for (const stream of beyond) this.move(stream, RESET_SENT);
     return beyond;
   }
 
@@ -158,7 +175,8 @@ export class Streams<S extends Stream = Stream> {
     return fits;
   }
 
-  #move(stream: S, state: StreamState): void {
+  /** Moves a stream that is open to another state. */
+  move(stream: S, state: StreamState): void {
     stream.state = state;
     if (state.kind !== 'closed') return;
     this.#open.delete(stream.id);

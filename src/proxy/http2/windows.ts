@@ -5,6 +5,8 @@ import { MAX_31_BITS } from './frame-type.ts';
 /** What may still be sent. */
 export class SendWindow {
   #available: number;
+  /** Sent, and not yet given back. */
+  #unreturned = 0;
 
   constructor(bytes: number) {
     this.#available = bytes;
@@ -18,6 +20,14 @@ export class SendWindow {
   /** Octets are sent; never more than are available. */
   take(bytes: number): void {
     this.#available -= bytes;
+    this.#unreturned += bytes;
+  }
+
+  /** WINDOW_UPDATE came. Whether it gives back no more than what was sent. */
+  returns(bytes: number): boolean {
+    const covered = bytes <= this.#unreturned;
+    this.#unreturned = Math.max(0, this.#unreturned - bytes);
+    return covered;
   }
 
   /** WINDOW_UPDATE, or a change of SETTINGS_INITIAL_WINDOW_SIZE, which may take away. False: larger than 2^31-1. */
@@ -46,6 +56,11 @@ export class ReceiveWindow {
   /** Octets that may be held for this window at most. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Octets that the peer may still send, as far as it knows. */
+  get granted(): number {
+    return Math.max(0, this.#granted);
   }
 
   /** DATA came. False: more than was granted. */

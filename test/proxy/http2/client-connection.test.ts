@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Asked } from '../../../src/proxy/http2/answer-section.ts';
 import type { ClientStream } from '../../../src/proxy/http2/client-connection.ts';
-import { ClientEnd, ServerEnd } from './endpoint.ts';
+import { ClientEnd, LIMITS, ServerEnd } from './endpoint.ts';
 import { frame, hex, readFrames } from './frames.ts';
 
 const DATA = 0;
@@ -91,6 +91,25 @@ describe('answers', () => {
 });
 
 describe('a fault of one stream', () => {
+  test('HEADERS in a tunnel', () => {
+    const end = ClientEnd.started();
+    end.connection.request([':method', 'CONNECT', ':authority', 'a:1'], 'connect', false);
+    end.connection.output.take();
+    expect(end.give(headers(1, '88'), headers(1, '00 01 78 01 79', END_STREAM))).toEqual([
+      { kind: 'reset', streamId: 1, code: 1 },
+    ]);
+    expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'fields_in_tunnel' }]);
+  });
+
+  test('interim answers without end', () => {
+    const end = ClientEnd.started();
+    asked(end);
+    const interim = headers(1, '08 03 313033');
+    expect(end.give(...Array.from({ length: 64 }, () => interim))).toEqual([]);
+    expect(end.give(interim)).toEqual([{ kind: 'reset', streamId: 1, code: 0xb }]);
+    expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'interim_flood' }]);
+  });
+
   test.each<[string, string, Buffer[]]>([
     ['data_before_head', 'no answer', [frame(DATA, 0, 1, Buffer.from('x'))]],
     [
@@ -131,6 +150,19 @@ describe('a fault of one stream', () => {
 });
 
 describe('a fault of the connection', () => {
+  const few = { burst: 10, perSecond: 0 };
+  test.each<[string, Buffer]>([
+    ['goaway_flood', frame(GOAWAY, 0, 0, '7fffffff 00000000')],
+    ['ignored_frame_flood', frame(RST_STREAM, 0, 1, '00000000')],
+  ])('%s', (reason, octets) => {
+    const end = ClientEnd.started({ abuse: { ...LIMITS.abuse, goaway: few, ignored_frame: few } });
+    asked(end);
+    end.give(headers(1, '88', END_STREAM), ...Array.from({ length: 10 }, () => octets));
+    expect(end.fault).toBeUndefined();
+    end.give(octets);
+    expect(end.fault?.reason).toBe(reason);
+  });
+
   test.each<[string, Buffer[]]>([
     ['stream_idle', [headers(3, '88')]],
     ['stream_id_invalid', [headers(2, '88')]],
@@ -145,6 +177,47 @@ describe('a fault of the connection', () => {
 });
 
 describe('requests', () => {
+  test('in flight go on after this side’s own GOAWAY, and no more may be opened', () => {
+    const end = ClientEnd.started();
+    asked(end);
+    end.connection.goaway(0);
+    expect(end.connection.mayOpen).toBe(false);
+    expect(end.connection.request(GET, 'ordinary', true)).toBeUndefined();
+    end.give(headers(1, '88', END_STREAM));
+    expect(end.told).toEqual([['answer', 1, 'final', 200, [], true]]);
+  });
+
+  test.each(['7fffffff', '00000005'])('are no more after GOAWAY that names %s', (last) => {
+    const end = ClientEnd.started();
+    asked(end);
+    end.give(frame(GOAWAY, 0, 0, `${last} 00000000`));
+    expect(end.connection.mayOpen).toBe(false);
+    expect(end.connection.openStreams).toBe(1);
+  });
+
+  test('are told when there is room for another: a stream is closed, or more are allowed', () => {
+    const end = ClientEnd.started();
+    end.give(frame(SETTINGS, 0, 0, '0003 00000001'));
+    asked(end);
+    end.give(frame(SETTINGS, 0, 0, '0003 00000002'));
+    expect(end.told).toEqual([['mayOpen', 0]]);
+    asked(end);
+    end.give(headers(1, '88', END_STREAM));
+    expect(end.told.slice(1)).toEqual([
+      ['answer', 1, 'final', 200, [], true],
+      ['mayOpen', 0],
+    ]);
+    end.give(headers(3, '88', END_STREAM));
+    expect(end.told.at(-1)?.[0]).toBe('answer');
+  });
+
+  test('that cannot be written open no stream and leave no octet', () => {
+    const end = ClientEnd.started();
+    expect(() => end.connection.request([...GET, 'x', 'a\nb'], 'ordinary', true)).toThrow('CR, LF');
+    expect([end.connection.openStreams, end.connection.output.length]).toEqual([0, 0]);
+    expect(asked(end).id).toBe(1);
+  });
+
   test('are no more at once than the peer allows', () => {
     const end = ClientEnd.started();
     end.give(frame(SETTINGS, 0, 0, '0003 00000001'));

@@ -106,6 +106,7 @@ export class ClientEnd {
         ...telling<ClientStream<never>>(this.told, (stream, bytes) => this.connection.consume(stream, bytes)),
         answer: (stream, { kind, status, fields }, endStream) =>
           this.told.push(['answer', stream.id, kind, status, fields, endStream]),
+        mayOpen: () => this.told.push(['mayOpen', 0]),
         ...more,
       },
     );

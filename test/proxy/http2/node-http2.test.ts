@@ -207,6 +207,7 @@ describe('nghttp2 as the server', () => {
         if (open === 0) resolve(exchanges);
       };
       const client: ClientConnection<Sending> = new ClientConnection(LIMITS, {
+        mayOpen() {},
         answer(stream, { kind, status, fields }, endStream) {
           of(stream).events.push(
             `${kind} ${status} ${fields.filter((_, at) => fields[at - 1] === 'x-a').join()}`,

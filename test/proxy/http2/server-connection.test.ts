@@ -159,7 +159,26 @@ describe('a request', () => {
   });
 });
 
+test('a head that cannot be written leaves no octet, its stream as it was, and the table update due', () => {
+  const end = ServerEnd.started();
+  end.give(frame(SETTINGS, 0, 0, '0001 00000000'), headers(1));
+  const stream = end.stream(1);
+  expect(() => end.connection.sendFields(stream, [':status', '200', 'x', 'a\nb'], true)).toThrow('CR, LF');
+  expect([end.connection.output.length, stream.state.kind]).toEqual([0, 'open']);
+  end.connection.sendFields(stream, [':status', '200'], true);
+  expect(end.said()).toMatchObject([{ kind: 'headers', block: '\x20\x88' }]);
+});
+
 describe('a fault of one stream resets it, and the connection goes on', () => {
+  test('HEADERS in a tunnel', () => {
+    const end = ServerEnd.started();
+    end.give(headers(1, '02 07 434f4e4e454354 01 03 613a31'));
+    end.connection.sendFields(end.stream(1), [':status', '200'], false);
+    end.said();
+    expect(end.give(headers(1, '00 01 78 01 79', END_STREAM))).toEqual([reset(1, 1)]);
+    expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'fields_in_tunnel' }]);
+  });
+
   test.each<[string, Buffer[], number]>([
     ['malformed fields', [headers(1, `${POST} 00 01 41 01 78`)], 1],
     ['no path', [headers(1, '83 86 01 01 61')], 1],
@@ -363,6 +382,38 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
       end.give(frame(PING, 0, 0, '0000000000000000'), update, update);
     }
     expect(end.fault).toBeUndefined();
+  });
+
+  test('updates that give back what was sent are free, as many as a peer likes to send', () => {
+    const end = ServerEnd.started({ abuse });
+    end.give(headers(1));
+    const stream = end.stream(1);
+    const updates = [0, 1, 0, 1, 0, 1, 0, 1].map((id) => frame(WINDOW_UPDATE, 0, id, '00001000'));
+    for (let count = 0; count < 50; count++) {
+      end.connection.sendData(stream, 16_384, false);
+      end.connection.output.take();
+      end.give(...updates);
+    }
+    expect(end.fault).toBeUndefined();
+    // More than was sent is given back.
+    end.give(...updates, ...updates);
+    expect(end.fault?.reason).toBe('window_update_flood');
+  });
+
+  test('DATA that was under way when its stream was reset is free as far as its window goes', () => {
+    const end = ServerEnd.started({ abuse });
+    end.give(headers(1));
+    end.connection.reset(end.stream(1), 8);
+    end.give(...Array.from({ length: 65 }, () => data(1, 'x'.repeat(1000))));
+    expect(end.fault).toBeUndefined();
+    // Beyond the window each frame counts, and counts once.
+    const cut = data(1, 'x'.repeat(1000));
+    for (let count = 0; count < 10; count++) {
+      for (let at = 0; at < cut.length; at += 100) end.give(cut.subarray(at, at + 100));
+      expect(end.fault).toBeUndefined();
+    }
+    end.give(cut);
+    expect(end.fault?.reason).toBe('ignored_frame_flood');
   });
 
   test('data that comes pays for frames without any', () => {

@@ -37,6 +37,8 @@ export class HpackEncoder {
   /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
   #updateDue = false;
   #emptied = false;
+  /** Whether the block that was begun last says so. */
+  #updateWritten = false;
   #lastLong = '';
 
   /**
@@ -49,11 +51,20 @@ export class HpackEncoder {
 
   /** To be called at the beginning of every block. */
   begin(output: FrameOutput): void {
+    this.#updateWritten = this.#updateDue;
     if (!this.#updateDue) return;
     output.room(1);
     output.bytes[output.length++] = TABLE_SIZE_ZERO;
     this.#updateDue = false;
     this.#emptied = true;
+  }
+
+  /** The block that was begun last is not sent: what it was to say of the table is still due. */
+  abandon(): void {
+    if (!this.#updateWritten) return;
+    this.#updateWritten = false;
+    this.#updateDue = true;
+    this.#emptied = false;
   }
 
   /** Fields as `HpackDecoder` gives them: name, value, …, and the names of those that are never to be indexed. */

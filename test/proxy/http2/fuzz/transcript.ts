@@ -124,6 +124,7 @@ export function transcribe({ sender }: FuzzCase, pieces: readonly Buffer[]): Tra
   function readAsClient(): ConnectionFault | undefined {
     const connection: ClientConnection<never> = new ClientConnection(LIMITS, {
       ...handler((stream, bytes) => connection.consume(stream, bytes)),
+      mayOpen() {},
       answer(stream, { status, fields }, endStream) {
         const message = messageOf(transcript, stream.id);
         message.heads.push(canonicalHead([':status', String(status), ...fields]));
