@@ -46,6 +46,19 @@ describe.each(['injector', 'issuer'])('the %s', (component) => {
     expect(pod.nodeSelector).toEqual({ disk: 'own' });
   });
 
+  test.each([
+    ['global.logLevel=2', 'another chart counts levels'],
+    ['global.logLevel=verbose', 'another chart names them otherwise'],
+    ['global.logLevel=null', 'it is taken away'],
+    ['global.compatibility=null', 'nothing is said of platforms'],
+    ['global.compatibility.openshift=null', 'nothing is said of OpenShift'],
+  ])('runs with %s: %s', async (value) => {
+    const pod = await podOf(component, ...on, value);
+
+    expect(pod.containers[0].env).toContainEqual({ name: 'TOKEN_SIDECAR_LOG_LEVEL', value: 'info' });
+    expect(pod.securityContext.runAsUser).toBe(65532);
+  });
+
   test('has no service links, and no users of its own unless asked', async () => {
     const pod = await podOf(component, ...on);
 

@@ -14,7 +14,7 @@ import { CHART } from './tools.ts';
 
 interface Schema {
   readonly $ref?: string;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly pattern?: string;
   readonly maxLength?: number;
@@ -73,7 +73,10 @@ function accepted(of: Schema): fc.Arbitrary<unknown> {
   const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, ...rest } = resolve(of);
   if (words !== undefined) return fc.constantFrom(...words);
   if (anyOf !== undefined) return fc.oneof(...anyOf.map(accepted));
+  if (Array.isArray(type)) return fc.oneof(...type.map((one) => accepted({ ...resolve(of), type: one })));
   switch (type) {
+    case 'null':
+      return fc.constant(null);
     case 'boolean':
       return fc.boolean();
     case 'integer':

@@ -21,7 +21,7 @@ test('it runs a command of the image, as an account that may make ConfigMaps and
 
   expect(readSettings(INJECTOR_SETTINGS, container.args.slice(1), {})).toMatchObject({
     positionals: ['wait'],
-    given: { namespace: { text: 'token-sidecar' }, 'wait-timeout': { text: '60s' } },
+    given: { namespace: { text: 'token-sidecar' }, 'wait-timeout': { text: '180s' } },
   });
   expect(container.args[0]).toBe('injector');
   expect(spec.serviceAccountName).toBe(named(all, 'ServiceAccount').metadata.name);
@@ -45,6 +45,44 @@ test('it runs after what it needs, once installed, and is removed when it has su
   for (const kind of ['ServiceAccount', 'Role', 'RoleBinding']) {
     expect(weightOf(kind)).toBeLessThan(weightOf('Job'));
   }
+});
+
+test('it ends before Helm gives up, and its pod stays so that the log can be read', async () => {
+  const { spec } = named(await manifests(), 'Job');
+
+  expect(spec).toMatchObject({ backoffLimit: 0, activeDeadlineSeconds: 240 });
+  expect(spec.template.spec.restartPolicy).toBe('Never');
+});
+
+test.each([
+  ['45s', 0, 105],
+  ['2m', 1, 300],
+])('attempts of %s and %i more have %i seconds', async (timeout, further, seconds) => {
+  const set = [`injector.startupCheck.timeout=${timeout}`, `injector.startupCheck.backoffLimit=${further}`];
+
+  expect(named(await manifests({ set }), 'Job').spec.activeDeadlineSeconds).toBe(seconds);
+});
+
+test('in closed networks it reaches the API server and DNS, as the injector does, and nothing reaches it', async () => {
+  const peer = 'networkPolicy.apiServerTo[0].ipBlock.cidr=10.0.0.1/32';
+  const all = await manifests({ set: ['networkPolicy.enabled=true', peer] });
+  const policies = all.filter(({ kind }) => kind === 'NetworkPolicy');
+  const own = policies.find(({ metadata }) => metadata.name === NAME);
+  const injector = policies.find(({ metadata }) => metadata.name === 'token-sidecar-injector');
+  const job = named(all, 'Job');
+
+  expect(job.spec.template.metadata.labels).toMatchObject(own.spec.podSelector.matchLabels);
+  expect(own.spec).toMatchObject({ policyTypes: ['Ingress', 'Egress'], ingress: [] });
+  expect(own.spec.egress).toEqual(injector.spec.egress);
+  expect(own.spec.egress).toEqual([
+    {
+      ports: [443, 6443].map((port) => ({ port, protocol: 'TCP' })),
+      to: [{ ipBlock: { cidr: '10.0.0.1/32' } }],
+    },
+    { ports: ['UDP', 'TCP'].map((protocol) => ({ port: 53, protocol })) },
+  ]);
+  const weightOf = ({ metadata }: Manifest) => Number(metadata.annotations['helm.sh/hook-weight']);
+  expect(weightOf(own)).toBeLessThan(weightOf(job));
 });
 
 test('what it tries reaches the injector, and nothing else does that way', async () => {
@@ -71,12 +109,13 @@ test('it runs where the injector may, but not in the network of the host', async
   expect(spec).not.toHaveProperty('hostNetwork');
 });
 
-test.each(['injector.startupCheck.enabled=false', 'injector.enabled=false'])(
-  '%s leaves it out',
-  async (value) => {
-    const all = await manifests({ set: [value] });
+test.each([
+  'injector.startupCheck.enabled=false',
+  'injector.enabled=false',
+  'injector.kubernetesApi.enabled=false,injector.certificates.source=helm',
+])('%s leaves it out', async (value) => {
+  const all = await manifests({ set: [value] });
 
-    expect(all.map(({ metadata }) => metadata.name)).not.toContain(NAME);
-    expect(JSON.stringify(all)).not.toContain('check.token-sidecar.dev');
-  },
-);
+  expect(all.map(({ metadata }) => metadata.name)).not.toContain(NAME);
+  expect(JSON.stringify(all)).not.toContain('check.token-sidecar.dev');
+});

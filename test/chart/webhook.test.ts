@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { SYSTEM_NAMESPACES } from '../../src/injector/pod/inject.ts';
 import { type Manifest, manifests, only, type Rendering, template } from './manifests.ts';
 
 async function webhook(set: readonly string[] = []) {
@@ -54,10 +55,20 @@ test('its own namespace and those of the system never reach it', async () => {
   ]);
 });
 
-test('its own namespace is left out even when the excluded ones are replaced', async () => {
-  const { namespaceSelector } = await webhook(['injector.webhook.excludedNamespaces={monitoring}']);
+test('its own namespace and those of the system are left out even when the excluded ones are replaced', async () => {
+  const set = ['injector.webhook.excludedNamespaces={monitoring}'];
+  const { namespaceSelector } = await webhook(set);
+  const enforcement = (await manifests({ set })).find(
+    ({ kind, metadata }) =>
+      kind === 'ValidatingAdmissionPolicy' && metadata.name === 'token-sidecar-token-sidecar-injector',
+  );
 
-  expect(namespaceSelector.matchExpressions[0].values).toEqual(['monitoring', 'token-sidecar']);
+  expect(namespaceSelector.matchExpressions[0].values).toEqual([
+    'monitoring',
+    ...SYSTEM_NAMESPACES,
+    'token-sidecar',
+  ]);
+  expect(enforcement.spec.matchConstraints.namespaceSelector).toEqual(namespaceSelector);
 });
 
 test('it can be limited to namespaces that carry the label', async () => {
@@ -214,7 +225,11 @@ test('without the API the injector has no side effects, no permissions, no token
   const native = (variables: { name: string; value: string }[]) =>
     variables.find(({ name }) => name === 'TOKEN_SIDECAR_DEFAULT_NATIVE_SIDECAR')?.value;
 
-  expect(all.map(({ kind }) => kind)).not.toContain('ClusterRole');
+  for (const kind of ['ClusterRole', 'Role', 'RoleBinding', 'Job']) {
+    expect(all.map((manifest) => manifest.kind)).not.toContain(kind);
+  }
+  expect(JSON.stringify(all)).not.toContain('"automountServiceAccountToken":true');
+  expect(JSON.stringify(all)).not.toContain('check.token-sidecar.dev');
   expect(only(all, 'MutatingWebhookConfiguration').webhooks[0].sideEffects).toBe('None');
   const { spec } = only(all, 'Deployment').spec.template;
   expect(spec.automountServiceAccountToken).toBe(false);

@@ -9,9 +9,11 @@ What the pods of the injector, the issuer and the check have in common.
 {{- end -}}
 {{- end -}}
 
-{{/* Level of a component that names none. Arguments: root, level. */}}
+{{/* Level of a component that names none. Other charts mean something else by the shared one, such as a number. Arguments: root, level. */}}
 {{- define "token-sidecar.logLevel" -}}
-{{- coalesce .level .root.Values.global.logLevel "info" -}}
+{{- $shared := toString .root.Values.global.logLevel -}}
+{{- $known := has $shared (list "trace" "debug" "info" "warn" "error" "fatal" "silent") -}}
+{{- coalesce .level (ternary $shared "" $known) "info" -}}
 {{- end -}}
 
 {{/*
@@ -32,7 +34,8 @@ Arguments: lists.
 
 {{/* "true" where OpenShift assigns users and groups. Arguments: Values and Capabilities. */}}
 {{- define "token-sidecar.platformAssignsUsers" -}}
-{{- $adapt := .Values.global.compatibility.openshift.adaptSecurityContext -}}
+{{- $compatibility := default dict .Values.global.compatibility -}}
+{{- $adapt := default "auto" (default dict $compatibility.openshift).adaptSecurityContext -}}
 {{- or (eq $adapt "force") (and (eq $adapt "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
 {{- end -}}
 

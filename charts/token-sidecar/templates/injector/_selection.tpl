@@ -42,14 +42,23 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Namespaces whose pods may be injected. */}}
+{{/* Whether a Job looks, after an installation, if the webhook answers; empty when not. It asks the API, so it goes with its use. */}}
+{{- define "token-sidecar.injector.checksStartup" -}}
+{{- with .Values.injector -}}
+{{- if and .enabled .startupCheck.enabled .kubernetesApi.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Namespaces whose pods may be injected. The injector itself serves none of the system's, whatever is excluded. */}}
 {{- define "token-sidecar.injector.namespaceSelector" -}}
 {{- with .Values.injector.webhook -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values:
-      {{- toYaml (append .excludedNamespaces (include "token-sidecar.namespace" $) | uniq) | nindent 6 }}
+      {{- toYaml (concat (default list .excludedNamespaces) (list "kube-system" "kube-public" "kube-node-lease" (include "token-sidecar.namespace" $)) | uniq) | nindent 6 }}
   - key: token-sidecar.dev/injection
     {{- if eq .namespaces "labelled" }}
     operator: In
@@ -62,4 +71,22 @@ matchExpressions:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/* Egress of pods that ask the API server: to it, and to DNS. */}}
+{{- define "token-sidecar.injector.apiServerEgress" -}}
+- ports:
+    - port: 443
+      protocol: TCP
+    - port: 6443
+      protocol: TCP
+  {{- with .Values.networkPolicy.apiServerTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
 {{- end -}}
