@@ -159,6 +159,16 @@ describe('a request', () => {
   });
 });
 
+test('extended CONNECT is announced where it is understood, and nowhere else', () => {
+  const announced = (extendedConnect: boolean): string => {
+    const end = new ServerEnd({ extendedConnect });
+    end.connection.start();
+    return end.connection.output.take().toString('hex');
+  };
+  expect(announced(true)).toContain('000800000001');
+  expect(announced(false)).not.toContain('0008');
+});
+
 test('a head that cannot be written leaves no octet, its stream as it was, and the table update due', () => {
   const end = ServerEnd.started();
   end.give(frame(SETTINGS, 0, 0, '0001 00000000'), headers(1));
@@ -413,6 +423,20 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
       expect(end.fault).toBeUndefined();
     }
     end.give(cut);
+    expect(end.fault?.reason).toBe('ignored_frame_flood');
+  });
+
+  test('streams that this side resets pay for what was under way to them, the refused ones too', () => {
+    const end = ServerEnd.started({ abuse, maxStreams: 1 });
+    end.give(headers(1), headers(3));
+    end.give(...Array.from({ length: 65 }, () => data(3, 'x'.repeat(1000))));
+    expect(end.fault).toBeUndefined();
+    end.connection.reset(end.stream(1), 8);
+    // Four for each of the two, and nine that are left after the refusal.
+    const late = frame(HEADERS, 4, 1, '00 01 78 01 79');
+    end.give(...Array.from({ length: 8 + 9 }, () => late));
+    expect(end.fault).toBeUndefined();
+    end.give(late);
     expect(end.fault?.reason).toBe('ignored_frame_flood');
   });
 

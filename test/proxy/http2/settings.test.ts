@@ -40,6 +40,14 @@ test('are taken in order; unknown ones are ignored', () => {
   });
 });
 
+test('extended CONNECT may be denied as long as it was not announced', () => {
+  expect(apply('0008 00000000').settings.enableConnectProtocol).toBe(false);
+  expect(apply('0008 00000000 0008 00000001 0008 00000001')).toMatchObject({
+    fault: undefined,
+    settings: { enableConnectProtocol: true },
+  });
+});
+
 describe('faults', () => {
   test.each([
     ['settings_push', '0002 00000002'],

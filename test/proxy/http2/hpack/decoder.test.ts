@@ -104,6 +104,18 @@ describe('a section that is larger than the limits', () => {
   });
 });
 
+describe('integers', () => {
+  test('of four octets after the prefix are read, the fifth is too many', () => {
+    // 128: 127 and 1, which is written with zeros after it.
+    expect(decoder().decode(hex(`00 01 61 7f 81 80 80 00 ${'78'.repeat(128)}`))).toMatchObject({
+      fields: ['a', 'x'.repeat(128)],
+    });
+    expect(decoder().decode(hex(`00 01 61 7f 81 80 80 80 00 ${'78'.repeat(128)}`))).toMatchObject({
+      reason: 'hpack_integer',
+    });
+  });
+});
+
 describe('the table size', () => {
   test('may be changed by updates at the beginning of a block', () => {
     const one = decoder();
