@@ -15,7 +15,8 @@ import { inject } from '../injector/pod/inject.ts';
 import type { Cluster, InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import type { Pod } from '../injector/pod/pod.ts';
 import { startPodController } from '../injector/watched-pods/pod-controller.ts';
-import { createServedPods } from '../injector/watched-pods/served-pods.ts';
+import { createReplacements } from '../injector/watched-pods/replacement.ts';
+import { createServedPods, webhookAsOwner } from '../injector/watched-pods/served-pods.ts';
 import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
@@ -51,13 +52,19 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
   }
 
   const { pods } = options;
+  const configuration = pods?.configuration;
   const podController =
     pods &&
     startPodController(api, {
       namespace: ownNamespace(),
       ...pods,
       identity,
-      served: createServedPods(api, { configuration: pods.configuration, clock, log }),
+      ...(configuration === undefined ? {} : { owner: () => webhookAsOwner(api, configuration) }),
+      served: createServedPods(api, { configuration, clock, log }),
+      replacements: createReplacements(api, {
+        namespace: ownNamespace(),
+        verdictOf: (pod, namespace) => inject(pod, namespace, defaults, version.current()),
+      }),
       ...(events ? { tell } : {}),
       clock,
       random,

@@ -48,7 +48,7 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
   const deadline = later(clock.now(), timeoutMs);
   let told: string | undefined;
   for (;;) {
-    const reason = await attempt(api, namespace);
+    const reason = await whyUnanswered(api, namespace);
     if (reason === undefined) return;
     if (reason !== told) onWaiting(reason);
     told = reason;
@@ -64,7 +64,7 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
 }
 
 /** Why the webhook does not answer; undefined when it does. */
-async function attempt(api: KubernetesApi, namespace: string): Promise<string | undefined> {
+export async function whyUnanswered(api: KubernetesApi, namespace: string): Promise<string | undefined> {
   const body = {
     apiVersion: 'v1',
     kind: 'ConfigMap',

@@ -124,6 +124,23 @@ test('it may evict pods only where it is to heal them', async () => {
     ...WATCHED,
     { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
   ]);
+  expect(only(all, 'Role').rules).toContainEqual({
+    apiGroups: [''],
+    resources: ['configmaps'],
+    verbs: ['create'],
+  });
+  const { webhooks } = only(all, 'MutatingWebhookConfiguration');
+  expect(JSON.stringify(webhooks)).toContain('"path":"/check"');
+});
+
+test('healing reads owners without Events too', async () => {
+  const set = [...BY_HELM, 'injector.kubernetesApi.healing=evict', 'injector.kubernetesApi.events=false'];
+
+  expect(only(await manifests({ set }), 'ClusterRole').rules).toEqual([
+    ...EVENTS.slice(1),
+    ...WATCHED,
+    { apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] },
+  ]);
 });
 
 test('healing without looking is refused', async () => {

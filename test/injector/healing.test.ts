@@ -3,7 +3,12 @@
 import { describe, expect, it } from 'vitest';
 import { selects } from '../../src/injector/label-selector.ts';
 import { createHealing } from '../../src/injector/watched-pods/healing.ts';
-import { lacksSidecar, tokenFailure, type WatchedPod } from '../../src/injector/watched-pods/watched-pod.ts';
+import {
+  lacksSidecar,
+  reduced,
+  tokenFailure,
+  type WatchedPod,
+} from '../../src/injector/watched-pods/watched-pod.ts';
 import { ASKING } from './defaults.ts';
 
 const MINUTE_MS = 60_000;
@@ -68,16 +73,31 @@ describe('the next pod to evict', () => {
         return nowMs + 5 * MINUTE_MS;
       },
     ],
-  ])('leaves an owner alone for an hour after one %s, then for two and four, up to a day', (_, fails) => {
+  ])('gives an owner up after one %s, and says so', (_, fails) => {
+    const told: WatchedPod[] = [];
+    const healing = createHealing((pod) => told.push(pod));
+    healing.evicted(a, 0);
+    const nowMs = fails(healing, 0);
+    expect(told).toEqual([a]);
+    expect(healing.next([a], nowMs + 1000 * HOUR_MS)).toBeUndefined();
+    expect(healing.next([a, b], nowMs + MINUTE_MS)).toBe(b);
+  });
+
+  it('is none for five minutes after the replica has become the leader', () => {
     const healing = createHealing();
-    let nowMs = 0;
-    for (const hours of [1, 2, 4, 8, 16, 24, 24]) {
-      healing.evicted(a, nowMs);
-      nowMs = fails(healing, nowMs);
-      expect(healing.next([a], nowMs + hours * HOUR_MS - 1)).toBeUndefined();
-      nowMs += hours * HOUR_MS;
-      expect(healing.next([a], nowMs)).toBe(a);
+    healing.elected(1000);
+    expect(healing.next([a], 1000 + 5 * MINUTE_MS - 1)).toBeUndefined();
+    expect(healing.next([a], 1000 + 5 * MINUTE_MS)).toBe(a);
+  });
+
+  it('is none any more once a thousand owners are given up, so that nobody is forgotten', () => {
+    const healing = createHealing();
+    for (let count = 0; count < 1000; count++) {
+      expect(healing.next([b], count * HOUR_MS)).toBe(b);
+      healing.evicted(pod(`o${count}`), count * HOUR_MS);
+      healing.appeared(`o${count}`, false, count * HOUR_MS);
     }
+    expect(healing.next([b], 2000 * HOUR_MS)).toBeUndefined();
   });
 
   it('leaves everybody alone for a minute, then for two and four, up to half an hour, until one is healed', () => {
@@ -165,6 +185,25 @@ describe('a pod of the API', () => {
     ['has failed', seen({ status: { phase: 'Failed' } }), false],
   ])('that %s lacks its sidecar: %s', (_, subject, lacks) => {
     expect(lacksSidecar(subject)).toBe(lacks);
+  });
+
+  it('is kept as little as it takes', () => {
+    const large = seen(
+      { spec: { containers: [{ name: 'app' }] } },
+      { annotations: { ...ASKING, large: 'x'.repeat(250_000) }, labels: { app: 'web' } },
+    );
+    expect(reduced(large)).toEqual({ metadata: { ...a.metadata, labels: { app: 'web' } } });
+    const labelled = seen({}, { labels: { app: 'x'.repeat(3000) } });
+    expect(reduced(labelled)).toEqual({ metadata: a.metadata, labelsLeftOut: true });
+    const owned = seen(
+      {},
+      { ownerReferences: [{ ...a.metadata.ownerReferences?.[0], name: 'x'.repeat(2000) }] },
+    );
+    expect(JSON.stringify(reduced(owned)).length).toBeLessThan(200);
+  });
+
+  it('says no more than 512 characters of why it has no token', () => {
+    expect(status({ state: ended(77, 'x'.repeat(4096)) })).toHaveLength(512);
   });
 
   const status = (sidecar: object, list = 'initContainerStatuses', metadata: object = {}) =>

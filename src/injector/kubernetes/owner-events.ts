@@ -40,7 +40,7 @@ const MOST_IN_FLIGHT = 8;
 const LOOKS_AT_ONCE = 50;
 const LOOKS_PER_SECOND = 5;
 
-interface Workload extends ApiObject {
+export interface Workload extends ApiObject {
   readonly metadata: ApiObject['metadata'] & { readonly uid?: string };
   readonly spec?: { readonly template?: Pod };
 }
@@ -54,7 +54,7 @@ export function createOwnerEvents(
   let inFlight = 0;
 
   return (owner, namespace) => {
-    const path = pathOf(owner, namespace);
+    const path = ownerPath(owner, namespace);
     if (path === undefined || inFlight >= MOST_IN_FLIGHT) return;
     const key = `${path} ${owner.uid}`;
     if (looked.has(key) || !looks.take()) return;
@@ -68,7 +68,7 @@ export function createOwnerEvents(
   };
 
   async function look(path: string, owner: OwnerReference, namespace: string): Promise<void> {
-    const workload = await read(path);
+    const workload = await readOwner(api, path);
     if (workload?.metadata.uid !== owner.uid) {
       log.debug(
         { namespace, owner: `${owner.kind}/${owner.name}` },
@@ -79,15 +79,6 @@ export function createOwnerEvents(
     const finding = await findingOf(workload, namespace);
     if (finding === undefined) return;
     await tell(owner, namespace, finding);
-  }
-
-  async function read(path: string): Promise<Workload | undefined> {
-    try {
-      return await api.request<Workload>('GET', path);
-    } catch (error) {
-      if (statusOf(error) === 404) return undefined;
-      throw error;
-    }
   }
 
   /** What there is to tell about the pods that this template makes. */
@@ -103,12 +94,23 @@ export function createOwnerEvents(
   }
 }
 
-function pathOf({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
+/** Where the owner is; undefined for what makes no pods from a template. */
+export function ownerPath({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
   const key = `${apiVersion} ${kind}`;
   const found = Object.hasOwn(COLLECTIONS, key) ? COLLECTIONS[key] : undefined;
   if (found === undefined || !isSegment(name) || !isSegment(namespace)) return undefined;
   const [root, resource] = found;
   return `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
+}
+
+/** Undefined when there is none. @throws {KubernetesApiError} */
+export async function readOwner(api: KubernetesApi, path: string): Promise<Workload | undefined> {
+  try {
+    return await api.request<Workload>('GET', path);
+  } catch (error) {
+    if (statusOf(error) === 404) return undefined;
+    throw error;
+  }
 }
 
 /** A name that leads nowhere else in a path. */

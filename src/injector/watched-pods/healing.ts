@@ -1,7 +1,7 @@
 /**
  * Which pod without its sidecar is evicted next, so that its owner makes it anew. One at a time in the whole cluster:
  * the pod that comes in its place shows whether healing helps, before another one is touched. Where it does not, the
- * owner is left alone for an hour, then for two, four, … up to a day, and everybody else for a while as well.
+ * owner is given up, and everybody else is left alone for a while.
  */
 
 import { controllerOf } from '../pod/pod.ts';
@@ -12,7 +12,9 @@ export interface Healing {
   next(candidates: Iterable<WatchedPod>, nowMs: number): WatchedPod | undefined;
   /** It is being evicted. */
   evicted(pod: WatchedPod, nowMs: number): void;
-  /** A PodDisruptionBudget says to wait, or the eviction failed: the owner's turn comes again. */
+  /** This replica has become the leader: one before it may have evicted a pod whose replacement is still to come. */
+  elected(nowMs: number): void;
+  /** Nothing was evicted, for certain: the owner's turn comes again. */
   postponed(pod: WatchedPod, delayMs: number, nowMs: number): void;
   /** A new pod of an owner has been made. */
   appeared(owner: string, hasSidecar: boolean, nowMs: number): void;
@@ -29,34 +31,33 @@ const REPLACING: readonly string[] = [
 const APART_MS = 5000;
 /** A replacement that has not come by then is refused, or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
-const OWNER_BACKOFF_MS = 3_600_000;
-const LONGEST_OWNER_BACKOFF_MS = 24 * 3_600_000;
 const BACKOFF_MS = 60_000;
 const LONGEST_BACKOFF_MS = 1_800_000;
 const MOST_OWNERS = 1000;
 
-interface Owner {
-  readonly notBeforeMs: number;
-  readonly failures: number;
-}
-
-/** Times are of a clock that never steps. */
-export function createHealing(): Healing {
-  const owners = new Map<string, Owner>();
-  let waiting: { readonly owner: string; readonly untilMs: number } | undefined;
+/**
+ * Times are of a clock that never steps.
+ * @param onGivenUp told of the pod whose eviction did not help.
+ */
+export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): Healing {
+  /** By uid: when the turn of an owner comes. */
+  const owners = new Map<string, number>();
+  /** Nobody in it is forgotten: when it is full, nothing is evicted any more. */
+  const givenUp = new Set<string>();
+  let waiting: { readonly pod: WatchedPod; readonly owner: string; readonly untilMs: number } | undefined;
   let notBeforeMs = 0;
   let failuresInARow = 0;
 
-  function remember(uid: string, owner: Owner): void {
+  function remember(uid: string, untilMs: number): void {
     owners.delete(uid);
     if (owners.size >= MOST_OWNERS) owners.delete(owners.keys().next().value as string);
-    owners.set(uid, owner);
+    owners.set(uid, untilMs);
   }
 
-  function fail(uid: string, nowMs: number): void {
-    const failures = (owners.get(uid)?.failures ?? 0) + 1;
-    const ownerMs = Math.min(LONGEST_OWNER_BACKOFF_MS, OWNER_BACKOFF_MS * 2 ** (failures - 1));
-    remember(uid, { notBeforeMs: nowMs + ownerMs, failures });
+  function fail(pod: WatchedPod, uid: string, nowMs: number): void {
+    givenUp.add(uid);
+    owners.delete(uid);
+    onGivenUp(pod);
     notBeforeMs = nowMs + Math.min(LONGEST_BACKOFF_MS, BACKOFF_MS * 2 ** failuresInARow);
     failuresInARow++;
   }
@@ -65,32 +66,37 @@ export function createHealing(): Healing {
     next(candidates, nowMs) {
       if (waiting !== undefined) {
         if (nowMs < waiting.untilMs) return undefined;
-        const { owner } = waiting;
+        const { pod, owner } = waiting;
         waiting = undefined;
-        fail(owner, nowMs);
+        fail(pod, owner, nowMs);
       }
-      if (nowMs < notBeforeMs) return undefined;
+      if (nowMs < notBeforeMs || givenUp.size >= MOST_OWNERS) return undefined;
       for (const pod of candidates) {
         const owner = controllerOf(pod);
         if (owner === undefined || !REPLACING.includes(`${owner.apiVersion} ${owner.kind}`)) continue;
-        if (nowMs >= (owners.get(owner.uid)?.notBeforeMs ?? 0)) return pod;
+        if (!givenUp.has(owner.uid) && nowMs >= (owners.get(owner.uid) ?? 0)) return pod;
       }
       return undefined;
     },
+    elected(nowMs) {
+      waiting = undefined;
+      notBeforeMs = Math.max(notBeforeMs, nowMs + REPLACED_WITHIN_MS);
+    },
     evicted(pod, nowMs) {
       const owner = controllerOf(pod)?.uid ?? '';
-      waiting = { owner, untilMs: nowMs + REPLACED_WITHIN_MS };
+      waiting = { pod, owner, untilMs: nowMs + REPLACED_WITHIN_MS };
     },
     postponed(pod, delayMs, nowMs) {
       const uid = controllerOf(pod)?.uid ?? '';
       waiting = undefined;
-      remember(uid, { notBeforeMs: nowMs + delayMs, failures: owners.get(uid)?.failures ?? 0 });
+      remember(uid, nowMs + delayMs);
       notBeforeMs = nowMs + APART_MS;
     },
     appeared(owner, hasSidecar, nowMs) {
       if (waiting?.owner !== owner) return;
+      const { pod } = waiting;
       waiting = undefined;
-      if (!hasSidecar) return fail(owner, nowMs);
+      if (!hasSidecar) return fail(pod, owner, nowMs);
       owners.delete(owner);
       failuresInARow = 0;
       notBeforeMs = nowMs + APART_MS;

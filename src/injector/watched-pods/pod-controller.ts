@@ -5,7 +5,7 @@
 
 import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
-import { contendForLeadership } from '../certificate/leadership.ts';
+import { contendForLeadership, type LeadershipOptions } from '../certificate/leadership.ts';
 import { createAllowance } from '../kubernetes/allowance.ts';
 import { type KubernetesApi, KubernetesApiError, statusOf } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
@@ -15,8 +15,9 @@ import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { controllerOf } from '../pod/pod.ts';
 import { createHealing } from './healing.ts';
-import type { Served } from './served-pods.ts';
-import { lacksSidecar, tokenFailure, type WatchedPod } from './watched-pod.ts';
+import type { Replacements } from './replacement.ts';
+import type { Served, ServedPass } from './served-pods.ts';
+import { lacksSidecar, reduced, tokenFailure, type WatchedPod } from './watched-pod.ts';
 
 export interface PodControllerOptions extends BackoffOptions {
   readonly namespace: string;
@@ -27,14 +28,17 @@ export interface PodControllerOptions extends BackoffOptions {
   readonly heals: boolean;
   /** Absent when Events are switched off. */
   readonly tell?: TellEvent;
-  readonly served: (pod: WatchedPod) => Promise<Served>;
+  readonly served: () => ServedPass;
+  readonly replacements: Replacements;
+  /** What a Lease that is made goes with. */
+  readonly owner?: NonNullable<LeadershipOptions['owner']>;
   readonly metrics: Pick<InjectorMetrics, 'podsWithoutSidecar' | 'evicted'>;
   readonly log: Logger;
 }
 
 const PODS = '/api/v1/pods';
-/** As many at a time, so that a large cluster's pods are never in memory together. */
-const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 200 };
+/** A pod may have 1.5 MiB, and takes several times that while it is decoded: ten keep a page to some tens of MB. */
+const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
 const LOOK_EVERY_MS = 5000;
 /** Of either kind. More are not looked at one by one. */
 const MOST_KEPT = 5000;
@@ -42,20 +46,26 @@ const TELLINGS_AT_ONCE = 50;
 const TELLINGS_PER_SECOND = 5;
 /** Unless a PodDisruptionBudget says how long. */
 const BLOCKED_FOR_MS = 30_000;
+/** An owner whose new pod would have no sidecar, or a webhook that does not answer, is looked at again then. */
+const REFUSED_FOR_MS = 300_000;
 
 interface Kept {
+  /** As little of it as `reduced` leaves. */
   readonly pod: WatchedPod;
   /** What the sidecar said; undefined where there is none. */
   readonly failure: string | undefined;
-  isTold: boolean;
+  /** The finding that its owner has been told. */
+  told: string | undefined;
 }
 
 export function startPodController(
   api: KubernetesApi,
   options: PodControllerOptions,
 ): { close(): Promise<void> } {
-  const { clock, log, metrics, tell, served } = options;
-  const healing = createHealing();
+  const { clock, log, metrics, tell, replacements } = options;
+  /** Evicted in vain; their owners are to be told. */
+  const givenUp: WatchedPod[] = [];
+  const healing = createHealing((pod) => givenUp.push(pod));
   const tellings = createAllowance(clock, TELLINGS_AT_ONCE, TELLINGS_PER_SECOND);
   /** By uid: pods that lack the sidecar, and pods whose sidecar gets no token. */
   const kept = new Map<string, Kept>();
@@ -66,6 +76,7 @@ export function startPodController(
   let closed = false;
 
   const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, () => {
+    healing.elected(clock.monotonicMs());
     unwatch ??= watchCollection<WatchedPod>(api, PODS, QUERY, options, {
       begun() {
         isListing = true;
@@ -89,7 +100,7 @@ export function startPodController(
       return;
     }
     if (kept.size >= MOST_KEPT && !kept.has(uid)) return;
-    kept.set(uid, { pod, failure, isTold: kept.get(uid)?.isTold ?? false });
+    kept.set(uid, { pod: reduced(pod), failure, told: kept.get(uid)?.told });
   }
 
   function look(): void {
@@ -110,39 +121,72 @@ export function startPodController(
 
   async function lookAtAll(): Promise<void> {
     const lacking: WatchedPod[] = [];
+    const pass = options.served();
+    const say = teller();
     let count = 0;
     for (const one of [...kept.values()]) {
       if (closed || !leadership.held()) return;
       if (one.failure !== undefined) {
-        await say(one, { reason: 'TokenSidecarNoToken', message: noToken(one.pod, one.failure) });
+        const { failure } = one;
+        await say(one, failure, async () => ({
+          reason: 'TokenSidecarNoToken',
+          message: noToken(one.pod, failure),
+        }));
         continue;
       }
-      const verdict = await served(one.pod);
-      if (verdict === 'disabled') continue;
+      const verdict = await pass.of(one.pod);
+      if (verdict === 'disabled' || verdict === 'unread') continue;
       if (verdict !== 'not_served') count++;
       if (verdict === 'served') lacking.push(one.pod);
-      await say(one, { reason: 'TokenSidecarNotInjected', message: notInjected(one.pod, verdict) });
+      await say(one, verdict, async () => ({
+        reason: 'TokenSidecarNotInjected',
+        message: notInjected(
+          one.pod,
+          verdict,
+          verdict === 'served' ? await replacements.obstacle(one.pod) : undefined,
+        ),
+      }));
     }
+    pass.end();
     metrics.podsWithoutSidecar(count);
-    if (options.heals) await heal(lacking);
+    if (!options.heals) return;
+    await heal(lacking);
+    const [pod] = givenUp;
+    if (pod === undefined) return;
+    const one: Kept = { pod, failure: undefined, told: undefined };
+    await say(one, 'given up', async () => ({ reason: 'TokenSidecarNotInjected', message: inVain(pod) }));
+    if (one.told !== undefined || tell === undefined) givenUp.shift();
   }
 
-  async function say(one: Kept, finding: Finding): Promise<void> {
-    if (tell === undefined || one.isTold || !tellings.take()) return;
-    one.isTold = true;
-    const { metadata } = one.pod;
-    try {
-      // Of one owner's pods one is named: the others are like it.
-      await tell(subjectOf(one.pod), metadata.namespace, finding, finding.reason);
-    } catch (error) {
-      log.warn({ err: error, namespace: metadata.namespace, pod: metadata.name }, 'Event not made');
-    }
+  /** Of one pass, which ends its telling with the first that fails. */
+  function teller() {
+    let hasFailed = false;
+    /** @param about what makes two findings of an owner one: of its pods one is named, the others are like it. */
+    return async (one: Kept, about: string, finding: () => Promise<Finding>): Promise<void> => {
+      if (tell === undefined || hasFailed || one.told === about || !tellings.take()) return;
+      const { metadata } = one.pod;
+      try {
+        await tell(subjectOf(one.pod), metadata.namespace, await finding(), about);
+        one.told = about;
+      } catch (error) {
+        hasFailed = true;
+        log.warn({ err: error, namespace: metadata.namespace, pod: metadata.name }, 'Event not made');
+      }
+    };
   }
 
   async function heal(lacking: readonly WatchedPod[]): Promise<void> {
     const pod = healing.next(lacking, clock.monotonicMs());
-    if (pod === undefined || closed) return;
+    if (pod === undefined) return;
     const { name, namespace, uid } = pod.metadata;
+    const refusal = await replacements.refusal(pod).catch(messageOf);
+    if (refusal !== undefined) {
+      log.info({ namespace, pod: name, reason: refusal }, 'pod not evicted: no better one would come');
+      healing.postponed(pod, REFUSED_FOR_MS, clock.monotonicMs());
+      return;
+    }
+    // Each step before took time.
+    if (closed || !leadership.held() || !kept.has(uid)) return;
     // Before the request: the replacement may be seen before its answer.
     healing.evicted(pod, clock.monotonicMs());
     try {
@@ -161,10 +205,13 @@ export function startPodController(
       metrics.evicted('evicted');
       log.warn({ namespace, pod: name }, 'pod without its sidecar evicted, so that it is made anew');
     } catch (error) {
-      const isBlocked = statusOf(error) === 429;
+      const status = statusOf(error) ?? 0;
+      const isBlocked = status === 429;
       metrics.evicted(isBlocked ? 'blocked' : 'failed');
       const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
-      healing.postponed(pod, Math.max(asked ?? 0, BLOCKED_FOR_MS), clock.monotonicMs());
+      // Only a refusal says that nothing happened; after any other failure the replacement is waited for.
+      const isRefused = status >= 400 && status < 500;
+      if (isRefused) healing.postponed(pod, Math.max(asked ?? 0, BLOCKED_FOR_MS), clock.monotonicMs());
       log[isBlocked ? 'info' : 'warn']({ err: error, namespace, pod: name }, 'pod not evicted');
     }
   }
@@ -191,10 +238,15 @@ function noToken({ metadata }: WatchedPod, failure: string): string {
   return `the sidecar of pod ${metadata.name} gets no token: ${failure}`;
 }
 
-function notInjected({ metadata }: WatchedPod, verdict: Served): string {
+function notInjected({ metadata }: WatchedPod, verdict: Served, obstacle: string | undefined): string {
   const { name, namespace } = metadata;
   const asks = `pod ${name} asks for the sidecar and was made without it`;
+  if (obstacle !== undefined) return `${asks}: a new one would have none either; ${obstacle}`;
   return verdict === 'not_served'
     ? `${asks}: the injector does not serve it, by the selectors of its webhook for namespaces and pods; see the namespace ${namespace} and its labels`
     : `${asks}: the injector did not answer then; make the pod anew, as by kubectl rollout restart`;
+}
+
+function inVain({ metadata }: WatchedPod): string {
+  return `pod ${metadata.name} was evicted for want of the sidecar, and no pod with one came within five minutes: its owner's pods are not evicted again; see the events of its new pods`;
 }

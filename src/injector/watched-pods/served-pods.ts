@@ -2,14 +2,22 @@
 
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log/logger.ts';
-import type { ApiObject, KubernetesApi } from '../kubernetes/api.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import { SYSTEM_NAMESPACES } from '../pod/inject.ts';
+import type { OwnerReference } from '../pod/pod.ts';
 import type { WatchedPod } from './watched-pod.ts';
 
-/** `disabled`: somebody has switched the namespace off. `unknown`: the API could not be asked. */
-export type Served = 'served' | 'not_served' | 'disabled' | 'unknown';
+/** `disabled`: somebody has switched the namespace off. `unknown`: the API could not tell. `unread`: it is asked later. */
+export type Served = 'served' | 'not_served' | 'disabled' | 'unknown' | 'unread';
+
+/** One look at many pods. */
+export interface ServedPass {
+  of(pod: WatchedPod): Promise<Served>;
+  /** Says in one line what could not be asked. */
+  end(): void;
+}
 
 export interface ServedPodsOptions {
   /** Name of the MutatingWebhookConfiguration; without it every namespace is served that is not switched off. */
@@ -27,49 +35,107 @@ interface Configuration extends ApiObject {
   readonly webhooks?: readonly Selectors[];
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 interface Namespace extends ApiObject {
-  readonly metadata: ApiObject['metadata'] & { readonly labels?: Readonly<Record<string, string>> };
+  readonly metadata: ApiObject['metadata'] & { readonly labels?: Labels };
 }
 
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const KNOWN_FOR_MS = 60_000;
-const MOST_KNOWN = 1000;
+const FAILURE_KNOWN_FOR_MS = 15_000;
+/** Of a pass, which comes every five seconds: at most ten a second. */
+const MOST_READS = 50;
+/** With more known, each is read anew so much later that all get their turn. */
+const TURN_MS = 120;
+/** After so many, the API is left alone until the next pass. */
+const MOST_FAILURES = 3;
+const MOST_KNOWN = 5000;
+/** Characters. */
+const MOST_LABELS = 2048;
 
 export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,
-): (pod: WatchedPod) => Promise<Served> {
-  const known = new Map<string, { readonly value: unknown; readonly untilMs: number }>();
+): () => ServedPass {
+  /** Labels by namespace; undefined where they could not be asked. */
+  const known = new Map<string, { readonly labels: Labels | undefined; readonly atMs: number }>();
 
-  /** The object as it was within the last minute. */
-  async function recent<T extends ApiObject>(path: string, accept?: string): Promise<T> {
-    const found = known.get(path);
-    if (found !== undefined && clock.monotonicMs() < found.untilMs) return found.value as T;
-    const value = await api.request<T>('GET', path, accept === undefined ? {} : { accept });
-    known.delete(path);
-    if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value as string);
-    known.set(path, { value, untilMs: clock.monotonicMs() + KNOWN_FOR_MS });
-    return value;
+  async function readLabels(name: string): Promise<Labels> {
+    const path = `/api/v1/namespaces/${encodeURIComponent(name)}`;
+    const { labels = {} } = (await api.request<Namespace>('GET', path, { accept: METADATA_ONLY })).metadata;
+    if (JSON.stringify(labels).length > MOST_LABELS) throw new RangeError('a namespace has too many labels');
+    return labels;
   }
 
-  return async ({ metadata }) => {
-    if (SYSTEM_NAMESPACES.includes(metadata.namespace)) return 'not_served';
-    try {
-      const { labels = {} } = (
-        await recent<Namespace>(`/api/v1/namespaces/${encodeURIComponent(metadata.namespace)}`, METADATA_ONLY)
-      ).metadata;
-      if (labels[NAMESPACE_LABEL] === 'disabled') return 'disabled';
-      if (configuration === undefined) return 'served';
-      const { webhooks = [] } = await recent<Configuration>(`${CONFIGURATIONS}/${configuration}`);
-      const isServed = webhooks.some(
-        ({ namespaceSelector = {}, objectSelector = {} }) =>
-          selects(namespaceSelector, labels) && selects(objectSelector, metadata.labels ?? {}),
-      );
-      return isServed ? 'served' : 'not_served';
-    } catch (error) {
-      log.warn({ err: error, namespace: metadata.namespace }, 'whether pods are served could not be asked');
-      return 'unknown';
+  return () => {
+    let reads = 0;
+    let failures = 0;
+    let firstError: unknown;
+    let selectors: Promise<readonly Selectors[] | undefined> | undefined;
+
+    function failed(error: unknown): undefined {
+      firstError ??= error;
+      failures++;
     }
+
+    /** Of every webhook of the configuration; undefined when it could not be asked. */
+    function readSelectors(): Promise<readonly Selectors[] | undefined> {
+      selectors ??= api
+        .request<Configuration>('GET', `${CONFIGURATIONS}/${configuration}`)
+        .then(({ webhooks = [] }) => webhooks, failed);
+      return selectors;
+    }
+
+    async function labelsOf(name: string): Promise<Labels | undefined | 'unread'> {
+      const found = known.get(name);
+      const forMs =
+        found?.labels === undefined ? FAILURE_KNOWN_FOR_MS : Math.max(KNOWN_FOR_MS, known.size * TURN_MS);
+      if (found !== undefined && clock.monotonicMs() - found.atMs < forMs) return found.labels;
+      if (reads >= MOST_READS || failures >= MOST_FAILURES) {
+        return found === undefined ? 'unread' : found.labels;
+      }
+      reads++;
+      const labels = await readLabels(name).catch(failed);
+      known.delete(name);
+      if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value as string);
+      known.set(name, { labels, atMs: clock.monotonicMs() });
+      return labels;
+    }
+
+    return {
+      async of({ metadata, labelsLeftOut }) {
+        if (SYSTEM_NAMESPACES.includes(metadata.namespace)) return 'not_served';
+        const labels = await labelsOf(metadata.namespace);
+        if (labels === 'unread') return 'unread';
+        if (labels === undefined) return 'unknown';
+        if (labels[NAMESPACE_LABEL] === 'disabled') return 'disabled';
+        if (configuration === undefined) return 'served';
+        const webhooks = await readSelectors();
+        if (webhooks === undefined || labelsLeftOut === true) return 'unknown';
+        const isServed = webhooks.some(
+          ({ namespaceSelector = {}, objectSelector = {} }) =>
+            selects(namespaceSelector, labels) && selects(objectSelector, metadata.labels ?? {}),
+        );
+        return isServed ? 'served' : 'not_served';
+      },
+      end() {
+        if (failures === 0) return;
+        log.warn({ err: firstError, failures }, 'whether pods are served could not be asked');
+      },
+    };
   };
+}
+
+/** The webhook's configuration, which goes with the release; undefined when it is not there. @throws {KubernetesApiError} */
+export async function webhookAsOwner(api: KubernetesApi, name: string): Promise<OwnerReference | undefined> {
+  try {
+    const { uid } = (await api.request<ApiObject>('GET', `${CONFIGURATIONS}/${name}`)).metadata;
+    if (uid === undefined) return undefined;
+    return { apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingWebhookConfiguration', name, uid };
+  } catch (error) {
+    if (statusOf(error) === 404) return undefined;
+    throw error;
+  }
 }

@@ -3,9 +3,11 @@
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { CONTAINER_NAME } from '../pod/names.ts';
-import type { Pod, PodMetadata } from '../pod/pod.ts';
+import { controllerOf, type OwnerReference, type Pod, type PodMetadata } from '../pod/pod.ts';
 
 export interface WatchedPod extends Pod {
+  /** It has more labels than are kept. */
+  readonly labelsLeftOut?: true;
   readonly metadata: PodMetadata & {
     readonly name: string;
     readonly namespace: string;
@@ -36,6 +38,30 @@ interface Termination {
 /** With which a sidecar ends that never had a token. */
 const NO_TOKEN: readonly number[] = [69, 77, 78];
 
+/** Characters. Labels and owners of a pod are its maker's, and have no bound of their own. */
+const MOST_LABELS = 2048;
+const MOST_OWNER = 1024;
+const MOST_FAILURE = 512;
+
+/** What is kept of a pod: a few KiB at most, where the pod may have 1.5 MiB. */
+export function reduced(pod: WatchedPod): WatchedPod {
+  const { name, namespace, uid, labels = {} } = pod.metadata;
+  const { apiVersion, kind, name: ownerName, uid: ownerUid } = controllerOf(pod) ?? {};
+  const owner = { apiVersion, kind, name: ownerName, uid: ownerUid, controller: true } as OwnerReference;
+  const hasOwner = ownerUid !== undefined && JSON.stringify(owner).length <= MOST_OWNER;
+  const keepsLabels = JSON.stringify(labels).length <= MOST_LABELS;
+  return {
+    metadata: {
+      name,
+      namespace,
+      uid,
+      ...(hasOwner ? { ownerReferences: [owner] } : {}),
+      ...(keepsLabels ? { labels } : {}),
+    },
+    ...(keepsLabels ? {} : { labelsLeftOut: true }),
+  };
+}
+
 /** Whether a pod runs, or is about to, that asks for the sidecar and lacks it. */
 export function lacksSidecar(pod: WatchedPod): boolean {
   const { annotations, deletionTimestamp } = pod.metadata;
@@ -52,5 +78,10 @@ export function tokenFailure({ metadata, status }: WatchedPod): string | undefin
   const sidecar = statuses.find(({ name }) => name === CONTAINER_NAME);
   if (sidecar === undefined || sidecar.started === true) return undefined;
   const { exitCode, message } = sidecar.state?.terminated ?? sidecar.lastState?.terminated ?? { exitCode: 0 };
-  return NO_TOKEN.includes(exitCode) ? (message ?? `it ended with ${exitCode}`) : undefined;
+  return NO_TOKEN.includes(exitCode) ? shortened(message ?? `it ended with ${exitCode}`) : undefined;
+}
+
+/** A copy: a slice would hold on to the whole. */
+function shortened(text: string): string {
+  return text.length <= MOST_FAILURE ? text : Buffer.from(text.slice(0, MOST_FAILURE)).toString();
 }

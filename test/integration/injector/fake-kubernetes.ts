@@ -53,6 +53,8 @@ export class FakeKubernetes {
   /** Watches from before this version are answered 410. */
   #oldest = 0;
   minor = '31';
+  /** Whether dry runs of ConfigMaps come back with the mark of the webhook. */
+  webhookAnswers = true;
 
   private constructor() {
     this.#server = createServer((request, response) => {
@@ -212,7 +214,9 @@ export class FakeKubernetes {
           : method === 'GET'
             ? this.#read(path, query)
             : method === 'POST'
-              ? this.#create(path, body as StoredObject)
+              ? query.has('dryRun')
+                ? { code: 201, value: this.webhookAnswers ? { data: { answered: 'true' } } : {} }
+                : this.#create(path, body as StoredObject)
               : method === 'PUT'
                 ? this.#replace(path, body as StoredObject)
                 : this.#merge(path, body as MergePatch);

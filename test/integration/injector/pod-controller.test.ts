@@ -2,18 +2,22 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
 import { createEventTeller } from '../../../src/injector/kubernetes/events.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
+import { inject } from '../../../src/injector/pod/inject.ts';
 import { startPodController } from '../../../src/injector/watched-pods/pod-controller.ts';
-import { createServedPods } from '../../../src/injector/watched-pods/served-pods.ts';
+import { createReplacements } from '../../../src/injector/watched-pods/replacement.ts';
+import { createServedPods, webhookAsOwner } from '../../../src/injector/watched-pods/served-pods.ts';
 import { Registry } from '../../../src/prometheus.ts';
+import { ASKING as COMPLETE, DEFAULTS } from '../../injector/defaults.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { FakeKubernetes } from './fake-kubernetes.ts';
+import { type Failure, FakeKubernetes } from './fake-kubernetes.ts';
 import { passUntil } from './passing-time.ts';
 
 const PODS = '/api/v1/pods';
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
 const ASKING = { 'token-sidecar.dev/inject': 'true' };
+const CLUSTER = { version: { major: 1, minor: 31 } };
 const WITH_SIDECAR = { initContainers: [{ name: 'token-sidecar' }], containers: [{ name: 'app' }] };
 const WITHOUT = { containers: [{ name: 'app' }] };
 
@@ -41,6 +45,15 @@ function pod(name: string, options: PodOptions = {}) {
   };
 }
 
+const REPLICA_SETS = '/apis/apps/v1/namespaces/shop/replicasets';
+
+function owner(name: string, annotations: Readonly<Record<string, string>> = COMPLETE) {
+  return {
+    metadata: { name, namespace: 'shop', uid: `uid-${name}` },
+    spec: { template: { metadata: { annotations }, spec: WITHOUT } },
+  };
+}
+
 async function start({ heals = false } = {}) {
   const fake = await FakeKubernetes.start();
   fake.put('/api/v1/namespaces', { metadata: { name: 'shop' } });
@@ -51,7 +64,7 @@ async function start({ heals = false } = {}) {
     metadata: { name: 'system', labels: { 'kubernetes.io/metadata.name': 'system' } },
   });
   fake.put(CONFIGURATIONS, {
-    metadata: { name: 'injector' },
+    metadata: { name: 'injector', uid: 'uid-injector' },
     webhooks: [
       {
         name: 'inject',
@@ -61,6 +74,7 @@ async function start({ heals = false } = {}) {
       },
     ],
   });
+  fake.put(REPLICA_SETS, owner('web'));
   const clock = new ManualClock();
   const kubeconfig = await fake.kubeconfig('system');
   const registry = new Registry();
@@ -76,6 +90,11 @@ async function start({ heals = false } = {}) {
       heals,
       tell: createEventTeller(api, clock),
       served: createServedPods(api, { configuration: 'injector', clock, log }),
+      replacements: createReplacements(api, {
+        namespace: 'system',
+        verdictOf: (subject, namespace) => inject(subject, namespace, DEFAULTS, CLUSTER),
+      }),
+      owner: () => webhookAsOwner(api, 'injector'),
       clock,
       random: () => 0.5,
       metrics,
@@ -142,10 +161,10 @@ describe('pods that lack the sidecar they ask for', () => {
 
   it('are all found where they come in several pages', async () => {
     const { fake, replica, counted } = await start();
-    for (let index = 0; index < 450; index++) fake.put(PODS, pod(`p${index}`));
+    for (let index = 0; index < 45; index++) fake.put(PODS, pod(`p${index}`));
     replica('first');
-    await counted(450);
-    expect(fake.requests.filter((request) => /^GET .*pods\?.*continue=/.test(request))).toHaveLength(2);
+    await counted(45);
+    expect(fake.requests.filter((request) => /^GET .*pods\?.*continue=/.test(request))).toHaveLength(4);
   });
 
   it('are not counted where the webhook is not asked, which is said where nobody has switched it off', async () => {
@@ -193,7 +212,7 @@ describe('healing', () => {
     fake.put(PODS, pod('a'));
     fake.put(PODS, pod('b'));
     replica('first');
-    await passUntil(clock, () => evictions().length === 1);
+    await passUntil(clock, () => evictions().length === 1, 5000);
     expect(evictions()).toEqual(['POST /api/v1/namespaces/shop/pods/a/eviction']);
     expect(fake.stored('/api/v1/namespaces/shop/pods/a/eviction')).toMatchObject([
       { kind: 'Eviction', deleteOptions: { preconditions: { uid: 'uid-a' } } },
@@ -202,7 +221,7 @@ describe('healing', () => {
     await clock.advance(60_000);
     expect(evictions()).toHaveLength(1);
     fake.put(PODS, pod('a2', { spec: WITH_SIDECAR }));
-    await passUntil(clock, () => evictions().length === 2);
+    await passUntil(clock, () => evictions().length === 2, 5000);
     expect(evictions()[1]).toBe('POST /api/v1/namespaces/shop/pods/b/eviction');
   });
 
@@ -210,7 +229,7 @@ describe('healing', () => {
     const { fake, clock, replica, evictions } = await start({ heals: true });
     fake.put(PODS, pod('a'));
     replica('first');
-    await passUntil(clock, () => evictions().length === 1);
+    await passUntil(clock, () => evictions().length === 1, 5000);
     fake.delete(PODS, 'a');
     fake.put(PODS, pod('a2'));
     await clock.advance(30 * 60_000);
@@ -222,10 +241,73 @@ describe('healing', () => {
     fake.failNext(/eviction$/, { status: 429, retryAfter: '10' });
     fake.put(PODS, pod('a'));
     replica('first');
-    await passUntil(clock, () => evictions().length === 1);
+    await passUntil(clock, () => evictions().length === 1, 5000);
     await clock.advance(20_000);
     expect(evictions()).toHaveLength(1);
-    await passUntil(clock, () => evictions().length === 2);
+    await passUntil(clock, () => evictions().length === 2, 5000);
+  });
+
+  it.each([
+    ['does not ask', {}, 'does not ask'],
+    ['is refused', { ...COMPLETE, 'token-sidecar.dev/native-sidecar': 'maybe' }, 'is refused'],
+  ])('leaves pods alone whose owner’s template %s, and says so', async (_, annotations, said) => {
+    const { fake, clock, replica, evictions, events } = await start({ heals: true });
+    fake.put(REPLICA_SETS, owner('web', annotations));
+    fake.put(PODS, pod('a'));
+    replica('first');
+    await passUntil(clock, () => events().length === 1);
+    const looked = () => fake.requests.filter((request) => request === `GET ${REPLICA_SETS}/web`).length;
+    await passUntil(clock, () => looked() === 3, 5000);
+    expect(evictions()).toEqual([]);
+    expect(events()[0]?.['message']).toContain(said);
+    expect(events()[0]?.['message']).not.toContain('restart');
+  });
+
+  it('evicts nothing while the webhook does not answer', async () => {
+    const { fake, clock, replica, evictions } = await start({ heals: true });
+    fake.webhookAnswers = false;
+    fake.put(PODS, pod('a'));
+    replica('first');
+    await passUntil(clock, () => fake.requests.some((request) => request.includes('dryRun')));
+    fake.webhookAnswers = true;
+    expect(evictions()).toEqual([]);
+    await passUntil(clock, () => evictions().length === 1, 5000);
+  });
+
+  it('says once that an owner is given up', async () => {
+    const { fake, clock, replica, evictions, events } = await start({ heals: true });
+    fake.put(PODS, pod('a'));
+    replica('first');
+    await passUntil(clock, () => evictions().length === 1, 5000);
+    fake.delete(PODS, 'a');
+    fake.put(PODS, pod('a2'));
+    const told = () => events().filter(({ message }) => String(message).includes('not evicted again'));
+    await passUntil(clock, () => told().length === 1, 5000);
+  });
+
+  it.each<[string, Failure]>([
+    ['is broken off', 'disconnect'],
+    ['is a failure of the server', { status: 500 }],
+  ])('waits for the replacement where the answer %s', async (_, failure) => {
+    const { fake, clock, replica, evictions } = await start({ heals: true });
+    fake.put(REPLICA_SETS, owner('other'));
+    fake.failNext(/eviction$/, failure);
+    fake.put(PODS, pod('a'));
+    fake.put(PODS, pod('b', { owner: 'other' }));
+    replica('first');
+    await passUntil(clock, () => evictions().length === 1, 5000);
+    const since = clock.monotonicMs();
+    await passUntil(clock, () => evictions().length === 2, 5000);
+    expect(clock.monotonicMs() - since).toBeGreaterThanOrEqual(300_000);
+  });
+
+  it('begins five minutes after the replica has become the leader', async () => {
+    const { fake, clock, replica, evictions } = await start({ heals: true });
+    fake.put(PODS, pod('a'));
+    const since = clock.monotonicMs();
+    replica('first');
+    await passUntil(clock, () => evictions().length === 1, 5000);
+    expect(clock.monotonicMs() - since).toBeGreaterThanOrEqual(300_000);
   });
 
   it('leaves Jobs their work', async () => {
@@ -257,4 +339,32 @@ it('the owner of a pod whose sidecar gets no token is told what the sidecar said
       message: 'the sidecar of pod hangs gets no token: credential default: https://sso rejected the client',
     },
   ]);
+});
+
+it('a failure that changes is told again', async () => {
+  const { fake, clock, replica, events } = await start();
+  const failing = (message: string) =>
+    pod('hangs', {
+      spec: WITH_SIDECAR,
+      status: {
+        initContainerStatuses: [
+          { name: 'token-sidecar', lastState: { terminated: { exitCode: 77, message } } },
+        ],
+      },
+    });
+  fake.put(PODS, failing('first'));
+  fake.failNext(/^POST .*events$/, { status: 500 });
+  replica('first');
+  await passUntil(clock, () => events().length === 1);
+  fake.put(PODS, failing('second'));
+  await passUntil(clock, () => events().length === 2);
+  expect(events()[1]?.['message']).toContain('second');
+});
+
+it('the Lease that the replica makes goes with the release', async () => {
+  const { fake, clock, replica } = await start();
+  const lease = '/apis/coordination.k8s.io/v1/namespaces/system/leases/pods';
+  replica('first');
+  await passUntil(clock, () => fake.get(lease) !== undefined);
+  expect(fake.get(lease)?.metadata['ownerReferences']).toMatchObject([{ uid: 'uid-injector' }]);
 });
