@@ -24,9 +24,8 @@ const NO_ROUTE = 'none';
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
-  const destinations = openDestinations(options, network);
   const listener = new Listener({
-    destinations,
+    destinations: openDestinations(options, network),
     admission: ADMISSION,
     limits,
     clock,
@@ -41,10 +40,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   return {
     address,
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
-    async drain(timeoutMs) {
-      await listener.drain(timeoutMs);
-      destinations.close();
-    },
+    drain: (timeoutMs) => listener.drain(timeoutMs),
   };
 }
 

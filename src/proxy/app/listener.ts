@@ -52,6 +52,8 @@ export class Listener {
     });
     await this.#drained;
     cancel();
+    // Those in use now: others may have taken the place of those there were at the start.
+    this.#context.destinations.close();
   }
 
   /** See `DataPath.whenUnused`. */

@@ -10,6 +10,8 @@ export interface DestinationFinder {
   readonly ownNames: ReadonlySet<string> | undefined;
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
+  /** Closes every connection to an upstream. */
+  close(): void;
 }
 
 /** The routes and the forward proxy of one configuration. */
@@ -33,7 +35,6 @@ export class Destinations implements DestinationFinder {
     return destinationOf(request, this);
   }
 
-  /** Closes every connection to an upstream. */
   close(): void {
     for (const { upstream } of this.routes) upstream.close();
     this.forwardProxy?.close();
