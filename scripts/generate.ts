@@ -97,6 +97,7 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     '77 credentials rejected; 78 configuration. `proxy` ends with 69, 77 or 78 on SIGTERM where it never had a token, which is',
     'how a pod hangs that its startup probe gives up: one sentence in `--termination-log` says what is wrong, where and what to',
     'do, and `kubectl describe pod` shows it. With a token once in hand, or told by `POST /quitquitquit`, it ends with 0.',
+    'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone.',
     '',
     'SIGTERM, SIGINT and SIGHUP drain what serves; a second SIGTERM or SIGINT ends it at once. Other commands end by the first.',
     '',

@@ -15,11 +15,13 @@ import type { Command } from './command.ts';
 interface Finding {
   readonly what: string;
   readonly detail: string;
-  /** What the command ends with because of it; undefined when all is well. */
+  /** What is wrong; undefined when all is well. */
   readonly failure?: 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+  /** Of a credential that the pod starts without: a failure is a warning, and does not decide the exit status. */
+  readonly optional?: boolean;
 }
 
-/** The failure to mend first decides the exit status. */
+/** The failure to mend first decides the exit status, among those of what is required. */
 const BY_URGENCY = [
   'configuration',
   'credentials_rejected',
@@ -34,7 +36,8 @@ export const check: Command = {
     const config = await loadConfig(readSettings(PROXY_SETTINGS, args, env).given);
     const findings = await examine(config);
     stdout.write(formatTable(findings));
-    const worst = BY_URGENCY.find((failure) => findings.some((finding) => finding.failure === failure));
+    const decisive = findings.filter(({ optional }) => !optional);
+    const worst = BY_URGENCY.find((failure) => decisive.some((finding) => finding.failure === failure));
     return worst === undefined ? 0 : ERRORS[worst].exit;
   },
 };
@@ -53,7 +56,10 @@ async function examine(config: Config): Promise<Finding[]> {
 async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
   const secret = await readCredentials(config);
   const mounted = `credential ${config.name}: mounted Secret`;
-  if (secret.state !== 'loaded') return [{ what: mounted, detail: secret.detail, failure: 'configuration' }];
+  const optional = config.required === false;
+  if (secret.state !== 'loaded') {
+    return [{ what: mounted, detail: secret.detail, failure: 'configuration', optional }];
+  }
 
   const endpoint = createTokenEndpoint(config, systemClock);
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
@@ -68,6 +74,7 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
           what: token,
           detail: `${outcome.result} by ${host}: ${outcome.detail}`,
           failure: outcome.result === 'rejected' ? 'credentials_rejected' : 'provider_unavailable',
+          optional,
         },
   ];
 }
@@ -115,9 +122,11 @@ function serverName(host: string): string | undefined {
 function formatTable(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ what }) => what.length));
   return findings
-    .map(
-      ({ what, detail, failure }) =>
-        `${failure === undefined ? 'ok  ' : 'FAIL'}  ${what.padEnd(width)}  ${detail}\n`,
-    )
+    .map((finding) => `${verdictOn(finding)}  ${finding.what.padEnd(width)}  ${finding.detail}\n`)
     .join('');
+}
+
+function verdictOn({ failure, optional }: Finding): string {
+  if (failure === undefined) return 'ok  ';
+  return optional ? 'WARN' : 'FAIL';
 }

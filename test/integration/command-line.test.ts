@@ -3,7 +3,7 @@ import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -286,6 +286,45 @@ describe('check', () => {
       /^FAIL {2}credential default: mounted Secret +\/nonexistent\/client_id does not exist/m,
     );
     expect(code).toBe(78);
+  });
+
+  it('warns of a credential that is not required, and ends with what the others lead to', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { directory: dir } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+    const upstream = `http://127.0.0.1:${await openPort()}`;
+    const config = join(await mkdtemp(join(tmpdir(), 'optional-')), 'config.yaml');
+    onTestFinished(() => rm(dirname(config), { recursive: true }));
+    async function check(requiredUrl: string) {
+      await writeFile(
+        config,
+        JSON.stringify({
+          credentials: [
+            { name: 'shop', tokenUrl: requiredUrl, dir },
+            { name: 'mail', tokenUrl: 'http://127.0.0.1:1/token', dir, required: false },
+            { name: 'fax', tokenUrl: provider.url, dir: '/nonexistent', required: false },
+          ],
+          routes: ['shop', 'mail', 'fax'].map((credential) => ({
+            name: credential,
+            match: { pathPrefix: `/${credential}` },
+            upstream,
+            credential,
+          })),
+        }),
+      );
+      return await runToEnd(['check', `--config=${config}`]);
+    }
+    const { code, stdout, stderr } = await check(provider.url);
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^ok {4}credential shop: token/m);
+    expect(stdout).toMatch(/^WARN {2}credential mail: token +unavailable by 127.0.0.1:1: .*ECONNREFUSED/m);
+    expect(stdout).toMatch(
+      /^WARN {2}credential fax: mounted Secret +\/nonexistent\/client_id does not exist/m,
+    );
+    expect(stdout).not.toContain('FAIL');
+    expect(code).toBe(0);
+
+    const rejecting = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
+    expect(await check(rejecting.url)).toMatchObject({ code: 77 });
   });
 });
 
