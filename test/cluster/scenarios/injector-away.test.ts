@@ -109,10 +109,11 @@ inCluster('the injector', () => {
       );
       return events.includes('ReplicaSet');
     });
-    await eventually('pods with the sidecar', 240, async () => {
+    // A new leader waits five minutes before it evicts.
+    await eventually('pods with the sidecar', 600, async () => {
       const pods = await podsOf(SHOP, 'missed');
       return pods.length === 3 && pods.every(hasSidecar);
     });
     await readyPods(SHOP, 'missed', 3);
-  });
+  }, 1_200_000);
 });
