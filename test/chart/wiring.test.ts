@@ -36,12 +36,25 @@ describe.each(await ciValues())('%s', (ci) => {
     }
   });
 
-  test('every budget, policy and spread constraint selects one Deployment', async () => {
+  test('every policy of the network selects the pods of one Deployment or Job', async () => {
+    const all = await manifests({ ci });
+    const workloads = [...ofKind(all, 'Deployment'), ...ofKind(all, 'Job')];
+    const policies = ofKind(all, 'NetworkPolicy');
+    for (const { spec: policy } of policies) {
+      const { matchLabels } = policy.podSelector;
+      expect(
+        workloads.filter(({ spec }) => matches(matchLabels, spec.template.metadata.labels)),
+      ).toHaveLength(1);
+    }
+    // In closed networks, pods without a policy reach nothing.
+    if (policies.length > 0) expect(policies).toHaveLength(workloads.length);
+  });
+
+  test('every budget and spread constraint selects one Deployment', async () => {
     const all = await manifests({ ci });
     const deployments = ofKind(all, 'Deployment');
     const selectors = [
       ...ofKind(all, 'PodDisruptionBudget').map(({ spec }) => spec.selector.matchLabels),
-      ...ofKind(all, 'NetworkPolicy').map(({ spec }) => spec.podSelector.matchLabels),
       ...deployments.flatMap(({ spec }) =>
         (spec.template.spec.topologySpreadConstraints ?? []).map(
           (constraint: Manifest) => constraint.labelSelector.matchLabels,
