@@ -52,6 +52,11 @@ test.each([
     /sidecar\.authUrl: http needs sidecar\.allowInsecureTokenUrl/,
   ],
   [
+    'CAs of tenants where hosts are limited',
+    ['sidecar.caConfigMap=cas', 'injector.allowed.upstreamHosts={*.example.com}'],
+    /sidecar\.caConfigMap: leave it empty where injector\.allowed limits hosts/,
+  ],
+  [
     'a life of a certificate that is too short',
     ['injector.certificates.selfManaged.lifetime=3m'],
     /lifetime/,

@@ -18,6 +18,10 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{-     fail "sidecar.authUrl: http needs sidecar.allowInsecureTokenUrl, because the client secret would travel in clear" -}}
 {{-   end -}}
 {{- end -}}
+{{- /* Nor would it with these: whoever writes that ConfigMap could pass for any of the hosts. */ -}}
+{{- if and .Values.sidecar.caConfigMap (or .Values.injector.allowed.authHosts .Values.injector.allowed.upstreamHosts) -}}
+{{-   fail "sidecar.caConfigMap: leave it empty where injector.allowed limits hosts, because whoever writes that ConfigMap could pass for any of them" -}}
+{{- end -}}
 {{- with .Values.sidecar -}}
 - name: TOKEN_SIDECAR_DEFAULT_IMAGE
   value: {{ default (include "token-sidecar.image" $) .image | quote }}
