@@ -42,10 +42,10 @@ const fleet: Row = {
     ),
     stat(
       'Credentials with a token',
-      'Share of the credentials that hold a token which may be sent.',
+      'Share of the credentials that hold a token which may be sent, without those that are not required.',
       'percentunit',
       {
-        expr: `avg(${series('token_ready', FLEET)})`,
+        expr: `avg(${series('token_ready', FLEET)} unless on (namespace, pod, credential) ${series('credential_required', FLEET)} == 0)`,
       },
       MOST_IS_GOOD,
     ),
@@ -271,9 +271,15 @@ const pod: Row = {
         },
       ],
     ),
-    lines('Token held', 'Whether a token that may be sent is held.', 'bool_yes_no', [
-      { expr: series('token_ready', POD), legend: '{{pod}} {{credential}}' },
-    ]),
+    lines(
+      'Token held',
+      'Whether a token that may be sent is held, and whether the pod needs it to be ready. One that is not required raises no alert for its absence.',
+      'bool_yes_no',
+      [
+        { expr: series('token_ready', POD), legend: '{{pod}} {{credential}}' },
+        { expr: series('credential_required', POD), legend: '{{pod}} {{credential}} required' },
+      ],
+    ),
     lines('Grants', 'Requests to the token endpoint.', 'ops', [
       {
         expr: `sum by (pod, credential, result) (rate(${series('token_refresh_total', POD)}[$__rate_interval]))`,

@@ -39,6 +39,12 @@ export const METRICS = {
     labels: ['credential'],
     meaning: '1 while a token that may be sent is held.',
   },
+  credential_required: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: '1 where start and readiness wait for a token, 0 where the credential has `required: false`.',
+  },
   token_refresh_total: {
     type: 'counter',
     program: 'proxy',

@@ -81,7 +81,9 @@ and (
       }),
       alert('TokenSidecarTokenUnavailable', {
         severity: 'critical',
-        expr: `${series('token_ready')} == 0`,
+        // `unless`, so that sidecars from before this metric are watched as ever.
+        expr: `${series('token_ready')} == 0
+unless on (namespace, pod, credential) ${series('credential_required')} == 0`,
         for: '2m',
         summary: 'A sidecar has no token: its app is answered 503.',
         description: `${POD} holds no valid token for credential {{ $labels.credential }}. Requests on its routes are answered 503 token_unavailable.`,

@@ -63,6 +63,7 @@ const PAGE = `<!doctype html>
     const lifetime = c.expiresAt && c.requestedAt ? (Date.parse(c.expiresAt) - Date.parse(c.requestedAt)) / 1000 : 0;
     const head = element('p');
     head.append(element('strong', c.name), ' ', element('span', c.ready ? 'valid token' : 'no valid token', c.ready ? 'ok' : 'bad'));
+    if (!c.required) head.append(' (not required)');
     if (c.ready) {
       const meter = element('meter');
       meter.max = lifetime; meter.value = Math.max(0, c.expiresInSeconds);

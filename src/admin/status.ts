@@ -40,6 +40,7 @@ export function readStatus(sources: StatusSources): unknown {
 function describeToken(token: TokenSnapshot, nowMs: number): unknown {
   return {
     name: token.name,
+    required: token.required,
     ready: token.ready,
     requestedAt: isoTime(token.requestedAtMs),
     expiresAt: isoTime(token.expiresAtMs),

@@ -16,6 +16,7 @@ export interface TokenMetrics {
 
 /** Wall instants in ms since the epoch; undefined where there is none. */
 export interface TokenGauges {
+  readonly required: boolean;
   readonly ready: boolean;
   readonly expiresAtMs: number | undefined;
   readonly renewalAtMs: number | undefined;
@@ -43,6 +44,11 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
   }
 
   gauge('token_ready', '1 while a token that may be sent is held.', ({ ready }) => (ready ? 1 : 0));
+  gauge(
+    'credential_required',
+    '1 where start and readiness wait for a token, 0 where the credential has `required: false`.',
+    ({ required }) => (required ? 1 : 0),
+  );
   gauge(
     'token_expiry_timestamp_seconds',
     'Unix time at which the held token ends.',

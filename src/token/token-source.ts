@@ -39,6 +39,8 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
 /** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
 export interface TokenSnapshot {
   readonly name: string;
+  /** The pod's start and readiness wait for its token. */
+  readonly required: boolean;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;
   readonly requestedAtMs: number | undefined;
@@ -294,6 +296,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const reading = options.credentials.current();
     return {
       name: config.name,
+      required: config.required !== false,
       ready: validToken(state, now) !== undefined,
       obtainedFirstToken: state.token !== undefined,
       requestedAtMs: state.token?.requestedAt.wallMs,

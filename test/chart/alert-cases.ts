@@ -209,6 +209,31 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: 'TokenSidecarTokenUnavailable',
+    when: 'no token is held for a credential that is not required',
+    input: [
+      series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, () => 0),
+      series(`token_sidecar_credential_required{${CREDENTIAL}}`, 600, () => 0),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
+    when: 'no token is held for one that is required, beside one that is not',
+    input: [
+      series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, () => 0),
+      series(`token_sidecar_credential_required{${CREDENTIAL}}`, 600, () => 1),
+      series(`token_sidecar_token_ready{${POD}, credential="mail"}`, 600, () => 0),
+      series(`token_sidecar_credential_required{${POD}, credential="mail"}`, 600, () => 0),
+    ],
+    atSeconds: 120,
+    fires: {
+      labels: CREDENTIAL_LABELS,
+      description:
+        'shop/shop-1 holds no valid token for credential default. Requests on its routes are answered 503 token_unavailable.',
+    },
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
     when: 'a new pod had to wait a minute for its first token',
     input: [series(`token_sidecar_token_ready{${CREDENTIAL}}`, 600, (at) => (at <= 60 ? 0 : 1))],
     atSeconds: 300,

@@ -128,6 +128,17 @@ it('a credential that is not required keeps neither the app from starting nor th
   await sidecar.output(/"msg":"ready"/);
   for (const path of ['/startupz', '/readyz'])
     expect((await fetch(`http://127.0.0.1:${port}${path}`)).status).toBe(200);
+  // So that nobody is called for a token that the pod can do without.
+  expect(await (await fetch(`http://127.0.0.1:${port}/api/status`)).json()).toMatchObject({
+    credentials: [
+      { name: 'needed', required: true },
+      { name: 'spare', required: false },
+    ],
+  });
+  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  expect(metrics).toContain('token_sidecar_credential_required{credential="needed"} 1\n');
+  expect(metrics).toContain('token_sidecar_credential_required{credential="spare"} 0\n');
+  expect(metrics).toContain('token_sidecar_token_ready{credential="spare"} 0\n');
   sidecar.process.kill('SIGTERM');
   expect(await sidecar.exited).toMatchObject({ code: 0 });
   expect(await readFile(file, 'utf8')).toBe('');

@@ -170,7 +170,9 @@ describe('admin', () => {
     const text = await (await admin(sidecar, '/api/status')).text();
     expect(JSON.parse(text)).toMatchObject({
       memory: { anonymousBytes: expect.any(Number), residentBytes: expect.any(Number) },
-      credentials: [{ name: 'default', ready: true, history: [{ reason: 'startup', result: 'success' }] }],
+      credentials: [
+        { name: 'default', required: true, ready: true, history: [{ reason: 'startup', result: 'success' }] },
+      ],
       routes: [{ name: 'default', credential: 'default', requests: { total: 1, inFlight: 0, errors: 0 } }],
     });
     const page = await (await admin(sidecar, '/')).text();
@@ -192,6 +194,7 @@ describe('admin', () => {
       'token_expiry_timestamp_seconds',
       'token_renewal_timestamp_seconds',
       'token_ready',
+      'credential_required',
       'token_refresh_total',
       'token_refresh_duration_seconds_bucket',
       'token_refresh_consecutive_failures',
