@@ -5,6 +5,8 @@ export interface ConnectionBound {
   /** A request came whole and is being answered: the connection is not given up meanwhile. */
   begun(socket: Socket): void;
   answered(socket: Socket): void;
+  /** Closes the connections on which nothing has come yet. */
+  closeUnused(): void;
 }
 
 interface Connection {
@@ -78,6 +80,9 @@ export function boundConnections(server: Server, most: number): ConnectionBound 
       connection.requests--;
       leave(connection);
       enter(connection);
+    },
+    closeUnused() {
+      for (const { socket } of known.values()) if (socket.bytesRead === 0) socket.destroy();
     },
   };
 }

@@ -214,6 +214,8 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
           cancel();
           resolve();
         });
+        // Node 24 counts them as busy, and would wait for them.
+        bound.closeUnused();
       });
       return closing;
     },
