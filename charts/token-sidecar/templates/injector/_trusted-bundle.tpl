@@ -1,7 +1,7 @@
 {{/*
 What the API server is to trust, Base64 of PEM, so that no pod is lost while replicas still show a certificate of before.
 A CA that the webhook of the cluster does not trust yet is put before those that it trusts; the next upgrade leaves them out.
-Helm alone sees no cluster, and has its own CA only.
+Where somebody else writes the bundle (the injector, cert-manager), it stays as it is. Helm alone sees no cluster, and has its own CA only.
 Arguments: root, own.
 */}}
 {{- define "token-sidecar.injector.trustedBundle" -}}
@@ -12,7 +12,9 @@ Arguments: root, own.
 {{-     $live = default "" .clientConfig.caBundle -}}
 {{-   end -}}
 {{- end -}}
-{{- if or (not $live) (contains (b64dec .own | trim) (b64dec $live)) -}}
+{{- if not .own -}}
+{{-   $live -}}
+{{- else if or (not $live) (contains (b64dec .own | trim) (b64dec $live)) -}}
 {{-   .own -}}
 {{- else -}}
 {{-   $before := b64dec $live -}}
