@@ -5,6 +5,7 @@
  */
 
 import { isAuthority } from '../http/authority.ts';
+import { parseContentLength } from '../http/content-length.ts';
 import { lowerCaseName } from '../http/field-names.ts';
 import { consistsOf, isWhitespace, TOKEN } from '../http/octets.ts';
 import type { FieldLines } from './field-lines.ts';
@@ -96,19 +97,6 @@ export function readControlFields(
   if (chunked && contentLength !== undefined) return 'length_with_coding';
   if (chunked && minorVersion === 0) return 'coding_in_http_1_0';
   return { contentLength, chunked, host, connectionOptions };
-}
-
-/** RFC 9110 §8.6, without the list of equal values that it lets a recipient forgive. */
-function parseContentLength(value: string): number | undefined {
-  if (value === '') return undefined;
-  let length = 0;
-  for (let at = 0; at < value.length; at++) {
-    const digit = value.charCodeAt(at) - 0x30;
-    if (!(digit >= 0 && digit <= 9)) return undefined;
-    length = length * 10 + digit;
-    if (length > Number.MAX_SAFE_INTEGER) return undefined;
-  }
-  return length;
 }
 
 /** `#connection-option` (RFC 9110 §7.6.1, §5.6.1); undefined when it is not that. */

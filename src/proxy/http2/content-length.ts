@@ -2,19 +2,6 @@
 
 import type { FaultReason } from './fault.ts';
 
-/** One decimal number without sign, below 2^53 (RFC 9110 §8.6); undefined for anything else. */
-export function parseContentLength(value: string): number | undefined {
-  if (value === '') return undefined;
-  let length = 0;
-  for (let at = 0; at < value.length; at++) {
-    const digit = value.charCodeAt(at) - 0x30;
-    if (!(digit >= 0 && digit <= 9)) return undefined;
-    length = length * 10 + digit;
-    if (length > Number.MAX_SAFE_INTEGER) return undefined;
-  }
-  return length;
-}
-
 /**
  * Counts the data of one message. Faults are told as soon as they are certain: too much with the octet that is, too
  * little with the end.
