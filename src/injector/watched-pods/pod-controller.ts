@@ -37,7 +37,10 @@ export interface PodControllerOptions extends BackoffOptions {
 }
 
 const PODS = '/api/v1/pods';
-/** A pod may have 1.5 MiB, and takes several times that while it is decoded: ten keep a page to some tens of MB. */
+/**
+ * A pod may have 1.5 MiB, and takes up to seven times that while it is decoded: ten of the largest come to 100 MB, ten
+ * ordinary ones to less than one.
+ */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
 const LOOK_EVERY_MS = 5000;
 /** Of either kind. More are not looked at one by one. */
