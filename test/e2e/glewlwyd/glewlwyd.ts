@@ -11,8 +11,9 @@ import {
   type CertificateAuthority,
   createCertificateAuthority,
 } from '../../support/certificate-authority.ts';
+import { freePort } from '../../support/free-port.ts';
 import { GLEWLWYD } from '../providers.ts';
-import { freePorts, startServerProcess } from '../support/server-process.ts';
+import { startServerProcess } from '../support/server-process.ts';
 
 /** What Debian's package creates its database with; its administrator is this one. */
 const SCHEMA = join(GLEWLWYD.directory, 'usr/share/dbconfig-common/data/glewlwyd/install/sqlite3');
@@ -41,7 +42,7 @@ export async function startGlewlwyd(transport: 'http' | 'https'): Promise<Glewlw
   await writeFile(file('tls.crt'), certificate.cert);
   await writeFile(file('tls.key'), certificate.key, { mode: 0o600 });
   execFileSync('sqlite3', [file('glewlwyd.db')], { input: readFileSync(SCHEMA) });
-  const [port] = (await freePorts(1)) as [number];
+  const port = await freePort();
   const base = `${transport}://127.0.0.1:${port}`;
   await writeFile(file('glewlwyd.conf'), configuration(base, port, transport, file));
   const server = await startServerProcess(
@@ -50,6 +51,7 @@ export async function startGlewlwyd(transport: 'http' | 'https'): Promise<Glewlw
     {
       env: { LD_LIBRARY_PATH: join(GLEWLWYD.directory, 'usr/lib/x86_64-linux-gnu') },
       ready: /Glewlwyd started on port/,
+      ports: [port],
     },
   );
 

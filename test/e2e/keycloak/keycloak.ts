@@ -7,8 +7,9 @@ import {
   type CertificateAuthority,
   createCertificateAuthority,
 } from '../../support/certificate-authority.ts';
+import { freePort } from '../../support/free-port.ts';
 import { KEYCLOAK } from '../providers.ts';
-import { freePorts, type ServerProcess, startServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, startServerProcess } from '../support/server-process.ts';
 
 const REALM_FILE = fileURLToPath(new URL('../../../deploy/keycloak/dx-realm.json', import.meta.url));
 const ADMIN = { username: 'admin', password: 'admin' };
@@ -56,7 +57,7 @@ export async function startKeycloak(): Promise<Keycloak> {
   await mkdir(join(data, 'import'), { recursive: true });
   await cp(REALM_FILE, join(data, 'import', 'dx-realm.json'));
 
-  const [httpPort, httpsPort] = (await freePorts(2)) as [number, number];
+  const [httpPort, httpsPort] = [await freePort(), await freePort()];
   const url = (transport: Transport): string =>
     transport === 'http' ? `http://127.0.0.1:${httpPort}` : `https://127.0.0.1:${httpsPort}`;
   const realmUrl = `${url('http')}/realms/dx`;
@@ -83,6 +84,7 @@ export async function startKeycloak(): Promise<Keycloak> {
           KC_BOOTSTRAP_ADMIN_PASSWORD: ADMIN.password,
         },
         ready: /Keycloak \S+ on JVM .* started in/,
+        ports: [httpPort, httpsPort],
       },
     );
   let running: ServerProcess | undefined = await launch();
