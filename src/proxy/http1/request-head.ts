@@ -8,6 +8,7 @@ import type { RefusalReason } from './message-refused.ts';
 import { minorVersionOf } from './minor-version.ts';
 
 export interface RequestHead extends ControlFields {
+  readonly protocol: 'http1';
   readonly method: string;
   readonly target: string;
   readonly targetForm: TargetForm;
@@ -61,6 +62,7 @@ export function parseRequestHead(
   if (method === 'CONNECT' && (chunked || contentLength !== undefined)) return 'body_not_allowed';
 
   return {
+    protocol: 'http1',
     method,
     target,
     targetForm,

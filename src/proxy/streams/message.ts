@@ -1,4 +1,5 @@
 import type { Fields } from '../http/fields.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { TargetForm } from '../http/target-form.ts';
 
 /** A field section with the names of fields that are for the next hop alone. */
@@ -10,6 +11,7 @@ export interface FieldSection {
 
 /** The head of a request of the app, as every version of HTTP has it. */
 export interface IncomingRequest extends FieldSection {
+  readonly protocol: Protocol;
   readonly method: string;
   readonly target: string;
   readonly targetForm: TargetForm;
