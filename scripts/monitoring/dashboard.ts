@@ -231,6 +231,18 @@ const proxy: Row = {
         },
       ],
     ),
+    lines(
+      'Requests by version of HTTP',
+      'By which version requests came, and by which they left; none where they did not leave.',
+      'reqps',
+      [
+        {
+          expr: `sum by (protocol, upstream_protocol) (rate(${series('proxy_requests_by_protocol_total', ROUTES)}[$__rate_interval]))`,
+          legend: '{{protocol}} → {{upstream_protocol}}',
+        },
+      ],
+      { stacked: true },
+    ),
     lines('Requests in flight', 'Requests begun and not yet answered.', 'short', [
       {
         expr: `sum by (namespace, route) (${series('proxy_requests_in_flight', ROUTES)})`,

@@ -99,6 +99,12 @@ export const METRICS = {
     labels: ['route', 'method', 'code'],
     meaning: 'Requests answered.',
   },
+  proxy_requests_by_protocol_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'protocol', 'upstream_protocol'],
+    meaning: 'Requests answered, by the versions of HTTP that they came and left by.',
+  },
   proxy_request_duration_seconds: {
     type: 'histogram',
     program: 'proxy',

@@ -1,6 +1,8 @@
 import { ERRORS, type ProxyErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
-import type { RouteObserver } from './observer.ts';
+import type { Protocol } from './http/protocol.ts';
+import type { CountedRequest, RouteObserver } from './observer.ts';
+import { createProtocolTallies } from './protocol-tallies.ts';
 import { RequestDurations } from './request-durations.ts';
 
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
@@ -65,6 +67,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
   });
   const requestTallies: RequestTally[] = [];
   const durations = new RequestDurations(registry);
+  const protocols = createProtocolTallies(registry);
   const tallies = new Map<string, Tally>();
   new Gauge({
     name: 'token_sidecar_proxy_requests_in_flight',
@@ -98,6 +101,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
 
   function build(route: string): RouteObserver {
     const duration = durations.forRoute(route);
+    const protocol = protocols.forRoute(route);
     const tally: Tally = { total: 0, inFlight: 0, errors: 0 };
     tallies.set(route, tally);
     const refusedTokens = unauthorized.labels({ route });
@@ -114,8 +118,13 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
     }
 
     const counted = new Map<number, RequestTally>();
-    function count(method: string, status: number, durationMs: number): void {
-      const methodIndex = METHOD_INDEX.get(method) ?? 0;
+    function count(
+      request: CountedRequest,
+      status: number,
+      durationMs: number,
+      upstream: Protocol | undefined,
+    ): void {
+      const methodIndex = METHOD_INDEX.get(request.method) ?? 0;
       const key = methodIndex * STATUSES + status;
       let requests = counted.get(key);
       if (requests === undefined) {
@@ -126,6 +135,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       }
       requests.uncounted += 1;
       tally.total += 1;
+      protocol.count(request.protocol, upstream);
       duration.observe(durationMs / 1000);
     }
 
@@ -138,14 +148,16 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       started() {
         tally.inFlight += 1;
       },
-      ended(method, status, durationMs) {
+      ended(request, status, durationMs, upstream) {
         tally.inFlight -= 1;
-        count(method, status, durationMs);
+        count(request, status, durationMs, upstream);
       },
-      refused: count,
-      turnedAway(code, status) {
+      refused(request, status, durationMs) {
+        count(request, status, durationMs, undefined);
+      },
+      turnedAway(code, status, protocol) {
         countError(code);
-        count('', status, 0);
+        count({ method: '', protocol }, status, 0, undefined);
       },
       error: countError,
       upstreamUnauthorized: () => refusedTokens.inc(),

@@ -1,16 +1,24 @@
 import type { ProxyErrorCode } from '../errors.ts';
+import type { Protocol } from './http/protocol.ts';
+import type { IncomingRequest } from './streams/message.ts';
 
 export type ReplayResult = 'success' | 'failure';
+
+/** What is counted of a request beside its answer. */
+export type CountedRequest = Pick<IncomingRequest, 'method' | 'protocol'>;
 
 /** All that the data path tells of the requests of one route: what is counted of them comes from here alone. */
 export interface RouteObserver {
   started(): void;
-  /** The end of a request that has `started`. */
-  ended(method: string, status: number, durationMs: number): void;
+  /**
+   * The end of a request that has `started`.
+   * @param upstream the version of HTTP by which it left, if it did.
+   */
+  ended(request: CountedRequest, status: number, durationMs: number, upstream: Protocol | undefined): void;
   /** A request that was refused before it counted as in flight. */
-  refused(method: string, status: number, durationMs: number): void;
+  refused(request: CountedRequest, status: number, durationMs: number): void;
   /** Something that was answered with an error and could not be read as a request, or came on a connection too many. */
-  turnedAway(code: ProxyErrorCode, status: number): void;
+  turnedAway(code: ProxyErrorCode, status: number, protocol: Protocol): void;
   error(code: ProxyErrorCode): void;
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Registry } from '../../src/prometheus.ts';
+import type { Protocol } from '../../src/proxy/http/protocol.ts';
 import { createProxyMetrics, type ProxyMetrics } from '../../src/proxy/metrics.ts';
+
+const asked = (method: string, protocol: Protocol = 'http1') => ({ method, protocol });
 
 describe('proxy metrics', () => {
   let registry: Registry;
@@ -20,7 +23,7 @@ describe('proxy metrics', () => {
     route.started();
     expect(await lines()).toContain('token_sidecar_proxy_requests_in_flight{route="api"} 1');
 
-    route.ended('GET', 200, 1500);
+    route.ended(asked('GET'), 200, 1500, 'http1');
 
     const after = await lines();
     expect(after).toContain('token_sidecar_proxy_requests_in_flight{route="api"} 0');
@@ -34,7 +37,7 @@ describe('proxy metrics', () => {
     const route = metrics.forRoute('api');
     for (const durationMs of [0.4, 1, 60_000, 60_001]) {
       route.started();
-      route.ended('GET', 200, durationMs);
+      route.ended(asked('GET'), 200, durationMs, 'http1');
     }
     const name = 'token_sidecar_proxy_request_duration_seconds';
     const after = await lines();
@@ -56,15 +59,17 @@ describe('proxy metrics', () => {
   it('go on counting after they were read', async () => {
     const route = metrics.forRoute('api');
     const line = 'token_sidecar_proxy_requests_total{route="api",method="POST",code="503"}';
-    route.refused('POST', 503, 1);
+    route.refused(asked('POST'), 503, 1);
     expect(await lines()).toContain(`${line} 1`);
     expect(await lines()).toContain(`${line} 1`);
-    route.refused('POST', 503, 1);
+    route.refused(asked('POST'), 503, 1);
     expect(await lines()).toContain(`${line} 2`);
   });
 
   it('do not let clients invent label values', async () => {
-    for (const method of ['get', 'PROPFIND', 'X"}']) metrics.forRoute('none').refused(method, 404, 1);
+    for (const method of ['get', 'PROPFIND', 'X"}']) {
+      metrics.forRoute('none').refused(asked(method), 404, 1);
+    }
     expect(await lines()).toContain(
       'token_sidecar_proxy_requests_total{route="none",method="_OTHER",code="404"} 3',
     );
@@ -73,21 +78,55 @@ describe('proxy metrics', () => {
   it.each(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])(
     'name the method %s',
     async (method) => {
-      metrics.forRoute('api').refused(method, 204, 1);
+      metrics.forRoute('api').refused(asked(method), 204, 1);
       expect(await lines()).toContain(
         `token_sidecar_proxy_requests_total{route="api",method="${method}",code="204"} 1`,
       );
     },
   );
 
+  it('tell by which versions of HTTP requests came and left, beside what is told of them anyway', async () => {
+    const route = metrics.forRoute('api');
+    const name = 'token_sidecar_proxy_requests_by_protocol_total';
+    const series = async () => (await lines()).filter((line) => line.startsWith(`${name}{`)).sort();
+    expect(await series()).toEqual([]);
+    for (const [protocol, upstream] of [
+      ['http1', 'http1'],
+      ['http1', 'h2'],
+      ['h2', 'h2'],
+      ['h2', 'h2'],
+      ['h2', 'http1'],
+      ['h2', undefined],
+    ] as const) {
+      route.started();
+      route.ended(asked('GET', protocol), 200, 1, upstream);
+    }
+    route.refused(asked('GET'), 503, 1);
+    const expected = [
+      `${name}{route="api",protocol="h2",upstream_protocol="h2"} 2`,
+      `${name}{route="api",protocol="h2",upstream_protocol="http1"} 1`,
+      `${name}{route="api",protocol="h2",upstream_protocol="none"} 1`,
+      `${name}{route="api",protocol="http1",upstream_protocol="h2"} 1`,
+      `${name}{route="api",protocol="http1",upstream_protocol="http1"} 1`,
+      `${name}{route="api",protocol="http1",upstream_protocol="none"} 1`,
+    ];
+    expect(await series()).toEqual(expected);
+    expect(await series()).toEqual(expected);
+    route.turnedAway('bad_request', 400, 'h2');
+    expect(await series()).toContain(`${name}{route="api",protocol="h2",upstream_protocol="none"} 2`);
+    expect(await lines()).toContain(
+      'token_sidecar_proxy_requests_total{route="api",method="GET",code="200"} 6',
+    );
+  });
+
   it('tell the totals of each route', () => {
     const [api, other] = [metrics.forRoute('api'), metrics.forRoute('other')];
     for (let request = 0; request < 3; request++) api.started();
-    api.ended('GET', 200, 1);
-    api.refused('GET', 400, 1);
+    api.ended(asked('GET'), 200, 1, 'http1');
+    api.refused(asked('GET'), 400, 1);
     api.error('bad_request');
     other.started();
-    other.ended('GET', 200, 1);
+    other.ended(asked('GET'), 200, 1, 'http1');
     expect(Object.fromEntries(metrics.traffic())).toEqual({
       api: { total: 2, inFlight: 2, errors: 1 },
       other: { total: 1, inFlight: 0, errors: 0 },

@@ -244,7 +244,7 @@ export class AppConnection implements Http1Carrier {
       return;
     }
     const problem = problemOf(cause);
-    this.#context.noRoute.turnedAway(cause.code, problem.status);
+    this.#context.noRoute.turnedAway(cause.code, problem.status, 'http1');
     this.writer.text(ownAnswerMessage(problem, '', true));
     this.writer.flush();
     this.#close();

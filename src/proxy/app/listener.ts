@@ -116,7 +116,7 @@ export class Listener {
       log.warn({ connections: this.#mostConnections }, 'connections refused: too many are open');
     this.#full = true;
     const problem = problemOf(error);
-    noRoute.turnedAway(error.code, problem.status);
+    noRoute.turnedAway(error.code, problem.status, 'http1');
     if (this.#refused.size >= MOST_REFUSED) {
       accepted.destroy();
       return;

@@ -8,6 +8,7 @@ import type { RequestService, ServedExchange } from './request-service.ts';
 /** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
 export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
+  readonly sentBy = undefined;
   readonly #exchange: ServedExchange;
   readonly #context: ExchangeContext;
   readonly #destination: Destination;

@@ -143,13 +143,12 @@ export class Exchange implements ServedExchange {
     if (before === 'ended') return;
     this.#counted = 'ended';
     const durationMs = nowMs - this.startedAtMs;
-    const { method } = this.request;
     if (before === 'nowhere') {
-      this.#observer.refused(method, this.#status, durationMs);
+      this.#observer.refused(this.request, this.#status, durationMs);
       return;
     }
     this.#context.load.inFlight -= 1;
-    this.#observer.ended(method, this.#status, durationMs);
+    this.#observer.ended(this.request, this.#status, durationMs, this.#service?.sentBy);
   }
 
   /** Decides whether the request may go on, and where to, before anything is spent on it. */

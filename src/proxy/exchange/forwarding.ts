@@ -2,6 +2,7 @@ import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { type BearerSource, provesAcceptance } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { hasField } from '../http/fields.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { ReplayResult } from '../observer.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
@@ -21,6 +22,7 @@ import type { RequestService, ServedExchange } from './request-service.ts';
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
   readonly body: RequestBody | undefined;
+  sentBy: Protocol | undefined;
   readonly #exchange: ServedExchange;
   readonly #context: ExchangeContext;
   readonly #route: ActiveRoute;
@@ -282,6 +284,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       hasBody: this.body !== undefined,
     };
     upstream.send(request, nowMs);
+    this.sentBy = upstream.protocol;
     this.body?.sendTo(upstream, nowMs);
   }
 

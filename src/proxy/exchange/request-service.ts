@@ -1,5 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
 import type { RequestBody } from './request-body.ts';
@@ -8,6 +9,8 @@ import type { RequestBody } from './request-body.ts';
 export interface RequestService {
   /** The request's body, on its way; undefined for a request without one. */
   readonly body: RequestBody | undefined;
+  /** The version of HTTP by which the request was sent last; undefined where it was not, and for a tunnel. */
+  readonly sentBy: Protocol | undefined;
   /** @throws {SidecarError} */
   begin(): void;
   /** Sends what was written of the request; an app that is faster than the upstream has to wait. */

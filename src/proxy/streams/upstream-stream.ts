@@ -1,5 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { TunnelEnd } from '../tunnel/tunnel.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 
@@ -32,6 +33,8 @@ export interface OutgoingRequest {
 
 /** One request to an upstream and its answer, as an exchange knows it. Lent by `UpstreamStreams`. */
 export interface UpstreamStream {
+  /** The version of HTTP that the upstream gets, as is certain once `ready`. */
+  readonly protocol: Protocol;
   /** Whether the request may be sent. */
   readonly ready: boolean;
   /** Whether the system has taken all that was written. */

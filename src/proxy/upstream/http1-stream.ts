@@ -13,6 +13,7 @@ const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS
  * this hop, and where the body ends, are said here.
  */
 export class Http1UpstreamStream implements UpstreamStream {
+  readonly protocol = 'http1';
   readonly connection: UpstreamConnection;
   #chunked = false;
 
