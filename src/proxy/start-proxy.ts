@@ -12,7 +12,7 @@ import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
-import { UpstreamPool } from './upstream/pool.ts';
+import { UpstreamPools } from './upstream/pools.ts';
 
 /** The `route` label of requests that no route matched. */
 const NO_ROUTE = 'none';
@@ -50,7 +50,7 @@ function openDestinations(options: ProxyOptions, network: Network): Destinations
   const activate: ActivateRoute = (config, bearer) => ({
     config,
     matcher: routeMatcher(config.match),
-    upstream: new UpstreamPool(config, { clock, log, network, all }),
+    upstream: new UpstreamPools(config, { clock, log, network, all }),
     bearer,
     observer: metrics.forRoute(config.name),
   });

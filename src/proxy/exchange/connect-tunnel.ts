@@ -21,7 +21,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   }
 
   begin(): void {
-    this.#upstream = this.#destination.route.upstream.acquireNew(this);
+    this.#upstream = this.#destination.route.upstream.acquireTunnel(this);
   }
 
   connected(): void {

@@ -265,7 +265,10 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** A connection; unless it is ready, `connected` is called when it is. */
   #acquire(): UpstreamStream {
     const streams = this.#route.upstream;
-    const upstream = this.#sentAgain ? streams.acquireNew(this) : streams.acquire(this, this.#trustMs());
+    const { request } = this.#exchange;
+    const upstream = this.#sentAgain
+      ? streams.acquireNew(request, this)
+      : streams.acquire(request, this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
     return upstream;

@@ -75,11 +75,14 @@ export interface UpstreamStreams {
   /**
    * A stream of a connection that stands, or of one that is about to be made; one that is not ready says so to `user`
    * once it is.
+   * @param request the one that is to be sent: what it came by, and what it needs, decide what it may leave by.
    * @param trustMs of a connection idle for so long or longer it is first found out whether it still stands.
    */
-  acquire(user: UpstreamUser, trustMs: number): UpstreamStream;
+  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
   /** A stream of a connection that is about to be made. */
-  acquireNew(user: UpstreamUser): UpstreamStream;
+  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
+  /** A connection for CONNECT, which gives itself up once it stands. */
+  acquireTunnel(user: UpstreamUser): UpstreamStream;
   /** Closes connections that carry no request, so that the next one is begun on a new connection. */
   discardIdle(): void;
   /** Takes them out of use: connections end with the requests that they carry. */

@@ -164,12 +164,12 @@ export function createPorts(ports: Ports = {}) {
   }
 
   const upstreamStreams = {
-    acquire(user: UpstreamUser, trustMs: number) {
+    acquire(_request: unknown, user: UpstreamUser, trustMs: number) {
       asked.push(trustMs);
       const coming = ports.lent === 'coming';
       return new Http1UpstreamStream(coming ? lend(user) : stand(user, ports.lent !== 'new'));
     },
-    acquireNew(user: UpstreamUser) {
+    acquireNew(_request: unknown, user: UpstreamUser) {
       asked.push('new');
       return new Http1UpstreamStream(lend(user));
     },

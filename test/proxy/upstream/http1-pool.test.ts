@@ -4,8 +4,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import type { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
+import { Dialer } from '../../../src/proxy/upstream/dialer.ts';
+import { Http1Pool } from '../../../src/proxy/upstream/http1-pool.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
-import { UpstreamPool } from '../../../src/proxy/upstream/pool.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 import { get, ok } from '../../wire/messages.ts';
@@ -54,8 +55,9 @@ async function open({ most = 100, random = 0 } = {}) {
   const clock = new ManualClock();
   const { log } = captureLog();
   const all = new OpenUpstreams(most);
-  const poolOf = () =>
-    new UpstreamPool(routeTo({ address }), { clock, log, network: systemNetwork, all }, () => random);
+  const route = routeTo({ address });
+  const dialer = new Dialer(route, { clock, log, network: systemNetwork, onTlsChange() {} });
+  const poolOf = () => new Http1Pool(route, { clock, dialer, all, random: () => random });
   const pool = poolOf();
   onTestFinished(() => {
     pool.close();

@@ -1,0 +1,76 @@
+import { isIP, type OnReadOpts, type Socket } from 'node:net';
+import type { Clock } from '../../clock.ts';
+import type { RouteConfig } from '../../config/config.ts';
+import type { Logger } from '../../log/logger.ts';
+import type { Network } from '../io/network.ts';
+import { UpstreamTls } from './tls.ts';
+
+/** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
+const ADDRESS_ATTEMPT_MS = 1_000;
+
+/** So that a peer that is gone without a word is found out in a tunnel, too. */
+const TCP_PROBE_MS = 60_000;
+
+export interface DialerOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly network: Network;
+  /** Called when what was trusted, or shown, in connections that were made before no longer is. */
+  onTlsChange(): void;
+}
+
+/** Makes the connections of one route, over TCP or TLS. The name is resolved anew for each. */
+export class Dialer {
+  readonly #route: RouteConfig;
+  readonly #network: Network;
+  readonly #tls: UpstreamTls | undefined;
+
+  /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
+  constructor(route: RouteConfig, { clock, log, network, onTlsChange }: DialerOptions) {
+    this.#route = route;
+    this.#network = network;
+    if (route.upstream.protocol === 'https') {
+      this.#tls = new UpstreamTls(route, { clock, log, onChange: onTlsChange });
+    }
+  }
+
+  /**
+   * A connection that is being made: `connect`, and over TLS `secureConnect`, say how far it is.
+   * @param protocols offered by ALPN (RFC 7301), the preferred first; none is offered when absent.
+   */
+  dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
+    const { upstream, timeouts } = this.#route;
+    const tcp = {
+      host: upstream.host,
+      port: upstream.port,
+      onread,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_PROBE_MS,
+      // Each direction ends by itself, in a tunnel; elsewhere the end of one is acted upon.
+      allowHalfOpen: true,
+      autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(timeouts.connectMs / 2)),
+    };
+    if (this.#tls === undefined) return this.#network.connectTcp(tcp);
+    const tls = this.#tls;
+    const { session } = tls;
+    const socket = this.#network.connectTls({
+      ...tcp,
+      secureContext: tls.context,
+      // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
+      servername: this.#route.tls.serverName ?? (isIP(upstream.host) === 0 ? upstream.host : ''),
+      // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
+      rejectUnauthorized: true,
+      ...(session === undefined ? {} : { session }),
+      ...(protocols === undefined ? {} : { ALPNProtocols: [...protocols] }),
+    });
+    const { context } = tls;
+    socket.on('session', (ticket) => tls.remember(ticket, context));
+    return socket;
+  }
+
+  /** Looks at the TLS files no more. */
+  close(): void {
+    this.#tls?.close();
+  }
+}

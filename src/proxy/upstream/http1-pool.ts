@@ -1,0 +1,109 @@
+import type { Clock } from '../../clock.ts';
+import type { RouteConfig } from '../../config/config.ts';
+import type { UpstreamUser } from '../streams/upstream-stream.ts';
+import { UpstreamConnection } from './connection.ts';
+import type { Dialer } from './dialer.ts';
+import { UpstreamFailures } from './failures.ts';
+import { Http1UpstreamStream } from './http1-stream.ts';
+import { maxAgeMs } from './max-age.ts';
+import type { IdleHolder, OpenUpstreams } from './open-upstreams.ts';
+
+export interface PoolOptions {
+  readonly clock: Clock;
+  readonly dialer: Dialer;
+  /** The connections of every pool, this one's among them. */
+  readonly all: OpenUpstreams;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+}
+
+/**
+ * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, the last used
+ * first, so that those beyond the need grow old and are closed.
+ */
+export class Http1Pool implements IdleHolder {
+  readonly #route: RouteConfig;
+  readonly #options: PoolOptions;
+  readonly #failures: UpstreamFailures;
+  readonly #idle: Http1UpstreamStream[] = [];
+  readonly #open = new Set<Http1UpstreamStream>();
+  #closed = false;
+
+  constructor(route: RouteConfig, options: PoolOptions) {
+    this.#route = route;
+    this.#options = options;
+    options.all.add(this);
+    this.#failures = new UpstreamFailures(route.upstream.authority);
+  }
+
+  /** As in `UpstreamStreams`. */
+  acquire(user: UpstreamUser, trustMs: number): Http1UpstreamStream {
+    if (this.#idle.length === 0) return this.acquireNew(user);
+    const now = this.#options.clock.now();
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      if (idle.connection.lend(user, trustMs, now)) return idle;
+    }
+    return this.acquireNew(user);
+  }
+
+  /** As in `UpstreamStreams`. */
+  acquireNew(user: UpstreamUser): Http1UpstreamStream {
+    const { clock, dialer, all, random } = this.#options;
+    const connection = new UpstreamConnection(user, {
+      route: this.#route,
+      clock,
+      failures: this.#failures,
+      maxAgeMs: maxAgeMs(random),
+      connect: (onread) => dialer.dial(onread),
+      onReusable: () => this.#keep(stream),
+      onGone: () => this.#forget(stream),
+    });
+    const stream = new Http1UpstreamStream(connection);
+    this.#open.add(stream);
+    all.opened();
+    return stream;
+  }
+
+  /** As in `IdleHolder`. */
+  closeOldestIdle(): boolean {
+    const [oldest] = this.#idle;
+    oldest?.abandon();
+    return oldest !== undefined;
+  }
+
+  /** As in `UpstreamStreams`. */
+  discardIdle(): void {
+    for (const stream of this.#idle.splice(0)) stream.abandon();
+  }
+
+  /** As in `UpstreamStreams`. */
+  retire(): void {
+    this.#closed = true;
+    this.#options.all.remove(this);
+    this.discardIdle();
+  }
+
+  /** As in `UpstreamStreams`. */
+  close(): void {
+    this.#closed = true;
+    this.#options.all.remove(this);
+    for (const stream of this.#open) stream.abandon();
+  }
+
+  /** Connections that stand end with the requests that they carry; those that are made from now on do not. */
+  renew(): void {
+    this.discardIdle();
+    for (const { connection } of this.#open) connection.retire();
+  }
+
+  #keep(stream: Http1UpstreamStream): void {
+    if (this.#closed) stream.abandon();
+    else this.#idle.push(stream);
+  }
+
+  #forget(stream: Http1UpstreamStream): void {
+    if (this.#open.delete(stream)) this.#options.all.closed();
+    const index = this.#idle.indexOf(stream);
+    if (index !== -1) this.#idle.splice(index, 1);
+  }
+}
