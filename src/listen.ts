@@ -1,6 +1,6 @@
 import type { AddressInfo, Server } from 'node:net';
 import type { ListenAddress } from './config/config.ts';
-import { formatAddress } from './config/values.ts';
+import { EVERY_ADDRESS, formatAddress } from './config/values.ts';
 import { SidecarError, systemCodeOf } from './errors.ts';
 
 /**
@@ -16,7 +16,9 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
       reject(new SidecarError('configuration', message, { cause: error }));
     };
     server.once('error', onError);
-    server.listen({ host: listen.host, port: listen.port }, () => {
+    // Named, the IPv6 address would be an error where there is no IPv6; left out, Node takes it where there is.
+    const host = listen.host === EVERY_ADDRESS ? {} : { host: listen.host };
+    server.listen({ ...host, port: listen.port }, () => {
       server.off('error', onError);
       resolve();
     });

@@ -10,7 +10,7 @@ import type { Command } from './command.ts';
 const SETTINGS = {
   'admin-listen': {
     argument: 'HOST:PORT',
-    description: "The sidecar's admin listener; 0.0.0.0 stands for this machine",
+    description: "The sidecar's admin listener; 0.0.0.0 and [::] stand for this machine",
     default: '127.0.0.1:15081',
   },
   'wait-timeout': { argument: 'DURATION', description: 'Give up after this long', default: '60s' },

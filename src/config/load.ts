@@ -10,7 +10,7 @@ import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
-import { hostNames, listenAddress, oneOf } from './values.ts';
+import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
 
 const DEFAULT_LIMITS: ProxyLimits = {
   headerBytes: 64 * 1024,
@@ -45,7 +45,7 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
       file.listen ?? { host: '127.0.0.1', port: 15_080 },
     admin: {
       listen: readValue(given['admin-listen'], listenAddress, problems) ??
-        file.admin?.listen ?? { host: '0.0.0.0', port: 15_081 },
+        file.admin?.listen ?? { host: EVERY_ADDRESS, port: 15_081 },
       hosts:
         readValue(given['admin-hosts'], hostNames, problems) ??
         file.admin?.hosts?.map((host) => host.toLowerCase()) ??

@@ -32,8 +32,8 @@ export const PROXY_SETTINGS = {
   },
   'admin-listen': {
     argument: 'HOST:PORT',
-    description: 'Probes, metrics, status page',
-    default: '0.0.0.0:15081',
+    description: 'Probes, metrics, status page; [::] stands for every address, of IPv4 too',
+    default: '[::]:15081',
   },
   'admin-hosts': {
     argument: 'HOSTS',

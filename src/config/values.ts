@@ -93,11 +93,15 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** For a listener: every address of the machine, IPv6 and IPv4, or IPv4 alone where the machine has nothing else. */
+export const EVERY_ADDRESS = '::';
+
 /** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback among them. */
 export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
   const loopback = new Map([
     ['0.0.0.0', '127.0.0.1'],
-    ['::', '::1'],
+    // It takes IPv4 too, which a machine has for certain.
+    [EVERY_ADDRESS, '127.0.0.1'],
   ]);
   return { host: loopback.get(host) ?? host, port };
 }

@@ -252,6 +252,20 @@ describe('/quitquitquit', () => {
     .flatMap((addresses) => addresses ?? [])
     .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
 
+  it('goes for the loopback of both families where the listener has every address', async () => {
+    const { address, quits } = await serveQuit('::');
+    const loopbacks = Object.values(networkInterfaces())
+      .flatMap((addresses) => addresses ?? [])
+      .filter(({ internal, address: at }) => internal && (at === '127.0.0.1' || at === '::1'))
+      .map(({ address: at }) => at);
+    expect(loopbacks).toContain('127.0.0.1');
+    for (const host of loopbacks) {
+      expect(await ask({ host, port: address.port }, '/livez'), host).toBe(200);
+      expect(await ask({ host, port: address.port }, '/quitquitquit', { method: 'POST' }), host).toBe(200);
+    }
+    expect(quits()).toBe(loopbacks.length);
+  });
+
   it.skipIf(own === undefined)('is refused to a caller from another address of this machine', async () => {
     const { address, quits } = await serveQuit('0.0.0.0');
     const from = { host: own as string, port: address.port };

@@ -44,7 +44,7 @@ describe('the simple case', () => {
     const config = await load(SIMPLE);
     expect(config).toMatchObject({
       listen: { host: '127.0.0.1', port: 15_080 },
-      admin: { listen: { host: '0.0.0.0', port: 15_081 }, hosts: [] },
+      admin: { listen: { host: '::', port: 15_081 }, hosts: [] },
       logLevel: 'info',
       credentials: [
         {

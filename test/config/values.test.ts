@@ -89,7 +89,7 @@ describe('upstream', () => {
 
 it.each([
   ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
+  ['::', '127.0.0.1'],
   ['10.0.0.1', '10.0.0.1'],
 ])('a listener on %s is reached at %s', (host, reached) => {
   expect(reachableAddress({ host, port: 80 })).toEqual({ host: reached, port: 80 });
