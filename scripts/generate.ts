@@ -19,6 +19,7 @@ import { fileSchema } from '../src/config/file-schema.ts';
 import { environmentName } from '../src/config/settings.ts';
 import { createCredentialsMetrics } from '../src/credentials/metrics.ts';
 import { ERRORS } from '../src/errors.ts';
+import { GRPC_STATUS } from '../src/grpc-status.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
 import { Registry } from '../src/prometheus.ts';
@@ -116,9 +117,12 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
 
 function errorReference(): string {
   const rows = Object.entries(ERRORS)
-    .flatMap(([code, row]) => ('status' in row ? [{ code, status: row.status, title: row.title }] : []))
+    .flatMap(([code, row]) => ('status' in row ? [{ code, ...row }] : []))
     .sort((a, b) => a.status - b.status)
-    .map(({ code, status, title }) => `| ${status} | \`${code}\` | ${title} |`);
+    .map(
+      ({ code, status, grpc, title }) =>
+        `| ${status} | \`${code}\` | ${GRPC_STATUS[grpc]} \`${grpc}\` | ${title} |`,
+    );
   return [
     '# What the proxy itself answers',
     '',
@@ -128,8 +132,15 @@ function errorReference(): string {
     'the same code. An answer of the upstream never carries that header, so a 503 with it is ours and one without is not.',
     '`token_unavailable` and `overloaded` come with `Retry-After`.',
     '',
-    '| status | code | |',
-    '|---|---|---|',
+    'A gRPC call (`application/grpc` over HTTP/2) gets a gRPC answer in place of the problem: HTTP status 200, trailers only, with',
+    '`grpc-status` as below, the detail in `grpc-message` (at most 1 KiB, percent-encoded), and `token-sidecar-error`. In place of',
+    '`Retry-After` there is `grpc-retry-pushback-ms`, which clients heed whose retry policy names the status. `UNAVAILABLE` is what a',
+    'later attempt may cure; that includes a token that cannot be had, which is nothing that the caller could mend by other',
+    'credentials. `INVALID_ARGUMENT`, `NOT_FOUND`, `FAILED_PRECONDITION` and the other codes that gRPC leaves to services are the',
+    "service's own, always. An answer that has begun is cut: the stream is reset, and the client says which status that is to it.",
+    '',
+    '| status | code | gRPC | |',
+    '|---|---|---|---|',
     ...rows,
     '',
   ].join('\n');

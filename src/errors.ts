@@ -1,40 +1,102 @@
 /**
- * Every way this program says no, in one table: the code users and tests rely on, the HTTP status where the
+ * Every way this program says no, in one table: the code users and tests rely on, the HTTP status and gRPC's where the
  * proxy answers it, the exit status where a command ends with it.
  */
 
-interface ErrorRow {
+import type { GrpcStatusName } from './grpc-status.ts';
+
+/** What the proxy answers. */
+interface ProxyErrorRow {
   /** One sentence that is true of every error with this code; the problem's `title` (RFC 9457 §3.1.3). */
   readonly title: string;
   /** HTTP status of the proxy's own answer. */
-  readonly status?: number;
+  readonly status: number;
+  /**
+   * What a gRPC call gets. UNAVAILABLE, which clients repeat as a rule, only where a later attempt may succeed; and none of
+   * the codes that gRPC's libraries leave to services (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, …), by
+   * which an app would take a word of the proxy for one of the service. A token that is not to be had is UNAVAILABLE
+   * too, as it is 503 and not 401: UNAUTHENTICATED would blame the caller, who cannot cure it, and is not repeated.
+   */
+  readonly grpc: GrpcStatusName;
   /** Exit status of the process, after sysexits.h. */
   readonly exit?: number;
 }
 
+/** What a command ends with. */
+interface CommandErrorRow {
+  readonly title: string;
+  readonly exit: number;
+}
+
+type ErrorRow = ProxyErrorRow | CommandErrorRow;
+
 export const ERRORS = {
-  bad_request: { status: 400, title: 'The request is not valid HTTP/1.1 or its framing is ambiguous' },
-  destination_not_allowed: { status: 403, title: 'The destination is not on the forward-proxy list' },
-  authorization_not_allowed: { status: 403, title: 'The route refuses requests that carry Authorization' },
-  cross_site_request: { status: 403, title: 'The request comes from the page of another site' },
-  route_not_found: { status: 404, title: 'No route matches the request' },
-  request_timeout: { status: 408, title: 'The request did not arrive in time' },
-  request_too_large: { status: 413, title: 'The request body is larger than the limit' },
-  uri_too_long: { status: 414, title: 'The request target is longer than the limit' },
-  headers_too_large: { status: 431, title: 'The request header section is larger than the limit' },
-  upstream_unreachable: { status: 502, title: 'No connection to the upstream could be made' },
-  upstream_protocol_error: { status: 502, title: 'The upstream broke off or did not answer valid HTTP/1.1' },
-  upstream_tls_error: { status: 502, title: 'The TLS handshake with the upstream failed' },
-  token_unavailable: { status: 503, title: 'No valid access token is held' },
-  draining: { status: 503, title: 'The sidecar is shutting down' },
-  overloaded: { status: 503, title: 'Too many requests are in flight, or connections open' },
-  upstream_timeout: { status: 504, title: 'The upstream did not answer in time' },
-  loop_detected: { status: 508, title: 'The upstream is the sidecar itself' },
+  bad_request: {
+    status: 400,
+    grpc: 'INTERNAL',
+    title: 'The request is not valid HTTP or its framing is ambiguous',
+  },
+  destination_not_allowed: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The destination is not on the forward-proxy list',
+  },
+  authorization_not_allowed: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The route refuses requests that carry Authorization',
+  },
+  cross_site_request: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The request comes from the page of another site',
+  },
+  route_not_found: { status: 404, grpc: 'UNIMPLEMENTED', title: 'No route matches the request' },
+  request_timeout: { status: 408, grpc: 'DEADLINE_EXCEEDED', title: 'The request did not arrive in time' },
+  request_too_large: {
+    status: 413,
+    grpc: 'RESOURCE_EXHAUSTED',
+    title: 'The request body is larger than the limit',
+  },
+  uri_too_long: {
+    status: 414,
+    grpc: 'RESOURCE_EXHAUSTED',
+    title: 'The request target is longer than the limit',
+  },
+  headers_too_large: {
+    status: 431,
+    grpc: 'RESOURCE_EXHAUSTED',
+    title: 'The request header section is larger than the limit',
+  },
+  upstream_unreachable: {
+    status: 502,
+    grpc: 'UNAVAILABLE',
+    title: 'No connection to the upstream could be made',
+  },
+  upstream_protocol_error: {
+    status: 502,
+    grpc: 'UNAVAILABLE',
+    title: 'The upstream broke off or did not answer valid HTTP',
+  },
+  upstream_tls_error: {
+    status: 502,
+    grpc: 'UNAVAILABLE',
+    title: 'The TLS handshake with the upstream failed',
+  },
+  token_unavailable: { status: 503, grpc: 'UNAVAILABLE', title: 'No valid access token is held' },
+  draining: { status: 503, grpc: 'UNAVAILABLE', title: 'The sidecar is shutting down' },
+  overloaded: {
+    status: 503,
+    grpc: 'RESOURCE_EXHAUSTED',
+    title: 'Too many requests are in flight, or connections open',
+  },
+  upstream_timeout: { status: 504, grpc: 'DEADLINE_EXCEEDED', title: 'The upstream did not answer in time' },
+  loop_detected: { status: 508, grpc: 'INTERNAL', title: 'The upstream is the sidecar itself' },
 
   usage: { exit: 64, title: 'The command line is not understood' },
   provider_unavailable: { exit: 69, title: 'The identity provider or an upstream is unavailable' },
   kubernetes_api: { exit: 69, title: 'The Kubernetes API refused or did not answer' },
-  internal: { exit: 70, status: 500, title: 'An unexpected error' },
+  internal: { exit: 70, status: 500, grpc: 'INTERNAL', title: 'An unexpected error' },
   credentials_rejected: { exit: 77, title: 'The identity provider rejected the credentials' },
   configuration: { exit: 78, title: 'The configuration is not valid' },
 } as const satisfies Record<string, ErrorRow>;

@@ -9,7 +9,7 @@ import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
 import { isLastHop, lastHopAnswer } from './last-hop.ts';
-import { problemOf } from './problem-answer.ts';
+import { refusalOf } from './refusal.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
 
 /** The app left before there was an answer; nginx's number, for the metric alone. */
@@ -123,7 +123,7 @@ export class Exchange implements ServedExchange {
     if (this.over) return;
     this.#observer.error(error.code);
     if (this.begun) this.cut();
-    else this.#answerWith(problemOf(error));
+    else this.#answerWith(refusalOf(error, this.request));
   }
 
   cut(): void {

@@ -1,7 +1,7 @@
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
-import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import type { OwnAnswer } from '../streams/message.ts';
+import { retryAfterSeconds } from './retry-after.ts';
 
 /** The proxy's own answer to a request that it does not forward. */
 export interface ProblemAnswer extends OwnAnswer {
@@ -57,11 +57,6 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
     body,
     closes: CLOSING.has(error.code),
   };
-}
-
-function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
-  if (error instanceof TokenUnavailable) return error.retryAfterSeconds;
-  return error.code === 'overloaded' ? 1 : undefined;
 }
 
 /** Characters are bytes then, so that the length is known and any connection can carry it. */

@@ -36,7 +36,7 @@ export interface ServedExchange {
   /** Begins the final answer, and passes its head on with the next flush. */
   beginAnswer(head: AnswerHead, body: AnswerBody): void;
   endAnswer(trailers: Fields): void;
-  /** Answers with the problem that `error` is; if an answer has begun, cuts it. */
+  /** Answers with `error` in the terms of who asked; if an answer has begun, cuts it. */
   fail(error: SidecarError<ProxyErrorCode>): void;
   /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
   cut(): void;

@@ -93,6 +93,8 @@ export interface Ports {
   readonly lent?: 'reused' | 'new' | 'coming';
   readonly draining?: boolean;
   readonly inFlight?: number;
+  /** Who lends streams, in place of connections beneath which is no network. */
+  readonly streams?: UpstreamStreams;
 }
 
 /** What requests are served with where there is no network and the clock stands still. */
@@ -182,7 +184,7 @@ export function createPorts(ports: Ports = {}) {
   const route: ActiveRoute = {
     config,
     matcher: routeMatcher(config.match),
-    upstream: upstreamStreams,
+    upstream: ports.streams ?? upstreamStreams,
     bearer: bearer as BearerSource,
     observer: metrics.forRoute('api'),
   };

@@ -1,0 +1,8 @@
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { TokenUnavailable } from '../../token/token-unavailable.ts';
+
+/** When asking again may help, in whole seconds, where that is known. */
+export function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
+  if (error instanceof TokenUnavailable) return error.retryAfterSeconds;
+  return error.code === 'overloaded' ? 1 : undefined;
+}

@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
+import { GRPC_STATUS } from '../../../src/grpc-status.ts';
+import { grpcRefusalOf } from '../../../src/proxy/exchange/grpc-refusal.ts';
+import { fieldValues } from '../../../src/proxy/http/fields.ts';
+import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
+import { settle } from '../../support/manual-clock.ts';
+import { withoutToken } from '../../wire/fake-bearer.ts';
+import { call } from './called.ts';
+import type { Ports } from './ported-exchange.ts';
+
+const CODES = Object.keys(ERRORS).filter((code) => 'status' in ERRORS[code as keyof typeof ERRORS]);
+
+const refusal = (code: ProxyErrorCode, message = 'why') => grpcRefusalOf(new SidecarError(code, message));
+const field = (name: string, { fields }: { fields: readonly string[] }) => fieldValues(fields, name);
+const messageOf = (message: string) => field('grpc-message', refusal('internal', message))[0] as string;
+
+describe('a gRPC call that is refused', () => {
+  it.each(CODES as ProxyErrorCode[])('%s gets an answer of trailers alone', (code) => {
+    const own = refusal(code);
+    expect(own).toMatchObject({ status: 200, body: '', closes: false });
+    expect(field('content-type', own)).toEqual(['application/grpc']);
+    expect(field('grpc-status', own)).toEqual([String(GRPC_STATUS[ERRORS[code].grpc])]);
+    expect(field('grpc-message', own)).toEqual(['why']);
+    expect(field('token-sidecar-error', own)).toEqual([code]);
+    expect(field('content-length', own)).toEqual([]);
+  });
+
+  it.each(CODES as ProxyErrorCode[])('%s is never told what only a service may say', (code) => {
+    const ofServices = ['INVALID_ARGUMENT', 'NOT_FOUND', 'ALREADY_EXISTS', 'FAILED_PRECONDITION', 'ABORTED'];
+    const others = ['OUT_OF_RANGE', 'DATA_LOSS', 'UNAUTHENTICATED', 'OK'];
+    expect([...ofServices, ...others]).not.toContain(ERRORS[code].grpc);
+  });
+
+  it.each<[string, ProxyErrorCode[]]>([
+    ['UNAVAILABLE', ['token_unavailable', 'draining', 'upstream_unreachable', 'upstream_tls_error']],
+    ['DEADLINE_EXCEEDED', ['upstream_timeout']],
+    ['RESOURCE_EXHAUSTED', ['overloaded', 'request_too_large', 'headers_too_large', 'uri_too_long']],
+    ['PERMISSION_DENIED', ['destination_not_allowed', 'authorization_not_allowed', 'cross_site_request']],
+    ['UNIMPLEMENTED', ['route_not_found']],
+  ])('is told %s for %j', (name, codes) => {
+    for (const code of codes) expect(ERRORS[code].grpc).toBe(name);
+  });
+
+  it('is told when to try again, where that is known', () => {
+    const pushback = (error: SidecarError<ProxyErrorCode>) =>
+      field('grpc-retry-pushback-ms', grpcRefusalOf(error));
+    expect(pushback(new TokenUnavailable('none', 2500))).toEqual(['3000']);
+    expect(pushback(new TokenUnavailable('none', 1e12))).toEqual(['2147483647']);
+    expect(pushback(new SidecarError('overloaded', 'x'))).toEqual(['1000']);
+    expect(pushback(new SidecarError('draining', 'x'))).toEqual([]);
+  });
+});
+
+describe('grpc-message', () => {
+  it.each([
+    ['printable ASCII', 'route "api" ~ 50', 'route "api" ~ 50'],
+    ['percent signs', '50%', '50%25'],
+    ['lines', 'a\r\nb\t', 'a%0D%0Ab%09'],
+    ['other characters, by their octets in UTF-8', 'é\u{1f511}', '%C3%A9%F0%9F%94%91'],
+  ])('has %s', (_, message, encoded) => {
+    expect(messageOf(message)).toBe(encoded);
+  });
+
+  it('is cut at a whole character, after 1024 octets', () => {
+    expect(messageOf('x'.repeat(5000))).toBe('x'.repeat(1024));
+    expect(messageOf(`${'x'.repeat(1020)}é`)).toBe('x'.repeat(1020));
+    expect(messageOf(`${'x'.repeat(1018)}é`)).toBe(`${'x'.repeat(1018)}%C3%A9`);
+  });
+
+  it('is a field value, and decodes to the beginning of what was said', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (message) => {
+        const encoded = messageOf(message);
+        expect(encoded).toMatch(/^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/);
+        expect(encoded.length).toBeLessThanOrEqual(1024);
+        expect(message.trim().startsWith(decodeURIComponent(encoded).trim())).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('who asks is answered as it understands', () => {
+  it.each([
+    ['application/grpc', 'grpc'],
+    ['application/grpc+proto', 'grpc'],
+    ['application/grpc;charset=utf-8', 'grpc'],
+    ['Application/GRPC+json', 'grpc'],
+    ['application/grpc-web', 'problem'],
+    ['application/grpc-web+proto', 'problem'],
+    ['application/grpcs', 'problem'],
+    ['application/json', 'problem'],
+    ['text/plain; x=application/grpc', 'problem'],
+  ])('%s: %s', (contentType, kind) => {
+    const { app, own } = call({ contentType }, { draining: true });
+    expect(app.own?.status).toBe(kind === 'grpc' ? 200 : 503);
+    expect(own('content-type')).toBe(kind === 'grpc' ? 'application/grpc' : 'application/problem+json');
+    expect(own('token-sidecar-error')).toBe('draining');
+  });
+
+  it('by HTTP/1.1, over which there is no gRPC, and with two media types, by a problem', () => {
+    expect(call({ protocol: 'http1' }, { draining: true }).app.own?.status).toBe(503);
+    const two = ['content-type', 'application/json'];
+    expect(call({ fields: two }, { draining: true }).app.own?.status).toBe(503);
+  });
+
+  it.each<[string, Parameters<typeof call>[0], Ports, number]>([
+    ['loop_detected', { fields: ['token-sidecar-hop', 'me'] }, {}, 13],
+    ['route_not_found', {}, { route: { match: { pathPrefix: '/other' } } }, 12],
+    ['overloaded', {}, { limits: { maxInFlight: 0 } }, 8],
+    [
+      'authorization_not_allowed',
+      { fields: ['authorization', 'Basic x'] },
+      { route: { existingAuthorization: 'reject' } },
+      7,
+    ],
+  ])('%s on arrival', async (code, asked, ports, status) => {
+    const { app, own, upstreams, metric } = call(asked, ports);
+    expect([app.own?.status, own('grpc-status'), own('token-sidecar-error')]).toEqual([
+      200,
+      String(status),
+      code,
+    ]);
+    expect(upstreams).toEqual([]);
+    const route = ['loop_detected', 'route_not_found'].includes(code) ? 'none' : 'api';
+    expect(await metric(`errors_total{route="${route}",error="${code}"}`)).toBe(1);
+  });
+
+  it('without a token, which is no fault of the caller', async () => {
+    const { own, lines } = call({}, { bearer: withoutToken() });
+    await settle();
+    expect([own('grpc-status'), own('token-sidecar-error')]).toEqual(['14', 'token_unavailable']);
+    expect(own('grpc-retry-pushback-ms')).toBe('7000');
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ route: 'api', error: 'token_unavailable' });
+  });
+
+  it('when the upstream fails before its answer', () => {
+    const { own, upstream } = call();
+    upstream().fail(
+      new SidecarError('upstream_unreachable', 'upstream up.test could not be reached'),
+      'lost',
+    );
+    expect([own('grpc-status'), own('grpc-message')]).toEqual([
+      '14',
+      'upstream up.test could not be reached',
+    ]);
+  });
+
+  it('by a cut, when the answer has begun', () => {
+    const { app, upstream } = call();
+    upstream().answer(['content-type', 'application/grpc'], { body: 'one' });
+    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), 'lost');
+    expect([app.own, app.body, app.wasCut]).toEqual([undefined, 'one', true]);
+  });
+});
