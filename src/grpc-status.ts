@@ -20,3 +20,6 @@ export const GRPC_STATUS = {
 } as const;
 
 export type GrpcStatusName = keyof typeof GRPC_STATUS;
+
+/** The outcome of a call: gRPC's number, or `other` where what stands in its place is none of gRPC's. */
+export type GrpcStatus = number | 'other';

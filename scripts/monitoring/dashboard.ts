@@ -218,7 +218,7 @@ const proxy: Row = {
     ]),
     lines(
       'Upstream 401s and replays',
-      'Answers 401 from the upstream, and requests sent again with a renewed token.',
+      'Answers 401 from the upstream, gRPC calls that it ended as UNAUTHENTICATED, and requests sent again with a renewed token.',
       'reqps',
       [
         {
@@ -239,6 +239,18 @@ const proxy: Row = {
         {
           expr: `sum by (protocol, upstream_protocol) (rate(${series('proxy_requests_by_protocol_total', ROUTES)}[$__rate_interval]))`,
           legend: '{{protocol}} → {{upstream_protocol}}',
+        },
+      ],
+      { stacked: true },
+    ),
+    lines(
+      'gRPC calls by status',
+      'gRPC calls that ended, by grpc-status: 0 is OK, none ended without a status. HTTP has 200 for nearly all of them.',
+      'reqps',
+      [
+        {
+          expr: `sum by (grpc_status) (rate(${series('proxy_grpc_calls_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
+          legend: '{{grpc_status}}',
         },
       ],
       { stacked: true },

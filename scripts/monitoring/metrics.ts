@@ -105,6 +105,12 @@ export const METRICS = {
     labels: ['route', 'protocol', 'upstream_protocol'],
     meaning: 'Requests answered, by the versions of HTTP that they came and left by.',
   },
+  proxy_grpc_calls_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'grpc_status'],
+    meaning: 'gRPC calls answered, by their status.',
+  },
   proxy_request_duration_seconds: {
     type: 'histogram',
     program: 'proxy',

@@ -19,6 +19,7 @@ export interface RouteTotals {
   readonly total: number;
   readonly inFlight: number;
   readonly errors: number;
+  readonly grpc: { readonly calls: number; readonly failures: number };
 }
 
 export function readStatus(sources: StatusSources): unknown {
@@ -66,7 +67,12 @@ function describeRoute(route: RouteConfig, traffic: RouteTotals | undefined): un
     match: route.match,
     upstream: `${route.upstream.protocol}://${route.upstream.authority}${route.upstream.basePath}`,
     credential: route.credential,
-    requests: traffic ?? { total: 0, inFlight: 0, errors: 0 },
+    requests: {
+      total: traffic?.total ?? 0,
+      inFlight: traffic?.inFlight ?? 0,
+      errors: traffic?.errors ?? 0,
+      grpc: { calls: traffic?.grpc.calls ?? 0, failures: traffic?.grpc.failures ?? 0 },
+    },
   };
 }
 

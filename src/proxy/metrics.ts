@@ -1,5 +1,6 @@
 import { ERRORS, type ProxyErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import { createGrpcTallies } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
@@ -18,6 +19,12 @@ export interface RouteTraffic {
   readonly inFlight: number;
   /** Requests that the proxy refused or could not complete. */
   readonly errors: number;
+  readonly grpc: {
+    /** gRPC calls among the requests. */
+    readonly calls: number;
+    /** Those that ended with a status other than OK. */
+    readonly failures: number;
+  };
 }
 
 type Tally = { -readonly [Key in keyof RouteTraffic]: RouteTraffic[Key] };
@@ -68,6 +75,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
   const requestTallies: RequestTally[] = [];
   const durations = new RequestDurations(registry);
   const protocols = createProtocolTallies(registry);
+  const grpcTallies = createGrpcTallies(registry);
   const tallies = new Map<string, Tally>();
   new Gauge({
     name: 'token_sidecar_proxy_requests_in_flight',
@@ -86,13 +94,13 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
   });
   const unauthorized = new Counter({
     name: 'token_sidecar_proxy_upstream_unauthorized_total',
-    help: 'Answers 401 of the upstream to an injected token.',
+    help: 'Answers 401 of the upstream to an injected token, and gRPC calls that it ended as UNAUTHENTICATED (16).',
     labelNames: ['route'] as const,
     registers,
   });
   const replays = new Counter({
     name: 'token_sidecar_proxy_replays_total',
-    help: 'Requests sent again with another token after a 401; a failure is a replay without a better answer.',
+    help: 'Requests sent again with another token after such an answer; a failure is a replay without a better one.',
     labelNames: ['route', 'result'] as const,
     registers,
   });
@@ -102,7 +110,8 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
   function build(route: string): RouteObserver {
     const duration = durations.forRoute(route);
     const protocol = protocols.forRoute(route);
-    const tally: Tally = { total: 0, inFlight: 0, errors: 0 };
+    const grpc = grpcTallies.forRoute(route);
+    const tally: Tally = { total: 0, inFlight: 0, errors: 0, grpc };
     tallies.set(route, tally);
     const refusedTokens = unauthorized.labels({ route });
     const replayed = {
@@ -159,6 +168,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
         countError(code);
         count({ method: '', protocol }, status, 0, undefined);
       },
+      grpcEnded: (status) => grpc.count(status),
       error: countError,
       upstreamUnauthorized: () => refusedTokens.inc(),
       replayed: (result) => replayed[result].inc(),

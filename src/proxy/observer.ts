@@ -1,4 +1,5 @@
 import type { ProxyErrorCode } from '../errors.ts';
+import type { GrpcStatus } from '../grpc-status.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { IncomingRequest } from './streams/message.ts';
 
@@ -19,6 +20,8 @@ export interface RouteObserver {
   refused(request: CountedRequest, status: number, durationMs: number): void;
   /** Something that was answered with an error and could not be read as a request, or came on a connection too many. */
   turnedAway(code: ProxyErrorCode, status: number, protocol: Protocol): void;
+  /** Beside its end as a request: the outcome of a gRPC call, where the app got one. */
+  grpcEnded(status: GrpcStatus | undefined): void;
   error(code: ProxyErrorCode): void;
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;

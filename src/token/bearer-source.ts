@@ -1,3 +1,5 @@
+import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
+
 /**
  * All that a data path needs to know of tokens: the Authorization value for a credential, now, or a promise of it.
  */
@@ -43,4 +45,20 @@ const UNPROVEN: ReadonlySet<number> = new Set([400, 401, 407, 408, 413, 414, 421
 /** Whether a final status shows that the upstream took the token it came with. A failing server shows nothing. */
 export function provesAcceptance(status: number): boolean {
   return status < 400 || (status < 500 && !UNPROVEN.has(status));
+}
+
+/** Of gRPC's statuses those that are told to a caller who has been let in, or was known and not let in. */
+const GRPC_PROVEN: ReadonlySet<GrpcStatus> = new Set([
+  GRPC_STATUS.OK,
+  GRPC_STATUS.NOT_FOUND,
+  GRPC_STATUS.ALREADY_EXISTS,
+  GRPC_STATUS.PERMISSION_DENIED,
+  GRPC_STATUS.FAILED_PRECONDITION,
+  GRPC_STATUS.ABORTED,
+  GRPC_STATUS.OUT_OF_RANGE,
+]);
+
+/** The same of the status that ends a gRPC call, whatever the HTTP status. */
+export function grpcProvesAcceptance(status: GrpcStatus | undefined): boolean {
+  return status !== undefined && GRPC_PROVEN.has(status);
 }

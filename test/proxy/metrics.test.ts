@@ -119,17 +119,37 @@ describe('proxy metrics', () => {
     );
   });
 
+  it('tell how gRPC calls ended, in no more words than gRPC has', async () => {
+    const route = metrics.forRoute('api');
+    const name = 'token_sidecar_proxy_grpc_calls_total';
+    const series = async () => (await lines()).filter((line) => line.startsWith(`${name}{`));
+    expect(await series()).toEqual([]);
+    for (const status of [0, 0, 16, 'other', 'other', undefined] as const) route.grpcEnded(status);
+    const expected = [
+      `${name}{route="api",grpc_status="0"} 2`,
+      `${name}{route="api",grpc_status="16"} 1`,
+      `${name}{route="api",grpc_status="other"} 2`,
+      `${name}{route="api",grpc_status="none"} 1`,
+    ];
+    expect(await series()).toEqual(expected);
+    expect(await series()).toEqual(expected);
+    for (let status = 0; status <= 16; status++) route.grpcEnded(status);
+    expect(await series()).toHaveLength(19);
+    expect(await series()).toContain(`${name}{route="api",grpc_status="0"} 3`);
+  });
+
   it('tell the totals of each route', () => {
     const [api, other] = [metrics.forRoute('api'), metrics.forRoute('other')];
     for (let request = 0; request < 3; request++) api.started();
     api.ended(asked('GET'), 200, 1, 'http1');
     api.refused(asked('GET'), 400, 1);
     api.error('bad_request');
+    for (const status of [0, 5, undefined]) api.grpcEnded(status);
     other.started();
     other.ended(asked('GET'), 200, 1, 'http1');
-    expect(Object.fromEntries(metrics.traffic())).toEqual({
-      api: { total: 2, inFlight: 2, errors: 1 },
-      other: { total: 1, inFlight: 0, errors: 0 },
+    expect(Object.fromEntries(metrics.traffic())).toMatchObject({
+      api: { total: 2, inFlight: 2, errors: 1, grpc: { calls: 3, failures: 1 } },
+      other: { total: 1, inFlight: 0, errors: 0, grpc: { calls: 0, failures: 0 } },
     });
   });
 

@@ -1,4 +1,5 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { GrpcStatus } from '../../grpc-status.ts';
 import type { Fields } from '../http/fields.ts';
 import type { RouteObserver } from '../observer.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
@@ -8,8 +9,10 @@ import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../stre
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
+import { grpcStatusOf, isGrpcCall } from './grpc-call.ts';
+import { grpcRefusalOf } from './grpc-refusal.ts';
 import { isLastHop, lastHopAnswer } from './last-hop.ts';
-import { refusalOf } from './refusal.ts';
+import { problemOf } from './problem-answer.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
 
 /** The app left before there was an answer; nginx's number, for the metric alone. */
@@ -30,18 +33,22 @@ export class Exchange implements ServedExchange {
   readonly stream: AppStream;
   readonly request: IncomingRequest;
   readonly startedAtMs: number;
+  readonly isGrpc: boolean;
   readonly #context: ExchangeContext;
   #observer: RouteObserver;
   #service: RequestService | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
   #status = CLIENT_CLOSED_REQUEST;
+  /** That the app got, of a gRPC call. */
+  #grpcStatus: GrpcStatus | undefined;
   #patienceMs: number;
 
   constructor(stream: AppStream, context: ExchangeContext, request: IncomingRequest, nowMs: number) {
     this.stream = stream;
     this.request = request;
     this.startedAtMs = nowMs;
+    this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
     this.#patienceMs = context.limits.headerTimeoutMs;
@@ -112,10 +119,12 @@ export class Exchange implements ServedExchange {
     this.stream.respond(head, body);
     this.#progress = 'answering';
     this.#status = head.status;
+    if (this.isGrpc && body === 'none') this.#grpcStatus = grpcStatusOf(head.fields);
   }
 
   endAnswer(trailers: Fields): void {
     this.#progress = 'answered';
+    if (this.isGrpc) this.#grpcStatus ??= grpcStatusOf(trailers);
     this.stream.end(trailers, this.#patienceMs);
   }
 
@@ -123,7 +132,7 @@ export class Exchange implements ServedExchange {
     if (this.over) return;
     this.#observer.error(error.code);
     if (this.begun) this.cut();
-    else this.#answerWith(refusalOf(error, this.request));
+    else this.#answerWith(this.isGrpc ? grpcRefusalOf(error) : problemOf(error));
   }
 
   cut(): void {
@@ -143,6 +152,7 @@ export class Exchange implements ServedExchange {
     if (before === 'ended') return;
     this.#counted = 'ended';
     const durationMs = nowMs - this.startedAtMs;
+    if (this.isGrpc) this.#observer.grpcEnded(this.#grpcStatus);
     if (before === 'nowhere') {
       this.#observer.refused(this.request, this.#status, durationMs);
       return;
@@ -173,6 +183,7 @@ export class Exchange implements ServedExchange {
     this.#progress = 'answered';
     this.#service?.release();
     this.#status = own.status;
+    if (this.isGrpc) this.#grpcStatus = grpcStatusOf(own.fields);
     this.stream.answer(own, this.#patienceMs);
   }
 

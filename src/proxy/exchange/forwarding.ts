@@ -1,5 +1,5 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { type BearerSource, provesAcceptance } from '../../token/bearer-source.ts';
+import type { BearerSource } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { hasField } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
@@ -18,6 +18,7 @@ import type { ExchangeContext } from './context.ts';
 import { FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './repetition.ts';
 import { type RequestBody, requestBodyOf } from './request-body.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
+import { grpcHeadVerdict, grpcTrailersVerdict, statusVerdict, type TokenVerdict } from './token-verdict.ts';
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
@@ -37,6 +38,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   #upstream: UpstreamStream | undefined;
   #sentAgain = false;
   #replay: 'none' | 'unanswered' | 'counted' = 'none';
+  /** Whether it is for the trailers of the answer to say what became of the token. */
+  #awaitsTrailers = false;
 
   constructor(exchange: ServedExchange, context: ExchangeContext, { route, target }: Destination) {
     this.#exchange = exchange;
@@ -77,7 +80,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   release(): void {
     this.#upstream?.abandon();
     this.#upstream = undefined;
-    this.#countReplay('failure');
+    // Whose verdict did not come any more had an answer, as far as it went.
+    this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
   }
 
   /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
@@ -98,18 +102,15 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   answered(head: AnswerHead, body: AnswerBody): void {
-    const refused = head.status === 401 ? this.#authorization : undefined;
-    if (refused !== undefined) this.#route.observer.upstreamUnauthorized();
-    if (refused !== undefined && this.#mayRenew()) {
-      if (this.#isWhole()) {
-        void this.#replayOrDeliver(refused, head, body);
-        return;
-      }
-      // Too late for this request, in time for the next.
-      void this.#bearer?.replace(refused);
+    const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
+    const refused = verdict === 'refused' ? this.#authorization : undefined;
+    if (refused !== undefined && this.#mayRenew() && this.#isWhole()) {
+      this.#route.observer.upstreamUnauthorized();
+      void this.#replayOrDeliver(refused, head, body);
+      return;
     }
-    this.#tellAcceptance(head.status);
-    this.#countReplay(head.status === 401 ? 'failure' : 'success');
+    if (verdict === 'in-trailers') this.#awaitsTrailers = true;
+    else this.#heed(verdict);
     this.#deliver(head, body);
   }
 
@@ -121,8 +122,7 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the upstream switched protocols without being asked',
       );
     }
-    this.#tellAcceptance(101);
-    this.#countReplay('success');
+    this.#heed('accepted');
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
@@ -135,6 +135,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answerEnded(trailers: readonly string[]): void {
     this.#upstream = undefined;
+    if (this.#awaitsTrailers) this.#heed(grpcTrailersVerdict(trailers));
     this.#exchange.endAnswer(trailers);
   }
 
@@ -184,10 +185,16 @@ export class Forwarding implements RequestService, UpstreamUser {
     return this.#route.bearer;
   }
 
-  #tellAcceptance(status: number): void {
-    if (this.#authorization !== undefined && provesAcceptance(status)) {
-      this.#bearer?.accepted(this.#authorization);
+  /** Acts upon what an answer that is passed on says of the token. */
+  #heed(verdict: TokenVerdict): void {
+    const authorization = this.#authorization;
+    if (authorization !== undefined && verdict === 'accepted') this.#bearer?.accepted(authorization);
+    if (authorization !== undefined && verdict === 'refused') {
+      this.#route.observer.upstreamUnauthorized();
+      // Too late for this request, in time for the next.
+      if (this.#mayRenew()) void this.#bearer?.replace(authorization);
     }
+    this.#countReplay(verdict === 'refused' ? 'failure' : 'success');
   }
 
   async #sendWhenObtained(bearer: BearerSource): Promise<void> {
@@ -206,7 +213,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (!this.#exchange.over) this.#send(authorization);
   }
 
-  /** Passes the 401 on as it came, unless there is another token. */
+  /** Passes the refusal on as it came, unless there is another token. */
   async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
     this.#upstream?.hold();
     this.#holdApp();

@@ -1,10 +1,8 @@
 /** What the proxy understands of gRPC over HTTP/2: how a call is told, and where its outcome stands. */
 
+import type { GrpcStatus } from '../../grpc-status.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
-import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
-
-/** The outcome of a call: gRPC's number, or `other` where there is a status that is none of gRPC's. */
-export type GrpcStatus = number | 'other';
+import type { IncomingRequest } from '../streams/message.ts';
 
 /** gRPC's own media type, with or without what the messages are written in; not gRPC-Web's, which is HTTP for browsers. */
 const MEDIA_TYPE = /^application\/grpc(?:$|[+;\t ])/i;
@@ -29,12 +27,4 @@ export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
   if (values.length === 0) return undefined;
   const [value] = values;
   return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
-}
-
-/**
- * The status of an answer that has nothing but its trailers, which stand in the head then (gRPC's *Trailers-Only*): the
- * service has answered no message, and the client got nothing that it could act on.
- */
-export function trailersOnlyStatus({ status, fields }: AnswerHead, body: AnswerBody): GrpcStatus | undefined {
-  return status === 200 && body === 'none' && isGrpc(fields) ? grpcStatusOf(fields) : undefined;
 }

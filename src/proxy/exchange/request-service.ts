@@ -27,6 +27,8 @@ export interface ServedExchange {
   readonly request: IncomingRequest;
   /** When the request's head had come, on the monotonic clock. */
   readonly startedAtMs: number;
+  /** Whether it is a gRPC call, whose outcome is a status of its own. */
+  readonly isGrpc: boolean;
   /** Whether there is nobody to answer any more, or nothing to add to the answer. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */

@@ -1,0 +1,56 @@
+import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
+import { Counter, type Registry } from '../prometheus.ts';
+
+/** Numbers are the service's choice: all that are not gRPC's are one. */
+const LABELS: readonly string[] = [...Object.values(GRPC_STATUS).map(String), 'other', 'none'];
+const OTHER = LABELS.indexOf('other');
+const NONE = LABELS.indexOf('none');
+
+/** Ended gRPC calls of one route, by their status. */
+export class GrpcTally {
+  /** Since the start. */
+  calls = 0;
+  /** Those that ended with a status other than OK. */
+  failures = 0;
+  /** Of each status, those that the counter does not have yet. */
+  readonly #uncounted = new Float64Array(LABELS.length);
+
+  count(status: GrpcStatus | undefined): void {
+    const index = status === undefined ? NONE : status === 'other' ? OTHER : status;
+    this.#uncounted[index] = (this.#uncounted[index] as number) + 1;
+    this.calls += 1;
+    if (index !== GRPC_STATUS.OK && index !== NONE) this.failures += 1;
+  }
+
+  /** Hands over what has been counted since the last time. */
+  take(add: (status: string, count: number) => void): void {
+    for (const [index, count] of this.#uncounted.entries()) {
+      if (count === 0) continue;
+      this.#uncounted[index] = 0;
+      add(LABELS[index] as string, count);
+    }
+  }
+}
+
+/** Registers `token_sidecar_proxy_grpc_calls_total`. */
+export function createGrpcTallies(registry: Registry): { forRoute(route: string): GrpcTally } {
+  const tallies = new Map<string, GrpcTally>();
+  new Counter({
+    name: 'token_sidecar_proxy_grpc_calls_total',
+    help: 'gRPC calls that have ended, by grpc-status; none where the app got no status.',
+    labelNames: ['route', 'grpc_status'] as const,
+    registers: [registry],
+    collect() {
+      for (const [route, tally] of tallies) {
+        tally.take((grpc_status, count) => this.inc({ route, grpc_status }, count));
+      }
+    },
+  });
+  return {
+    forRoute(route) {
+      const tally = new GrpcTally();
+      tallies.set(route, tally);
+      return tally;
+    },
+  };
+}

@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/errors.ts';
+import { settle } from '../../support/manual-clock.ts';
+import { FakeBearer, FIRST, renewable, SECOND } from '../../wire/fake-bearer.ts';
+import { type Asked, call } from './called.ts';
+import type { Ports } from './ported-exchange.ts';
+
+const GRPC = ['content-type', 'application/grpc'];
+const UNAUTHENTICATED = [...GRPC, 'grpc-status', '16', 'grpc-message', 'no'];
+const REFUSING_TRAILERS = ['grpc-status', '16'];
+
+const renewing = (asked: Asked = {}, ports: Ports = {}) => {
+  const called = call(asked, { bearer: renewable(), ...ports });
+  return {
+    ...called,
+    unauthorized: () => called.metric('upstream_unauthorized_total{route="api"}'),
+    replays: async () => ({
+      success: await called.metric('replays_total{route="api",result="success"}'),
+      failure: await called.metric('replays_total{route="api",result="failure"}'),
+    }),
+  };
+};
+
+describe('an answer of trailers alone that says UNAUTHENTICATED', () => {
+  it('is replayed with another token, once, and counted as a 401 is', async () => {
+    const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing({ body: 'order' });
+    upstream().answer(UNAUTHENTICATED);
+    await settle();
+    expect(bearer.refused).toEqual([FIRST]);
+    expect(upstream().over).toBe('discarded');
+    expect(app.head).toBeUndefined();
+    expect(upstream(1)).toMatchObject({ request: { authorization: SECOND }, sent: 'order', ended: true });
+    upstream(1).answer(GRPC, { body: 'placed', trailers: ['grpc-status', '0'] });
+    expect([app.body, app.trailers]).toEqual(['placed', ['grpc-status', '0']]);
+    expect(upstreams).toHaveLength(2);
+    expect(bearer.accepts).toEqual([SECOND]);
+    expect(await unauthorized()).toBe(1);
+    expect(await replays()).toEqual({ success: 1, failure: 0 });
+  });
+
+  it('again after the replay is passed on, as a failure, and neither token counts as accepted', async () => {
+    const { app, bearer, upstream, unauthorized, replays } = renewing();
+    upstream().answer(UNAUTHENTICATED);
+    await settle();
+    upstream(1).answer(UNAUTHENTICATED);
+    await settle();
+    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
+    expect(app.trailers).toEqual([]);
+    expect([bearer.refused, bearer.accepts]).toEqual([[FIRST], []]);
+    expect(await unauthorized()).toBe(2);
+    expect(await replays()).toEqual({ success: 0, failure: 1 });
+  });
+
+  it('is passed on as it came where there is no other token', async () => {
+    const bearer = new FakeBearer({ replace: async () => undefined });
+    const { app, upstream, upstreams, replays } = renewing({}, { bearer });
+    upstream().answer(UNAUTHENTICATED);
+    expect(app.head).toBeUndefined();
+    await settle();
+    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
+    expect(app.trailers).toEqual([]);
+    expect(upstreams).toHaveLength(1);
+    expect(await replays()).toEqual({ success: 0, failure: 0 });
+  });
+
+  it('is replayed while the call still sends, with what it sent and what it sends', async () => {
+    const { app, send, upstream } = renewing({ body: 'one', open: true });
+    upstream().answer(UNAUTHENTICATED);
+    expect(app.held).toBe(true);
+    await settle();
+    expect(app.held).toBe(false);
+    expect(upstream(1)).toMatchObject({ sent: 'one', ended: false });
+    send('two', true);
+    expect(upstream(1)).toMatchObject({ sent: 'onetwo', ended: true });
+    expect(upstream()).toMatchObject({ sent: 'one', ended: false });
+  });
+
+  it('to a call that has sent more than is kept is passed on, and the token is renewed for the next', async () => {
+    const { app, bearer, upstream, upstreams } = renewing({ body: 'x'.repeat(1025), open: true });
+    upstream().answer(UNAUTHENTICATED);
+    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
+    await settle();
+    expect(bearer.refused).toEqual([FIRST]);
+    expect(upstreams).toHaveLength(1);
+  });
+
+  it.each<[string, Asked, Ports, number]>([
+    ['the route says so', {}, { route: { retryOn401: false } }, 1],
+    [
+      'the app has its own Authorization',
+      { fields: ['authorization', 'Basic x'] },
+      { route: { existingAuthorization: 'keep' } },
+      0,
+    ],
+  ])('is passed on at once where %s', async (_, asked, ports, counted) => {
+    const { app, bearer, upstream, unauthorized } = renewing(asked, ports);
+    upstream().answer(UNAUTHENTICATED);
+    expect(app.head?.fields).toEqual(UNAUTHENTICATED);
+    expect([bearer.refused, bearer.accepts]).toEqual([[], []]);
+    expect(await unauthorized()).toBe(counted);
+  });
+
+  it.each<[string, Asked, string[], number]>([
+    ['is no gRPC call', { contentType: 'application/json' }, UNAUTHENTICATED, 200],
+    ['came by HTTP/1.1', { protocol: 'http1' }, UNAUTHENTICATED, 200],
+    ['is not answered by gRPC', {}, ['content-type', 'text/html', 'grpc-status', '16'], 200],
+    ['is answered with another status', {}, UNAUTHENTICATED, 503],
+    ['is told two things', {}, [...UNAUTHENTICATED, 'grpc-status', '0'], 200],
+    ['is told no number', {}, [...GRPC, 'grpc-status', '016'], 200],
+  ])('means nothing where the request %s', async (_, asked, fields, status) => {
+    const { app, bearer, upstream, unauthorized } = renewing(asked);
+    upstream().answer(fields, { status });
+    expect(app.head?.fields).toEqual(fields);
+    expect(bearer.refused).toEqual([]);
+    expect(await unauthorized()).toBe(0);
+  });
+});
+
+it('a 401 to a gRPC call is one, whatever its fields', async () => {
+  const { upstream, unauthorized } = renewing();
+  upstream().answer(['content-type', 'text/plain'], { status: 401 });
+  await settle();
+  expect(upstream(1).request?.authorization).toBe(SECOND);
+  expect(await unauthorized()).toBe(1);
+});
+
+describe('trailers after a body that say UNAUTHENTICATED', () => {
+  it('come too late for the call, and renew the token for the next', async () => {
+    const { app, bearer, upstream, upstreams, unauthorized, replays } = renewing();
+    upstream().answer(GRPC, { body: 'some', trailers: REFUSING_TRAILERS });
+    await settle();
+    expect([app.body, app.trailers]).toEqual(['some', REFUSING_TRAILERS]);
+    expect([bearer.refused, bearer.accepts]).toEqual([[FIRST], []]);
+    expect(upstreams).toHaveLength(1);
+    expect(await unauthorized()).toBe(1);
+    expect(await replays()).toEqual({ success: 0, failure: 0 });
+  });
+
+  it('after a replay make that a failure, and renew nothing again', async () => {
+    const { bearer, upstream, unauthorized, replays } = renewing();
+    upstream().answer(UNAUTHENTICATED);
+    await settle();
+    upstream(1).answer(GRPC, { body: '', trailers: REFUSING_TRAILERS });
+    expect(bearer.refused).toEqual([FIRST]);
+    expect(await unauthorized()).toBe(2);
+    expect(await replays()).toEqual({ success: 0, failure: 1 });
+  });
+
+  it('renew nothing where the route says so', async () => {
+    const { bearer, upstream, unauthorized } = renewing({}, { route: { retryOn401: false } });
+    upstream().answer(GRPC, { body: 'some', trailers: REFUSING_TRAILERS });
+    expect(bearer.refused).toEqual([]);
+    expect(await unauthorized()).toBe(1);
+  });
+
+  it('are not waited for to count a replay whose answer the app left, or was cut', async () => {
+    for (const leave of [true, false]) {
+      const { exchange, upstream, replays } = renewing();
+      upstream().answer(UNAUTHENTICATED);
+      await settle();
+      upstream(1).answer(GRPC, { body: 'some' });
+      if (leave) exchange.appGone();
+      else upstream(1).fail(new SidecarError('upstream_protocol_error', 'broke off'), 'lost');
+      expect(await replays()).toEqual({ success: 1, failure: 0 });
+    }
+  });
+});
+
+describe('a token counts as accepted', () => {
+  const accepts = (fields: string[], rest: { status?: number; body?: string; trailers?: string[] }) => {
+    const { bearer, upstream } = call();
+    upstream().answer(fields, rest);
+    return bearer.accepts;
+  };
+
+  it.each([
+    [0, true],
+    [1, false],
+    [2, false],
+    [3, false],
+    [4, false],
+    [5, true],
+    [6, true],
+    [7, true],
+    [8, false],
+    [9, true],
+    [10, true],
+    [11, true],
+    [12, false],
+    [13, false],
+    [14, false],
+    [15, false],
+    [16, false],
+    [17, false],
+  ])('by a call that ends with %i: %s', (status, accepted) => {
+    const fields = ['grpc-status', String(status)];
+    const told = accepted ? [FIRST] : [];
+    expect(accepts(GRPC, { body: 'x', trailers: fields })).toEqual(told);
+    expect(accepts([...GRPC, ...fields], {})).toEqual(told);
+  });
+
+  it('not by the head of an answer, nor by messages: the verdict comes last', () => {
+    expect(accepts(GRPC, { body: 'x' })).toEqual([]);
+    expect(accepts(GRPC, { body: 'x', trailers: [] })).toEqual([]);
+    expect(accepts(GRPC, {})).toEqual([]);
+  });
+
+  it('by HTTP’s status, where the answer is not gRPC’s', () => {
+    expect(accepts(['content-type', 'text/html'], { status: 404 })).toEqual([FIRST]);
+    expect(accepts(['content-type', 'text/html'], { status: 503 })).toEqual([]);
+  });
+});
