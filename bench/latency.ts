@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Cell, PAYLOADS } from './cells.ts';
+import { type Http1Cell, PAYLOADS } from './cells.ts';
 import type { Cores } from './cores.ts';
 import type { OpenLoopFigures, OpenLoopSettings } from './open-loop.ts';
 import { runPinned } from './pinned-process.ts';
@@ -7,10 +7,10 @@ import { runPinned } from './pinned-process.ts';
 const CLIENT = join(import.meta.dirname, 'open-loop.ts');
 const GRACE_MS = 15_000;
 
-/** Latency at the fixed rate of the cell's payload, as open-loop.ts defines it. */
+/** Latency at the fixed rate of the cell's payload, as open-loop.ts defines it, which speaks HTTP/1.1. */
 export async function measureLatency(
   port: number,
-  cell: Pick<Cell, 'payload' | 'connections' | 'keepAlive'>,
+  cell: Pick<Http1Cell, 'payload' | 'connections' | 'keepAlive'>,
   seconds: number,
   cores: Cores,
 ): Promise<OpenLoopFigures> {

@@ -14,14 +14,16 @@ export interface Machine {
   readonly loadAverageBefore: number;
   /** Of the project; with `+` if the checkout has changes. */
   readonly revision: string;
-  /** Of every proxy and of wrk. */
+  /** Of every proxy, and of what loads them. */
   readonly versions: Readonly<Record<string, string>>;
 }
 
 export async function describeMachine(kinds: readonly ProxyKind[]): Promise<Machine> {
   const versions: Record<string, string> = {};
   for (const kind of kinds) versions[kind.name] = (await kind.version()) ?? 'not found';
-  versions['wrk'] = (await findProgram('wrk'))?.version ?? 'not found';
+  for (const load of ['wrk', 'h2load'] as const) {
+    versions[load] = (await findProgram(load))?.version ?? 'not found';
+  }
   return {
     host: hostname(),
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

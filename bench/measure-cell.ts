@@ -2,14 +2,16 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cell, PAYLOADS } from './cells.ts';
+import { type Cell, protocolOf } from './cells.ts';
 import type { Cores } from './cores.ts';
 import { measureLatency } from './latency.ts';
+import { runLoad, uploadedBytes } from './load.ts';
+import type { LoadTarget } from './load-figures.ts';
+import type { OpenLoopFigures } from './open-loop.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-figures.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
 import { type RunningProxy, type Surroundings, startProxy } from './proxies/running-proxy.ts';
 import type { CellFigures, Repetition } from './results.ts';
-import { runWrk, type WrkTarget } from './wrk.ts';
 
 export interface Effort {
   /** How long throughput is measured each time, in whole seconds. */
@@ -24,14 +26,28 @@ const SAMPLE_MS = 250;
 const FIRST_WARM_UP_SECONDS = 2;
 const WARM_UP_SECONDS = 1;
 
-/** Latency needs fewer seconds than throughput, but enough samples for its 99th percentile. */
+/**
+ * Latency needs fewer seconds than throughput, but enough samples for its 99th percentile. It is measured over HTTP/1.1
+ * alone.
+ */
 function latencySeconds(cell: Cell, { seconds }: Effort): number {
-  return Math.max(0.75, (seconds * cell.latencyWeight) / 3);
+  return cell.protocol === 'http2' ? 0 : Math.max(0.75, (seconds * cell.latencyWeight) / 3);
+}
+
+async function latencyOf(
+  port: number,
+  cell: Cell,
+  effort: Effort,
+  cores: Cores,
+): Promise<OpenLoopFigures | undefined> {
+  return cell.protocol === 'http2'
+    ? undefined
+    : await measureLatency(port, cell, latencySeconds(cell, effort), cores);
 }
 
 /** How long a cell takes, roughly. */
 export function expectedSeconds(cell: Cell, kinds: number, effort: Effort): number {
-  const latency = latencySeconds(cell, effort) + 0.8;
+  const latency = cell.protocol === 'http2' ? 0 : latencySeconds(cell, effort) + 0.8;
   const each = WARM_UP_SECONDS + effort.seconds + latency + 0.3;
   const firstWarmUps = (Math.min(FIRST_WARM_UP_SECONDS, effort.seconds) - WARM_UP_SECONDS) * kinds;
   const direct = effort.seconds + effort.repetitions * latency;
@@ -52,7 +68,7 @@ export async function measureCell(
   const { cores, upstream } = surroundings;
   const running: RunningProxy[] = [];
   try {
-    for (const kind of kinds) {
+    for (const kind of kinds.filter(({ protocols }) => protocols.includes(protocolOf(cell)))) {
       const proxy = await startProxy(kind, cell, surroundings).catch((error: Error) => error);
       if (proxy instanceof Error) notice(`${cell.name}: ${kind.name} is left out: ${proxy.message}`);
       else running.push(proxy);
@@ -64,13 +80,14 @@ export async function measureCell(
       repetitions: [] as Repetition[],
     }));
 
-    const direct = await runWrk(upstreamTarget(cell, surroundings), cell, effort.seconds, cores);
+    const direct = await runLoad(upstreamTarget(cell, surroundings), cell, effort.seconds, surroundings);
     const latencies = [];
     for (let index = 0; index < effort.repetitions; index++) {
-      latencies.push(await measureLatency(upstream.plainPort, cell, latencySeconds(cell, effort), cores));
+      const latency = await latencyOf(upstream.plainPort, cell, effort, cores);
+      if (latency !== undefined) latencies.push(latency);
       for (const { proxy, repetitions } of inOrder(measured, index)) {
         const warmUp = index === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS;
-        const repetition = await measureOnce(proxy, cell, cores, effort, warmUp).catch(
+        const repetition = await measureOnce(proxy, cell, surroundings, effort, warmUp).catch(
           (error: Error) => error,
         );
         if (repetition instanceof Error) notice(`${cell.name}: ${proxy.kind.name}: ${repetition.message}`);
@@ -101,43 +118,42 @@ function inOrder<T>(items: readonly T[], repetition: number): readonly T[] {
 async function measureOnce(
   proxy: RunningProxy,
   cell: Cell,
-  cores: Cores,
+  surroundings: Surroundings,
   effort: Effort,
   warmUpSeconds: number,
 ): Promise<Repetition> {
-  const target: WrkTarget = { protocol: 'http', port: proxy.port };
-  await runWrk(target, cell, Math.min(warmUpSeconds, effort.seconds), cores);
+  const { cores } = surroundings;
+  const target: LoadTarget = { protocol: 'http', port: proxy.port };
+  await runLoad(target, cell, Math.min(warmUpSeconds, effort.seconds), surroundings);
 
   const beganAtMs = performance.now();
   const busyBefore = busySeconds(cores);
   const cpuBefore = cpuSeconds(proxy.pid);
   const peak = watchMemory(proxy.pid);
-  const load = await runWrk(target, cell, effort.seconds, cores).finally(() => peak.stop());
+  const load = await runLoad(target, cell, effort.seconds, surroundings).finally(() => peak.stop());
+  if (proxy.hasEnded()) throw new Error('it has ended');
+  if (load.requests === 0) throw new Error('it answered nothing');
   const cpu = cpuSeconds(proxy.pid) - cpuBefore;
   const busy = busySeconds(cores) - busyBefore;
   const seconds = (performance.now() - beganAtMs) / 1000;
 
-  const latency = await measureLatency(proxy.port, cell, latencySeconds(cell, effort), cores);
-  const { p50Us, p99Us, samples } = latency;
+  const latency = await latencyOf(proxy.port, cell, effort, cores);
   return {
     requestsPerSecond: perSecond(load.requests, load.durationUs),
     cpuUsPerRequest: (cpu * 1e6) / load.requests,
-    bytesPerSecond: perSecond(
-      load.bytes + load.requests * PAYLOADS[cell.payload].uploadBytes,
-      load.durationUs,
-    ),
+    bytesPerSecond: perSecond(load.bytes + load.requests * uploadedBytes(cell), load.durationUs),
     proxyCoreShare: cpu / seconds,
     loadCoreShare: busy / seconds / cores.loadCount,
-    latency: { p50Us, p99Us, samples },
+    ...(latency === undefined
+      ? {}
+      : { latency: { p50Us: latency.p50Us, p99Us: latency.p99Us, samples: latency.samples } }),
     loaded: peak.memory(),
-    failures: load.refused + load.failed + latency.failed,
+    failures: load.refused + load.failed + (latency?.failed ?? 0),
   };
 }
 
-function upstreamTarget(cell: Cell, { upstream }: Surroundings): WrkTarget {
-  return cell.upstream === 'tls'
-    ? { protocol: 'https', port: upstream.tlsPort }
-    : { protocol: 'http', port: upstream.plainPort };
+function upstreamTarget(cell: Cell, { upstream }: Surroundings): LoadTarget {
+  return { protocol: cell.upstream === 'tls' ? 'https' : 'http', port: upstream.portFor(cell) };
 }
 
 function perSecond(count: number, durationUs: number): number {

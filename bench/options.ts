@@ -16,7 +16,8 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [FLAGS]
   --only NAMES        proxies, by commas: ${ALL_PROXIES.map(({ name }) => name).join(', ')}
-  --cell NAMES        cells, by commas: tls-small-32, plain-large-256-4ktoken-close, …
+  --cell NAMES        cells, by commas: tls-small-32, plain-large-256-4ktoken-close, h2-plain-unary-1x32, …
+                      a name that ends in * is each that begins so, of those that would be measured: 'h2-*'
   --full              the whole matrix (${ALL_CELLS.length} cells) instead of ${DEFAULT_CELLS.length} cells
   --seconds N         of load for each figure; default 3
   --repetitions N     of which the median is taken; default 3
@@ -46,7 +47,7 @@ export function readOptions(args: readonly string[]): Options {
   const starts = wholeNumber('starts', values.starts ?? (smoke ? '2' : '10'), 0, 1000);
   return {
     kinds: pick('only', values.only, ALL_PROXIES) ?? ALL_PROXIES,
-    cells: pick('cell', values.cell, ALL_CELLS) ?? (values.full ? ALL_CELLS : DEFAULT_CELLS),
+    cells: pickCells(values.cell, values.full ? ALL_CELLS : DEFAULT_CELLS),
     effort: { seconds, repetitions },
     starts,
     build: !values['no-build'],
@@ -57,6 +58,16 @@ export function readOptions(args: readonly string[]): Options {
       repetitions >= 3 &&
       starts >= 10,
   };
+}
+
+function pickCells(given: string | undefined, otherwise: readonly Cell[]): readonly Cell[] {
+  if (given === undefined) return otherwise;
+  return given.split(',').flatMap((name) => {
+    const many = name.endsWith('*')
+      ? otherwise.filter((cell) => cell.name.startsWith(name.slice(0, -1)))
+      : [];
+    return many.length > 0 ? many : (pick('cell', name, ALL_CELLS) ?? []);
+  });
 }
 
 function pick<T extends { readonly name: string }>(

@@ -24,6 +24,8 @@ const VERSION = {
   haproxy: { argument: '-v', pattern: /version ([\w.+-]+)/ },
   caddy: { argument: 'version', pattern: /^v?([\d.]+)/ },
   envoy: { argument: '--version', pattern: /\/(\d+\.\d+\.\d+)\// },
+  nghttpx: { argument: '--version', pattern: /nghttp2\/([\d.]+)/ },
+  h2load: { argument: '--version', pattern: /nghttp2\/([\d.]+)/ },
   wrk: { argument: '-v', pattern: /wrk (\S+)/ },
 } as const;
 

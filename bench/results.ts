@@ -13,8 +13,8 @@ export interface Repetition {
   /** Part of the time that the core of the proxy, and those of load and upstream, were busy; 1 is all of it. */
   readonly proxyCoreShare: number;
   readonly loadCoreShare: number;
-  /** At the fixed rate. */
-  readonly latency: { readonly p50Us: number; readonly p99Us: number; readonly samples: number };
+  /** At the fixed rate; over HTTP/1.1. */
+  readonly latency?: { readonly p50Us: number; readonly p99Us: number; readonly samples: number };
   /** Highest while under load. */
   readonly loaded: Memory;
   /** Requests that failed or were answered by an error, of both phases. */
@@ -63,6 +63,7 @@ export interface Summary {
   readonly bytesPerSecond: number;
   readonly proxyCoreShare: number;
   readonly loadCoreShare: number;
+  /** NaN where latency is not measured. */
   readonly addedP50Us: number;
   readonly addedP99Us: number;
   readonly idle: Memory;
@@ -79,8 +80,10 @@ export function summarize({ idle, repetitions }: ProxyFigures, direct: Direct): 
     bytesPerSecond: of((each) => each.bytesPerSecond),
     proxyCoreShare: of((each) => each.proxyCoreShare),
     loadCoreShare: of((each) => each.loadCoreShare),
-    addedP50Us: of((each) => each.latency.p50Us) - median(direct.latencies.map((each) => each.p50Us)),
-    addedP99Us: of((each) => each.latency.p99Us) - median(direct.latencies.map((each) => each.p99Us)),
+    addedP50Us:
+      of((each) => each.latency?.p50Us ?? Number.NaN) - median(direct.latencies.map((each) => each.p50Us)),
+    addedP99Us:
+      of((each) => each.latency?.p99Us ?? Number.NaN) - median(direct.latencies.map((each) => each.p99Us)),
     idle,
     loaded: {
       residentBytes: of((each) => each.loaded.residentBytes),

@@ -21,8 +21,8 @@ export function cellTable({ cell, direct, proxies }: CellFigures): string {
       megabytes(summary.bytesPerSecond),
       percent(summary.proxyCoreShare),
       percent(summary.loadCoreShare),
-      milliseconds(summary.addedP50Us),
-      milliseconds(summary.addedP99Us),
+      millisecondsIfAny(summary.addedP50Us),
+      millisecondsIfAny(summary.addedP99Us),
       `${megabytes(summary.idle.anonymousBytes)} → ${megabytes(summary.loaded.anonymousBytes)}`,
       `${megabytes(summary.idle.residentBytes)} → ${megabytes(summary.loaded.residentBytes)}`,
       summary.failures === 0 ? '' : String(summary.failures),
@@ -46,7 +46,9 @@ export function cellTable({ cell, direct, proxies }: CellFigures): string {
   return [
     `${cell.name}: ${describeCell(cell)}`,
     columns([head, ...rows]),
-    `direct: ${direct.requestsPerSecond.toFixed(0)} req/s, p50 ${milliseconds(p50)} ms, p99 ${milliseconds(p99)} ms`,
+    `direct: ${direct.requestsPerSecond.toFixed(0)} req/s${
+      Number.isNaN(p50) ? '' : `, p50 ${milliseconds(p50)} ms, p99 ${milliseconds(p99)} ms`
+    }`,
   ].join('\n');
 }
 
@@ -82,6 +84,10 @@ function columns(rows: readonly (readonly string[])[], leftAligned = 1): string 
         .trimEnd(),
     )
     .join('\n');
+}
+
+function millisecondsIfAny(microseconds: number): string {
+  return Number.isNaN(microseconds) ? '' : milliseconds(microseconds);
 }
 
 function percent(share: number): string {

@@ -1,6 +1,15 @@
 /** What the sidecar is to reach, judged by figures of one and the same run. */
 
-import { LARGE, MANY, PLAIN, REFERENCE } from './cells.ts';
+import {
+  type Http2Cell,
+  LARGE,
+  MANY,
+  MANY_STREAMS,
+  ONE_CONNECTION,
+  ONE_STREAM_EACH,
+  PLAIN,
+  REFERENCE,
+} from './cells.ts';
 import { type BenchmarkResult, median, type Summary, summarize } from './results.ts';
 
 export interface Verdict {
@@ -16,6 +25,7 @@ export const MEGABYTE = 1e6;
 
 const IDLE_BYTES = 25 * MEGABYTE;
 const LOADED_BYTES = 45 * MEGABYTE;
+const MANY_STREAMS_BYTES = 50 * MEGABYTE;
 const START_MS = 120;
 const LATENCY_MARGIN_US = 500;
 
@@ -71,9 +81,24 @@ export function judge(result: BenchmarkResult): readonly Verdict[] {
       LOADED_BYTES,
       (bytes) => `${megabytes(bytes)} MB`,
     ),
+    ...ONE_CONNECTION.flatMap((cell) => [
+      cpu(cell, CPU_OF_CALL(cell), 'haproxy', 1.25),
+      cpu(cell, CPU_OF_CALL(cell), 'envoy', 0.6),
+    ]),
+    ...ONE_STREAM_EACH.map((cell) => cpu(cell, CPU_OF_CALL(cell), 'envoy', 0.7)),
+    bounded(
+      'anonymous memory, loaded, 256 HTTP/2 connections × 4 streams',
+      '≤ 50 MB',
+      figures(MANY_STREAMS, 'sidecar')?.loaded.anonymousBytes,
+      MANY_STREAMS_BYTES,
+      (bytes) => `${megabytes(bytes)} MB`,
+    ),
     bounded('start to listening', '≤ 120 ms', starts, START_MS, (ms) => `${ms.toFixed(0)} ms`),
   ];
 }
+
+const CPU_OF_CALL = ({ upstream, connections, streams }: Http2Cell): string =>
+  `CPU per unary call, ${upstream === 'tls' ? 'TLS' : 'h2c'} upstream, ${connections} × ${streams}`;
 
 const CPU_TLS = 'CPU per small request, TLS upstream, 32 connections';
 

@@ -6,8 +6,10 @@
 import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createCertificateAuthority } from '../test/support/certificate-authority.ts';
+import { CALLS, type Call, type Cell, protocolOf } from './cells.ts';
 import type { Cores } from './cores.ts';
 import { freePort, whenListening } from './free-port.ts';
+import { grpcMessages } from './grpc-messages.ts';
 import { startPinned } from './pinned-process.ts';
 import { requireProgram } from './programs.ts';
 
@@ -17,8 +19,12 @@ export const SERVER_NAME = 'upstream.test';
 export const STREAM_BYTES = 1024 ** 3;
 
 export interface Upstream {
+  /** Of HTTP/1.1, without TLS. */
   readonly plainPort: number;
-  readonly tlsPort: number;
+  /** Where it speaks as the cell says. */
+  portFor(cell: Pick<Cell, 'protocol' | 'upstream'>): number;
+  /** The message that each request of the call sends, as gRPC frames it. */
+  messageFile(call: Call): string;
   /** PEM file of the authority of its certificate. */
   readonly caFile: string;
   close(): Promise<void>;
@@ -26,7 +32,10 @@ export interface Upstream {
 
 export async function startUpstream(directory: string, cores: Cores): Promise<Upstream> {
   const nginx = await requireProgram('nginx');
-  const [plainPort, tlsPort] = [await freePort(), await freePort()];
+  const ports: Ports = {
+    http1: { plain: await freePort(), tls: await freePort() },
+    http2: { plain: await freePort(), tls: await freePort() },
+  };
   const answers = join(directory, 'answers');
   await mkdir(answers);
   await writeFile(join(answers, '10kb'), 'x'.repeat(10 * 1024));
@@ -36,6 +45,14 @@ export async function startUpstream(directory: string, cores: Cores): Promise<Up
   await writeFile(join(answers, '1gb'), '');
   await truncate(join(answers, '1gb'), STREAM_BYTES);
 
+  const messages = join(directory, 'messages');
+  await mkdir(messages);
+  await mkdir(join(answers, 'grpc'));
+  for (const [call, { path, messageBytes, replies }] of Object.entries(CALLS)) {
+    await writeFile(join(messages, call), grpcMessages(messageBytes, 1));
+    await writeFile(join(answers, path), grpcMessages(messageBytes, replies));
+  }
+
   const authority = createCertificateAuthority('benchmark');
   const { cert, key } = authority.issue(SERVER_NAME, SERVER_NAME, '127.0.0.1');
   const caFile = join(directory, 'ca.pem');
@@ -44,7 +61,7 @@ export async function startUpstream(directory: string, cores: Cores): Promise<Up
   await writeFile(join(directory, 'upstream.key'), key, { mode: 0o600 });
 
   const file = join(directory, 'upstream.conf');
-  await writeFile(file, configuration({ directory, answers, plainPort, tlsPort, workers: cores.loadCount }));
+  await writeFile(file, configuration({ directory, answers, ports, workers: cores.loadCount }));
   const child = startPinned({
     command: nginx.path,
     args: ['-c', file, '-p', directory, '-e', 'stderr'],
@@ -55,28 +72,43 @@ export async function startUpstream(directory: string, cores: Cores): Promise<Up
     hasEnded = true;
   });
   try {
-    await whenListening(tlsPort, () => (hasEnded ? `the upstream ended: ${child.errorOutput()}` : undefined));
+    await whenListening(ports.http2.tls, () =>
+      hasEnded ? `the upstream ended: ${child.errorOutput()}` : undefined,
+    );
   } catch (error) {
     await child.stop();
     throw error;
   }
-  return { plainPort, tlsPort, caFile, close: () => child.stop() };
+  return {
+    plainPort: ports.http1.plain,
+    portFor: (cell) => ports[protocolOf(cell)][cell.upstream],
+    messageFile: (call) => join(messages, call),
+    caFile,
+    close: () => child.stop(),
+  };
 }
+
+type Ports = Readonly<Record<'http1' | 'http2', Readonly<Record<Cell['upstream'], number>>>>;
 
 interface Settings {
   readonly directory: string;
   readonly answers: string;
-  readonly plainPort: number;
-  readonly tlsPort: number;
+  readonly ports: Ports;
   readonly workers: number;
 }
 
 /**
  * Connections are kept for good, files stay open. One cipher for all, because BoringSSL and Go would choose AES-128
  * where OpenSSL chooses AES-256. An upload is answered once it has arrived: `mirror` makes nginx read it, the refusal of POST for
- * a file then leads to the answer.
+ * a file then leads to the answer. gRPC's calls are answered the same way, the messages of a stream in a DATA frame each.
  */
-function configuration({ directory, answers, plainPort, tlsPort, workers }: Settings): string {
+function configuration({ directory, answers, ports, workers }: Settings): string {
+  const listeners = [
+    `${ports.http1.plain}`,
+    `${ports.http1.tls} ssl`,
+    `${ports.http2.plain} http2`,
+    `${ports.http2.tls} ssl http2`,
+  ];
   return `
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 worker_processes ${workers};
@@ -99,11 +131,11 @@ http {
   client_max_body_size 0;
   open_file_cache max=16 inactive=1h;
   open_file_cache_valid 1h;
+  http2_max_concurrent_streams 1024;
   sendfile on;
   tcp_nopush on;
   server {
-    listen 127.0.0.1:${plainPort} backlog=4096;
-    listen 127.0.0.1:${tlsPort} ssl backlog=4096;
+    ${listeners.map((listener) => `listen 127.0.0.1:${listener} backlog=4096;`).join('\n    ')}
     ssl_certificate ${directory}/upstream.pem;
     ssl_certificate_key ${directory}/upstream.key;
     ssl_protocols TLSv1.3;
@@ -113,6 +145,14 @@ http {
     location = /authorization { return 200 "$http_authorization"; }
     location = /upload { mirror /uploaded; error_page 405 =200 @received; }
     location = /uploaded { internal; return 204; }
+    location /grpc/ {
+      types { }
+      default_type application/grpc;
+      mirror /uploaded;
+      error_page 405 =200 $uri;
+      add_trailer grpc-status 0;
+      location = ${CALLS.stream.path} { http2_chunk_size ${5 + CALLS.stream.messageBytes}; }
+    }
     location @received { return 200 "received"; }
   }
 }

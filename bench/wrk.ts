@@ -1,27 +1,15 @@
 /** Load as fast as it is answered, by wrk: for CPU and throughput. Its latencies say how busy the proxy was, no more. */
 
 import { join } from 'node:path';
-import { type Cell, PAYLOADS } from './cells.ts';
+import { type Http1Cell, PAYLOADS } from './cells.ts';
 import type { Cores } from './cores.ts';
+import type { LoadFigures, LoadTarget } from './load-figures.ts';
 import { runPinned } from './pinned-process.ts';
 import { requireProgram } from './programs.ts';
 
-export interface WrkFigures {
-  readonly requests: number;
-  readonly durationUs: number;
-  /** Of answers, heads included. */
-  readonly bytes: number;
-  /** Answers with a status of 400 or more. */
-  readonly refused: number;
-  /** Connections refused, reset or timed out. */
-  readonly failed: number;
+export interface WrkFigures extends LoadFigures {
   readonly p50Us: number;
   readonly p99Us: number;
-}
-
-export interface WrkTarget {
-  readonly protocol: 'http' | 'https';
-  readonly port: number;
 }
 
 const SCRIPT = join(import.meta.dirname, 'wrk.lua');
@@ -30,8 +18,8 @@ const SCRIPT = join(import.meta.dirname, 'wrk.lua');
 const GRACE_MS = 15_000;
 
 export async function runWrk(
-  target: WrkTarget,
-  cell: Pick<Cell, 'payload' | 'connections' | 'keepAlive'>,
+  target: LoadTarget,
+  cell: Pick<Http1Cell, 'payload' | 'connections' | 'keepAlive'>,
   seconds: number,
   cores: Cores,
 ): Promise<WrkFigures> {

@@ -7,6 +7,7 @@ import type { ProxyKind, ProxySetup } from './proxy.ts';
 export const caddy: ProxyKind = {
   name: 'caddy',
   token: 'static',
+  protocols: ['http1'],
   version: async () => (await findProgram('caddy'))?.version,
   async prepare(setup) {
     const file = join(setup.directory, 'caddy.json');

@@ -9,6 +9,7 @@ import type { ProxyKind, ProxySetup } from './proxy.ts';
 export const envoy: ProxyKind = {
   name: 'envoy',
   token: 'obtained',
+  protocols: ['http1', 'http2'],
   version: async () => (await findProgram('envoy'))?.version,
   async prepare(setup) {
     const file = join(setup.directory, 'envoy.json');
@@ -22,7 +23,7 @@ export const envoy: ProxyKind = {
 
 const TYPE = 'type.googleapis.com/envoy.extensions';
 
-function configuration({ port, upstreamPort, tls, caFile, tokenUrl }: ProxySetup): unknown {
+function configuration({ port, upstreamPort, tls, protocol, caFile, tokenUrl }: ProxySetup): unknown {
   const injector = {
     '@type': `${TYPE}.filters.http.credential_injector.v3.CredentialInjector`,
     overwrite: true,
@@ -66,6 +67,7 @@ function configuration({ port, upstreamPort, tls, caFile, tokenUrl }: ProxySetup
       '@type': `${TYPE}.transport_sockets.tls.v3.UpstreamTlsContext`,
       sni: SERVER_NAME,
       common_tls_context: {
+        ...(protocol === 'http2' ? { alpn_protocols: ['h2'] } : {}),
         tls_params: { tls_maximum_protocol_version: 'TLSv1_3' },
         validation_context: {
           trusted_ca: { filename: caFile },
@@ -74,6 +76,7 @@ function configuration({ port, upstreamPort, tls, caFile, tokenUrl }: ProxySetup
       },
     },
   };
+  const api = cluster('api', upstreamPort, tls ? secure : undefined);
   return {
     static_resources: {
       secrets: [{ name: 'client-secret', generic_secret: { secret: { inline_string: CLIENT_SECRET } } }],
@@ -90,12 +93,22 @@ function configuration({ port, upstreamPort, tls, caFile, tokenUrl }: ProxySetup
           ],
         },
       ],
-      clusters: [cluster('api', upstreamPort, tls ? secure : undefined), cluster('token', tokenUrl.port)],
+      clusters: [protocol === 'http2' ? { ...api, ...HTTP2 } : api, cluster('token', tokenUrl.port)],
     },
   };
 }
 
-function cluster(name: string, port: number, transportSocket?: unknown): unknown {
+/** Of a cluster that is spoken to so; whether the app does its connection manager sees by itself. */
+const HTTP2 = {
+  typed_extension_protocol_options: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': `${TYPE}.upstreams.http.v3.HttpProtocolOptions`,
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  },
+};
+
+function cluster(name: string, port: number, transportSocket?: unknown): object {
   return {
     name,
     type: 'STATIC',

@@ -7,6 +7,7 @@ import type { ProxyKind, ProxySetup } from './proxy.ts';
 export const haproxy: ProxyKind = {
   name: 'haproxy',
   token: 'static',
+  protocols: ['http1', 'http2'],
   version: async () => (await findProgram('haproxy'))?.version,
   async prepare(setup) {
     const file = join(setup.directory, 'haproxy.cfg');
@@ -17,10 +18,11 @@ export const haproxy: ProxyKind = {
 };
 
 /** `tune.maxrewrite` is the room kept for added headers; its default would not hold a 4 KB token. */
-function configuration({ port, upstreamPort, tls, caFile, token }: ProxySetup): string {
+function configuration({ port, upstreamPort, tls, protocol, caFile, token }: ProxySetup): string {
   const secure = tls
     ? `ssl verify required ca-file ${caFile} sni str(${SERVER_NAME}) verifyhost ${SERVER_NAME}`
     : '';
+  const isHttp2 = protocol === 'http2';
   return `
 global
   nbthread 1
@@ -34,10 +36,10 @@ defaults
   timeout http-keep-alive 60s
   http-reuse always
 frontend app
-  bind 127.0.0.1:${port} backlog 4096
+  bind 127.0.0.1:${port} backlog 4096 ${isHttp2 ? 'proto h2' : ''}
   http-request set-header Authorization "Bearer ${token}"
   default_backend api
 backend api
-  server upstream 127.0.0.1:${upstreamPort} pool-purge-delay 1h ${secure}
+  server upstream 127.0.0.1:${upstreamPort} pool-purge-delay 1h ${secure} ${isHttp2 ? (tls ? 'alpn h2' : 'proto h2') : ''}
 `;
 }

@@ -10,6 +10,7 @@ const PARAMETER_BYTES = 2048;
 export const nginx: ProxyKind = {
   name: 'nginx',
   token: 'static',
+  protocols: ['http1', 'http2'],
   version: async () => (await findProgram('nginx'))?.version,
   async prepare(setup) {
     const file = join(setup.directory, 'nginx.conf');
@@ -20,9 +21,11 @@ export const nginx: ProxyKind = {
 };
 
 /** Bodies are streamed, as the others do, and never go to a file. */
-function configuration({ directory, port, upstreamPort, tls, caFile, token }: ProxySetup): string {
+function configuration({ directory, port, upstreamPort, tls, protocol, caFile, token }: ProxySetup): string {
   const parts = token.match(new RegExp(`.{1,${PARAMETER_BYTES}}`, 'g')) ?? [];
   const isShort = parts.length === 1;
+  const isHttp2 = protocol === 'http2';
+  const directive = isHttp2 ? 'grpc' : 'proxy';
   return `
 ${process.getuid?.() === 0 ? 'user root;' : ''}
 worker_processes 1;
@@ -45,17 +48,14 @@ http {
     keepalive_timeout 1h;
   }
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${port} backlog=4096${isHttp2 ? ' http2' : ''};
     client_max_body_size 0;
     location / {
       ${isShort ? '' : parts.map((part, index) => `set $token${index} "${part}";`).join('\n      ')}
-      proxy_pass ${tls ? 'https' : 'http'}://api;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_set_header Authorization "Bearer ${isShort ? token : parts.map((_, index) => `$token${index}`).join('')}";
-      proxy_request_buffering off;
-      proxy_max_temp_file_size 0;
-      ${tls ? `proxy_ssl_verify on; proxy_ssl_trusted_certificate ${caFile}; proxy_ssl_name ${SERVER_NAME}; proxy_ssl_server_name on; proxy_ssl_protocols TLSv1.3;` : ''}
+      ${directive}_pass ${isHttp2 ? 'grpc' : 'http'}${tls ? 's' : ''}://api;
+      ${isHttp2 ? '' : 'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_request_buffering off; proxy_max_temp_file_size 0;'}
+      ${directive}_set_header Authorization "Bearer ${isShort ? token : parts.map((_, index) => `$token${index}`).join('')}";
+      ${tls ? `${directive}_ssl_verify on; ${directive}_ssl_trusted_certificate ${caFile}; ${directive}_ssl_name ${SERVER_NAME}; ${directive}_ssl_server_name on; ${directive}_ssl_protocols TLSv1.3;` : ''}
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Common to the two proxies that are a few lines on a Node library: how they are told what to do. */
+/** Common to the proxies that are a few lines on a Node library: how they are told what to do. */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,12 +15,16 @@ export interface NodeProxySettings {
 
 const VARIABLE = 'BENCH_PROXY';
 
-export function nodeProxy(library: 'http-proxy' | 'undici'): ProxyKind {
+/** On a library for HTTP/1.1, or on Node's own module for HTTP/2. The program is `NAME-server.ts`. */
+export function nodeProxy(name: 'http-proxy' | 'undici' | 'node-http2'): ProxyKind {
+  const isOwn = name === 'node-http2';
   return {
-    name: library,
+    name,
     token: 'static',
+    protocols: [isOwn ? 'http2' : 'http1'],
     async version() {
-      const file = join(import.meta.dirname, '../node_modules', library, 'package.json');
+      if (isOwn) return `Node ${process.versions.node}`;
+      const file = join(import.meta.dirname, '../node_modules', name, 'package.json');
       const text = await readFile(file, 'utf8').catch(() => undefined);
       return text === undefined ? undefined : `${JSON.parse(text).version} (Node ${process.versions.node})`;
     },
@@ -34,7 +38,7 @@ export function nodeProxy(library: 'http-proxy' | 'undici'): ProxyKind {
       };
       return {
         command: process.execPath,
-        args: [join(import.meta.dirname, `${library}-server.ts`)],
+        args: [join(import.meta.dirname, `${name}-server.ts`)],
         env: { [VARIABLE]: JSON.stringify(settings) },
       };
     },

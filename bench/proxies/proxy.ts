@@ -8,6 +8,8 @@ export interface ProxySetup {
   readonly upstreamPort: number;
   /** Whether the upstream speaks TLS; if so its certificate is verified, by SERVER_NAME. */
   readonly tls: boolean;
+  /** What it speaks on either side. */
+  readonly protocol: 'http1' | 'http2';
   readonly caFile: string;
   readonly token: string;
   /** Grants `token`, for those that ask for one. */
@@ -24,6 +26,8 @@ export interface ProxyKind {
   readonly name: string;
   /** How the proxy comes by the token. */
   readonly token: 'obtained' | 'static';
+  /** What it is measured at. */
+  readonly protocols: readonly ('http1' | 'http2')[];
   /** Of the program, or undefined where it cannot be had. */
   version(): Promise<string | undefined>;
   /** Writes what configuration there is, and says how to start the program in the foreground. */

@@ -1,13 +1,13 @@
 import { mkdtemp } from 'node:fs/promises';
-import { get } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cell } from '../cells.ts';
+import { type Cell, protocolOf } from '../cells.ts';
 import type { Cores } from '../cores.ts';
 import { freePort, whenListening } from '../free-port.ts';
 import { startPinned } from '../pinned-process.ts';
 import { type TokenEndpoint, tokenOf } from '../token-endpoint.ts';
 import type { Upstream } from '../upstream.ts';
+import { fetchOverHttp1, fetchOverHttp2 } from './probe.ts';
 import type { ProxyKind } from './proxy.ts';
 
 /** What every proxy of a run shares. */
@@ -26,6 +26,7 @@ export interface RunningProxy {
   readonly connectedAfterMs: number;
   /** From the fork to the log line that says so, which only the sidecar writes. */
   readonly loggedAfterMs: () => number | undefined;
+  hasEnded(): boolean;
   stop(): Promise<void>;
 }
 
@@ -35,16 +36,16 @@ const LISTENING = '"msg":"listening"';
 /** Starts a proxy and waits until it listens. It need not have its token yet. */
 export async function launchProxy(
   kind: ProxyKind,
-  cell: Pick<Cell, 'upstream' | 'tokenBytes'>,
+  cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
   { directory, cores, upstream, tokenEndpoint }: Surroundings,
 ): Promise<RunningProxy> {
   const port = await freePort();
-  const tls = cell.upstream === 'tls';
   const launch = await kind.prepare({
     directory: await mkdtemp(join(directory, `${kind.name}-`)),
     port,
-    upstreamPort: tls ? upstream.tlsPort : upstream.plainPort,
-    tls,
+    upstreamPort: upstream.portFor(cell),
+    tls: cell.upstream === 'tls',
+    protocol: protocolOf(cell),
     caFile: upstream.caFile,
     token: tokenOf(cell.tokenBytes),
     tokenUrl: { port: tokenEndpoint.port, path: tokenEndpoint.path(cell.tokenBytes) },
@@ -71,6 +72,7 @@ export async function launchProxy(
     port,
     connectedAfterMs: performance.now() - startedAtMs,
     loggedAfterMs: () => loggedAfterMs,
+    hasEnded: () => hasEnded,
     stop: () => child.stop(),
   };
 }
@@ -81,10 +83,11 @@ export async function launchProxy(
  */
 export async function startProxy(
   kind: ProxyKind,
-  cell: Pick<Cell, 'upstream' | 'tokenBytes'>,
+  cell: Pick<Cell, 'protocol' | 'upstream' | 'tokenBytes'>,
   surroundings: Surroundings,
 ): Promise<RunningProxy> {
   const proxy = await launchProxy(kind, cell, surroundings);
+  const fetchText = protocolOf(cell) === 'http2' ? fetchOverHttp2 : fetchOverHttp1;
   const expected = `Bearer ${tokenOf(cell.tokenBytes)}`;
   const end = performance.now() + READY_BOUND_MS;
   for (;;) {
@@ -98,19 +101,4 @@ export async function startProxy(
     }
     await sleep(50);
   }
-}
-
-function fetchText(port: number, path: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const request = get({ host: '127.0.0.1', port, path, agent: false, timeout: 5000 }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (part: string) => {
-        text += part;
-      });
-      response.once('end', () => resolve(text));
-      response.once('error', reject);
-    });
-    request.once('timeout', () => request.destroy(new Error('no answer within 5 s')));
-    request.once('error', reject);
-  });
 }

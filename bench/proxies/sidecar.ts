@@ -11,11 +11,12 @@ const ROOT = join(import.meta.dirname, '../..');
 export const sidecar: ProxyKind = {
   name: 'sidecar',
   token: 'obtained',
+  protocols: ['http1', 'http2'],
   async version() {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
     return `${version} (Node ${process.versions.node})`;
   },
-  async prepare({ directory, port, upstreamPort, tls, caFile, tokenUrl }) {
+  async prepare({ directory, port, upstreamPort, tls, protocol, caFile, tokenUrl }) {
     const secret = join(directory, 'secret');
     await mkdir(secret);
     await writeFile(join(secret, 'client_id'), CLIENT_ID);
@@ -33,6 +34,7 @@ export const sidecar: ProxyKind = {
           {
             name: 'upstream',
             upstream: `${tls ? 'https' : 'http'}://127.0.0.1:${upstreamPort}`,
+            ...(protocol === 'http2' ? { protocol: tls ? 'h2' : 'h2c' } : {}),
             ...(tls ? { tls: { caFile, serverName: SERVER_NAME } } : {}),
           },
         ],

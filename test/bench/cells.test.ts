@@ -1,16 +1,40 @@
 import { describe, expect, it } from 'vitest';
-import { ALL_CELLS, DEFAULT_CELLS, LARGE, MANY, PLAIN, REFERENCE } from '../../bench/cells.ts';
+import {
+  ALL_CELLS,
+  type Cell,
+  DEFAULT_CELLS,
+  type Http1Cell,
+  type Http2Cell,
+  LARGE,
+  MANY,
+  MANY_STREAMS,
+  ONE_CONNECTION,
+  ONE_STREAM_EACH,
+  PLAIN,
+  REFERENCE,
+} from '../../bench/cells.ts';
+
+const http1 = (cells: readonly Cell[]): Http1Cell[] => cells.filter((cell) => cell.protocol !== 'http2');
+const http2 = (cells: readonly Cell[]): Http2Cell[] => cells.filter((cell) => cell.protocol === 'http2');
 
 describe('the cells that the benchmark measures by default', () => {
   for (const dimension of ['upstream', 'payload', 'connections', 'tokenBytes', 'keepAlive'] as const) {
     it(`hold every value of ${dimension}`, () => {
-      const valuesOf = (cells: typeof ALL_CELLS) => new Set(cells.map((cell) => cell[dimension]));
+      const valuesOf = (cells: readonly Cell[]) => new Set(http1(cells).map((cell) => cell[dimension]));
+      expect(valuesOf(DEFAULT_CELLS)).toEqual(valuesOf(ALL_CELLS));
+    });
+  }
+
+  for (const dimension of ['upstream', 'call', 'connections', 'streams'] as const) {
+    it(`hold every value of ${dimension} of HTTP/2`, () => {
+      const valuesOf = (cells: readonly Cell[]) => new Set(http2(cells).map((cell) => cell[dimension]));
       expect(valuesOf(DEFAULT_CELLS)).toEqual(valuesOf(ALL_CELLS));
     });
   }
 
   it('hold every cell that a target is about', () => {
-    expect(DEFAULT_CELLS).toEqual(expect.arrayContaining([REFERENCE, PLAIN, LARGE, MANY]));
+    const judged = [REFERENCE, PLAIN, LARGE, MANY, ...ONE_CONNECTION, ...ONE_STREAM_EACH, MANY_STREAMS];
+    expect(DEFAULT_CELLS).toEqual(expect.arrayContaining(judged));
   });
 
   it('can each be named', () => {

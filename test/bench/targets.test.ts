@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { type Cell, LARGE, MANY, PLAIN, REFERENCE } from '../../bench/cells.ts';
+import {
+  type Cell,
+  LARGE,
+  MANY,
+  MANY_STREAMS,
+  ONE_CONNECTION,
+  ONE_STREAM_EACH,
+  PLAIN,
+  REFERENCE,
+} from '../../bench/cells.ts';
 import type { BenchmarkResult, CellFigures, ProxyFigures } from '../../bench/results.ts';
 import { judge, MEGABYTE } from '../../bench/targets.ts';
 
@@ -10,7 +19,12 @@ interface Figures {
   readonly anonymousMegabytes?: number;
 }
 
-const PEERS = { nginx: { cpuUs: 10, p99Us: 300 }, 'http-proxy': { cpuUs: 100 }, envoy: { cpuUs: 40 } };
+const PEERS = {
+  nginx: { cpuUs: 10, p99Us: 300 },
+  'http-proxy': { cpuUs: 100 },
+  envoy: { cpuUs: 40 },
+  haproxy: { cpuUs: 12 },
+};
 
 function proxyFigures({
   cpuUs,
@@ -58,7 +72,7 @@ function resultOf(sidecar: Figures, startMs = 100): BenchmarkResult {
     secondsPerCell: 3,
     repetitions: 3,
     starts: { sidecar: { toFirstConnectionMs: startMs - 5, toLogLineMs: startMs, starts: 10 } },
-    cells: [REFERENCE, PLAIN, LARGE, MANY].map(figures),
+    cells: [REFERENCE, PLAIN, LARGE, MANY, ...ONE_CONNECTION, ...ONE_STREAM_EACH, MANY_STREAMS].map(figures),
   };
 }
 
@@ -75,12 +89,14 @@ describe('the verdict on the targets', () => {
   });
 
   it.each<[string, Figures, number, number]>([
-    ['CPU', { cpuUs: 26 }, 100, 4],
-    ['CPU beside nginx alone', { cpuUs: 16 }, 100, 2],
+    ['CPU', { cpuUs: 29 }, 100, 10],
+    ['CPU at one connection and of HTTP/1.1', { cpuUs: 25 }, 100, 7],
+    ['CPU beside nginx and HAProxy alone', { cpuUs: 16 }, 100, 4],
     ['throughput', { cpuUs: 15, megabytesPerSecond: 79 }, 100, 1],
     ['latency', { cpuUs: 15, p99Us: 801 }, 100, 1],
     ['idle memory', { cpuUs: 15, anonymousMegabytes: 26 }, 100, 1],
     ['loaded memory', { cpuUs: 15, anonymousMegabytes: 46 }, 100, 2],
+    ['loaded memory of many streams', { cpuUs: 15, anonymousMegabytes: 51 }, 100, 3],
     ['the log line', { cpuUs: 15 }, 121, 1],
   ])('is missed by %s beyond its bound', (_, sidecar, startMs, count) => {
     expect(missed(resultOf(sidecar, startMs))).toHaveLength(count);
@@ -95,6 +111,7 @@ describe('the verdict on the targets', () => {
     const verdicts = judge({ ...rest, cells: withoutEnvoy, starts: {} });
     expect(verdicts.filter(({ isMet }) => isMet === undefined).map(({ bound }) => bound)).toEqual([
       '≤ 0.6 × envoy',
+      ...['≤ 0.6 × envoy', '≤ 0.6 × envoy', '≤ 0.7 × envoy', '≤ 0.7 × envoy'],
       '≤ 120 ms',
     ]);
   });
