@@ -106,7 +106,14 @@ export interface ForwardingPolicy {
   readonly retryOn401: boolean;
   readonly timeouts: RouteTimeouts;
   readonly tls: TlsConfig;
+  readonly protocol: UpstreamProtocol;
 }
+
+/**
+ * What is spoken to an upstream. `auto`: over TLS what a request came by, if the upstream speaks that; else HTTP/1.1. `h2`:
+ * HTTP/2 over TLS. `h2c`: HTTP/2 over TCP, without asking first (RFC 9113 §3.3).
+ */
+export type UpstreamProtocol = 'auto' | 'http1' | 'h2' | 'h2c';
 
 export interface RouteConfig extends ForwardingPolicy {
   readonly name: string;

@@ -151,6 +151,7 @@ const forwardingPolicy = {
   retryOn401: v.optional(flag),
   timeouts: v.optional(timeouts),
   tls: v.optional(routeTls),
+  protocol: v.optional(words(['auto', 'http1', 'h2', 'h2c'])),
 };
 
 const route = v.strictObject(

@@ -37,12 +37,33 @@ function resolveDestination(
   entry: AllowedDestinationEntry,
   problems: Problem[],
 ): AllowedDestination {
+  const upgradeToTls = resolveUpgrade(key, entry, problems);
+  checkProtocol(key, entry, upgradeToTls, problems);
   return {
     host: entry.host.toLowerCase(),
     ...(entry.port === undefined ? {} : { port: entry.port }),
-    upgradeToTls: resolveUpgrade(key, entry, problems),
+    upgradeToTls,
     ...resolvePolicy(key, entry, problems),
   };
+}
+
+/** What is asked for as `http://` leaves over TLS or in clear, and HTTP/2 has a name for each. */
+function checkProtocol(
+  key: string,
+  { protocol }: AllowedDestinationEntry,
+  upgradeToTls: boolean,
+  problems: Problem[],
+): void {
+  const wrong = upgradeToTls ? 'h2c' : 'h2';
+  if (protocol !== wrong) return;
+  problems.push({
+    key: `${key}.protocol`,
+    value: protocol,
+    expected:
+      wrong === 'h2c'
+        ? 'auto, http1 or h2, as requests to this host leave over TLS: h2c is HTTP/2 without TLS'
+        : 'auto, http1 or h2c, as requests to this host leave in clear text: h2 is HTTP/2 over TLS',
+  });
 }
 
 /** A token leaves this machine over TLS unless it is said that it need not; `upgradeToTls: false` says so as well. */

@@ -23,5 +23,6 @@ export function resolvePolicy(
       idleMs: entry.timeouts?.idle ?? DEFAULT_TIMEOUTS.idleMs,
     },
     tls: resolveTls(`${key}.tls`, entry.tls, problems),
+    protocol: entry.protocol ?? 'auto',
   };
 }

@@ -33,6 +33,7 @@ export function resolveRoutes(
 }
 
 function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
+  checkProtocol(key, entry, target, problems);
   return {
     name: entry.name,
     match: {
@@ -43,6 +44,20 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
     stripPrefix: entry.stripPrefix ?? false,
     ...resolvePolicy(key, entry, problems),
   };
+}
+
+/** HTTP/2 goes over TLS as `h2` and over TCP as `h2c`: the other name is a mistake about the upstream. */
+function checkProtocol(key: string, { protocol }: RouteEntry, target: Upstream, problems: Problem[]): void {
+  const wrong = target.protocol === 'https' ? 'h2c' : 'h2';
+  if (protocol !== wrong) return;
+  problems.push({
+    key: `${key}.protocol`,
+    value: protocol,
+    expected:
+      wrong === 'h2c'
+        ? 'auto, http1 or h2, as the upstream is an https URL: h2c is HTTP/2 without TLS'
+        : 'auto, http1 or h2c, as the upstream is an http URL: h2 is HTTP/2 over TLS',
+  });
 }
 
 /** What can only be judged of all routes together. */

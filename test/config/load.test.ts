@@ -61,12 +61,27 @@ describe('the simple case', () => {
           upstream: { authority: 'api.example.com', basePath: '/v2' },
           existingAuthorization: 'replace',
           whenTokenUnavailable: 'fail',
+          protocol: 'auto',
           retryOn401: true,
           timeouts: { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 },
         },
       ],
     });
     expect(Object.isFrozen(config.routes[0]?.timeouts)).toBe(true);
+  });
+
+  it.each([
+    ['http://x', 'h2c'],
+    ['https://x', 'h2'],
+    ['http://x', 'http1'],
+    ['https://x', 'auto'],
+  ])('takes for %s the version of HTTP that it names: %s', async (upstream, protocol) => {
+    const text =
+      `routes: [{ name: a, upstream: "${upstream}", protocol: ${protocol}, match: { pathPrefix: /a } }]\n` +
+      `forwardProxy: { allow: [{ host: a.com, allowClearText: ${upstream === 'http://x'}, protocol: ${protocol} }] }`;
+    const { routes, forwardProxy } = await loadFile(text, SIMPLE);
+    expect(routes[0]?.protocol).toBe(protocol);
+    expect(forwardProxy?.allow[0]?.protocol).toBe(protocol);
   });
 
   it('takes names for the status page from the file, and from the environment before it', async () => {
@@ -226,6 +241,16 @@ describe('the forward proxy', () => {
       /^forwardProxy.allow\[0\].upgradeToTls: "true": expected the opposite of allowClearText/,
     ],
     [
+      'HTTP/2 without TLS to a host that is reached over TLS',
+      'forwardProxy: { allow: [{ host: a.com, protocol: h2c }] }',
+      /^forwardProxy.allow\[0\].protocol: "h2c": expected auto, http1 or h2, as requests to this host leave over TLS/,
+    ],
+    [
+      'HTTP/2 over TLS to a host that is reached without it',
+      'forwardProxy: { allow: [{ host: a.com, protocol: h2, allowClearText: true }] }',
+      /^forwardProxy.allow\[0\].protocol: "h2": expected auto, http1 or h2c, as requests to this host leave in clear/,
+    ],
+    [
       'interception',
       'forwardProxy: { allow: [{ host: a.com }], connect: intercept }',
       /^forwardProxy.connect: "intercept": expected one of deny, tunnel/,
@@ -338,6 +363,21 @@ routes:
       'a certificate without its key',
       'routes: [{ name: a, upstream: https://x, tls: { certFile: /etc/hostname } }]',
       /^routes\[0\].tls.certFile: .*expected a file of PEM|^routes\[0\].tls: expected certFile and keyFile together/,
+    ],
+    [
+      'HTTP/2 without TLS to an https URL',
+      'routes: [{ name: a, upstream: https://x, protocol: h2c }]',
+      /^routes\[0\].protocol: "h2c": expected auto, http1 or h2, as the upstream is an https URL/,
+    ],
+    [
+      'HTTP/2 over TLS to an http URL',
+      'routes: [{ name: a, upstream: http://x, protocol: h2 }]',
+      /^routes\[0\].protocol: "h2": expected auto, http1 or h2c, as the upstream is an http URL/,
+    ],
+    [
+      'a version of HTTP that there is not',
+      'routes: [{ name: a, upstream: https://x, protocol: h3 }]',
+      /^routes\[0\].protocol: "h3": expected one of auto, http1, h2, h2c/,
     ],
     [
       'two of one name',

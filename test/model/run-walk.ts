@@ -260,6 +260,7 @@ function routeTo({ transport }: Walk, { upstreamAddress, caFile }: World): Route
     credential: 'default',
     existingAuthorization: 'replace',
     whenTokenUnavailable: 'fail',
+    protocol: 'auto',
     retryOn401: true,
     timeouts: { connectMs: BOUNDS.connectMs, responseMs: BOUNDS.responseMs, idleMs: BOUNDS.idleMs },
     tls: transport === 'tls' && caFile !== undefined ? { caFile } : {},

@@ -17,7 +17,6 @@ import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
 import { type Answer, connectClient, type RawClient } from './raw-client.ts';
-import type { RawUpstream } from './raw-upstream.ts';
 
 /** Generous: a test of a timeout sets its own. */
 const TIMEOUTS: RouteTimeouts = { connectMs: 10_000, responseMs: 10_000, idleMs: 10_000 };
@@ -60,6 +59,7 @@ export function routeTo(
     whenTokenUnavailable: 'fail',
     retryOn401: true,
     tls: caFile === undefined ? {} : { caFile },
+    protocol: 'auto',
     ...overrides,
     match: { pathPrefix: '/', ...overrides.match },
     timeouts: { ...TIMEOUTS, ...overrides.timeouts },
@@ -92,6 +92,7 @@ export function forwardTo(
         retryOn401: true,
         timeouts: TIMEOUTS,
         tls: caFile === undefined ? {} : { caFile },
+        protocol: 'auto',
         ...entry,
       },
     ],
@@ -104,7 +105,7 @@ export function forwardTo(
 
 export interface SidecarSettings {
   /** One route to it, shaped by `route`; or give `routes`. */
-  readonly upstream?: RawUpstream;
+  readonly upstream?: Destination;
   readonly route?: RouteOverrides;
   readonly routes?: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;

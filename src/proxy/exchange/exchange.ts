@@ -1,6 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { GrpcStatus } from '../../grpc-status.ts';
 import type { Fields } from '../http/fields.ts';
+import { isGrpcCall } from '../http/grpc-call.ts';
 import type { RouteObserver } from '../observer.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
@@ -9,7 +10,7 @@ import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../stre
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
-import { grpcStatusOf, isGrpcCall } from './grpc-call.ts';
+import { grpcStatusOf } from './grpc-outcome.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
 import { isLastHop, lastHopAnswer } from './last-hop.ts';
 import { problemOf } from './problem-answer.ts';

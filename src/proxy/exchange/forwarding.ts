@@ -85,7 +85,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
-  connected(): void {
+  connected(instead?: UpstreamStream): void {
+    if (instead !== undefined) this.#upstream = instead;
     const bearer = this.#bearer;
     const authorization = bearer?.current();
     if (bearer !== undefined && authorization === undefined && !this.#goesWithout) {
@@ -308,7 +309,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #maySendAgain(fate: RequestFate): boolean {
-    return fate === 'unsent' ? this.#isWhole() : fate === 'unanswered' && this.#isSafeToRepeat();
+    if (fate === 'unsent' || fate === 'unprocessed') return this.#isWhole();
+    return fate === 'unanswered' && this.#isSafeToRepeat();
   }
 
   #trustMs(): number {

@@ -1,8 +1,9 @@
 import { GRPC_STATUS, type GrpcStatus } from '../../grpc-status.ts';
 import { grpcProvesAcceptance, provesAcceptance } from '../../token/bearer-source.ts';
 import type { Fields } from '../http/fields.ts';
+import { isGrpc } from '../http/grpc-call.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
-import { grpcStatusOf, isGrpc } from './grpc-call.ts';
+import { grpcStatusOf } from './grpc-outcome.ts';
 
 /** What an answer says of the token that its request was sent with. */
 export type TokenVerdict =

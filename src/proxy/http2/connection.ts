@@ -157,7 +157,18 @@ export abstract class Connection<S extends MessageStream<unknown>> {
 
   /** Octets that `data` brought have left: the peer may send as many again, on this stream while it is open. */
   consume(stream: S, bytes: number): void {
-    this.#consumeConnection(bytes);
+    this.consumeConnection(bytes);
+    this.consumeStream(stream, bytes);
+  }
+
+  /** The same for the window of the connection alone: streams that keep up are not to wait for one that does not. */
+  consumeConnection(bytes: number): void {
+    const increment = this.#receiveWindow.consume(bytes);
+    if (increment > 0) this.output.windowUpdate(0, increment);
+  }
+
+  /** The same for the window of the stream alone. */
+  consumeStream(stream: S, bytes: number): void {
     // A peer that has ended its side, or hears that the stream is over, has no use for a window.
     const { state } = stream;
     if (state.kind !== 'open' && !(state.kind === 'half_closed' && state.endedBy === 'local')) return;
@@ -324,10 +335,10 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       case 'connection':
         return verdict.reason;
       case 'ignored':
-        this.#consumeConnection(windowBytes);
+        this.consumeConnection(windowBytes);
         return this.#dataRanOut(piece);
       case 'stream':
-        this.#consumeConnection(windowBytes);
+        this.consumeConnection(windowBytes);
         return this.failStream(streamId, verdict.reason);
       case 'next':
         return stream === undefined ? undefined : this.#dataOf(stream, piece);
@@ -341,7 +352,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
         : stream.body.receive(data.length, endStream)
       : 'window_exceeded';
     if (wrong !== undefined) {
-      this.#consumeConnection(windowBytes);
+      this.consumeConnection(windowBytes);
       return this.failMoved(stream, wrong);
     }
     const padding = windowBytes - data.length;
@@ -469,11 +480,6 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (this.#underWayFrames === 0) return this.#spend('ignored_frame');
     this.#underWayFrames--;
     return undefined;
-  }
-
-  #consumeConnection(bytes: number): void {
-    const increment = this.#receiveWindow.consume(bytes);
-    if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
   /** A stream that both sides have ended was useful work. */

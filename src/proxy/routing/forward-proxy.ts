@@ -138,6 +138,7 @@ function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
     retryOn401: false,
     timeouts,
     tls: {},
+    protocol: 'auto',
   };
 }
 

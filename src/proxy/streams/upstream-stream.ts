@@ -7,10 +7,11 @@ import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 /**
  * What became of a request whose connection failed:
  * - `unsent`: nothing of it has left this machine;
+ * - `unprocessed`: the upstream says that it has not looked at it (RFC 9113 §8.7);
  * - `unanswered`: the connection had been idle, and ended without a byte of an answer: most likely closed meanwhile;
  * - `lost`: anything else. The upstream may have acted on it.
  */
-export type RequestFate = 'unsent' | 'unanswered' | 'lost';
+export type RequestFate = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
 
 /** A request on its way upstream: what the app sent, and what the proxy makes of it. */
 export interface OutgoingRequest {
@@ -72,6 +73,8 @@ export interface UpstreamStream {
 
 /** The streams to one upstream. */
 export interface UpstreamStreams {
+  /** What the upstream speaks with a request that came by HTTP/2; undefined before it was asked. */
+  readonly speaks: Protocol | undefined;
   /**
    * A stream of a connection that stands, or of one that is about to be made; one that is not ready says so to `user`
    * once it is.
@@ -93,8 +96,11 @@ export interface UpstreamStreams {
 
 /** Who has sent a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
-  /** The connection stands: the request may be sent. */
-  connected(): void;
+  /**
+   * The connection stands: the request may be sent.
+   * @param instead takes the place of the stream that was acquired, where the upstream has chosen another version of HTTP.
+   */
+  connected(instead?: UpstreamStream): void;
   /** An informational answer other than 101. */
   informed(head: AnswerHead): void;
   /** The head of the final answer. */

@@ -29,6 +29,8 @@ export interface UpstreamConnectionOptions {
   /** No request is begun after that; one that is in progress ends in peace. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
+  /** The connection has been made, and is the user's at once. */
+  readonly stands?: boolean;
   /** Called when it carries no request and another one may follow. */
   onReusable(connection: UpstreamConnection): void;
   /** Called in the same turn in which it becomes unfit for any request. */
@@ -58,16 +60,20 @@ export class UpstreamConnection {
     this.writer = new GatheredWriter(socket);
     this.#options = options;
     this.#failures = options.failures;
-    this.#state = { kind: 'connecting', user };
     const now = options.clock.now();
     this.#retiresAt = later(now, options.maxAgeMs);
     this.#deadline = new Deadline(options.clock, () => this.#tooLate());
-    this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
-    socket.once('connect', () => {
-      if (options.route.upstream.protocol === 'http') this.#connected(user);
-      else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
-    });
-    socket.once('secureConnect', () => this.#connected(user));
+    if (options.stands === true) {
+      this.#state = { kind: 'lent', user, idle: undefined };
+    } else {
+      this.#state = { kind: 'connecting', user };
+      this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
+      socket.once('connect', () => {
+        if (options.route.upstream.protocol === 'http') this.#connected(user);
+        else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
+      });
+      socket.once('secureConnect', () => this.#connected(user));
+    }
     socket.on('end', this.#onEnd);
     socket.on('drain', this.#onDrain);
     socket.on('error', (error) => this.#onEnded(this.#failures.of(error, this.#state.kind)));

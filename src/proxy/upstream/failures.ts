@@ -1,4 +1,7 @@
 import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../../errors.ts';
+import { type ErrorCode, errorCodeName } from '../http2/error-code.ts';
+import { FAULTS, type FaultReason } from '../http2/fault.ts';
+import { UpstreamReset } from '../streams/upstream-reset.ts';
 
 /** How the connections to one upstream fail, as errors that the proxy may answer. */
 export class UpstreamFailures {
@@ -40,11 +43,61 @@ export class UpstreamFailures {
     return this.#failure('upstream_protocol_error', 'sent bytes before it was asked for any');
   }
 
-  tooLate(what: 'connection' | 'answer', limitMs: number): SidecarError<ProxyErrorCode> {
+  tooLate(what: 'connection' | 'answer' | 'stream', limitMs: number): SidecarError<ProxyErrorCode> {
     return this.#failure('upstream_timeout', `gave no ${what} within ${limitMs} ms`);
+  }
+
+  /** A rule of HTTP/2 was broken. @param spoken whether it has spoken HTTP/2 before that. */
+  http2(reason: FaultReason, spoken: boolean): SidecarError<ProxyErrorCode> {
+    const [, text] = FAULTS[reason];
+    return this.#failure(
+      'upstream_protocol_error',
+      spoken
+        ? `did not speak valid HTTP/2: ${text}`
+        : `does not speak HTTP/2 (${text}): protocol: http1 may be right`,
+    );
+  }
+
+  reset(code: ErrorCode): UpstreamReset {
+    const hint = errorCodeName(code) === 'HTTP_1_1_REQUIRED' ? ': protocol: http1 may be right' : '';
+    return new UpstreamReset(
+      `upstream ${this.#authority} reset the request with ${nameOf(code)}${hint}`,
+      code,
+    );
+  }
+
+  /** @param code of GOAWAY. */
+  goneAway(code: ErrorCode): SidecarError<ProxyErrorCode> {
+    return this.#failure('upstream_protocol_error', `ended the connection with GOAWAY ${nameOf(code)}`);
+  }
+
+  silent(): SidecarError<ProxyErrorCode> {
+    return this.#failure('upstream_timeout', 'did not answer PING: the connection is dead');
+  }
+
+  /** @param chosen by ALPN; undefined where nothing was. */
+  notHttp2(chosen: string | undefined): SidecarError<ProxyErrorCode> {
+    const what = chosen === undefined ? 'nothing' : chosen;
+    return this.#failure(
+      'upstream_protocol_error',
+      `chose ${what} by ALPN, where protocol: h2 wants h2: protocol: auto or http1 may be right`,
+    );
+  }
+
+  /** @param protocol that would have it go out as HTTP/2. */
+  needsHttp2(protocol: 'h2' | 'h2c'): SidecarError<ProxyErrorCode> {
+    const why = protocol === 'h2c' ? 'is spoken to in HTTP/1.1' : 'chose HTTP/1.1 by ALPN';
+    return this.#failure(
+      'upstream_protocol_error',
+      `${why}, by which gRPC cannot be carried: protocol: ${protocol} is for an upstream that speaks HTTP/2`,
+    );
   }
 
   #failure(code: ProxyErrorCode, what: string, cause?: unknown): SidecarError<ProxyErrorCode> {
     return new SidecarError(code, `upstream ${this.#authority} ${what}`, { cause });
   }
+}
+
+function nameOf(code: ErrorCode): string {
+  return errorCodeName(code) ?? `code ${code}`;
 }

@@ -1,8 +1,10 @@
+import type { OnReadOpts, Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import type { UpstreamUser } from '../streams/upstream-stream.ts';
 import { UpstreamConnection } from './connection.ts';
 import type { Dialer } from './dialer.ts';
+import type { Dialling } from './dialling.ts';
 import { UpstreamFailures } from './failures.ts';
 import { Http1UpstreamStream } from './http1-stream.ts';
 import { maxAgeMs } from './max-age.ts';
@@ -38,30 +40,27 @@ export class Http1Pool implements IdleHolder {
 
   /** As in `UpstreamStreams`. */
   acquire(user: UpstreamUser, trustMs: number): Http1UpstreamStream {
-    if (this.#idle.length === 0) return this.acquireNew(user);
+    return this.acquireIdle(user, trustMs) ?? this.acquireNew(user);
+  }
+
+  /** A stream of a connection that stands, if one is idle. */
+  acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
+    if (this.#idle.length === 0) return undefined;
     const now = this.#options.clock.now();
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       if (idle.connection.lend(user, trustMs, now)) return idle;
     }
-    return this.acquireNew(user);
+    return undefined;
   }
 
   /** As in `UpstreamStreams`. */
   acquireNew(user: UpstreamUser): Http1UpstreamStream {
-    const { clock, dialer, all, random } = this.#options;
-    const connection = new UpstreamConnection(user, {
-      route: this.#route,
-      clock,
-      failures: this.#failures,
-      maxAgeMs: maxAgeMs(random),
-      connect: (onread) => dialer.dial(onread),
-      onReusable: () => this.#keep(stream),
-      onGone: () => this.#forget(stream),
-    });
-    const stream = new Http1UpstreamStream(connection);
-    this.#open.add(stream);
-    all.opened();
-    return stream;
+    return this.#make(user, (onread) => this.#options.dialer.dial(onread), false);
+  }
+
+  /** A stream of a connection that another has made, and that turned out to speak HTTP/1.1. */
+  adopt(dialling: Dialling, user: UpstreamUser): Http1UpstreamStream {
+    return this.#make(user, (onread) => dialling.handToReader(onread), true);
   }
 
   /** As in `IdleHolder`. */
@@ -94,6 +93,24 @@ export class Http1Pool implements IdleHolder {
   renew(): void {
     this.discardIdle();
     for (const { connection } of this.#open) connection.retire();
+  }
+
+  #make(user: UpstreamUser, connect: (onread: OnReadOpts) => Socket, stands: boolean): Http1UpstreamStream {
+    const { clock, all, random } = this.#options;
+    const connection = new UpstreamConnection(user, {
+      route: this.#route,
+      clock,
+      failures: this.#failures,
+      maxAgeMs: maxAgeMs(random),
+      connect,
+      stands,
+      onReusable: () => this.#keep(stream),
+      onGone: () => this.#forget(stream),
+    });
+    const stream = new Http1UpstreamStream(connection);
+    this.#open.add(stream);
+    all.opened();
+    return stream;
   }
 
   #keep(stream: Http1UpstreamStream): void {

@@ -1,6 +1,8 @@
-import type { Fields } from '../http/fields.ts';
+import { type Fields, hasField } from '../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../http1/serialize.ts';
+import { joinCookies } from '../http2/cookie-crumbs.ts';
 import { upstreamFields } from '../streams/header-rules.ts';
+import type { FieldSection } from '../streams/message.ts';
 import type { OutgoingRequest, UpstreamStream } from '../streams/upstream-stream.ts';
 import type { TunnelEnd } from '../tunnel/tunnel.ts';
 import type { UpstreamConnection } from './connection.ts';
@@ -37,8 +39,11 @@ export class Http1UpstreamStream implements UpstreamStream {
     const { connection } = this;
     const { from, hasBody, target } = request;
     connection.begin(from.method);
-    this.#chunked = hasBody && from.contentLength === undefined;
-    const fields = upstreamFields(from, {
+    const http2 = from.protocol === 'h2';
+    // A length of its own would take its trailers from a message of HTTP/2.
+    this.#chunked =
+      hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
+    const fields = upstreamFields(http2 ? asHttp1(from, this.#chunked) : from, {
       authority: request.authority,
       authorization: request.authorization,
       keepClientAuthorization: request.keepClientAuthorization,
@@ -103,4 +108,14 @@ export class Http1UpstreamStream implements UpstreamStream {
   giveBack(): void {
     this.connection.giveBack();
   }
+}
+
+/** The fields of a request of HTTP/2 as HTTP/1.1 takes them: one Cookie, and one way to say where the body ends. */
+function asHttp1({ fields, connectionOptions }: FieldSection, chunked: boolean): FieldSection {
+  const joined = joinCookies([...fields]);
+  if (!chunked) return { fields: joined, connectionOptions };
+  return {
+    fields: joined.filter((_, at) => joined[at - (at % 2)] !== 'content-length'),
+    connectionOptions,
+  };
 }

@@ -27,6 +27,17 @@ export class OpenUpstreams {
     this.#holders.delete(holder);
   }
 
+  /** Whether another may be made: there is room, or something idle that makes some. */
+  mayOpen(): boolean {
+    if (this.#open >= this.#most) this.#makeRoom();
+    return this.#open < this.#most;
+  }
+
+  /** Open at once at the most, where any of them is idle. */
+  get most(): number {
+    return this.#most;
+  }
+
   /** One more is being made. */
   opened(): void {
     this.#open += 1;

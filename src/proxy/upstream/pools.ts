@@ -1,12 +1,24 @@
 import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
+import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import { isGrpcCall } from '../http/grpc-call.ts';
 import type { Network } from '../io/network.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 import { Dialer } from './dialer.ts';
+import { UpstreamFailures } from './failures.ts';
+
 import { Http1Pool } from './http1-pool.ts';
+import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
+import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
+
+/** For so long an upstream that chose HTTP/1.1 is not asked again for what it cannot carry. */
+const CHOICE_HOLDS_MS = 60_000;
+
+const H2_ALONE = ['h2'];
+const H2_PREFERRED = ['h2', 'http/1.1'];
 
 export interface UpstreamPoolsOptions {
   readonly clock: Clock;
@@ -18,24 +30,68 @@ export interface UpstreamPoolsOptions {
   readonly random?: () => number;
 }
 
-/** The connections of one route to its upstream, whatever version of HTTP they speak. */
+/**
+ * The connections of one route to its upstream: those of HTTP/1.1 and those of HTTP/2, and which of them a request takes.
+ * With `protocol: auto` a request that came by HTTP/1.1 stays with it, and only one that came by HTTP/2 asks the upstream,
+ * by ALPN, what it speaks; so no connection is made for nothing.
+ */
 export class UpstreamPools implements UpstreamStreams {
+  readonly #options: UpstreamPoolsOptions;
+  readonly #failures: UpstreamFailures;
   readonly #dialer: Dialer;
   readonly #http1: Http1Pool;
+  /** Absent where HTTP/2 is never spoken. */
+  readonly #http2: Http2Pool | undefined;
+  /** Whether HTTP/1.1 is never spoken. */
+  readonly #always2: boolean;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
     const { clock, log, network, all, random = Math.random } = options;
-    this.#dialer = new Dialer(route, { clock, log, network, onTlsChange: () => this.#http1.renew() });
-    this.#http1 = new Http1Pool(route, { clock, dialer: this.#dialer, all, random });
+    this.#options = options;
+    this.#failures = new UpstreamFailures(route.upstream.authority);
+    const dialer = new Dialer(route, { clock, log, network, onTlsChange: () => this.#renew() });
+    this.#dialer = dialer;
+    const common = { clock, dialer, all, random };
+    this.#http1 = new Http1Pool(route, common);
+    const { protocol } = route;
+    const overTls = route.upstream.protocol === 'https';
+    this.#always2 = protocol === 'h2' || protocol === 'h2c';
+    if (this.#always2) {
+      this.#http2 = new Http2Pool(route, {
+        ...common,
+        protocols: overTls ? H2_ALONE : undefined,
+        fallback: undefined,
+      });
+    } else if (protocol === 'auto' && overTls) {
+      this.#http2 = new Http2Pool(route, { ...common, protocols: H2_PREFERRED, fallback: this.#fallback });
+    }
   }
 
-  acquire(_request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
-    return this.#http1.acquire(user, trustMs);
+  get speaks(): 'http1' | 'h2' | undefined {
+    return this.#http2 === undefined ? 'http1' : this.#http2.spoken;
   }
 
-  acquireNew(_request: IncomingRequest, user: UpstreamUser): UpstreamStream {
-    return this.#http1.acquireNew(user);
+  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
+    const http2 = this.#http2;
+    if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
+      if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
+      if (isGrpcCall(request) && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.needsHttp2('h2');
+      return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
+    }
+    if (request.protocol === 'http1') return this.#http1.acquire(user, trustMs);
+    this.#refuseLossy(request);
+    return this.#http1.acquireIdle(user, trustMs) ?? this.#http1For(user);
+  }
+
+  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+    const http2 = this.#http2;
+    if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
+      return http2.acquireNew(request, user);
+    }
+    if (request.protocol === 'http1') return this.#http1.acquireNew(user);
+    this.#refuseLossy(request);
+    return this.#http1For(user);
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {
@@ -44,15 +100,46 @@ export class UpstreamPools implements UpstreamStreams {
 
   discardIdle(): void {
     this.#http1.discardIdle();
+    this.#http2?.discardIdle();
   }
 
   retire(): void {
     this.#dialer.close();
     this.#http1.retire();
+    this.#http2?.retire();
   }
 
   close(): void {
     this.#dialer.close();
     this.#http1.close();
+    this.#http2?.close();
+  }
+
+  /** Takes connections that were made for HTTP/2 and on which the upstream chose HTTP/1.1. */
+  get #fallback(): Http1Fallback {
+    return {
+      lend: (dialling, { user, request }) => {
+        if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2');
+        return this.#http1.adopt(dialling, user);
+      },
+      keep: (dialling) => this.#http1.adopt(dialling, NOBODY).giveBack(),
+    };
+  }
+
+  /** @throws {SidecarError} `upstream_protocol_error` for what HTTP/1.1 cannot carry. */
+  #refuseLossy(request: IncomingRequest): void {
+    if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2c');
+  }
+
+  /** An app has as many requests as it likes on one connection, and here each takes one of its own. */
+  #http1For(user: UpstreamUser): UpstreamStream {
+    const { all } = this.#options;
+    if (all.mayOpen()) return this.#http1.acquireNew(user);
+    throw new SidecarError('overloaded', `${all.most} connections to upstreams are open`);
+  }
+
+  #renew(): void {
+    this.#http1.renew();
+    this.#http2?.renew();
   }
 }

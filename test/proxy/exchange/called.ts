@@ -160,6 +160,7 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
     return stream;
   };
   const streams: UpstreamStreams = {
+    speaks: undefined,
     acquire: (_, user) => lend(user),
     acquireNew: (_, user) => lend(user),
     acquireTunnel: lend,

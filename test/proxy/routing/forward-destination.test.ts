@@ -12,6 +12,7 @@ function destination(settings: Partial<AllowedDestination> & { host: string }): 
     upgradeToTls: false,
     existingAuthorization: 'replace',
     whenTokenUnavailable: 'fail',
+    protocol: 'auto',
     retryOn401: true,
     timeouts: { connectMs: 1, responseMs: 1, idleMs: 1 },
     tls: {},

@@ -25,7 +25,7 @@ it('a connection whose last reader was too slow is read again for the next one',
   let bytes = 0;
   /** Falls behind on every piece, and never catches up. */
   const slow: UpstreamUser = {
-    connected: connected.resolve,
+    connected: () => connected.resolve(),
     answered: () => {},
     answerData: (slice) => {
       bytes += slice.length;

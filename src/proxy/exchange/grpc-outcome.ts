@@ -1,0 +1,13 @@
+import type { GrpcStatus } from '../../grpc-status.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
+
+/** `grpc-status`: decimal digits without leading zeros. */
+const STATUS = /^(?:[0-9]|1[0-6])$/;
+
+/** The outcome of a gRPC call, in trailers, or in the head of an answer that is trailers only; undefined where there is none. */
+export function grpcStatusOf(fields: Fields): GrpcStatus | undefined {
+  const values = fieldValues(fields, 'grpc-status');
+  if (values.length === 0) return undefined;
+  const [value] = values;
+  return values.length === 1 && STATUS.test(value as string) ? Number(value) : 'other';
+}

@@ -1,0 +1,105 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { Deadline } from '../io/deadline.ts';
+import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
+import type { Dialer } from './dialer.ts';
+import type { UpstreamFailures } from './failures.ts';
+
+export interface DiallingOptions {
+  readonly dialer: Dialer;
+  readonly clock: Clock;
+  readonly failures: UpstreamFailures;
+  /** Over TLS, offered by ALPN; undefined where it is plain TCP. */
+  readonly protocols: readonly string[] | undefined;
+  /** Name resolution, TCP and TLS together. */
+  readonly connectMs: number;
+  /**
+   * The connection stands; who is told takes it over at once.
+   * @param chosen by the upstream, of what was offered.
+   */
+  onStands(dialling: Dialling, chosen: string | undefined): void;
+  onFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void;
+}
+
+/** A connection that is being made, before it is known what will be spoken on it. */
+export class Dialling {
+  readonly socket: Socket;
+  readonly #options: DiallingOptions;
+  readonly #deadline: Deadline;
+  #phase: 'connecting' | 'securing' | 'over' = 'connecting';
+  #take: TakeBytes = () => this.#fail(this.#options.failures.unasked());
+
+  constructor(options: DiallingOptions) {
+    const { clock, dialer, failures, protocols, connectMs } = options;
+    this.#options = options;
+    this.#deadline = new Deadline(clock, () => this.#fail(failures.tooLate('connection', connectMs)));
+    this.#deadline.set(clock.monotonicMs() + connectMs);
+    this.socket = dialer.dial(
+      sharedRead((chunk) => this.#take(chunk)),
+      protocols,
+    );
+    this.socket.once('connect', this.#onConnect);
+    this.socket.once('secureConnect', this.#onStands);
+    this.socket.on('error', this.#onError);
+    this.socket.on('close', this.#onClose);
+  }
+
+  /** Hands the connection over: bytes go to `take` from here on, and what becomes of it is the taker's to see. */
+  handTo(take: TakeBytes): Socket {
+    this.#let();
+    this.#take = take;
+    return this.socket;
+  }
+
+  /** The same for who reads as a socket does. */
+  handToReader({ callback }: OnReadOpts): Socket {
+    return this.handTo((chunk) => {
+      callback(chunk.length, chunk);
+    });
+  }
+
+  abandon(): void {
+    if (this.#phase === 'over') return;
+    this.#let();
+    // Whatever is still to be said of it is of no interest.
+    this.socket.on('error', () => this.socket.destroy());
+    this.socket.destroy();
+  }
+
+  readonly #onConnect = (): void => {
+    if (this.#options.protocols === undefined) this.#onStands();
+    else this.#phase = 'securing';
+  };
+
+  readonly #onStands = (): void => {
+    if (this.#phase === 'over') return;
+    const { socket } = this;
+    const chosen = socket instanceof TLSSocket ? socket.alpnProtocol : false;
+    this.#options.onStands(this, typeof chosen === 'string' ? chosen : undefined);
+  };
+
+  readonly #onError = (error: Error): void => {
+    this.#fail(this.#options.failures.of(error, this.#phase));
+  };
+
+  readonly #onClose = (): void => {
+    this.#fail(this.#options.failures.closed());
+  };
+
+  #fail(error: SidecarError<ProxyErrorCode>): void {
+    if (this.#phase === 'over') return;
+    this.abandon();
+    this.#options.onFailed(this, error);
+  }
+
+  #let(): void {
+    this.#phase = 'over';
+    this.#deadline.dispose();
+    this.socket.off('connect', this.#onConnect);
+    this.socket.off('secureConnect', this.#onStands);
+    this.socket.off('error', this.#onError);
+    this.socket.off('close', this.#onClose);
+  }
+}

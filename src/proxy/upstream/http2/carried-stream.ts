@@ -1,0 +1,26 @@
+import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { AnswerSection } from '../../http2/answer-section.ts';
+import type { Broken } from '../../http2/stream-handler.ts';
+
+/** What a request on a connection is told by it. Buffers are there until the call returns. */
+export interface CarriedStream {
+  /** On the monotonic clock: when `tooLate` is to be called. */
+  readonly dueAtMs: number;
+  /** The system has taken some of the request. */
+  hasLeft(): void;
+  /** An interim answer has come, or the final one. */
+  answerCame(answer: AnswerSection, endStream: boolean): void;
+  /** A piece of the answer, empty only with `endStream`. */
+  dataCame(data: Buffer, endStream: boolean): void;
+  /** Trailers, and with them the end. */
+  trailersCame(fields: string[]): void;
+  /** All that came in one piece has been passed. */
+  pieceEnded(nowMs: number): void;
+  /** The stream has ended, and not by itself. */
+  brokenOff(how: Broken): void;
+  /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
+  connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
+  /** Sends one frame of what waits; says whether more may follow, or it is `stuck` as it was. */
+  sendWaiting(): 'stuck' | 'more' | 'done';
+  tooLate(): void;
+}

@@ -1,0 +1,460 @@
+import type { Socket } from 'node:net';
+import { type Clock, type Instant, isPast, later } from '../../../clock.ts';
+import type { RouteConfig } from '../../../config/config.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { AnswerSection, Asked } from '../../http2/answer-section.ts';
+import { ClientConnection, type ClientHandler, type ClientStream } from '../../http2/client-connection.ts';
+import { ErrorCode } from '../../http2/error-code.ts';
+import type { GoawayFrame } from '../../http2/frame.ts';
+import type { Broken } from '../../http2/stream-handler.ts';
+import { afterPoll } from '../../io/after-poll.ts';
+import { Deadline } from '../../io/deadline.ts';
+import { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { Dialling } from '../dialling.ts';
+import type { UpstreamFailures } from '../failures.ts';
+import { IDLE_MS } from '../keep-alive.ts';
+import type { CarriedStream } from './carried-stream.ts';
+import { LINGER_MS, MOST_STREAMS, PING_MS, QUIET_MS, UPSTREAM_LIMITS } from './limits.ts';
+import { UnreadBytes } from './unread-bytes.ts';
+
+export type WireStream = ClientStream<CarriedStream>;
+
+export interface Http2ConnectionOptions {
+  readonly route: RouteConfig;
+  readonly clock: Clock;
+  readonly failures: UpstreamFailures;
+  /** No request is begun after that; those that are in progress end in peace. */
+  readonly maxAgeMs: number;
+  /** Streams that are taken for allowed until the upstream says how many are. */
+  readonly assumedStreams: number;
+  /** Called when another request may be sent on it, and may not have been before. */
+  onFree(connection: Http2Connection): void;
+  /** Called in the same turn in which it becomes unfit for further requests. */
+  onGone(connection: Http2Connection): void;
+  /** Called when it has ended, or is about to. */
+  onClosed(): void;
+  /** Called when the upstream says how many streams it allows, and when it changes that. */
+  onAllowed(streams: number): void;
+}
+
+type State =
+  | { readonly kind: 'open' }
+  /** Before further requests are sent it is found out whether the upstream is still there. */
+  | { readonly kind: 'examined'; readonly untilMs: number }
+  /** Carries no further requests, and ends with those that it carries. */
+  | { readonly kind: 'ending' }
+  /** All is said; what was said last is leaving. */
+  | { readonly kind: 'closing'; readonly untilMs: number }
+  | { readonly kind: 'gone' };
+
+const OPEN: State = { kind: 'open' };
+const ENDING: State = { kind: 'ending' };
+const GONE: State = { kind: 'gone' };
+
+/** What PING carries has no meaning: whatever comes after it shows that the upstream is there. */
+const PING = Buffer.from('sidecar?');
+
+/** Up to here a payload is copied behind the header of its frame; larger ones are written beside it. */
+const SMALL_BYTES = 1024;
+
+/** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
+export class Http2Connection implements ClientHandler<CarriedStream> {
+  readonly socket: Socket;
+  /** Requests that it carries, or is lent out for. */
+  readonly #streams = new Set<CarriedStream>();
+  /** Those that have something to send which the windows or the socket did not take, in turn. */
+  readonly #waiting = new Set<CarriedStream>();
+  readonly #options: Http2ConnectionOptions;
+  readonly #codec: ClientConnection<CarriedStream>;
+  readonly #writer: GatheredWriter;
+  readonly #deadline: Deadline;
+  readonly #retiresAt: Instant;
+  readonly #unread: UnreadBytes;
+  #state: State = OPEN;
+  /** When something came last, or the connection was made. */
+  #heardAt: Instant;
+  #heardAny = false;
+  /** What the upstream allowed when `onAllowed` was called last. */
+  #allowed: number | undefined;
+  #answeredAny = false;
+  #idleUntilMs = Number.POSITIVE_INFINITY;
+  #lookAtMs = Number.POSITIVE_INFINITY;
+  #flushDue = false;
+  /** The code of the GOAWAY that came. */
+  #goaway: ErrorCode | undefined;
+  /** Those whose request has been written since the last flush. */
+  #unflushed: CarriedStream[] = [];
+  /** Those that what is being read has brought something for. */
+  #touched: CarriedStream[] = [];
+
+  constructor(dialling: Dialling, options: Http2ConnectionOptions) {
+    this.#options = options;
+    const { clock, maxAgeMs, failures } = options;
+    this.#codec = new ClientConnection(UPSTREAM_LIMITS, this);
+    this.#unread = new UnreadBytes((bytes) => this.#codec.consumeConnection(bytes));
+    const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
+    this.socket = socket;
+    this.#writer = new GatheredWriter(socket);
+    const now = clock.now();
+    this.#heardAt = now;
+    this.#retiresAt = later(now, maxAgeMs);
+    this.#deadline = new Deadline(clock, () => this.#look());
+    socket.on('end', () => this.#fail(this.#ended(), true));
+    socket.on('drain', () => this.#sendWaiting());
+    socket.on('error', (error) => this.#fail(failures.of(error, 'busy'), true));
+    socket.on('close', () => {
+      this.#deadline.dispose();
+      this.#fail(this.#ended(), true);
+    });
+    this.#codec.start();
+    this.#becomeIdle();
+    this.flushSoon();
+  }
+
+  /** Requests that may be sent at once. */
+  get free(): number {
+    return this.#state.kind === 'open' ? this.#room : 0;
+  }
+
+  /** Requests that may be sent once it is known that the upstream is there. */
+  get freeSoon(): number {
+    return this.#state.kind === 'examined' ? this.#room : 0;
+  }
+
+  get idle(): boolean {
+    return this.#streams.size === 0;
+  }
+
+  /** Whether an answer has come on it: an upstream that ends it now has most likely not seen what was sent last. */
+  get reused(): boolean {
+    return this.#answeredAny;
+  }
+
+  /** Whether the system has taken all that was written. */
+  get allTaken(): boolean {
+    return !this.#flushDue && this.socket.writableLength === 0;
+  }
+
+  /**
+   * Prepares it for another request: one that was quiet is examined first, and `onFree` called when it may be used.
+   * @param trustMs as in `UpstreamStreams`.
+   */
+  prepare(trustMs: number, now: Instant): void {
+    if (this.#state.kind !== 'open') return;
+    if (isPast(this.#retiresAt, now)) this.retire();
+    else if (isPast(later(this.#heardAt, QUIET_MS), now)) this.#ping(now);
+    else if (isPast(later(this.#heardAt, trustMs), now)) this.#poll();
+  }
+
+  /** Lends a stream out. */
+  lend(stream: CarriedStream): void {
+    this.#streams.add(stream);
+    this.#idleUntilMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Takes back what was lent, used or not. */
+  release(stream: CarriedStream): void {
+    this.#waiting.delete(stream);
+    if (!this.#streams.delete(stream)) return;
+    if (this.#streams.size === 0) {
+      if (this.#state.kind === 'ending') this.#close(ErrorCode.NO_ERROR);
+      else this.#becomeIdle();
+    }
+    if (this.#state.kind === 'open') this.#options.onFree(this);
+  }
+
+  /** Carries no further request than those that it carries now. */
+  retire(): void {
+    if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
+    this.#state = ENDING;
+    this.#options.onGone(this);
+    if (this.#streams.size === 0) this.#close(ErrorCode.NO_ERROR);
+  }
+
+  /** Cuts the connection; its users are not told. */
+  abandon(): void {
+    if (this.#state.kind === 'gone') return;
+    const { kind } = this.#state;
+    this.#state = GONE;
+    this.#writer.clear();
+    this.socket.destroy();
+    if (kind !== 'ending' && kind !== 'closing') this.#options.onGone(this);
+    if (kind !== 'closing') this.#options.onClosed();
+  }
+
+  /** Begins a request; undefined where the upstream has come to allow none. */
+  request(
+    stream: CarriedStream,
+    fields: readonly string[],
+    asked: Asked,
+    endStream: boolean,
+  ): WireStream | undefined {
+    const wire = this.#codec.request(fields, asked, endStream);
+    if (wire === undefined) return undefined;
+    wire.context = stream;
+    this.#unflushed.push(stream);
+    return wire;
+  }
+
+  /**
+   * Sends one frame with as much of `bytes` as the windows and the socket take; says how much that is.
+   * @param last whether nothing follows `bytes`.
+   */
+  send(wire: WireStream, bytes: Buffer, last: boolean): number {
+    if (!this.takesMore) return 0;
+    const count = Math.min(bytes.length, this.#codec.sendable(wire));
+    if (count === 0) return 0;
+    const whole = count === bytes.length;
+    this.#codec.sendData(wire, count, last && whole);
+    this.#put(whole ? bytes : bytes.subarray(0, count));
+    return count;
+  }
+
+  /** Has `sendWaiting` called when windows, or the socket, take more. */
+  wait(stream: CarriedStream): void {
+    this.#waiting.add(stream);
+  }
+
+  /** Ends a request, with trailers where there are any. */
+  end(wire: WireStream, trailers: readonly string[]): void {
+    if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true);
+    else this.#codec.sendData(wire, 0, true);
+  }
+
+  /** Ends a stream that the upstream has not ended, or that this side has not. */
+  reset(wire: WireStream): void {
+    this.#codec.reset(wire, ErrorCode.CANCEL);
+    this.flushSoon();
+  }
+
+  /** Sends what was written, together with what else is written in this turn of the event loop. */
+  flushSoon(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    setImmediate(() => this.#flush());
+  }
+
+  /** Whether the socket takes more. */
+  get takesMore(): boolean {
+    return !this.socket.writableNeedDrain;
+  }
+
+  /** So many octets of an answer have come, and are the program's to hold until `passedOn`. */
+  came(bytes: number): void {
+    this.#unread.came(bytes);
+  }
+
+  /** So many octets of an answer have left the program, or are of no interest any more. */
+  passedOn(wire: WireStream, bytes: number): void {
+    this.#unread.left(bytes);
+    this.#codec.consumeStream(wire, bytes);
+    if (this.#codec.output.length > 0) this.flushSoon();
+  }
+
+  /** Has `tooLate` called on a stream whose `dueAtMs` has come. */
+  due(atMs: number): void {
+    if (atMs >= this.#lookAtMs) return;
+    this.#lookAtMs = atMs;
+    this.#deadline.set(atMs);
+  }
+
+  nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  answer(wire: WireStream, answer: AnswerSection, endStream: boolean): void {
+    this.#answeredAny = true;
+    const { context } = wire;
+    if (context === undefined) return;
+    this.#touched.push(context);
+    context.answerCame(answer, endStream);
+  }
+
+  data(wire: WireStream, data: Buffer, endStream: boolean): void {
+    const { context } = wire;
+    if (context === undefined) return;
+    this.#touched.push(context);
+    context.dataCame(data, endStream);
+  }
+
+  trailers(wire: WireStream, fields: string[]): void {
+    wire.context?.trailersCame(fields);
+  }
+
+  broken(wire: WireStream, how: Broken): void {
+    wire.context?.brokenOff(how);
+  }
+
+  writable(_wire: WireStream | undefined): void {
+    this.#sendWaiting();
+  }
+
+  goaway({ code }: GoawayFrame): void {
+    this.#goaway = code;
+    this.retire();
+  }
+
+  mayOpen(): void {
+    if (this.#state.kind === 'open') this.#options.onFree(this);
+  }
+
+  /** Streams that may be opened beside those that are. */
+  get #room(): number {
+    if (!this.#codec.mayOpen) return 0;
+    const allowed = this.#allowed ?? this.#options.assumedStreams;
+    return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);
+  }
+
+  #onBytes(chunk: Buffer): void {
+    if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
+    const now = this.#options.clock.now();
+    this.#heardAt = now;
+    const fault = this.#codec.receive(chunk, now.monotonicMs);
+    if (fault !== undefined) {
+      this.#close(undefined);
+      this.#tellAll(this.#options.failures.http2(fault.reason, this.#heardAny), false);
+      return;
+    }
+    this.#heardAny = true;
+    this.#tellAllowed();
+    const touched = this.#touched;
+    if (touched.length > 0) {
+      this.#touched = [];
+      for (const stream of touched) stream.pieceEnded(now.monotonicMs);
+    }
+    if (this.#state.kind === 'examined') {
+      this.#state = OPEN;
+      this.#options.onFree(this);
+    }
+    if (this.#codec.output.length > 0) this.flushSoon();
+  }
+
+  #tellAllowed(): void {
+    const { maxConcurrentStreams } = this.#codec.peer;
+    if (maxConcurrentStreams === this.#allowed) return;
+    this.#allowed = maxConcurrentStreams;
+    this.#options.onAllowed(maxConcurrentStreams);
+  }
+
+  /** Whether the upstream is there is asked of it. */
+  #ping(now: Instant): void {
+    const untilMs = now.monotonicMs + Math.min(PING_MS, this.#options.route.timeouts.connectMs);
+    this.#state = { kind: 'examined', untilMs };
+    this.#codec.ping(PING);
+    this.flushSoon();
+    this.due(untilMs);
+  }
+
+  /** Whether it has said meanwhile that it is not there shows in what has come and was not read. */
+  #poll(): void {
+    const examined: State = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY };
+    this.#state = examined;
+    afterPoll(() => {
+      if (this.#state !== examined) return;
+      this.#state = OPEN;
+      this.#options.onFree(this);
+    });
+  }
+
+  #becomeIdle(): void {
+    this.#idleUntilMs = this.nowMs() + IDLE_MS;
+    this.due(this.#idleUntilMs);
+  }
+
+  /** Streams that were kept waiting send on, a frame each in turn, for as long as any can. */
+  #sendWaiting(): void {
+    const stuck: CarriedStream[] = [];
+    for (const stream of this.#waiting) {
+      if (!this.takesMore) break;
+      this.#waiting.delete(stream);
+      const progress = stream.sendWaiting();
+      // Added behind the others, it comes round again.
+      if (progress === 'more') this.#waiting.add(stream);
+      else if (progress === 'stuck') stuck.push(stream);
+    }
+    for (const stream of stuck) this.#waiting.add(stream);
+  }
+
+  #put(payload: Buffer): void {
+    const { output } = this.#codec;
+    if (payload.length <= SMALL_BYTES) {
+      output.octets(payload);
+      return;
+    }
+    this.#writer.bytes(output.take());
+    this.#writer.bytes(payload);
+  }
+
+  #flush(): void {
+    this.#flushDue = false;
+    if (!this.socket.writable) return;
+    const { output } = this.#codec;
+    if (output.length > 0) this.#writer.bytes(output.take());
+    this.#writer.flush();
+    const unflushed = this.#unflushed;
+    if (unflushed.length > 0) {
+      this.#unflushed = [];
+      if (this.#writer.anyLeft) for (const stream of unflushed) stream.hasLeft();
+    }
+    this.#writer.beginMessage();
+  }
+
+  #ended(): SidecarError<ProxyErrorCode> {
+    const { failures } = this.#options;
+    return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
+  }
+
+  /** Nothing more will come. @param byPeer as in `fateOf`. */
+  #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
+    if (this.#state.kind === 'gone') return;
+    // What was written amid this turn may have left in part.
+    if (this.#writer.anyLeft) for (const stream of this.#unflushed) stream.hasLeft();
+    this.abandon();
+    this.#tellAll(error, byPeer);
+  }
+
+  #tellAll(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
+    const streams = [...this.#streams];
+    this.#streams.clear();
+    this.#waiting.clear();
+    for (const stream of streams) stream.connectionFailed(error, byPeer);
+  }
+
+  /** Says that all is said, and closes once that has left. @param code of GOAWAY, unless it has been written. */
+  #close(code: ErrorCode | undefined): void {
+    if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
+    const ended = this.#state.kind === 'ending';
+    const untilMs = this.nowMs() + LINGER_MS;
+    this.#state = { kind: 'closing', untilMs };
+    if (code !== undefined) this.#codec.goaway(code);
+    this.#flush();
+    this.socket.destroySoon();
+    this.due(untilMs);
+    if (!ended) this.#options.onGone(this);
+    this.#options.onClosed();
+  }
+
+  /** Looks for what is due. */
+  #look(): void {
+    this.#lookAtMs = Number.POSITIVE_INFINITY;
+    const nowMs = this.nowMs();
+    const { kind } = this.#state;
+    if (kind === 'gone') return;
+    if (kind === 'closing') {
+      this.abandon();
+      return;
+    }
+    if (this.#state.kind === 'examined' && this.#state.untilMs <= nowMs) {
+      this.#fail(this.#options.failures.silent(), true);
+      return;
+    }
+    if (this.#idleUntilMs <= nowMs) {
+      this.#close(ErrorCode.NO_ERROR);
+      return;
+    }
+    for (const stream of [...this.#streams]) if (stream.dueAtMs <= nowMs) stream.tooLate();
+    for (const stream of this.#streams) this.due(stream.dueAtMs);
+    if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
+    this.due(this.#idleUntilMs);
+  }
+}

@@ -1,0 +1,45 @@
+import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
+import type { ConnectionLimits } from '../../http2/connection-limits.ts';
+import { ANSWER_LIMITS } from '../answer.ts';
+
+/** What HTTP/2 counts for a field beside its name and value (RFC 9113 §6.5.2). */
+const FIELD_OVERHEAD_BYTES = 32;
+
+const SECTION_BYTES = ANSWER_LIMITS.headerBytes + ANSWER_LIMITS.headerCount * FIELD_OVERHEAD_BYTES;
+
+/** Bounds on what one upstream connection may bring: heads as large as over HTTP/1.1, and of bodies what windows allow. */
+export const UPSTREAM_LIMITS: ConnectionLimits = {
+  frames: { frameBytes: 16_384, blockBytes: SECTION_BYTES, continuations: 32 },
+  section: { sectionBytes: SECTION_BYTES, sectionFields: ANSWER_LIMITS.headerCount },
+  tableBytes: 4096,
+  targetBytes: 0,
+  // Nobody pushes.
+  maxStreams: 0,
+  streamWindowBytes: 256 * 1024,
+  connectionWindowBytes: 1024 * 1024,
+  abuse: DEFAULT_ABUSE_LIMITS,
+};
+
+/**
+ * What apps that read slowly may have waiting of one connection's answers, all of them together, before the connection
+ * itself stops: until then one of them stops no other.
+ */
+export const MOST_UNREAD_BYTES = 8 * 1024 * 1024;
+
+/** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
+export const MOST_STREAMS = 256;
+
+/** So many are taken for allowed before the upstream has said it: what RFC 9113 §6.5.2 recommends as the least. */
+export const STREAMS_BEFORE_SETTINGS = 100;
+
+/** Requests that wait for a stream of one upstream. */
+export const MOST_WAITING = 1024;
+
+/** A connection on which nothing was heard for so long has to answer PING before another request is sent on it. */
+export const QUIET_MS = 10_000;
+
+/** How long PING may take, unless connecting may take less. */
+export const PING_MS = 2_000;
+
+/** How long the last words of a connection may take to leave. */
+export const LINGER_MS = 1_000;

@@ -1,0 +1,337 @@
+import type { Clock } from '../../../clock.ts';
+import type { RouteConfig } from '../../../config/config.ts';
+import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import { Deadline } from '../../io/deadline.ts';
+import type { IncomingRequest } from '../../streams/message.ts';
+import type { UpstreamStream, UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { Dialer } from '../dialer.ts';
+import { Dialling } from '../dialling.ts';
+import { UpstreamFailures } from '../failures.ts';
+import { maxAgeMs } from '../max-age.ts';
+import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
+import { Http2Connection } from './connection.ts';
+import { MOST_STREAMS, MOST_WAITING, STREAMS_BEFORE_SETTINGS } from './limits.ts';
+import { Http2UpstreamStream } from './stream.ts';
+
+/** What became of a connection that turned out to speak HTTP/1.1. */
+export interface Http1Fallback {
+  /** Lends it out for this request, instead of the stream that waited. @throws {SidecarError} if it cannot carry it. */
+  lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
+  /** Keeps it for a later request. */
+  keep(dialling: Dialling): void;
+}
+
+export interface Http2PoolOptions {
+  readonly clock: Clock;
+  readonly dialer: Dialer;
+  readonly all: OpenUpstreams;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+  /** What is offered by ALPN; undefined where it is plain TCP. */
+  readonly protocols: readonly string[] | undefined;
+  /** Who takes connections on which the upstream has chosen HTTP/1.1; they fail where there is nobody. */
+  readonly fallback: Http1Fallback | undefined;
+}
+
+interface Waiting {
+  readonly stream: Http2UpstreamStream;
+  /** The number of the first connection that it may have. */
+  readonly from: number;
+  readonly sinceMs: number;
+}
+
+/**
+ * The HTTP/2 connections of one route to its upstream, and the requests that wait for room on one. The oldest with room is
+ * lent out first; a further one is made when none has any.
+ */
+export class Http2Pool implements IdleHolder {
+  readonly #route: RouteConfig;
+  readonly #options: Http2PoolOptions;
+  readonly #failures: UpstreamFailures;
+  /** Those that may carry further requests. */
+  readonly #usable = new Map<Http2Connection, number>();
+  readonly #open = new Set<Http2Connection>();
+  readonly #diallings = new Map<Dialling, number>();
+  /** First come, first served. */
+  #waiting: Waiting[] = [];
+  readonly #deadline: Deadline;
+  #made = 0;
+  #retired = false;
+  /** Requests that one connection is expected to carry at once. */
+  #streamsEach = STREAMS_BEFORE_SETTINGS;
+  #spoken: 'h2' | 'http1' | undefined;
+  #spokenAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(route: RouteConfig, options: Http2PoolOptions) {
+    this.#route = route;
+    this.#options = options;
+    this.#failures = new UpstreamFailures(route.upstream.authority);
+    this.#deadline = new Deadline(options.clock, () => this.#failLate());
+    if (options.protocols === undefined) this.#spoken = 'h2';
+    options.all.add(this);
+  }
+
+  /** What the upstream chose last, where it was asked. */
+  get spoken(): 'h2' | 'http1' | undefined {
+    return this.#spoken;
+  }
+
+  /** Whether the upstream chose so recently. */
+  saidWithin(ms: number): boolean {
+    return this.#options.clock.monotonicMs() - this.#spokenAtMs < ms;
+  }
+
+  /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
+  acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
+    const stream = this.#streamFor(request, user);
+    const now = this.#options.clock.now();
+    for (const connection of this.#usable.keys()) {
+      if (connection.free === 0) continue;
+      connection.prepare(trustMs, now);
+      if (connection.free === 0) continue;
+      if (this.#waiting.length === 0) {
+        stream.lend(connection);
+        return stream;
+      }
+      break;
+    }
+    return this.#wait(stream, 0);
+  }
+
+  /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
+  acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+    const coming = this.#diallings.values().next().value;
+    return this.#wait(this.#streamFor(request, user), coming ?? this.#made);
+  }
+
+  /** As in `IdleHolder`. */
+  closeOldestIdle(): boolean {
+    // The first with room is lent out first, so that the last has been idle longest.
+    const last = [...this.#usable.keys()].findLast(({ idle }) => idle);
+    last?.retire();
+    return last !== undefined;
+  }
+
+  /** As in `UpstreamStreams`. */
+  discardIdle(): void {
+    for (const connection of [...this.#usable.keys()]) if (connection.idle) connection.retire();
+  }
+
+  /** As in `UpstreamStreams`. */
+  retire(): void {
+    this.#retired = true;
+    this.#options.all.remove(this);
+    this.#closeUnneeded();
+  }
+
+  /** As in `UpstreamStreams`. */
+  close(): void {
+    this.#retired = true;
+    this.#options.all.remove(this);
+    this.#deadline.dispose();
+    this.#waiting = [];
+    for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
+    for (const connection of this.#open) connection.abandon();
+  }
+
+  /** Connections that stand end with the requests that they carry; those that are made from now on do not. */
+  renew(): void {
+    for (const connection of [...this.#usable.keys()]) connection.retire();
+    for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
+    this.#serve();
+  }
+
+  #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
+    return new Http2UpstreamStream(user, request, {
+      scheme: this.#route.upstream.protocol,
+      failures: this.#failures,
+      timeouts: this.#route.timeouts,
+      onAbandoned: (stream) => {
+        this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
+        this.#closeUnneeded();
+      },
+    });
+  }
+
+  #wait(stream: Http2UpstreamStream, from: number): Http2UpstreamStream {
+    if (this.#waiting.length >= MOST_WAITING) {
+      throw new SidecarError('overloaded', `${MOST_WAITING} requests wait for room on a connection upstream`);
+    }
+    const sinceMs = this.#options.clock.monotonicMs();
+    this.#waiting.push({ stream, from, sinceMs });
+    if (this.#waiting.length === 1) this.#deadline.set(sinceMs + this.#route.timeouts.connectMs);
+    this.#dialMore();
+    if (this.#diallings.size === 0 && this.#open.size === 0) {
+      this.#waiting.pop();
+      throw new SidecarError('overloaded', `${this.#options.all.most} connections to upstreams are open`);
+    }
+    return stream;
+  }
+
+  /** Lends room out to those that wait for it, and makes more where it is wanted. */
+  #serve(): void {
+    for (let index = 0; index < this.#waiting.length; ) {
+      const { stream, from } = this.#waiting[index] as Waiting;
+      const connection = this.#roomFrom(from);
+      if (connection === undefined) {
+        if (from === 0) break;
+        index++;
+        continue;
+      }
+      this.#waiting.splice(index, 1);
+      stream.lend(connection);
+      stream.user.connected();
+      // Its user may have changed all of this.
+      index = 0;
+    }
+    this.#dialMore();
+    this.#closeUnneeded();
+  }
+
+  #roomFrom(from: number): Http2Connection | undefined {
+    for (const [connection, number] of this.#usable) {
+      if (number >= from && connection.free > 0) return connection;
+    }
+    return undefined;
+  }
+
+  /** Makes connections until those that wait will have room, as far as that is known. */
+  #dialMore(): void {
+    while (this.#waiting.length > this.#roomToCome() && this.#options.all.mayOpen()) this.#dial();
+  }
+
+  #roomToCome(): number {
+    const [first] = this.#waiting;
+    const lowest = first === undefined ? 0 : Math.min(...this.#waiting.map(({ from }) => from));
+    let room = 0;
+    for (const number of this.#diallings.values()) if (number >= lowest) room += this.#roomOfOne();
+    for (const [connection, number] of this.#usable) {
+      if (number >= lowest) room += connection.free + connection.freeSoon;
+    }
+    return room;
+  }
+
+  /** What is not known yet is waited for: a connection that turns out to be of another kind would have been for nothing. */
+  #roomOfOne(): number {
+    if (this.#spoken === undefined) return Number.POSITIVE_INFINITY;
+    return this.#spoken === 'http1' ? 1 : this.#streamsEach;
+  }
+
+  #dial(): void {
+    const { clock, dialer, all, protocols } = this.#options;
+    const dialling = new Dialling({
+      dialer,
+      clock,
+      failures: this.#failures,
+      protocols,
+      connectMs: this.#route.timeouts.connectMs,
+      onStands: (_, chosen) => this.#stands(dialling, chosen),
+      onFailed: (_, error) => this.#dialFailed(dialling, error),
+    });
+    this.#diallings.set(dialling, this.#made++);
+    all.opened();
+  }
+
+  #stands(dialling: Dialling, chosen: string | undefined): void {
+    const number = this.#diallings.get(dialling) as number;
+    this.#diallings.delete(dialling);
+    this.#spokenAtMs = this.#options.clock.monotonicMs();
+    if (this.#options.protocols === undefined || chosen === 'h2') {
+      this.#spoken = 'h2';
+      this.#add(dialling, number);
+    } else {
+      this.#options.all.closed();
+      this.#spoken = 'http1';
+      this.#standsByHttp1(dialling, number, chosen);
+    }
+    this.#serve();
+  }
+
+  #add(dialling: Dialling, number: number): void {
+    const { clock, random, all } = this.#options;
+    const connection = new Http2Connection(dialling, {
+      route: this.#route,
+      clock,
+      failures: this.#failures,
+      maxAgeMs: maxAgeMs(random),
+      assumedStreams: this.#streamsEach,
+      onFree: () => this.#serve(),
+      onAllowed: (streams) => {
+        this.#streamsEach = Math.min(MOST_STREAMS, Math.max(1, streams));
+      },
+      onGone: () => {
+        this.#usable.delete(connection);
+        this.#serve();
+      },
+      onClosed: () => {
+        this.#open.delete(connection);
+        all.closed();
+        this.#serve();
+      },
+    });
+    this.#usable.set(connection, number);
+    this.#open.add(connection);
+  }
+
+  #standsByHttp1(dialling: Dialling, number: number, chosen: string | undefined): void {
+    const { fallback } = this.#options;
+    if (fallback === undefined) {
+      dialling.abandon();
+      this.#failAll(this.#failures.notHttp2(chosen));
+      return;
+    }
+    for (;;) {
+      const index = this.#waiting.findIndex(({ from }) => number >= from);
+      if (index === -1) break;
+      const [{ stream }] = this.#waiting.splice(index, 1) as [Waiting];
+      let instead: UpstreamStream;
+      try {
+        instead = fallback.lend(dialling, stream);
+      } catch (error) {
+        stream.notConnected(error as SidecarError<ProxyErrorCode>);
+        continue;
+      }
+      stream.replaced();
+      stream.user.connected(instead);
+      return;
+    }
+    fallback.keep(dialling);
+  }
+
+  #dialFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void {
+    this.#diallings.delete(dialling);
+    this.#options.all.closed();
+    // The others may still give room.
+    if (this.#diallings.size === 0 && this.#usable.size === 0) this.#failAll(error);
+  }
+
+  #failAll(error: SidecarError<ProxyErrorCode>): void {
+    for (const { stream } of this.#waiting.splice(0)) stream.notConnected(error);
+  }
+
+  #failLate(): void {
+    const { connectMs } = this.#route.timeouts;
+    const nowMs = this.#options.clock.monotonicMs();
+    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
+      if (first.sinceMs + connectMs > nowMs) {
+        this.#deadline.set(first.sinceMs + connectMs);
+        return;
+      }
+      this.#waiting.shift();
+      first.stream.notConnected(this.#failures.tooLate('stream', connectMs));
+    }
+  }
+
+  /** Out of use, it keeps no connection for later. */
+  #closeUnneeded(): void {
+    if (!this.#retired || this.#waiting.length > 0) return;
+    for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
+    this.discardIdle();
+  }
+
+  #drop(dialling: Dialling): void {
+    this.#diallings.delete(dialling);
+    this.#options.all.closed();
+    dialling.abandon();
+  }
+}

@@ -1,0 +1,51 @@
+import { SidecarError } from '../../../errors.ts';
+import { lowerCaseName } from '../../http/field-names.ts';
+import type { Fields } from '../../http/fields.ts';
+import { membersOf } from '../../http/fields.ts';
+import { upstreamFields } from '../../streams/header-rules.ts';
+import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
+
+/** What HTTP/1.1 says of a connection or of framing, and HTTP/2 otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
+const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding']);
+
+/**
+ * The field section of a request as HTTP/2 has it: pseudo-fields, then what the rules of every version let pass, with
+ * names in lower case.
+ * @param scheme of the upstream.
+ * @throws {SidecarError} `upstream_protocol_error` when it wants to become a WebSocket, which this upstream is not asked for.
+ */
+export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
+  const { from, target, authority, hasBody, upgrade } = request;
+  // Of other protocols the client has to expect that they are not switched to (RFC 9110 §7.8).
+  if (upgrade !== undefined && membersOf(upgrade).some(isWebSocket)) {
+    throw new SidecarError(
+      'upstream_protocol_error',
+      `upstream ${authority} is spoken to in HTTP/2, by which no WebSocket is opened: give WebSockets a route with protocol: http1`,
+    );
+  }
+  const passed = upstreamFields(from, {
+    authority,
+    authorization: request.authorization,
+    keepClientAuthorization: request.keepClientAuthorization,
+    instanceId: request.instanceId,
+    // Trailers may follow every body.
+    chunked: hasBody,
+    upgrade: undefined,
+    sayEmpty: false,
+  });
+  const fields = [':method', from.method, ':scheme', scheme, ':authority', authority, ':path', target];
+  for (let at = 0; at < passed.length; at += 2) {
+    const name = lowerCaseName(passed[at] as string);
+    if (!LEFT_BEHIND.has(name)) fields.push(name, passed[at + 1] as string);
+  }
+  return fields;
+}
+
+/** Trailers with names in lower case. */
+export function trailerFields(trailers: Fields): string[] {
+  return trailers.map((part, at) => (at % 2 === 0 ? lowerCaseName(part) : part));
+}
+
+function isWebSocket(protocol: string): boolean {
+  return protocol.toLowerCase() === 'websocket';
+}
