@@ -49,10 +49,35 @@ it('says when the annotations stand on the workload, where they mean nothing', (
   expect(injectManifests(deployment, options)).toMatchObject({
     text: deployment,
     notes: [
-      expect.stringMatching(/^Deployment shop: warning: .* must stand on the pod template/),
+      expect.stringMatching(
+        /^Deployment shop: warning: .* must stand on the pod template, not on the workload$/,
+      ),
       expect.anything(),
     ],
   });
+});
+
+it('says that the one which asks is needed there as well', () => {
+  const deployment = `apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\n  annotations: {token-sidecar.dev/realm: dx}\n`;
+
+  expect(injectManifests(deployment, options).notes).toContain(
+    'Deployment shop: warning: token-sidecar.dev/realm must stand on the pod template, not on the workload; so must token-sidecar.dev/inject',
+  );
+});
+
+it.each([
+  ['inject', 'true'],
+  ['inject', ''],
+  ['cpu-limit', '1'],
+  ['status', '[injected]'],
+])('the annotation %s with the value %s, without quotes, is refused by its name', (name, value) => {
+  const annotation = `token-sidecar.dev/${name}`;
+  const others = asking.replace(new RegExp(`^ +${annotation}:.*$`, 'm'), '');
+  const pod = POD.replace(asking, `${others}\n    ${annotation}: ${value}`);
+
+  expect(injectManifests(pod, options).problems).toEqual([
+    `Pod shop: ${annotation}: expected text: put the value in quotes`,
+  ]);
 });
 
 it.each([

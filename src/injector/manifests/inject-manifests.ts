@@ -50,6 +50,11 @@ function injectDocument(
   for (const workload of workloadsIn(content)) {
     const name = workload.namespace ?? fallback;
     const pod = podOf(content, workload);
+    const unquoted = annotationsWithoutText(pod);
+    if (unquoted.length > 0) {
+      problems.push(`${workload.name}: ${unquoted.join(', ')}: expected text: put the value in quotes`);
+      continue;
+    }
     const known = labels.get(name);
     const injection = inject(
       pod,
@@ -81,8 +86,15 @@ function misplaced({ name, ownAnnotations }: Workload): string[] {
   const own = Object.keys(ownAnnotations).filter((annotation) => annotation.startsWith(ANNOTATION_PREFIX));
   if (own.length === 0) return [];
   return [
-    `${name}: warning: ${own.join(', ')} must stand on the pod template (${INJECT} too), not on the workload`,
+    `${name}: warning: ${own.join(', ')} must stand on the pod template, not on the workload${own.includes(INJECT) ? '' : `; so must ${INJECT}`}`,
   ];
+}
+
+/** Ours that YAML reads as something else, such as `true` or `10`. The API server would refuse them too. */
+function annotationsWithoutText({ metadata }: Pod): string[] {
+  return Object.entries<unknown>(metadata?.annotations ?? {})
+    .filter(([name, value]) => name.startsWith(ANNOTATION_PREFIX) && typeof value !== 'string')
+    .map(([name]) => name);
 }
 
 function podOf(content: unknown, { podPath }: Workload): Pod {
