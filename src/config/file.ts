@@ -6,6 +6,7 @@ import { messageOf, systemCodeOf } from '../errors.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { didYouMean } from './settings.ts';
+import { ALIASES, expectedYaml } from './yaml-mistakes.ts';
 
 /** A ConfigMap holds at most 1 MiB. */
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -41,11 +42,17 @@ export async function parseConfig(text: string, path: string, problems: Problem[
     for (const error of document.errors) {
       const [start] = error.linePos ?? [];
       const key = start === undefined ? path : `${path}:${start.line}:${start.col}`;
-      problems.push({ key, expected: `valid YAML or JSON (${error.code})` });
+      problems.push({ key, expected: expectedYaml('valid YAML or JSON', error.code) });
     }
     return NOTHING_UNDERSTOOD;
   }
-  const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: 100 }) ?? {};
+  } catch {
+    problems.push({ key: path, expected: ALIASES });
+    return NOTHING_UNDERSTOOD;
+  }
   if (Array.isArray(value)) {
     problems.push({ key: '(file)', value: describeInput(value), expected: 'a mapping of settings' });
     return NOTHING_UNDERSTOOD;

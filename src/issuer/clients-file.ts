@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { didYouMean } from '../config/settings.ts';
+import { ALIASES, expectedYaml } from '../config/yaml-mistakes.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type Client, type ClientField, defineClient, sha256 } from './client.ts';
 import { type ClientSet, createClientSet } from './client-store.ts';
@@ -62,12 +63,12 @@ function parseYaml(text: string, problems: Problem[]): unknown {
     const document = parseDocument(text, { prettyErrors: false, lineCounter: lines, logLevel: 'silent' });
     for (const { code, pos } of [...document.errors, ...document.warnings]) {
       const { line, col } = lines.linePos(pos[0]);
-      problems.push({ key: `line ${line}, column ${col}`, expected: `valid YAML, this is ${code}` });
+      problems.push({ key: `line ${line}, column ${col}`, expected: expectedYaml('valid YAML', code) });
     }
     return problems.length > 0 ? undefined : document.toJS();
   } catch {
     // Aliases that multiply or name no anchor, or a nesting too deep to follow.
-    problems.push({ key: 'clients', expected: 'YAML of reasonable depth, with aliases that name an anchor' });
+    problems.push({ key: 'clients', expected: `YAML of reasonable depth, with ${ALIASES}` });
     return undefined;
   }
 }

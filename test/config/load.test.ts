@@ -336,7 +336,28 @@ routes:
 
   it.each([
     ['broken YAML', 'routes: [', /token-sidecar.yaml:1:\d+: expected valid YAML or JSON/],
-    ['a key twice', 'listen: a:1\nlisten: a:2', /DUPLICATE_KEY/],
+    [
+      'a key twice',
+      'listen: a:1\nlisten: a:2',
+      /:2:1: expected valid YAML or JSON: each key once \(DUPLICATE_KEY\)$/,
+    ],
+    ['two keys on a line', 'admin: listen: x', /: one key to a line, .* \(BLOCK_AS_IMPLICIT_KEY\)$/],
+    ['indentation by tabs', 'admin:\n\tlisten: x', /: indentation by spaces \(TAB_AS_INDENT\)$/],
+    [
+      'a wildcard without quotes',
+      'forwardProxy: { allow: [{ host: *.example.com }] }',
+      /token-sidecar.yaml: expected aliases that name an anchor .* quotes around text that begins with \*$/,
+    ],
+    [
+      'aliases that multiply',
+      `a: &a [${'x,'.repeat(50)}]\nb: &b [${'*a,'.repeat(50)}]\nc: [${'*b,'.repeat(50)}]`,
+      /token-sidecar.yaml: expected aliases .* not too many/,
+    ],
+    [
+      'a mistake without words of ours',
+      'listen: &a &b x',
+      /: expected valid YAML or JSON \(MULTIPLE_ANCHORS\)$/,
+    ],
     [
       'cross-site requests by another word',
       'crossSiteRequests: deny',

@@ -23,6 +23,12 @@ it('reports what is not YAML, and where', () => {
   expect(injectManifests('a: [1', options).problems).toEqual([expect.stringContaining('line 1')]);
 });
 
+it('reports an alias without an anchor, and in which document', () => {
+  expect(injectManifests(`${POD}---\nhost: *.example.com\n`, options).problems).toEqual([
+    expect.stringMatching(/^document 2: expected aliases that name an anchor .* begins with \*$/),
+  ]);
+});
+
 it('reports every workload that cannot have what it asks for', () => {
   const bad = POD.replace('https://api.example.com', 'ftp://x');
   const { problems } = injectManifests(`${bad}---\n${POD}---\n${bad.replace('shop', 'till')}`, options);

@@ -1,6 +1,7 @@
 /** The injector's patch on manifests instead of pods: text in, text out. */
 
 import { type Document, parseAllDocuments, type ToStringOptions } from 'yaml';
+import { ALIASES } from '../../config/yaml-mistakes.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
 import { inject } from '../pod/inject.ts';
 import type { Cluster, InjectionDefaults } from '../pod/injection-defaults.ts';
@@ -31,21 +32,36 @@ export function injectManifests(text: string, options: ManifestOptions): Injecte
   const problems = documents.flatMap((document) => document.errors.map(({ message }) => message));
   if (problems.length > 0) return { text, notes: [], problems };
 
-  const labels = namespaceLabels(documents);
+  const contents = documents.map((document, index) => contentOf(document, index, problems));
+  if (problems.length > 0) return { text, notes: [], problems };
+
+  const labels = namespaceLabels(contents);
   const notes: string[] = [];
-  const changed = documents.map((document) => injectDocument(document, options, labels, notes, problems));
+  const changed = documents.map((document, index) =>
+    injectDocument(document, contents[index], options, labels, notes, problems),
+  );
   if (problems.length > 0 || !changed.includes(true)) return { text, notes, problems };
   return { text: isJson(text) ? toJson(documents) : toYaml(text, documents, changed), notes, problems };
 }
 
+/** A document whose aliases cannot be resolved (`host: *.example.com`) joins `problems`. */
+function contentOf(document: Document, index: number, problems: string[]): unknown {
+  try {
+    return document.toJS();
+  } catch {
+    problems.push(`document ${index + 1}: expected ${ALIASES}`);
+    return undefined;
+  }
+}
+
 function injectDocument(
   document: Document,
+  content: unknown,
   { defaults, cluster, namespace: fallback }: ManifestOptions,
   labels: ReadonlyMap<string, Namespace['labels']>,
   notes: string[],
   problems: string[],
 ): boolean {
-  const content: unknown = document.toJS();
   let changed = false;
   for (const workload of workloadsIn(content)) {
     const name = workload.namespace ?? fallback;
@@ -106,10 +122,9 @@ function podOf(content: unknown, { podPath }: Workload): Pod {
 }
 
 /** A namespace in the same manifests says whether its pods may be injected. */
-function namespaceLabels(documents: readonly Document[]): ReadonlyMap<string, Namespace['labels']> {
+function namespaceLabels(contents: readonly unknown[]): ReadonlyMap<string, Namespace['labels']> {
   const found = new Map<string, Namespace['labels']>();
-  for (const document of documents) {
-    const content: unknown = document.toJS();
+  for (const content of contents) {
     if (!isObject(content) || content['kind'] !== 'Namespace' || !isObject(content['metadata'])) continue;
     const { name, labels } = content['metadata'] as { name?: string; labels?: Record<string, string> };
     if (name !== undefined) found.set(name, labels ?? {});
