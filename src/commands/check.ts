@@ -5,7 +5,7 @@ import { systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readSettings } from '../config/settings.ts';
+import { readFlags } from '../config/settings.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/client-credentials.ts';
 import { createTokenEndpoint } from '../token/token-endpoint.ts';
@@ -33,7 +33,7 @@ export const check: Command = {
     'Validate the configuration, fetch one token per credential, connect to each upstream; change nothing',
   settings: PROXY_SETTINGS,
   async run({ args, env, stdout }) {
-    const config = await loadConfig(readSettings(PROXY_SETTINGS, args, env).given);
+    const config = await loadConfig(readFlags(PROXY_SETTINGS, args, env));
     const findings = await examine(config);
     stdout.write(formatTable(findings));
     const decisive = findings.filter(({ optional }) => !optional);

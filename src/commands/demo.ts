@@ -8,7 +8,7 @@ import { systemClock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { readSettings, readValue, type Settings } from '../config/settings.ts';
+import { readFlags, readValue, type Settings } from '../config/settings.ts';
 import { duration, formatAddress, listenAddress } from '../config/values.ts';
 import { keepCalling } from '../demo/app.ts';
 import { type KubeletSecret, layOutSecret } from '../demo/kubelet-secret.ts';
@@ -55,7 +55,7 @@ export const demo: Command = {
   summary: 'Run an issuer, a protected API and the sidecar on loopback, to see it work',
   settings: SETTINGS,
   async run({ args, env, logOutput, shutdown }) {
-    const { given } = readSettings(SETTINGS, args, env);
+    const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = [];
     const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
       readValue(given[flag], listenAddress, problems) ??

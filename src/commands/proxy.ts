@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readSettings, type Settings } from '../config/settings.ts';
+import { readFlags, type Settings } from '../config/settings.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { type NeverGranted, whyNeverGranted } from '../token/never-granted.ts';
@@ -24,7 +24,7 @@ export const proxy: Command = {
   summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
   settings: SETTINGS,
   async run(context) {
-    const { given } = readSettings(SETTINGS, context.args, context.env);
+    const given = readFlags(SETTINGS, context.args, context.env);
     const { 'termination-log': file, ...rest } = given;
     const terminationLog = file?.text ?? TERMINATION_LOG;
     // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.

@@ -1,7 +1,7 @@
 import { type Clock, isPast, later, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { readSettings, readValue, type Settings } from '../config/settings.ts';
+import { readFlags, readValue, type Settings } from '../config/settings.ts';
 import { duration, formatAddress, listenAddress, reachableAddress } from '../config/values.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import { http } from '../node-http.ts';
@@ -23,7 +23,7 @@ export const wait: Command = {
     'Block until a running sidecar is ready, for entrypoints of apps beside a classic sidecar container',
   settings: SETTINGS,
   async run({ args, env, shutdown }) {
-    const { given } = readSettings(SETTINGS, args, env);
+    const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = [];
     const address = readValue(given['admin-listen'], listenAddress, problems) ?? {
       host: '127.0.0.1',

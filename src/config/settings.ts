@@ -90,6 +90,24 @@ export function readSettings<S extends Settings>(
 }
 
 /**
+ * As `readSettings`, of a command that takes no other words: one would be a flag without its dashes, or the value of a switch.
+ * @throws {SidecarError} `usage` for it, too.
+ */
+export function readFlags<S extends Settings>(
+  settings: S,
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): GivenValues<S> {
+  const { given, positionals } = readSettings(settings, args, env);
+  const [word] = positionals;
+  if (word === undefined) return given;
+  throw new SidecarError(
+    'usage',
+    `unexpected argument ${word}${didYouMean(word, Object.keys(settings), '--')}`,
+  );
+}
+
+/**
  * The parsed value of a setting, or undefined when it was not given or is wrong; what is wrong joins `problems`.
  */
 export function readValue<T>(

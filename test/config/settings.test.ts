@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeSettings, didYouMean, readSettings } from '../../src/config/settings.ts';
+import { describeSettings, didYouMean, readFlags, readSettings } from '../../src/config/settings.ts';
 
 const SETTINGS = {
   'auth-url': { argument: 'URL', description: 'Base URL' },
@@ -33,6 +33,13 @@ describe('a setting', () => {
       given([], { TOKEN_SIDECAR_PORT: 'tcp://10.0.0.1:80', TOKEN_SIDECAR_SERVICE_HOST: '10.0.0.1' }),
     ).toEqual({});
   });
+});
+
+it.each([
+  [['realm'], 'unexpected argument realm; did you mean "--realm"?'],
+  [['--verbose', 'false'], 'unexpected argument false'],
+])('a command that takes flags alone refuses %j', (args, message) => {
+  expect(() => readFlags(SETTINGS, args, {})).toThrow(new RegExp(`^${message.replace('?', '\\?')}$`));
 });
 
 it.each([

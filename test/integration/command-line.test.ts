@@ -65,6 +65,13 @@ describe('exit status', () => {
     });
   });
 
+  it.each(['proxy', 'check', 'wait', 'demo'])('64 for a word of %s that is no flag', async (command) => {
+    expect(await runToEnd([command, 'token-sidecar.yaml'])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('unexpected argument token-sidecar.yaml'),
+    });
+  });
+
   it('78 for a bad configuration, with all that is wrong', async () => {
     const { code, stderr } = await runToEnd(['proxy', '--listen=nowhere'], {
       TOKEN_SIDECAR_AUTH_URL: 'ftp://x',
