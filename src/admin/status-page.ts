@@ -72,6 +72,7 @@ const PAGE = `<!doctype html>
     }
     box.append(head);
     const facts = [];
+    if (c.tokenUrl) facts.push('from ' + c.tokenUrl);
     if (c.nextGrantAt) facts.push('next grant ' + c.nextGrantAt + ' (' + c.nextGrantReason + ')');
     if (c.grantInFlight) facts.push('a grant is in flight');
     if (c.consecutiveFailures) facts.push(c.consecutiveFailures + ' failures in a row');

@@ -1,12 +1,14 @@
 /** What `/api/status` tells: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
-import type { Config, RouteConfig } from '../config/config.ts';
+import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
 import type { TokenSnapshot } from '../token/token-source.ts';
+import { withoutQuery } from '../token/why-no-token.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { readMemoryUse } from './memory.ts';
 
 export interface StatusSources {
   readonly config: Config;
+  /** In the order of `config.credentials`. */
   readonly tokens: readonly { snapshot(): TokenSnapshot }[];
   /** Requests by route name since the start. */
   requests(): ReadonlyMap<string, RouteTotals>;
@@ -33,14 +35,21 @@ export function readStatus(sources: StatusSources): unknown {
     uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
     draining: sources.draining(),
     memory: readMemoryUse(),
-    credentials: sources.tokens.map((token) => describeToken(token.snapshot(), nowMs)),
+    credentials: sources.tokens.map((token, index) =>
+      describeToken(token.snapshot(), sources.config.credentials[index], nowMs),
+    ),
     routes: sources.config.routes.map((route) => describeRoute(route, requests.get(route.name))),
   };
 }
 
-function describeToken(token: TokenSnapshot, nowMs: number): unknown {
+function describeToken(
+  token: TokenSnapshot,
+  config: Pick<CredentialConfig, 'tokenUrl'> | undefined,
+  nowMs: number,
+): unknown {
   return {
     name: token.name,
+    tokenUrl: config && withoutQuery(config.tokenUrl),
     required: token.required,
     ready: token.ready,
     requestedAt: isoTime(token.requestedAtMs),
@@ -57,7 +66,12 @@ function describeToken(token: TokenSnapshot, nowMs: number): unknown {
       detail: token.lastFailure.detail,
     },
     mountedCredentials: token.credentials,
-    history: token.history.map(({ atMs, ...grant }) => ({ at: isoTime(atMs), ...grant })),
+    history: token.history.map(({ atMs, reason, result, durationMs }) => ({
+      at: isoTime(atMs),
+      reason,
+      result,
+      durationMs: Math.round(durationMs),
+    })),
   };
 }
 

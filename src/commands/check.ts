@@ -9,6 +9,7 @@ import { readFlags } from '../config/settings.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/client-credentials.ts';
 import { createTokenEndpoint } from '../token/token-endpoint.ts';
+import { connectionRemedy, whyNoToken } from '../token/why-no-token.ts';
 import type { Command } from './command.ts';
 
 /** One line of the table: what was tried and how it went. */
@@ -65,18 +66,14 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
   await endpoint.close();
   const token = `credential ${config.name}: token`;
-  const host = new URL(config.tokenUrl).host;
-  return [
-    { what: mounted, detail: config.directory },
-    outcome.result === 'success'
-      ? { what: token, detail: `granted by ${host}, lives ${Math.round(outcome.lifetimeMs / 1000)} s` }
-      : {
-          what: token,
-          detail: `${outcome.result} by ${host}: ${outcome.detail}`,
-          failure: outcome.result === 'rejected' ? 'credentials_rejected' : 'provider_unavailable',
-          optional,
-        },
-  ];
+  const usable: Finding = { what: mounted, detail: config.directory };
+  if (outcome.result === 'success') {
+    const { host } = new URL(config.tokenUrl);
+    const lifetime = Math.round(outcome.lifetimeMs / 1000);
+    return [usable, { what: token, detail: `granted by ${host}, lives ${lifetime} s` }];
+  }
+  const { code, message } = whyNoToken(config, { lastFailure: outcome });
+  return [usable, { what: token, detail: message, failure: code, optional }];
 }
 
 async function examineUpstream(route: RouteConfig): Promise<Finding> {
@@ -89,7 +86,9 @@ async function examineUpstream(route: RouteConfig): Promise<Finding> {
     return { what, detail: `${protocol}://${authority} reached in ${tookMs} ms` };
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
-    return { what, detail: `${protocol}://${authority}: ${why}`, failure: 'provider_unavailable' };
+    const remedy = connectionRemedy(why);
+    const detail = `${protocol}://${authority}: ${why}${remedy === undefined ? '' : `: ${remedy}`}`;
+    return { what, detail, failure: 'provider_unavailable' };
   }
 }
 

@@ -4,7 +4,8 @@ import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
-import { type NeverGranted, whyNeverGranted } from '../token/never-granted.ts';
+import { whyNeverGranted } from '../token/never-granted.ts';
+import type { NoToken } from '../token/why-no-token.ts';
 import type { Command, CommandContext, Shutdown } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, startSidecar } from './sidecar.ts';
@@ -72,7 +73,7 @@ async function serve(
 }
 
 /** Why the app has been held back to the end: the first credential that is required and never had a token. */
-function failedStart({ credentials }: Config, { tokens }: Sidecar): NeverGranted | undefined {
+function failedStart({ credentials }: Config, { tokens }: Sidecar): NoToken | undefined {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);
     const failure = config && whyNeverGranted(config, token.snapshot());

@@ -22,6 +22,7 @@ import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/token-endpoint.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
+import { whyNoToken } from '../token/why-no-token.ts';
 
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
@@ -89,7 +90,10 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     draining: () => draining,
     whenStarted: () => ready,
     started: () => required.every((token) => token.snapshot().obtainedFirstToken),
-    missing: () => [...(proxy === undefined ? [LISTENER_MISSING] : []), ...required.flatMap(missingToken)],
+    missing: () => [
+      ...(proxy === undefined ? [LISTENER_MISSING] : []),
+      ...config.credentials.flatMap((credential, index) => missingToken(credential, tokens[index])),
+    ],
   };
   let admin: AdminServer | undefined;
   try {
@@ -169,10 +173,15 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
 
-function missingToken(token: TokenSource): MissingPart[] {
-  const { name, ready, lastFailure, credentials } = token.snapshot();
-  if (ready) return [];
-  const detail = credentials.detail ?? lastFailure?.detail ?? 'no token has been obtained yet';
+function missingToken(config: CredentialConfig, token: TokenSource | undefined): MissingPart[] {
+  const shown = token?.snapshot();
+  if (shown === undefined || !shown.required || shown.ready) return [];
+  const { name, lastFailure } = shown;
+  const unusable = shown.credentials.detail;
+  const isNew = unusable === undefined && lastFailure === undefined;
+  const detail = isNew
+    ? 'no token has been obtained yet'
+    : whyNoToken(config, { unusable, lastFailure }).message;
   return [{ part: 'credential', name, detail }];
 }
 

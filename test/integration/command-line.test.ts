@@ -266,7 +266,9 @@ describe('check', () => {
   it('ends with 77 when the credentials are rejected', async () => {
     const provider = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
     const { code, stdout } = await runToEnd(['check'], await environment(provider));
-    expect(stdout).toMatch(/^FAIL {2}credential default: token +rejected by .*: status 401 invalid_client/m);
+    expect(stdout).toMatch(
+      /^FAIL {2}credential default: token +http:.* rejected the client \(status 401 invalid_client\): compare the Secret/m,
+    );
     expect(code).toBe(77);
   });
 
@@ -275,7 +277,7 @@ describe('check', () => {
     const env = await environment(provider);
     const upstreamAway = await runToEnd(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
     expect(upstreamAway.stdout).toMatch(
-      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED/m,
+      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED: check host and port/m,
     );
     expect(upstreamAway.code).toBe(69);
     const providerAway = await runToEnd(['check'], {
@@ -323,7 +325,9 @@ describe('check', () => {
     const { code, stdout, stderr } = await check(provider.url);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^ok {4}credential shop: token/m);
-    expect(stdout).toMatch(/^WARN {2}credential mail: token +unavailable by 127.0.0.1:1: .*ECONNREFUSED/m);
+    expect(stdout).toMatch(
+      /^WARN {2}credential mail: token +http:\/\/127.0.0.1:1\/token gave no token \(ECONNREFUSED\): check host/m,
+    );
     expect(stdout).toMatch(
       /^WARN {2}credential fax: mounted Secret +\/nonexistent\/client_id does not exist/m,
     );

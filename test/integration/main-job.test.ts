@@ -123,7 +123,11 @@ it('wrong credentials fail closed, say why, and heal when the Secret is mended',
     {
       status: 'not ready',
       missing: [
-        { part: 'credential', name: 'default', detail: expect.stringContaining('status 401 invalid_client') },
+        {
+          part: 'credential',
+          name: 'default',
+          detail: expect.stringMatching(/^http:.* rejected the client \(status 401 invalid_client/),
+        },
       ],
     },
   ]);
@@ -171,7 +175,13 @@ describe('admin', () => {
     expect(JSON.parse(text)).toMatchObject({
       memory: { anonymousBytes: expect.any(Number), residentBytes: expect.any(Number) },
       credentials: [
-        { name: 'default', required: true, ready: true, history: [{ reason: 'startup', result: 'success' }] },
+        {
+          name: 'default',
+          tokenUrl: expect.stringMatching(/^http:.*127.0.0.1:/),
+          required: true,
+          ready: true,
+          history: [{ reason: 'startup', result: 'success' }],
+        },
       ],
       routes: [{ name: 'default', credential: 'default', requests: { total: 1, inFlight: 0, errors: 0 } }],
     });

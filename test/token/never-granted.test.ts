@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { whyNeverGranted } from '../../src/token/never-granted.ts';
 import type { TokenResponse } from '../../src/token/token-response.ts';
 import { failure, openSource, rejection, token } from './opened-source.ts';
@@ -38,21 +38,5 @@ it('says so where the provider has not answered yet', async () => {
   expect(whyNeverGranted(CONFIG, source.snapshot())).toMatchObject({
     code: 'provider_unavailable',
     message: expect.stringContaining('(it has not answered yet)'),
-  });
-});
-
-describe('what to do follows from the failure', () => {
-  it.each([
-    ['ENOTFOUND', 'DNS'],
-    ['SELF_SIGNED_CERT_IN_CHAIN', 'trust the authority'],
-    ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'trust the authority'],
-    ['CERT_HAS_EXPIRED', "renew the provider's certificate"],
-    ['ERR_TLS_CERT_ALTNAME_INVALID', 'a host that is in'],
-    ['no whole answer within 10000 ms', 'NetworkPolicies'],
-    ['status 404', 'the realm'],
-    ['status 503', 'look at the provider'],
-    ['something else', 'the URL of a token endpoint'],
-  ])('%s', async (detail, remedy) => {
-    expect((await after({ result: 'unavailable', detail }))?.message).toContain(remedy);
   });
 });

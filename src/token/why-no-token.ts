@@ -1,0 +1,87 @@
+/** Why there is no token, in one sentence for whoever has to mend it: where, what, and what to do. */
+
+import type { CredentialConfig } from '../config/config.ts';
+import type { FailedGrant } from './token-state.ts';
+
+export interface NoToken {
+  /** Of the table in errors.ts. */
+  readonly code: 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+  /** Without a secret, and without the name of the credential. */
+  readonly message: string;
+}
+
+export interface WhatHappened {
+  /** What is wrong with the mounted credentials, where they cannot be used. */
+  readonly unusable?: string | undefined;
+  readonly lastFailure?: Pick<FailedGrant, 'result' | 'detail'> | undefined;
+}
+
+type Remedies = readonly (readonly [RegExp, string])[];
+
+/** Errors of TLS by which a certificate is refused, as OpenSSL and Node name them. */
+const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVALID_CA|ISSUER_CERT/;
+
+/** What mends a connection that fails, by its detail; the first that fits. */
+const OF_CONNECTIONS: Remedies = [
+  [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
+  [UNTRUSTED, 'let the sidecar trust the authority that signed its certificate (tls.caFile)'],
+  [/CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/, 'renew its certificate, or set the clocks'],
+  [/ALTNAME_INVALID/, 'use a host that is in its certificate, or tls.serverName'],
+  [
+    /ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|no whole answer|no connection within/,
+    'check host and port, and NetworkPolicies',
+  ],
+];
+
+const OF_ANSWERS: Remedies = [
+  [/status (404|405)/, "check the URL's path and the realm"],
+  [/status 429|status 5\d\d/, 'look at the provider'],
+];
+
+const OF_REFUSALS: Remedies = [
+  [/invalid_scope/, 'ask for a scope that the client may have there'],
+  [/invalid_target/, 'ask for an audience or resource that the client may have there'],
+  [/unauthorized_client|unsupported_grant_type/, 'allow the client the grant there'],
+];
+
+export function whyNoToken(
+  { tokenUrl, directory }: Pick<CredentialConfig, 'tokenUrl' | 'directory'>,
+  { unusable, lastFailure }: WhatHappened,
+): NoToken {
+  const where = withoutQuery(tokenUrl);
+  if (unusable !== undefined) {
+    return {
+      code: 'configuration',
+      message: `no token was asked of ${where}, because ${unusable}: mend the Secret that is mounted at ${directory}`,
+    };
+  }
+  if (lastFailure?.result === 'rejected') {
+    const remedy =
+      firstFor(lastFailure.detail, OF_REFUSALS) ??
+      `compare the Secret that is mounted at ${directory} with the client there`;
+    return {
+      code: 'credentials_rejected',
+      message: `${where} rejected the client (${lastFailure.detail}): ${remedy}`,
+    };
+  }
+  const failure = lastFailure?.detail ?? 'it has not answered yet';
+  const remedy =
+    firstFor(failure, [...OF_CONNECTIONS, ...OF_ANSWERS]) ??
+    'check that it is the URL of a token endpoint, and that the pod may reach it';
+  return { code: 'provider_unavailable', message: `${where} gave no token (${failure}): ${remedy}` };
+}
+
+/** What mends a connection that failed with `detail`, where that is known. */
+export function connectionRemedy(detail: string): string | undefined {
+  return firstFor(detail, OF_CONNECTIONS);
+}
+
+/** As far as it may be shown: a query may hold anything. */
+export function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
+}
+
+function firstFor(detail: string, remedies: Remedies): string | undefined {
+  return remedies.find(([pattern]) => pattern.test(detail))?.[1];
+}

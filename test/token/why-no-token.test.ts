@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { connectionRemedy, whyNoToken } from '../../src/token/why-no-token.ts';
+
+const CONFIG = { tokenUrl: 'https://sso.example.com/token?tenant=a', directory: '/secret' };
+
+it.each([
+  ['ENOTFOUND', 'DNS'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'tls.caFile'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls.caFile'],
+  ['CERT_HAS_EXPIRED', 'renew its certificate'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'a host that is in'],
+  ['no whole answer within 10000 ms', 'NetworkPolicies'],
+  ['status 404', 'the realm'],
+  ['status 503', 'look at the provider'],
+  ['something else', 'the URL of a token endpoint'],
+])('what to do follows from the failure: %s', (detail, remedy) => {
+  const { code, message } = whyNoToken(CONFIG, { lastFailure: { result: 'unavailable', detail } });
+
+  expect(code).toBe('provider_unavailable');
+  expect(message).toContain(`https://sso.example.com/token gave no token (${detail}): `);
+  expect(message).toContain(remedy);
+});
+
+it.each([
+  ['status 401 invalid_client', 'compare the Secret that is mounted at /secret with the client there'],
+  ['status 400 invalid_scope', 'ask for a scope that the client may have there'],
+  ['status 400 invalid_target', 'ask for an audience or resource that the client may have there'],
+  ['status 400 unauthorized_client', 'allow the client the grant there'],
+])('and from the refusal: %s', (detail, remedy) => {
+  expect(whyNoToken(CONFIG, { lastFailure: { result: 'rejected', detail } })).toEqual({
+    code: 'credentials_rejected',
+    message: `https://sso.example.com/token rejected the client (${detail}): ${remedy}`,
+  });
+});
+
+it('a connection that fails for a reason of its own has no remedy of ours', () => {
+  expect(connectionRemedy('ECONNREFUSED')).toBe('check host and port, and NetworkPolicies');
+  expect(connectionRemedy('EPROTO')).toBeUndefined();
+});
