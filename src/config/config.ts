@@ -33,7 +33,7 @@ export interface ListenAddress {
 }
 
 export interface TlsConfig {
-  /** PEM certificates trusted instead of the system's. */
+  /** PEM certificates trusted instead of Node's own and those of NODE_EXTRA_CA_CERTS. */
   readonly caFile?: string;
   /** PEM client certificate and its key; both or neither. */
   readonly certFile?: string;

@@ -180,6 +180,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     }
     if (credentials === reading.credentials) {
       // They were gone, and may have been written anew.
+      log.info('credentials are there again, as they were');
       apply({ type: 'credentials_rewritten' });
       return;
     }

@@ -24,7 +24,10 @@ const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVA
 /** What mends a connection that fails, by its detail; the first that fits. */
 const OF_CONNECTIONS: Remedies = [
   [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
-  [UNTRUSTED, 'let the sidecar trust the authority that signed its certificate (tls.caFile)'],
+  [
+    UNTRUSTED,
+    'let the sidecar trust the authority that signed its certificate (tls.caFile, or NODE_EXTRA_CA_CERTS)',
+  ],
   [/CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/, 'renew its certificate, or set the clocks'],
   [/ALTNAME_INVALID/, 'use a host that is in its certificate, or tls.serverName'],
   [

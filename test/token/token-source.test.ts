@@ -453,3 +453,15 @@ describe('what is told', () => {
     expect(told).not.toMatch(/S3CRET|T0KEN|shop/);
   });
 });
+
+it('credentials that were gone and are there again as they were are told of', async () => {
+  const before = loaded('one');
+  const { change, lines } = await openSource(before);
+  change({ state: 'missing', detail: '/secret/client_id does not exist' });
+  change(before);
+
+  expect(lines.map((line) => JSON.parse(line).msg).slice(-2)).toEqual([
+    'credentials cannot be used',
+    'credentials are there again, as they were',
+  ]);
+});
