@@ -185,4 +185,15 @@ export interface ProxyLimits {
   readonly headerTimeoutMs: number;
   /** An app-side connection without a request is closed after this. */
   readonly keepAliveTimeoutMs: number;
+  readonly http2: Http2Limits;
+}
+
+/** Of each connection of the app that speaks HTTP/2. */
+export interface Http2Limits {
+  /** Requests at once; more are refused, to be tried again. */
+  readonly maxStreams: number;
+  /** Bytes of a request body that the app may send ahead of the upstream, which are held until that takes them. */
+  readonly streamWindowBytes: number;
+  /** The same of all request bodies of the connection together. */
+  readonly connectionWindowBytes: number;
 }

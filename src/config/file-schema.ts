@@ -5,7 +5,15 @@
 
 import * as v from 'valibot';
 import { LOG_LEVELS } from '../log/logger.ts';
-import { duration, listenAddress, serverUrl, size, upstream, type ValueFormat } from './values.ts';
+import {
+  duration,
+  listenAddress,
+  serverUrl,
+  size,
+  upstream,
+  type ValueFormat,
+  windowSize,
+} from './values.ts';
 
 /** A string in one of the formats of `values.ts`. */
 function formatted<T>(format: ValueFormat<T>) {
@@ -228,6 +236,16 @@ export const fileSchema = v.strictObject(
           connections: v.optional(count),
           headerTimeout: v.optional(formatted(duration)),
           keepAliveTimeout: v.optional(formatted(duration)),
+          http2: v.optional(
+            v.strictObject(
+              {
+                streams: v.optional(count),
+                streamWindow: v.optional(formatted(windowSize)),
+                connectionWindow: v.optional(formatted(windowSize)),
+              },
+              'a mapping',
+            ),
+          ),
         },
         'a mapping',
       ),

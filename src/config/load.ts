@@ -1,27 +1,17 @@
 /** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
 
 import { LOG_LEVELS } from '../log/logger.ts';
-import type { Config, ProxyLimits } from './config.ts';
+import type { Config } from './config.ts';
 import { readConfigFile } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
+import { resolveLimits } from './resolve-limits.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
 import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
-
-const DEFAULT_LIMITS: ProxyLimits = {
-  headerBytes: 64 * 1024,
-  headerCount: 200,
-  targetBytes: 16 * 1024,
-  requestBodyBytes: 0,
-  replayBytes: 64 * 1024,
-  maxInFlight: 4096,
-  headerTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 600_000,
-};
 
 /**
  * Resolves and checks everything, certificate files included.
@@ -66,20 +56,6 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
 /** A setting that was not understood would be reported a second time as missing. */
 function firstOfEachKey(problems: readonly Problem[]): Problem[] {
   return problems.filter(({ key }, index) => problems.findIndex((other) => other.key === key) === index);
-}
-
-function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
-  return {
-    headerBytes: entry?.header ?? DEFAULT_LIMITS.headerBytes,
-    headerCount: entry?.headerCount ?? DEFAULT_LIMITS.headerCount,
-    targetBytes: entry?.target ?? DEFAULT_LIMITS.targetBytes,
-    requestBodyBytes: entry?.requestBody ?? DEFAULT_LIMITS.requestBodyBytes,
-    replayBytes: entry?.replay ?? DEFAULT_LIMITS.replayBytes,
-    maxInFlight: entry?.inFlight ?? DEFAULT_LIMITS.maxInFlight,
-    ...(entry?.connections === undefined ? {} : { maxConnections: entry.connections }),
-    headerTimeoutMs: entry?.headerTimeout ?? DEFAULT_LIMITS.headerTimeoutMs,
-    keepAliveTimeoutMs: entry?.keepAliveTimeout ?? DEFAULT_LIMITS.keepAliveTimeoutMs,
-  };
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -32,6 +32,15 @@ export const size: ValueFormat<number> = {
   },
 };
 
+/** A window of HTTP/2's flow control: a peer may send 65 535 bytes before it knows of a smaller one (RFC 9113 §6.9.2). */
+export const windowSize: ValueFormat<number> = {
+  expected: 'a size in bytes from 64Ki to 1Gi',
+  parse(text) {
+    const bytes = size.parse(text);
+    return bytes !== undefined && bytes >= 64 * 1024 && bytes <= 1024 ** 3 ? bytes : undefined;
+  },
+};
+
 /** A URL of a server we call: http or https, without credentials, query or fragment. */
 export const serverUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials, query or fragment',

@@ -2,6 +2,7 @@ import { ERRORS, type ProxyErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { createGrpcTallies } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
+import { http2AbuseCounter } from './http2-abuse.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
 import { RequestDurations } from './request-durations.ts';
@@ -10,6 +11,8 @@ import { RequestDurations } from './request-durations.ts';
 export interface ProxyMetrics {
   /** Counts for one route; `none` for requests that no route matched. */
   forRoute(route: string): RouteObserver;
+  /** Counts a connection of the app that was ended because it asked for more than it may. */
+  http2Abuse(kind: string): void;
   /** Totals by route since the start, for the status page. */
   traffic(): ReadonlyMap<string, RouteTraffic>;
 }
@@ -184,6 +187,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       }
       return metrics;
     },
+    http2Abuse: http2AbuseCounter(registry),
     traffic: () => tallies,
   };
 }

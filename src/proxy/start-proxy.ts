@@ -35,6 +35,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     noRoute: metrics.forRoute(NO_ROUTE),
     load: { inFlight: 0, draining: false },
     peers: new PeerWatch(clock, network),
+    http2Abuse: metrics.http2Abuse,
   });
   const address = await listener.listen(options.listen);
   return {

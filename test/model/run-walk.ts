@@ -68,6 +68,7 @@ class WalkRun {
         maxInFlight: 1000,
         headerTimeoutMs: BOUNDS.headerMs,
         keepAliveTimeoutMs: BOUNDS.keepAliveMs,
+        http2: { maxStreams: 100, streamWindowBytes: 65_536, connectionWindowBytes: 65_536 },
       },
       bearers: new Map([['default', bearer]]),
       metrics,

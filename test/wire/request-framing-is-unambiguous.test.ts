@@ -131,7 +131,7 @@ describe('refuses a head that is not HTTP/1.1', () => {
     ['a method in brackets', line('G(T / HTTP/1.1')],
     ['a control byte in the method', line('G\x01T / HTTP/1.1')],
     ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
-    ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['an HTTP/2 preface that is none', 'PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     await expectRefusedAtHead(bytes);
   });

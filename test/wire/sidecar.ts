@@ -30,6 +30,7 @@ const LIMITS: ProxyLimits = {
   maxInFlight: 1000,
   headerTimeoutMs: 10_000,
   keepAliveTimeoutMs: 10_000,
+  http2: { maxStreams: 100, streamWindowBytes: 65_536, connectionWindowBytes: 100 * 65_536 },
 };
 
 export interface RouteOverrides extends Partial<Omit<RouteConfig, 'match' | 'timeouts' | 'upstream'>> {

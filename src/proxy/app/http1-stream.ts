@@ -9,7 +9,8 @@ import type { GatheredWriter } from '../io/gathered-writer.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import { answerFields, informationFields, offeredProtocols } from '../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../streams/message.ts';
-import { runTunnel, type TunnelEnd } from '../tunnel/tunnel.ts';
+import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
+import { runTunnel } from '../tunnel/tunnel.ts';
 import { ownAnswerMessage } from './own-answer.ts';
 
 /** A refused request's body is read, to keep the connection, if no more than this can follow. */
@@ -97,7 +98,7 @@ export class Http1AppStream implements AppStream {
   respond(head: AnswerHead, body: AnswerBody): void {
     const { status } = head;
     this.#framing = this.#framingFor(status, body);
-    const fields = answerFields(head, { status, chunked: this.#framing === 'chunked' });
+    const fields = answerFields(head, { status, body: this.#framing === 'chunked' ? 'chunked' : 'plain' });
     // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
     this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
     if (this.#last) fields.push('connection', 'close');
@@ -154,7 +155,9 @@ export class Http1AppStream implements AppStream {
       switched === undefined
         ? serializeResponseHead(200, 'Connection Established', [])
         : switchingHead(switched);
-    runTunnel(this.#carrier, to, answer, { clock: this.#context.clock, idleMs });
+    this.#carrier.socket.write(answer, 'latin1');
+    const { clock } = this.#context;
+    runTunnel(new SocketSide(this.#carrier), new SocketSide(to), { clock, idleMs });
   }
 
   #framingFor(status: number, body: AnswerBody): AnswerFraming {

@@ -3,7 +3,8 @@ import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
-import { AppConnection } from './connection.ts';
+import { AcceptedConnection } from './accepted-connection.ts';
+import type { AppConnection } from './app-connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
 import type { AppContext } from './context.ts';
 import { ownAnswerMessage } from './own-answer.ts';
@@ -75,6 +76,7 @@ export class Listener {
       this.#server.close(() => resolve());
     });
     const unused = new Promise<void>((resolve) => this.#callWhenUnused(resolve));
+    for (const connection of this.#connections) connection.drain();
     this.#closeIfIdle();
     await Promise.all([unlistened, unused]);
   }
@@ -97,7 +99,7 @@ export class Listener {
       return;
     }
     this.#full = false;
-    const connection = new AppConnection(accepted, this.#context, () => this.#closeIfIdle());
+    const connection = new AcceptedConnection(accepted, this.#context, () => this.#closeIfIdle());
     this.#connections.add(connection);
     connection.socket.on('close', () => {
       this.#connections.delete(connection);

@@ -12,7 +12,7 @@ import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
 import { AT_LINE_START } from './line-ends.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
-import { permittedTrailers } from './trailer-fields.ts';
+import { readTrailers } from './trailer-fields.ts';
 
 /** Extensions, and zeros before sizes, of all chunks of one message together; few are known to send any. */
 const MAX_EXTENSION_BYTES = 16_384;
@@ -147,7 +147,7 @@ export class ChunkedDecoder implements BodyDecoder {
       const text = section.bytes.toString('latin1', 0, section.length);
       const fields = parseFieldLines(section.bytes, 0, text, 0, this.#limits.headerCount);
       if (typeof fields === 'string') return this.#refuse(fields);
-      const trailers = permittedTrailers(fields);
+      const trailers = readTrailers(fields);
       if (typeof trailers === 'string') return this.#refuse(trailers);
       this.trailers = trailers;
       this.#trailerSection = undefined;

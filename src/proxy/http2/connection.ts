@@ -61,6 +61,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   readonly #receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
   #settingsCame = false;
   #settingsUnacknowledged = 0;
+  #pingsUnanswered = 0;
   /** What peers may still send, in octets of DATA and in other frames, for streams that this side has reset. */
   #underWayBytes = 0;
   #underWayFrames = 0;
@@ -193,6 +194,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
 
   /** Sends PING, by which a connection that is dead is told from one that is quiet. */
   ping(opaque: Buffer): void {
+    this.#pingsUnanswered++;
     this.output.ping(false, opaque);
   }
 
@@ -308,7 +310,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       case 'settings_ack':
         return this.#settingsAcknowledged();
       case 'ping':
-        if (frame.ack) return undefined;
+        if (frame.ack) return this.#pongCame(frame.opaque);
         this.output.ping(true, frame.opaque);
         return this.#spend('ping');
       case 'goaway':
@@ -424,6 +426,14 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (this.#settingsUnacknowledged === 0) return 'settings_ack_unasked';
     this.#settingsUnacknowledged--;
     this.#decoder.setLimit(this.limits.tableBytes);
+    return undefined;
+  }
+
+  #pongCame(opaque: Buffer): FaultReason | undefined {
+    // Unasked it means nothing.
+    if (this.#pingsUnanswered === 0) return this.#spend('ignored_frame');
+    this.#pingsUnanswered--;
+    this.#handler.pong?.(opaque);
     return undefined;
   }
 

@@ -26,6 +26,8 @@ export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
+  /** A request that breaks a rule was reset before it became one. */
+  malformed(reason: FaultReason): void;
   /** A request whose head is larger than the limits. It is to be answered, and reset if it is not at its end. */
   refused(stream: ServerStream<T>, reason: RefusedRequest): void;
 }
@@ -72,12 +74,12 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     const request =
       block.kind === 'fields' ? readRequest(block.fields, this.#limits) : ('fields_too_large' as const);
     if (typeof request === 'string' && request !== 'fields_too_large' && request !== 'path_too_long') {
-      return this.failStream(streamId, request);
+      return this.#failRequest(streamId, request);
     }
     const expected = typeof request === 'string' ? undefined : request.contentLength;
     const body = new BodyLength(expected);
     const wrong = endStream ? body.receive(0, true) : undefined;
-    if (wrong !== undefined) return this.failStream(streamId, wrong);
+    if (wrong !== undefined) return this.#failRequest(streamId, wrong);
     const stream = this.streams.open({
       kind: 'server',
       id: streamId,
@@ -94,5 +96,10 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     const neverIndexed = block.kind === 'fields' ? block.neverIndexed : [];
     this.#handler.request(stream, request, endStream, neverIndexed);
     return undefined;
+  }
+
+  #failRequest(streamId: number, reason: FaultReason): FaultReason | undefined {
+    this.#handler.malformed(reason);
+    return this.failStream(streamId, reason);
   }
 }

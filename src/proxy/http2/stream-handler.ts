@@ -28,6 +28,8 @@ export interface StreamHandler<S> {
   writable(stream: S | undefined): void;
   /** The peer will take no more streams. */
   goaway(frame: GoawayFrame): void;
+  /** The peer has answered a PING; left out by who sends none. */
+  pong?(opaque: Buffer): void;
 }
 
 /** A stream with whatever the handler wants to find there again. */

@@ -1,5 +1,5 @@
 import type { Fields } from '../http/fields.ts';
-import type { TunnelEnd } from '../tunnel/tunnel.ts';
+import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
 /**

@@ -127,8 +127,11 @@ export function offeredProtocols({ fields, connectionOptions }: FieldSection): s
 
 export interface AnswerFieldRules {
   readonly status: number;
-  /** The answer leaves chunked, so trailers may follow. */
-  readonly chunked: boolean;
+  /**
+   * How its body leaves: in chunks, or in frames of a version that delimits it by itself; trailers may follow these.
+   * `plain` is anything else.
+   */
+  readonly body: 'chunked' | 'framed' | 'plain';
 }
 
 /** The field section of the answer sent to the app, with its framing but without connection options. */
@@ -141,20 +144,20 @@ export function answerFields(section: FieldSection, rules: AnswerFieldRules): st
     if (nominated !== undefined || ANSWER_LENGTHS[name.length] === 1) {
       const key = lowerCaseName(name);
       if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
-      if (key === 'trailer' && !rules.chunked) continue;
+      if (key === 'trailer' && rules.body === 'plain') continue;
       // A server must not send it there (RFC 9110 §8.6), and a client that believed it would wait for a body.
       if (key === 'content-length' && hasNoLength(rules.status)) continue;
     }
     passed.push(name, fields[index + 1] as string);
   }
   if (rules.status === 205) passed.push('content-length', '0');
-  if (rules.chunked) passed.push('transfer-encoding', 'chunked');
+  if (rules.body === 'chunked') passed.push('transfer-encoding', 'chunked');
   return passed;
 }
 
 /** The field section of an informational answer (1xx but 101), or of a 101 without its connection options. */
 export function informationFields(section: FieldSection): string[] {
-  return answerFields(section, { status: 100, chunked: false });
+  return answerFields(section, { status: 100, body: 'plain' });
 }
 
 /** Names of fields, in lower case, that Connection takes away; undefined where there are none but the usual. */

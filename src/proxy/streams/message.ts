@@ -19,6 +19,8 @@ export interface IncomingRequest extends FieldSection {
   readonly host: string | undefined;
   /** Max-Forwards is counted down in place. */
   readonly fields: string[];
+  /** Names of fields that may be put in no table of HPACK on their way (RFC 7541 §7.1.3); of HTTP/2 alone. */
+  readonly neverIndexed?: readonly string[];
   /** Octets of the body, where they were declared. */
   readonly contentLength: number | undefined;
 }

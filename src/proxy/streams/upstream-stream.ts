@@ -1,7 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
-import type { TunnelEnd } from '../tunnel/tunnel.ts';
+import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 
 /**

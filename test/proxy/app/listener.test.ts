@@ -19,6 +19,7 @@ it('draining closes the destinations that are in use by then, after the last con
     destinations: closing('first'),
     network: systemNetwork,
     peers: new PeerWatch(clock, systemNetwork),
+    http2Abuse: () => {},
   };
   const listener = new Listener(context);
   await listener.listen({ host: '127.0.0.1', port: 0 });

@@ -43,6 +43,7 @@ function telling<S extends Stream>(
     trailers: (stream, fields) => told.push(['trailers', stream.id, fields]),
     broken: (stream, how) => told.push(['broken', stream.id, how]),
     writable: (stream) => told.push(['writable', stream?.id ?? 0]),
+    pong: (opaque) => told.push(['pong', 0, opaque.toString('latin1')]),
     goaway: ({ lastStreamId, code, debugData }) =>
       told.push(['goaway', lastStreamId, code, debugData.toString('latin1')]),
   };
@@ -63,6 +64,7 @@ export class ServerEnd {
         request: (stream, { contentLength: _, ...request }, endStream) =>
           this.told.push(['request', stream.id, request, endStream]),
         refused: (stream, reason) => this.told.push(['refused', stream.id, reason]),
+        malformed: () => {},
         ...more,
       },
     );

@@ -77,6 +77,8 @@ async function echoServer(): Promise<number> {
         for (const stream of waiting) sendOn(connection, stream);
       },
       goaway() {},
+      pong() {},
+      malformed() {},
     });
     connection.start();
     let preface = 0;
@@ -228,6 +230,7 @@ describe('nghttp2 as the server', () => {
           for (const stream of streams) sendOn(client, stream);
         },
         goaway() {},
+        pong() {},
       });
       client.start();
       for (let index = 0; index < count; index++) {

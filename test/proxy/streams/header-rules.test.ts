@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import {
+  type AnswerFieldRules,
   answerFields,
   ERROR_FIELD,
   HOP_FIELD,
@@ -246,48 +247,49 @@ describe('the loop guard', () => {
 });
 
 describe('fields of an answer', () => {
-  it.each<[string, Fields, number, boolean, Fields]>([
+  it.each<[string, Fields, number, AnswerFieldRules['body'], Fields]>([
     [
       'Set-Cookie stays repeated',
       ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'],
       200,
-      false,
+      'plain',
       ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'],
     ],
     [
       'hop-by-hop and nominated fields stay',
       ['Connection', 'close, X-A', 'X-A', '1', 'Transfer-Encoding', 'chunked', 'Upgrade', 'h2c', 'X-B', '2'],
       200,
-      true,
+      'chunked',
       ['X-B', '2', 'transfer-encoding', 'chunked'],
     ],
     [
       'content-length cannot be nominated away',
       ['Connection', 'content-length', 'Content-Length', '3'],
       200,
-      false,
+      'plain',
       ['Content-Length', '3'],
     ],
     [
       'the proxy’s own fields never come from upstream',
       [ERROR_FIELD, 'bad_request', 'Token-Sidecar-Hop', 'x', 'A', '1'],
       200,
-      false,
+      'plain',
       ['A', '1'],
     ],
-    ['no length where none may be', ['Content-Length', '3'], 204, false, []],
-    ['a length that only tells of a body', ['Content-Length', '3'], 304, false, ['Content-Length', '3']],
-    ['Trailer without chunks stays', ['Trailer', 'x'], 200, false, []],
+    ['no length where none may be', ['Content-Length', '3'], 204, 'plain', []],
+    ['a length that only tells of a body', ['Content-Length', '3'], 304, 'plain', ['Content-Length', '3']],
+    ['Trailer without chunks stays', ['Trailer', 'x'], 200, 'plain', []],
     [
       'Trailer with chunks passes',
       ['Trailer', 'x'],
       200,
-      true,
+      'chunked',
       ['Trailer', 'x', 'transfer-encoding', 'chunked'],
     ],
-    ['an empty 205 is said to be', ['Content-Length', '0'], 205, false, ['content-length', '0']],
-  ])('%s', (_, fields, status, chunked, expected) => {
-    expect(answerFields(section(fields), { status, chunked })).toEqual(expected);
+    ['an empty 205 is said to be', ['Content-Length', '0'], 205, 'plain', ['content-length', '0']],
+    ['Trailer in frames passes', ['Trailer', 'x', 'Connection', 'close'], 200, 'framed', ['Trailer', 'x']],
+  ])('%s', (_, fields, status, body, expected) => {
+    expect(answerFields(section(fields), { status, body })).toEqual(expected);
   });
 });
 

@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import type { TakeBytes } from '../../../src/proxy/io/shared-read.ts';
-import { runTunnel, type TunnelEnd } from '../../../src/proxy/tunnel/tunnel.ts';
+import { SocketSide, type TunnelEnd } from '../../../src/proxy/tunnel/socket-side.ts';
+import { runTunnel } from '../../../src/proxy/tunnel/tunnel.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 import { Sink } from '../exchange/ported-exchange.ts';
 
@@ -48,7 +49,8 @@ class End implements TunnelEnd {
 
 function tunnel(app = new End(), upstream = new End()) {
   const clock = new ManualClock();
-  runTunnel(app, upstream, 'HTTP/1.1 101 Switching\r\n\r\n', { clock, idleMs: IDLE_MS });
+  app.socket.write(HEAD);
+  runTunnel(new SocketSide(app), new SocketSide(upstream), { clock, idleMs: IDLE_MS });
   return { app, upstream, clock };
 }
 

@@ -1,6 +1,6 @@
 import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { Fields } from '../../http/fields.ts';
-import { permittedTrailers } from '../../http1/trailer-fields.ts';
+import { permittedTrailers } from '../../http/trailer-fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
@@ -11,7 +11,7 @@ import type {
   UpstreamStream,
   UpstreamUser,
 } from '../../streams/upstream-stream.ts';
-import type { TunnelEnd } from '../../tunnel/tunnel.ts';
+import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection, WireStream } from './connection.ts';
@@ -263,9 +263,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   }
 
   trailersCame(fields: string[]): void {
-    const permitted = permittedTrailers(fields);
-    if (typeof permitted === 'string') this.brokenOff({ kind: 'fault', reason: 'control_in_trailers' });
-    else this.#answerWhole(permitted);
+    this.#answerWhole(permittedTrailers(fields));
   }
 
   brokenOff(how: Broken): void {

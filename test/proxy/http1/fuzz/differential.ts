@@ -3,7 +3,7 @@
  * codec may refuse more. What the RFCs allow and llhttp does not is compared in the form in which the codec passes it on.
  */
 
-import { permittedTrailers } from '../../../../src/proxy/http1/trailer-fields.ts';
+import { readTrailers } from '../../../../src/proxy/http1/trailer-fields.ts';
 import { cutAt, type Message, octets, type Stream, type Transcript, transcribe } from '../transcript.ts';
 import { LLHTTP_METHODS, transcribeWithLlhttp } from './llhttp.ts';
 import { type FuzzCase, fuzzCase } from './message-grammar.ts';
@@ -110,7 +110,7 @@ function messageDifference(
   if (!sameStrings(mine.fields, other.fields)) return 'fields differ';
   if (mine.complete && other.complete) {
     if (mine.body !== other.body) return 'bodies differ';
-    const permitted = permittedTrailers(other.trailers);
+    const permitted = readTrailers(other.trailers);
     if (typeof permitted === 'string') return `llhttp takes trailers that are refused: ${permitted}`;
     return sameStrings(mine.trailers, permitted) ? undefined : 'trailers differ';
   }

@@ -93,6 +93,7 @@ export function transcribe({ sender }: FuzzCase, pieces: readonly Buffer[]): Tra
     },
     writable() {},
     goaway() {},
+    pong() {},
   });
   const fault = sender === 'client' ? readAsServer() : readAsClient();
   transcript.refusal = fault?.reason;
@@ -101,6 +102,7 @@ export function transcribe({ sender }: FuzzCase, pieces: readonly Buffer[]): Tra
   function readAsServer(): ConnectionFault | undefined {
     const connection: ServerConnection<never> = new ServerConnection(LIMITS, {
       ...handler((stream, bytes) => connection.consume(stream, bytes)),
+      malformed() {},
       request(stream, request, endStream) {
         const pseudo = Object.entries(request).flatMap(([name, value]) =>
           ['method', 'scheme', 'authority', 'path', 'protocol'].includes(name)

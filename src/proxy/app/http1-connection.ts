@@ -4,10 +4,11 @@ import { problemOf } from '../exchange/problem-answer.ts';
 import type { BodyDecoder } from '../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../http1/head-reader.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { Deadline } from '../io/deadline.ts';
+import type { Deadline } from '../io/deadline.ts';
 import { GatheredWriter } from '../io/gathered-writer.ts';
-import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import type { TakeBytes } from '../io/shared-read.ts';
 import { asProxyError } from '../proxy-error.ts';
+import type { Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
 import { Http1AppStream, type Http1Carrier } from './http1-stream.ts';
 import { ownAnswerMessage } from './own-answer.ts';
@@ -20,11 +21,11 @@ const LINGER_MS = 1_000;
 const AHEAD_BYTES = 16 * 1024;
 
 /**
- * One connection from the app. Requests are served one after another, so that pipelined ones are answered in order;
+ * One connection from the app that speaks HTTP/1.1. Requests are served one after another, so that pipelined ones are answered in order;
  * a client that does not read its answers is not served the next one. A client that has ended its side of the connection
  * gets the answers to what it sent, as long as it is there to read them.
  */
-export class AppConnection implements Http1Carrier {
+export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly socket: Socket;
   readonly writer: GatheredWriter;
   readonly #context: AppContext;
@@ -42,23 +43,15 @@ export class AppConnection implements Http1Carrier {
   #endWatch: (() => void) | undefined;
 
   /** `onFree` is called whenever a request is settled. */
-  constructor(accepted: Socket, context: AppContext, onFree: () => void) {
-    const socket = acceptShared(accepted, (chunk) => this.#take(chunk));
+  constructor({ socket, deadline }: Carrier, context: AppContext, onFree: () => void) {
     this.socket = socket;
     this.writer = new GatheredWriter(socket);
     this.#context = context;
     this.#onFree = onFree;
     this.#heads = requestHeadReader(context.limits);
-    this.#deadline = new Deadline(context.clock, () => this.#tooLate());
-    this.#deadline.set(this.#nowMs() + context.limits.headerTimeoutMs);
-    socket.on('end', this.#onEnd);
-    socket.on('drain', this.#onDrain);
-    // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
-    socket.on('error', () => socket.destroy());
-    socket.on('close', () => this.#closed());
+    this.#deadline = deadline;
   }
 
-  /** Whether a request is being served. */
   get busy(): boolean {
     return this.#stage.kind === 'serving' || this.#stage.kind === 'tunnel';
   }
@@ -100,19 +93,31 @@ export class AppConnection implements Http1Carrier {
    * @returns those that came already.
    */
   takeOver(take: TakeBytes): Buffer | undefined {
-    const { socket } = this;
     const ahead = this.#ahead;
     this.#ahead = undefined;
     if (this.#stage.kind === 'serving') this.#stage = { kind: 'tunnel', exchange: this.#stage.exchange };
     this.#take = take;
     this.#deadline.dispose();
     this.#endWatch?.();
-    socket.off('end', this.#onEnd);
-    socket.off('drain', this.#onDrain);
     return ahead;
   }
 
-  /** Closes a connection on which no request is being served, once what was written has left. */
+  bytes(chunk: Buffer): void {
+    this.#take(chunk);
+  }
+
+  ended(): void {
+    this.#inputEnded = true;
+    this.#heedEnd();
+  }
+
+  drained(): void {
+    if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
+  }
+
+  /** Says nothing: the next answer says that it is the last. */
+  drain(): void {}
+
   closeIdle(): void {
     this.socket.destroySoon();
   }
@@ -125,11 +130,6 @@ export class AppConnection implements Http1Carrier {
     if (byReset) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }
-
-  readonly #onEnd = (): void => {
-    this.#inputEnded = true;
-    this.#heedEnd();
-  };
 
   /** What the end of the client's side means for what it has asked so far. */
   #heedEnd(): void {
@@ -146,10 +146,6 @@ export class AppConnection implements Http1Carrier {
     // For a client that has left, the upstream is not to go on working.
     else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
   }
-
-  readonly #onDrain = (): void => {
-    if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
-  };
 
   #onBytes(chunk: Buffer): void {
     if (this.#stage.kind === 'closing') return;
@@ -289,7 +285,7 @@ export class AppConnection implements Http1Carrier {
     if (this.#inputEnded) this.#heedEnd();
   }
 
-  #tooLate(): void {
+  tooLate(): void {
     switch (this.#stage.kind) {
       case 'head':
         if (this.socket.bytesRead === 0) this.socket.destroy();
@@ -310,8 +306,7 @@ export class AppConnection implements Http1Carrier {
     return `the request head did not arrive within ${this.#context.limits.headerTimeoutMs} ms`;
   }
 
-  #closed(): void {
-    this.#deadline.dispose();
+  closed(): void {
     this.#endWatch?.();
     const stage = this.#stage;
     this.#stage = CLOSING;

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { AppConnection } from '../../../src/proxy/app/connection.ts';
+import { AcceptedConnection } from '../../../src/proxy/app/accepted-connection.ts';
+import { Http1AppConnection } from '../../../src/proxy/app/http1-connection.ts';
 import type { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { settle } from '../../support/manual-clock.ts';
@@ -32,14 +33,12 @@ function connect(ports: Ports = {}) {
     destroySoon: () => sink.end(() => sink.destroy()),
     resetAndDestroy: () => sink.destroy(),
   });
-  const connection = new AppConnection(
-    sink as unknown as Socket,
-    { ...created.context, network: systemNetwork, peers },
-    () => freed++,
-  );
+  const appContext = { ...created.context, network: systemNetwork, peers, http2Abuse: () => {} };
+  const connection = new AcceptedConnection(sink as unknown as Socket, appContext, () => freed++);
   return {
     ...created,
     connection,
+    appContext,
     sink,
     watched,
     freed: () => freed,
@@ -366,9 +365,10 @@ describe('an app that has to wait', () => {
   });
 
   it('goes on by the word of the exchange that had it wait, and no other', async () => {
-    const { connection, sink, send } = connect({ lent: 'coming' });
-    await send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
-    connection.proceed({} as Parameters<AppConnection['proceed']>[0]);
+    const { sink, connection: carrier, appContext } = connect();
+    const connection = new Http1AppConnection(carrier, appContext, () => {});
+    connection.hold();
+    connection.proceed({} as Parameters<Http1AppConnection['proceed']>[0]);
     expect(sink.isPaused()).toBe(true);
   });
 

@@ -1,0 +1,48 @@
+import type { Http2Limits, ProxyLimits } from './config.ts';
+import type { FileConfig } from './file-schema.ts';
+
+const DEFAULT_HTTP2_LIMITS: Omit<Http2Limits, 'connectionWindowBytes'> = {
+  maxStreams: 100,
+  streamWindowBytes: 64 * 1024,
+};
+
+const DEFAULT_LIMITS: Omit<ProxyLimits, 'http2'> = {
+  headerBytes: 64 * 1024,
+  headerCount: 200,
+  targetBytes: 16 * 1024,
+  requestBodyBytes: 0,
+  replayBytes: 64 * 1024,
+  maxInFlight: 4096,
+  headerTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 600_000,
+};
+
+/** As large as a window of HTTP/2 may be said to be. */
+const MOST_WINDOW_BYTES = 1024 ** 3;
+
+export function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
+  return {
+    headerBytes: entry?.header ?? DEFAULT_LIMITS.headerBytes,
+    headerCount: entry?.headerCount ?? DEFAULT_LIMITS.headerCount,
+    targetBytes: entry?.target ?? DEFAULT_LIMITS.targetBytes,
+    requestBodyBytes: entry?.requestBody ?? DEFAULT_LIMITS.requestBodyBytes,
+    replayBytes: entry?.replay ?? DEFAULT_LIMITS.replayBytes,
+    maxInFlight: entry?.inFlight ?? DEFAULT_LIMITS.maxInFlight,
+    ...(entry?.connections === undefined ? {} : { maxConnections: entry.connections }),
+    headerTimeoutMs: entry?.headerTimeout ?? DEFAULT_LIMITS.headerTimeoutMs,
+    keepAliveTimeoutMs: entry?.keepAliveTimeout ?? DEFAULT_LIMITS.keepAliveTimeoutMs,
+    http2: resolveHttp2Limits(entry?.http2),
+  };
+}
+
+function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): Http2Limits {
+  const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
+  const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
+  // As large as all streams together: then those whose upstreams are slow leave room for the others.
+  const enough = Math.min(maxStreams * streamWindowBytes, MOST_WINDOW_BYTES);
+  return {
+    maxStreams,
+    streamWindowBytes,
+    connectionWindowBytes: entry?.connectionWindow ?? enough,
+  };
+}

@@ -1,0 +1,85 @@
+import type { Socket } from 'node:net';
+import { judgePreface } from '../http2/preface.ts';
+import { Deadline } from '../io/deadline.ts';
+import { acceptShared } from '../io/shared-read.ts';
+import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
+import type { AppContext } from './context.ts';
+import { Http1AppConnection } from './http1-connection.ts';
+import { Http2AppConnection } from './http2-connection.ts';
+
+/**
+ * A connection that the listener accepted. Its first octets tell which version of HTTP it speaks (RFC 9113 §3.4), and it
+ * speaks that from then on. Only a beginning of the preface is waited with; whatever else comes is HTTP/1.1's to judge.
+ */
+export class AcceptedConnection implements AppConnection, Carrier {
+  readonly socket: Socket;
+  readonly deadline: Deadline;
+  readonly #context: AppContext;
+  readonly #onFree: () => void;
+  #speaker: Speaker | undefined;
+  /** A beginning of the preface. */
+  #first: Buffer | undefined;
+
+  /** `onFree` is called whenever a request is settled. */
+  constructor(accepted: Socket, context: AppContext, onFree: () => void) {
+    const socket = acceptShared(accepted, (chunk) => {
+      if (this.#speaker === undefined) this.#tell(chunk);
+      else this.#speaker.bytes(chunk);
+    });
+    this.socket = socket;
+    this.#context = context;
+    this.#onFree = onFree;
+    this.deadline = new Deadline(context.clock, () => (this.#speaker ?? this.#speakHttp1()).tooLate());
+    this.deadline.set(context.clock.monotonicMs() + context.limits.headerTimeoutMs);
+    socket.on('end', () => {
+      if (this.#speaker === undefined) this.closeIdle();
+      else this.#speaker.ended();
+    });
+    socket.on('drain', () => this.#speaker?.drained());
+    // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.deadline.dispose();
+      this.#speaker?.closed();
+    });
+  }
+
+  get busy(): boolean {
+    return this.#speaker?.busy === true;
+  }
+
+  closeIdle(): void {
+    if (this.#speaker === undefined) this.socket.destroySoon();
+    else this.#speaker.closeIdle();
+  }
+
+  drain(): void {
+    this.#speaker?.drain();
+  }
+
+  #tell(chunk: Buffer): void {
+    const octets = this.#first === undefined ? chunk : Buffer.concat([this.#first, chunk]);
+    switch (judgePreface(octets)) {
+      case 'partial':
+        this.#first = Buffer.from(octets);
+        break;
+      case 'http2':
+        this.#first = undefined;
+        this.#speaker = new Http2AppConnection(this, this.#context, this.#onFree);
+        this.#speaker.bytes(octets);
+        break;
+      case 'other':
+        this.#first = undefined;
+        this.#speakHttp1().bytes(octets);
+    }
+  }
+
+  /** Gives it what came so far. */
+  #speakHttp1(): Speaker {
+    const speaker = new Http1AppConnection(this, this.#context, this.#onFree);
+    this.#speaker = speaker;
+    if (this.#first !== undefined) speaker.bytes(this.#first);
+    this.#first = undefined;
+    return speaker;
+  }
+}

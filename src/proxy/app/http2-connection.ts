@@ -1,0 +1,384 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../../clock.ts';
+import { SidecarError } from '../../errors.ts';
+import { problemOf } from '../exchange/problem-answer.ts';
+import type { Fields } from '../http/fields.ts';
+import { ErrorCode } from '../http2/error-code.ts';
+import { type ConnectionFault, connectionFault, type FaultReason } from '../http2/fault.ts';
+import { PrefaceReader } from '../http2/preface.ts';
+import type { RequestSection } from '../http2/request-section.ts';
+import {
+  type RefusedRequest,
+  ServerConnection,
+  type ServerHandler,
+  type ServerStream,
+} from '../http2/server-connection.ts';
+import type { Broken } from '../http2/stream-handler.ts';
+import type { Deadline } from '../io/deadline.ts';
+import { GatheredWriter } from '../io/gathered-writer.ts';
+import type { Carrier, Speaker } from './app-connection.ts';
+import type { AppContext } from './context.ts';
+import { ownAnswerSection } from './http2-answer.ts';
+import { serverLimits } from './http2-limits.ts';
+import { incomingRequest } from './http2-request.ts';
+import { Http2Sender } from './http2-sender.ts';
+import { Http2AppStream, type Http2StreamCarrier } from './http2-stream.ts';
+
+/** How long a connection that is to close goes on being read: closing at once could reset the last frames away. */
+const LINGER_MS = 1_000;
+
+/** How long the last GOAWAY waits for those requests that left before the first one came (RFC 9113 §6.8). */
+const ROUND_TRIP_MS = 1_000;
+
+/** What is gathered leaves at once from so much on. */
+const GATHERED_BYTES = 64 * 1024;
+
+/** An app that takes no more of what it is told, data apart, is not listened to any more: what it asks would be kept for it. */
+const MOST_UNREAD_BYTES = 256 * 1024;
+
+/** By PING its round trip is known. */
+const LEAVING = Buffer.from('leaving.');
+
+/** How far a connection is. */
+type Phase =
+  | { readonly kind: 'open' }
+  /** GOAWAY was announced; the last one follows when what is on its way has come. */
+  | { readonly kind: 'leaving' }
+  /** The last GOAWAY was sent: the connection ends with the streams that it has. */
+  | { readonly kind: 'left' }
+  /** All is said; what comes is not looked at. */
+  | { readonly kind: 'closing' };
+
+const OPEN: Phase = { kind: 'open' };
+const LEAVING_PHASE: Phase = { kind: 'leaving' };
+const LEFT: Phase = { kind: 'left' };
+const CLOSING: Phase = { kind: 'closing' };
+
+/**
+ * One connection from the app that speaks HTTP/2: many streams, each a request. What it has to say leaves once in a turn of
+ * the event loop, the answers of all streams together.
+ */
+export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<Http2AppStream> {
+  readonly socket: Socket;
+  readonly #context: AppContext;
+  readonly #onFree: () => void;
+  readonly #writer: GatheredWriter;
+  readonly #deadline: Deadline;
+  readonly #preface = new PrefaceReader();
+  readonly #codec: ServerConnection<Http2AppStream>;
+  readonly #streams = new Set<Http2AppStream>();
+  /** Answers that wait for room; those that have waited longest come first. */
+  readonly #waiting = new Set<Http2Sender<Http2AppStream>>();
+  /** Streams to which something came in this read. */
+  #touched: Http2AppStream[] = [];
+  #phase = OPEN;
+  #gatheredBytes = 0;
+  #flushIsDue = false;
+  /** When the connection ends if no request comes, and where part of a frame has come since when that waits. */
+  #idleUntilMs: number;
+  #partSinceMs: number | undefined;
+  #inputEnded = false;
+  #endWatch: (() => void) | undefined;
+
+  /** `onFree` is called whenever a request is settled. */
+  constructor({ socket, deadline }: Carrier, context: AppContext, onFree: () => void) {
+    this.socket = socket;
+    this.#context = context;
+    this.#onFree = onFree;
+    this.#writer = new GatheredWriter(socket);
+    this.#deadline = deadline;
+    this.#idleUntilMs = this.#nowMs() + context.limits.headerTimeoutMs;
+    this.#codec = new ServerConnection(serverLimits(context.limits), this);
+    this.#codec.start();
+    if (context.load.draining) this.drain();
+  }
+
+  get busy(): boolean {
+    return this.#streams.size > 0;
+  }
+
+  get clock(): Clock {
+    return this.#context.clock;
+  }
+
+  get room(): boolean {
+    return !this.socket.writableNeedDrain;
+  }
+
+  bytes(chunk: Buffer): void {
+    if (this.#phase.kind === 'closing') return;
+    const fault = this.#read(chunk);
+    for (const stream of this.#touched.splice(0)) stream.afterRead();
+    if (fault !== undefined) this.#fail(fault);
+    this.#flush();
+    if (!this.busy && this.#phase.kind === 'open') this.#beIdle();
+  }
+
+  ended(): void {
+    this.#inputEnded = true;
+    if (this.#phase.kind === 'closing') return;
+    // A request that is not whole now never will be.
+    for (const stream of [...this.#streams]) {
+      if (!stream.inputEnded) stream.leave();
+    }
+    if (!this.busy) this.#close();
+    // For a client that has left, upstreams are not to go on working.
+    else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
+  }
+
+  drained(): void {
+    if (this.#phase.kind === 'closing') return;
+    this.#serveWaiting();
+    this.socket.resume();
+  }
+
+  tooLate(): void {
+    switch (this.#phase.kind) {
+      case 'open':
+        this.drain();
+        break;
+      case 'leaving':
+        this.#leave();
+        break;
+      default:
+        this.socket.destroy();
+    }
+  }
+
+  closed(): void {
+    this.#phase = CLOSING;
+    this.#endWatch?.();
+    for (const stream of [...this.#streams]) stream.gone(false);
+    for (const sender of [...this.#waiting]) sender.dispose();
+  }
+
+  closeIdle(): void {
+    this.drain();
+  }
+
+  /** Ends the connection without losing a request: those that come before the app can know are answered. */
+  drain(): void {
+    if (this.#phase.kind !== 'open') return;
+    this.#phase = LEAVING_PHASE;
+    this.#codec.announceGoaway();
+    this.#codec.ping(LEAVING);
+    this.#deadline.set(this.#nowMs() + ROUND_TRIP_MS);
+    this.#flush();
+  }
+
+  // What the codec tells.
+
+  request(
+    stream: ServerStream<Http2AppStream>,
+    section: RequestSection,
+    endStream: boolean,
+    neverIndexed: readonly string[],
+  ): void {
+    const request = incomingRequest(section, neverIndexed);
+    const served = new Http2AppStream(this, this.#context, stream, request, endStream);
+    stream.context = served;
+    this.#streams.add(served);
+    this.#touched.push(served);
+    if (this.#phase.kind === 'open') this.#deadline.clear();
+    served.exchange.begin();
+  }
+
+  refused(stream: ServerStream<Http2AppStream>, reason: RefusedRequest): void {
+    const problem = problemOf(
+      reason === 'path_too_long'
+        ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
+        : new SidecarError('headers_too_large', 'the request head is larger than the limit'),
+    );
+    this.#context.noRoute.turnedAway(problem.code, problem.status, 'h2');
+    const sender = new Http2Sender<Http2AppStream>(this, stream, {
+      caughtUp: () => {},
+      sent: () => this.reset(stream, ErrorCode.NO_ERROR),
+      tooLate: () => this.reset(stream, ErrorCode.CANCEL),
+    });
+    sender.head(ownAnswerSection(problem));
+    sender.data(Buffer.from(problem.body, 'latin1'));
+    sender.end([], this.#context.limits.headerTimeoutMs);
+  }
+
+  malformed(): void {
+    // It is told by a reset; what there is to count is a request that was not valid.
+    this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
+  }
+
+  data(stream: ServerStream<Http2AppStream>, data: Buffer, endStream: boolean): void {
+    const served = stream.context;
+    if (served === undefined) {
+      this.consume(stream, data.length);
+      return;
+    }
+    this.#touched.push(served);
+    served.takeData(data, endStream);
+  }
+
+  trailers(stream: ServerStream<Http2AppStream>, fields: Fields): void {
+    const served = stream.context;
+    if (served === undefined) return;
+    this.#touched.push(served);
+    served.takeTrailers(fields);
+  }
+
+  broken(stream: ServerStream<Http2AppStream>, _how: Broken): void {
+    stream.context?.gone(true);
+  }
+
+  writable(stream: ServerStream<Http2AppStream> | undefined): void {
+    if (stream?.context === undefined) this.#serveWaiting();
+    else stream.context.mayGoOn();
+  }
+
+  /** The app opens no more streams, but for what is on its way. */
+  goaway(): void {
+    this.drain();
+  }
+
+  pong(): void {
+    if (this.#phase.kind === 'leaving') this.#leave();
+  }
+
+  // What streams ask for.
+
+  sendable(stream: ServerStream<Http2AppStream>): number {
+    return this.#codec.sendable(stream);
+  }
+
+  sendFields(stream: ServerStream<Http2AppStream>, fields: Fields, endStream: boolean): void {
+    this.#codec.sendFields(stream, fields, endStream);
+    this.#flushSoon();
+  }
+
+  sendData(stream: ServerStream<Http2AppStream>, data: Buffer, endStream: boolean): void {
+    this.#codec.sendData(stream, data.length, endStream);
+    this.#writer.bytes(this.#codec.output.take());
+    this.#writer.bytes(data);
+    this.#gatheredBytes += data.length;
+    if (this.#gatheredBytes >= GATHERED_BYTES) this.#flush();
+    else this.#flushSoon();
+  }
+
+  await(sender: Http2Sender<Http2AppStream>): void {
+    this.#waiting.add(sender);
+  }
+
+  forget(sender: Http2Sender<Http2AppStream>): void {
+    this.#waiting.delete(sender);
+  }
+
+  consume(stream: ServerStream<Http2AppStream>, bytes: number): void {
+    if (bytes === 0) return;
+    this.#codec.consume(stream, bytes);
+    this.#flushSoon();
+  }
+
+  reset(stream: ServerStream<Http2AppStream>, code: ErrorCode): void {
+    this.#codec.reset(stream, code);
+    this.#flushSoon();
+  }
+
+  released(stream: Http2AppStream): void {
+    if (!this.#streams.delete(stream) || this.#phase.kind === 'closing') return;
+    if (this.#streams.size === 0) {
+      if (this.#phase.kind === 'left' || this.#inputEnded) this.#close();
+      else if (this.#phase.kind === 'open') {
+        this.#idleUntilMs = this.#nowMs() + this.#context.limits.keepAliveTimeoutMs;
+        this.#beIdle();
+      }
+    }
+    if (this.#context.load.draining) this.#onFree();
+  }
+
+  #read(chunk: Buffer): ConnectionFault | undefined {
+    let at = 0;
+    if (!this.#preface.complete) {
+      at = this.#preface.read(chunk, 0);
+      if (at === -1) {
+        this.#codec.goaway(ErrorCode.PROTOCOL_ERROR);
+        return connectionFault('preface_malformed');
+      }
+      if (at === chunk.length) return undefined;
+    }
+    return this.#codec.receive(at === 0 ? chunk : chunk.subarray(at), this.#nowMs());
+  }
+
+  /** Without a request the connection ends in time, and sooner where part of a frame has come and the rest does not. */
+  #beIdle(): void {
+    if (this.#codec.midFrame) this.#partSinceMs ??= this.#nowMs();
+    else this.#partSinceMs = undefined;
+    const partUntilMs =
+      (this.#partSinceMs ?? Number.POSITIVE_INFINITY) + this.#context.limits.headerTimeoutMs;
+    this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
+  }
+
+  /** Every answer that waits sends a frame in its turn, as long as there is room. */
+  #serveWaiting(): void {
+    if (this.#waiting.size === 0) return;
+    for (let any = true; any && this.room; ) {
+      any = false;
+      for (const sender of [...this.#waiting]) {
+        if (!this.room) break;
+        if (!this.#waiting.delete(sender)) continue;
+        this.#waiting.add(sender);
+        if (sender.step()) any = true;
+        else sender.settle();
+      }
+    }
+    this.#flush();
+  }
+
+  #leave(): void {
+    this.#phase = LEFT;
+    this.#codec.goaway(ErrorCode.NO_ERROR);
+    this.#deadline.clear();
+    this.#flushSoon();
+    if (!this.busy) this.#close();
+  }
+
+  #fail({ reason, code }: ConnectionFault): void {
+    if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#abused(reason);
+    else this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
+    this.#close();
+    for (const stream of [...this.#streams]) stream.gone(false);
+    for (const sender of [...this.#waiting]) sender.dispose();
+  }
+
+  #abused(reason: FaultReason): void {
+    this.#context.http2Abuse(reason);
+    this.#context.log.warn({ reason }, 'a connection of the app was ended: it asks for more than it may');
+  }
+
+  /** Says all is said, and goes on reading for a while. */
+  #close(): void {
+    this.#phase = CLOSING;
+    this.#flush();
+    this.#deadline.set(this.#nowMs() + LINGER_MS);
+    this.socket.end();
+    this.socket.resume();
+  }
+
+  #flushSoon(): void {
+    if (this.#flushIsDue) return;
+    this.#flushIsDue = true;
+    setImmediate(() => {
+      this.#flushIsDue = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const { socket } = this;
+    if (socket.destroyed || socket.writableEnded) return;
+    const { output } = this.#codec;
+    if (output.length > 0) this.#writer.bytes(output.take());
+    this.#gatheredBytes = 0;
+    this.#writer.flush();
+    if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
+  }
+
+  #nowMs(): number {
+    return this.#context.clock.monotonicMs();
+  }
+}

@@ -1,0 +1,175 @@
+import type { Clock } from '../../clock.ts';
+import type { Fields } from '../http/fields.ts';
+import type { ServerStream } from '../http2/server-connection.ts';
+import { Deadline } from '../io/deadline.ts';
+import { ByteQueue } from './byte-queue.ts';
+
+/** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */
+const SMALL_BYTES = 4096;
+
+/** The connection of a stream, as its answer knows it. */
+export interface Http2Carrier<T> {
+  readonly clock: Clock;
+  /** Whether the system takes more of what is written. */
+  readonly room: boolean;
+  /** How many octets of data may be sent on a stream, in one frame, now. */
+  sendable(stream: ServerStream<T>): number;
+  sendFields(stream: ServerStream<T>, fields: Fields, endStream: boolean): void;
+  /** Sends no more than is `sendable`. The octets are copied when this returns. */
+  sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void;
+  /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
+  await(sender: Http2Sender<T>): void;
+  forget(sender: Http2Sender<T>): void;
+}
+
+/** What becomes of an answer that was begun. */
+export interface SenderEvents {
+  /** The app takes more again. */
+  caughtUp(): void;
+  /** All of it has been handed over, its end too. */
+  sent(): void;
+  /** The app did not take the rest in time. */
+  tooLate(): void;
+}
+
+/** How far an answer is. Its head waits for what follows it: an answer without a body is one frame. */
+type Progress =
+  | { readonly kind: 'before' }
+  | { readonly kind: 'head'; readonly fields: Fields }
+  | { readonly kind: 'body' }
+  | { readonly kind: 'over' };
+
+const BEFORE: Progress = { kind: 'before' };
+const BODY: Progress = { kind: 'body' };
+const OVER: Progress = { kind: 'over' };
+
+/**
+ * Sends one answer as the windows and the socket allow. What they do not allow waits here: no more than came before
+ * whoever brings it was told, by `flush`, to wait.
+ */
+export class Http2Sender<T> {
+  readonly #carrier: Http2Carrier<T>;
+  readonly #stream: ServerStream<T>;
+  readonly #events: SenderEvents;
+  readonly #waiting = new ByteQueue();
+  #progress = BEFORE;
+  /** Whether somebody waits to hear that there is room. */
+  #awaited = false;
+  /** Trailers, once nothing more follows. */
+  #end: Fields | undefined;
+  #patience: Deadline | undefined;
+
+  constructor(carrier: Http2Carrier<T>, stream: ServerStream<T>, events: SenderEvents) {
+    this.#carrier = carrier;
+    this.#stream = stream;
+    this.#events = events;
+  }
+
+  /** An informational answer. */
+  interim(fields: Fields): void {
+    this.#carrier.sendFields(this.#stream, fields, false);
+  }
+
+  /** The head of the final answer. */
+  head(fields: Fields): void {
+    this.#progress = { kind: 'head', fields };
+  }
+
+  /** The next piece of the body, which is copied or gone when this returns. */
+  data(slice: Buffer): void {
+    let at = 0;
+    if (slice.length > SMALL_BYTES && this.#waiting.length === 0 && this.#progress.kind !== 'over') {
+      this.#sendHead(false);
+      for (let bytes = this.#allowed(slice.length); bytes > 0; bytes = this.#allowed(slice.length - at)) {
+        this.#carrier.sendData(this.#stream, slice.subarray(at, at + bytes), false);
+        at += bytes;
+      }
+    }
+    this.#waiting.add(at === 0 ? slice : slice.subarray(at));
+  }
+
+  /** Says whether the app keeps up; if not, `caughtUp` is called once it does. */
+  flush(): boolean {
+    while (this.step());
+    if (this.#progress.kind === 'over' || (this.#waiting.length === 0 && this.#carrier.room)) return true;
+    this.#awaited = true;
+    this.#carrier.await(this);
+    return false;
+  }
+
+  /** Says that nothing follows but trailers. @param patienceMs how long the app may take to make room for what waits. */
+  end(trailers: Fields, patienceMs: number): void {
+    this.#end = trailers;
+    if (this.flush()) return;
+    const { clock } = this.#carrier;
+    this.#patience = new Deadline(clock, () => this.#events.tooLate());
+    this.#patience.set(clock.monotonicMs() + patienceMs);
+  }
+
+  /** Sends one frame if there is one and it is allowed; whether it did. */
+  step(): boolean {
+    if (this.#progress.kind === 'before' || this.#progress.kind === 'over') return false;
+    const trailers = this.#end;
+    const endsWithBody = trailers !== undefined && trailers.length === 0;
+    if (this.#sendHead(endsWithBody && this.#waiting.length === 0)) return true;
+    if (this.#waiting.length > 0) {
+      const bytes = this.#allowed(this.#waiting.length);
+      if (bytes === 0) return false;
+      const data = this.#waiting.take(bytes);
+      const last = endsWithBody && this.#waiting.length === 0;
+      this.#carrier.sendData(this.#stream, data, last);
+      if (last) this.#sent();
+      return true;
+    }
+    if (trailers === undefined) return false;
+    if (endsWithBody) this.#carrier.sendData(this.#stream, NOTHING, true);
+    else this.#carrier.sendFields(this.#stream, trailers, true);
+    this.#sent();
+    return true;
+  }
+
+  /** The stream's window has grown. */
+  goOn(): void {
+    if (!this.#awaited) return;
+    while (this.step());
+    this.settle();
+  }
+
+  /** Says that the app keeps up again, if it does. */
+  settle(): void {
+    if (!this.#awaited || this.#waiting.length > 0 || !this.#carrier.room) return;
+    this.#awaited = false;
+    this.#carrier.forget(this);
+    this.#events.caughtUp();
+  }
+
+  /** Nothing more is sent, and nobody is told. */
+  dispose(): void {
+    this.#progress = OVER;
+    this.#awaited = false;
+    this.#waiting.clear();
+    this.#patience?.dispose();
+    this.#carrier.forget(this);
+  }
+
+  #sendHead(last: boolean): boolean {
+    if (this.#progress.kind !== 'head') return false;
+    const { fields } = this.#progress;
+    this.#progress = BODY;
+    this.#carrier.sendFields(this.#stream, fields, last);
+    if (last) this.#sent();
+    return true;
+  }
+
+  /** How many of so many octets may be sent in one frame. */
+  #allowed(bytes: number): number {
+    return this.#carrier.room ? Math.min(bytes, this.#carrier.sendable(this.#stream)) : 0;
+  }
+
+  #sent(): void {
+    this.dispose();
+    this.#events.sent();
+  }
+}
+
+const NOTHING = Buffer.alloc(0);

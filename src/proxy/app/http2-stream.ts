@@ -1,0 +1,265 @@
+import type { ExchangeContext } from '../exchange/context.ts';
+import { Exchange } from '../exchange/exchange.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
+import { permittedTrailers } from '../http/trailer-fields.ts';
+import { ErrorCode } from '../http2/error-code.ts';
+import type { ServerStream } from '../http2/server-connection.ts';
+import { asProxyError } from '../proxy-error.ts';
+import type { AppStream } from '../streams/app-stream.ts';
+import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
+import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
+import { runTunnel } from '../tunnel/tunnel.ts';
+import { ByteQueue } from './byte-queue.ts';
+import { answerSection, informationSection, ownAnswerSection, trailerSection } from './http2-answer.ts';
+import { type Http2Carrier, Http2Sender, type SenderEvents } from './http2-sender.ts';
+import { Http2Tunnel, type TunnelStream } from './http2-tunnel.ts';
+
+/** The connection of a stream, as that knows it. */
+export interface Http2StreamCarrier extends Http2Carrier<Http2AppStream> {
+  /** So many octets of the body have left this program: as many more may come. */
+  consume(stream: ServerStream<Http2AppStream>, bytes: number): void;
+  reset(stream: ServerStream<Http2AppStream>, code: ErrorCode): void;
+  /** The stream is over on this side. */
+  released(stream: Http2AppStream): void;
+}
+
+const NO_TRAILERS: Fields = [];
+
+/** The head of the answer to a CONNECT. */
+const CONNECTED: Fields = [':status', '200'];
+
+/**
+ * One request of an HTTP/2 connection while it is read, served and answered. Its body is passed on as it comes, and given
+ * back to the app's window when the upstream has taken it: so what is held of it here is never more than the window.
+ */
+export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
+  readonly exchange: Exchange;
+  requestWhole: boolean;
+  /** Whether the app has ended its side of the stream. */
+  inputEnded: boolean;
+  readonly offeredProtocols = undefined;
+  readonly #carrier: Http2StreamCarrier;
+  readonly #context: ExchangeContext;
+  readonly #stream: ServerStream<Http2AppStream>;
+  readonly #request: IncomingRequest;
+  readonly #sender: Http2Sender<Http2AppStream>;
+  /** What came and may not be passed on yet. */
+  readonly #held = new ByteQueue();
+  #onHold = false;
+  /** Passed on, and not yet given back to the window. */
+  #passedBytes = 0;
+  /** With which the app has ended its side. */
+  #trailers = NO_TRAILERS;
+  #endPassed: boolean;
+  #continued = false;
+  #patienceMs = 0;
+  /** Whether the answer has no body, whatever the upstream sends. */
+  #bodiless = false;
+  #tunnel: Http2Tunnel | undefined;
+
+  constructor(
+    carrier: Http2StreamCarrier,
+    context: ExchangeContext,
+    stream: ServerStream<Http2AppStream>,
+    request: IncomingRequest,
+    endStream: boolean,
+  ) {
+    this.#carrier = carrier;
+    this.#context = context;
+    this.#stream = stream;
+    this.#request = request;
+    this.inputEnded = endStream;
+    // What a CONNECT brings after its head is the tunnel's.
+    this.requestWhole = endStream || request.method === 'CONNECT';
+    this.#endPassed = this.requestWhole && request.method !== 'CONNECT';
+    this.#onHold = request.method === 'CONNECT';
+    this.#sender = new Http2Sender(carrier, stream, this);
+    this.exchange = new Exchange(this, context, request, context.clock.monotonicMs());
+  }
+
+  get awaitsContinue(): boolean {
+    if (this.requestWhole || this.#continued) return false;
+    return fieldValues(this.#request.fields, 'expect').some(
+      (value) => value.toLowerCase() === '100-continue',
+    );
+  }
+
+  /** A piece of the body came; it is there until this returns. */
+  takeData(data: Buffer, endStream: boolean): void {
+    if (endStream) this.inputEnded = true;
+    if (this.exchange.over) this.#carrier.consume(this.#stream, data.length);
+    else if (this.#onHold || this.#held.length > 0) this.#held.add(data);
+    else this.#pass(data);
+    this.#heedEnd();
+  }
+
+  takeTrailers(fields: Fields): void {
+    this.inputEnded = true;
+    this.#trailers = permittedTrailers(fields);
+    this.#heedEnd();
+  }
+
+  /** All that came in one read has been passed. */
+  afterRead(): void {
+    this.exchange.flushRequest();
+    this.#giveBack();
+  }
+
+  /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
+  gone(byReset: boolean): void {
+    this.#tunnel?.gone(byReset);
+    this.#sender.dispose();
+    this.exchange.appGone();
+    this.#over();
+  }
+
+  /** The stream's window has grown. */
+  mayGoOn(): void {
+    this.#sender.goOn();
+  }
+
+  /** The app will say nothing more, and has not said enough. */
+  leave(): void {
+    this.#carrier.reset(this.#stream, ErrorCode.CANCEL);
+    this.gone(false);
+  }
+
+  inform(head: AnswerHead): void {
+    if (head.status === 100) {
+      if (!this.awaitsContinue) return;
+      this.#continued = true;
+    }
+    this.#sender.interim(informationSection(head));
+  }
+
+  respond(head: AnswerHead, body: AnswerBody): void {
+    this.#bodiless = body === 'none' || head.status === 205;
+    this.#sender.head(answerSection(head));
+  }
+
+  data(slice: Buffer): void {
+    if (!this.#bodiless) this.#sender.data(slice);
+  }
+
+  flush(): boolean {
+    return this.#sender.flush();
+  }
+
+  end(trailers: Fields, patienceMs: number): void {
+    this.#sender.end(trailerSection(trailers), patienceMs);
+  }
+
+  answer(own: OwnAnswer, patienceMs: number): void {
+    this.#sender.head(ownAnswerSection(own));
+    if (this.#request.method !== 'HEAD') this.#sender.data(Buffer.from(own.body, 'latin1'));
+    this.#sender.end(NO_TRAILERS, patienceMs);
+  }
+
+  cut(): void {
+    this.#sender.flush();
+    this.#break(ErrorCode.INTERNAL_ERROR);
+  }
+
+  hold(): void {
+    this.#onHold = true;
+  }
+
+  proceed(): void {
+    if (!this.#onHold) return;
+    this.#onHold = false;
+    while (this.#held.length > 0 && !this.#onHold && !this.exchange.over) {
+      this.#pass(this.#held.take(this.#held.length));
+    }
+    this.#heedEnd();
+    this.afterRead();
+  }
+
+  /** Nothing switches protocols here (RFC 9113 §8.6), so it is the answer to a CONNECT. */
+  becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number): void {
+    const { clock } = this.#context;
+    this.#tunnel = new Http2Tunnel(this);
+    this.#patienceMs = idleMs;
+    this.#sender.head(CONNECTED);
+    this.#sender.flush();
+    runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs });
+  }
+
+  write(chunk: Buffer): boolean {
+    this.#sender.data(chunk);
+    return this.#sender.flush();
+  }
+
+  endOutput(): void {
+    this.#sender.end(NO_TRAILERS, this.#patienceMs);
+  }
+
+  finish(code: ErrorCode | undefined): void {
+    this.#sender.dispose();
+    if (code !== undefined || !this.inputEnded) this.#carrier.reset(this.#stream, code ?? ErrorCode.NO_ERROR);
+    this.#over();
+  }
+
+  caughtUp(): void {
+    if (this.#tunnel === undefined) this.exchange.appReady();
+    else this.#tunnel.writable();
+  }
+
+  /** The answer has left. What the app still has to say of its request is of no use (RFC 9113 §8.1). */
+  sent(): void {
+    if (this.#tunnel !== undefined) {
+      this.#tunnel.outputEnded();
+      return;
+    }
+    if (!this.inputEnded) this.#carrier.reset(this.#stream, ErrorCode.NO_ERROR);
+    this.#over();
+  }
+
+  tooLate(): void {
+    if (this.#tunnel === undefined) this.#break(ErrorCode.CANCEL);
+    else this.#tunnel.drop();
+  }
+
+  #break(code: ErrorCode): void {
+    this.#sender.dispose();
+    this.#carrier.reset(this.#stream, code);
+    this.#over();
+  }
+
+  #over(): void {
+    // The connection's window is for the others.
+    this.#carrier.consume(this.#stream, this.#passedBytes + this.#held.length);
+    this.#passedBytes = 0;
+    this.#held.clear();
+    this.exchange.settle(this.#context.clock.monotonicMs());
+    this.#carrier.released(this);
+  }
+
+  #pass(data: Buffer): void {
+    this.#passedBytes += data.length;
+    if (this.#tunnel !== undefined) {
+      this.#tunnel.bytes(data);
+      return;
+    }
+    try {
+      this.exchange.takeBody(data);
+    } catch (error) {
+      this.exchange.fail(asProxyError(error));
+    }
+  }
+
+  #heedEnd(): void {
+    if (!this.inputEnded || this.#endPassed || this.#onHold || this.#held.length > 0) return;
+    this.#endPassed = true;
+    this.requestWhole = true;
+    if (this.#tunnel === undefined) this.exchange.endBody(this.#trailers);
+    else this.#tunnel.inputEnded();
+  }
+
+  /** What is on hold stays counted, so that no more comes than was allowed. */
+  #giveBack(): void {
+    const bytes = this.#passedBytes;
+    if (bytes === 0 || (this.#onHold && !this.exchange.over)) return;
+    this.#passedBytes = 0;
+    this.#carrier.consume(this.#stream, bytes);
+  }
+}

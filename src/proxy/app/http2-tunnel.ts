@@ -1,0 +1,100 @@
+import { ErrorCode } from '../http2/error-code.ts';
+import type { TunnelEvents, TunnelSide } from '../tunnel/tunnel-side.ts';
+
+/** The stream of a tunnel, as that knows it. */
+export interface TunnelStream {
+  /** Sends bytes; says whether the app keeps up. */
+  write(chunk: Buffer): boolean;
+  /** Ends the stream's direction to the app. */
+  endOutput(): void;
+  hold(): void;
+  proceed(): void;
+  /** The stream is over; resets it where the app has not ended its side, or `code` says how it broke. */
+  finish(code: ErrorCode | undefined): void;
+}
+
+/** A stream of HTTP/2 that CONNECT made one side of a tunnel (RFC 9113 §8.5). */
+export class Http2Tunnel implements TunnelSide {
+  readonly #stream: TunnelStream;
+  #events: TunnelEvents | undefined;
+  #inputEnded = false;
+  #outputEnded = false;
+  /** Whether the upstream has closed: the stream is over with what is still to be sent. */
+  #closing = false;
+  #over = false;
+
+  constructor(stream: TunnelStream) {
+    this.#stream = stream;
+  }
+
+  open(events: TunnelEvents): void {
+    this.#events = events;
+    this.#stream.proceed();
+  }
+
+  write(chunk: Buffer): boolean {
+    return this.#stream.write(chunk);
+  }
+
+  end(): void {
+    this.#stream.endOutput();
+  }
+
+  pause(): void {
+    this.#stream.hold();
+  }
+
+  resume(): void {
+    this.#stream.proceed();
+  }
+
+  close(): void {
+    this.#closing = true;
+    if (this.#outputEnded) this.#finish(undefined);
+    else this.#stream.endOutput();
+  }
+
+  drop(): void {
+    this.#finish(ErrorCode.CANCEL);
+  }
+
+  breakOff(): void {
+    this.#finish(ErrorCode.CONNECT_ERROR);
+  }
+
+  // What the stream tells.
+
+  bytes(chunk: Buffer): void {
+    this.#events?.bytes(chunk);
+  }
+
+  inputEnded(): void {
+    this.#inputEnded = true;
+    this.#events?.ended();
+    if (this.#outputEnded) this.#finish(undefined);
+  }
+
+  /** All that was to be sent has been handed over, and the end after it. */
+  outputEnded(): void {
+    this.#outputEnded = true;
+    if (this.#inputEnded || this.#closing) this.#finish(undefined);
+  }
+
+  writable(): void {
+    this.#events?.writable();
+  }
+
+  /** @param byReset whether the app said so of this stream, and did not leave. */
+  gone(byReset: boolean): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#events?.closed(byReset ? 'broken' : 'dropped');
+  }
+
+  #finish(code: ErrorCode | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stream.finish(code);
+    this.#events?.closed(code === undefined ? 'whole' : 'dropped');
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Trailer fields come when routing, authentication and framing have long been decided. A field that could have
+ * swayed them, had it stood in the head, must not be merged into it later by anybody (RFC 9110 §6.5.1): such fields
+ * are dropped, whatever version of HTTP brought them.
+ */
+
+import type { Fields } from './fields.ts';
+
+const FORBIDDEN = new Set([
+  // Framing and routing
+  'expect',
+  'forwarded',
+  'host',
+  'keep-alive',
+  'max-forwards',
+  'te',
+  'trailer',
+  'upgrade',
+  'via',
+  // Authentication and state
+  'authorization',
+  'cookie',
+  'set-cookie',
+  'www-authenticate',
+  // How a response is to be handled, and request modifiers
+  'age',
+  'allow',
+  'cache-control',
+  'date',
+  'expires',
+  'location',
+  'pragma',
+  'range',
+  'retry-after',
+  'vary',
+  'warning',
+]);
+
+const FORBIDDEN_PREFIX = /^(?:access-control-|content-|if-|proxy-|sec-|token-sidecar-|x-forwarded-)/;
+
+/** The fields without those that may stand in no trailer section, in order. */
+export function permittedTrailers(fields: Fields): string[] {
+  const permitted: string[] = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (!isForbidden(name)) permitted.push(name, fields[at + 1] as string);
+  }
+  return permitted;
+}
+
+function isForbidden(name: string): boolean {
+  const lower = name.toLowerCase();
+  return FORBIDDEN.has(lower) || FORBIDDEN_PREFIX.test(lower);
+}
