@@ -89,7 +89,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     if (endStream) this.inputEnded = true;
     if (this.exchange.over) this.#carrier.consume(this.#stream, data.length);
     else if (this.#onHold || this.#held.length > 0) this.#held.add(data);
-    else this.#pass(data);
+    else if (data.length > 0) this.#pass(data);
     this.#heedEnd();
   }
 

@@ -34,10 +34,19 @@ export interface Http2Answer {
   readonly reset: number | undefined;
 }
 
-type Arriving = { -readonly [Key in keyof Http2Answer]: Http2Answer[Key] } & {
-  interim: Section[];
-  chunks: Buffer[];
-};
+class Arriving implements Http2Answer {
+  readonly interim: Section[] = [];
+  readonly chunks: Buffer[] = [];
+  head: Section | undefined;
+  status = 0;
+  trailers: Section | undefined;
+  ended = false;
+  reset: number | undefined;
+
+  get body(): string {
+    return Buffer.concat(this.chunks).toString('latin1');
+  }
+}
 
 export interface ClientOptions {
   readonly settings?: readonly (readonly [number, number])[];
@@ -79,7 +88,7 @@ export class RawHttp2Client {
 
   /** Sends octets in one write. */
   send(...octets: Buffer[]): this {
-    if (!this.socket.destroyed) this.socket.write(Buffer.concat(octets));
+    if (!this.socket.destroyed && !this.socket.writableEnded) this.socket.write(Buffer.concat(octets));
     return this;
   }
 
@@ -116,7 +125,7 @@ export class RawHttp2Client {
 
   /** What has come on a stream so far. */
   soFar(streamId: number): Http2Answer {
-    return { ...this.#arriving(streamId), body: this.#bodyOf(streamId) };
+    return this.#arriving(streamId);
   }
 
   /** The answer on a stream, once it has ended or was reset. */
@@ -243,23 +252,10 @@ export class RawHttp2Client {
   #arriving(streamId: number): Arriving {
     let arriving = this.#answers.get(streamId);
     if (arriving === undefined) {
-      arriving = {
-        interim: [],
-        head: undefined,
-        status: 0,
-        body: '',
-        chunks: [],
-        trailers: undefined,
-        ended: false,
-        reset: undefined,
-      };
+      arriving = new Arriving();
       this.#answers.set(streamId, arriving);
     }
     return arriving;
-  }
-
-  #bodyOf(streamId: number): string {
-    return Buffer.concat(this.#arriving(streamId).chunks).toString('latin1');
   }
 
   #wake(): void {

@@ -1,0 +1,285 @@
+import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../messages.ts';
+import { answering, type RawUpstream, startUpstream, type UpstreamRequest } from '../raw-upstream.ts';
+import { startSidecar, until } from '../sidecar.ts';
+import { writeBlock } from './field-block.ts';
+import { Code, Flag, frame, ping, Type } from './frames.ts';
+import { expectHttp2Problem } from './problem.ts';
+import { connectHttp2, type RawHttp2Client, requestFields } from './raw-http2-client.ts';
+
+const HIGHEST = 2 ** 31 - 1;
+const LONG_MS = 15_000;
+
+describe('draining', () => {
+  it('is announced, and then said with the last stream; what is in flight finishes', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await connectHttp2(sidecar);
+    const [waiting, reading] = [client.get('/waiting'), client.get('/reading')];
+    const [first, second] = [await upstream.request(), await upstream.request()];
+    second.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('half ')));
+    await client.head(reading);
+
+    const drained = sidecar.proxy.drain(LONG_MS);
+
+    await client.until(() => client.goaways.length === 2, 'two GOAWAY');
+    expect(client.goaways).toEqual([
+      { last: HIGHEST, code: Code.NO_ERROR },
+      { last: reading, code: Code.NO_ERROR },
+    ]);
+    second.answer(chunk('and half') + LAST_CHUNK);
+    first.answer(ok('whole'));
+    expect((await client.answer(waiting)).body).toBe('whole');
+    expect((await client.answer(reading)).body).toBe('half and half');
+    await drained;
+    expect(await client.closed()).toBe('end');
+  });
+
+  it('answers requests that cross with the announcement, and refuses those after the last word', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    // Its PING goes unanswered until the test answers it.
+    const client = await connectHttp2(sidecar, { answers: false });
+    const served = client.get('/served');
+    const arrived = await upstream.request();
+    const drained = sidecar.proxy.drain(LONG_MS);
+    const { payload } = await client.frame(Type.PING);
+    expect(client.goaways).toEqual([{ last: HIGHEST, code: Code.NO_ERROR }]);
+
+    const crossed = client.get('/crossed');
+    expectHttp2Problem(await client.answer(crossed), 'draining');
+    client.send(frame(Type.PING, Flag.ACK, 0, payload));
+    await client.until(() => client.goaways.length === 2, 'two GOAWAY');
+    expect(client.goaways[1]).toEqual({ last: crossed, code: Code.NO_ERROR });
+
+    expect(await client.resetCode(client.get('/late'))).toBe(Code.REFUSED_STREAM);
+    arrived.answer(ok('served'));
+    expect((await client.answer(served)).body).toBe('served');
+    await drained;
+    expect(upstream.targets).toEqual(['/served']);
+  });
+
+  it('waits no longer than a second for an app that does not answer', async () => {
+    const clock = new ManualClock();
+    const sidecar = await startSidecar({ clock });
+    const client = await connectHttp2(sidecar, { answers: false });
+    await client.frame(Type.SETTINGS);
+    const drained = sidecar.proxy.drain(LONG_MS);
+    await client.until(() => client.goaways.length === 1);
+    await clock.advance(999);
+    expect(client.goaways).toHaveLength(1);
+    await clock.advance(1);
+    await client.until(() => client.goaways.length === 2);
+    expect(await client.closed()).toBe('end');
+    client.socket.end();
+    await drained;
+  });
+
+  it('ends with idle connections of either version', async () => {
+    const upstream = await startUpstream(answering(ok()));
+    const sidecar = await startSidecar({ upstream });
+    const client = await connectHttp2(sidecar);
+    await client.answer(client.get('/'));
+    const other = await sidecar.connect();
+    await other.send(get('/')).response();
+    client.socket.on('end', () => client.socket.end());
+    await sidecar.proxy.drain(LONG_MS);
+    expect([await client.closed(), await other.closed()]).toEqual(['end', 'end']);
+  });
+
+  it('cuts what is left when its time is up', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await connectHttp2(sidecar);
+    client.get('/hanging');
+    const arrived = await upstream.request();
+    await sidecar.proxy.drain(50);
+    await client.closed();
+    await arrived.connection.closed();
+    await sidecar.idle();
+  });
+});
+
+describe('a connection without a request', () => {
+  /** The sidecar's time runs as the test says. */
+  async function start() {
+    const clock = new ManualClock();
+    const upstream = await startUpstream(answering(ok()));
+    const limits = { headerTimeoutMs: 5000, keepAliveTimeoutMs: 60_000 };
+    const sidecar = await startSidecar({
+      upstream,
+      clock,
+      limits,
+      route: { timeouts: { idleMs: 1e9, responseMs: 1e9 } },
+    });
+    const client = await connectHttp2(sidecar);
+    await client.fence();
+    return { clock, upstream, sidecar, client };
+  }
+
+  async function expectEnded(client: RawHttp2Client): Promise<void> {
+    await client.until(() => client.goaways.length === 2, 'two GOAWAY');
+    expect(client.goaways.map(({ code }) => code)).toEqual([Code.NO_ERROR, Code.NO_ERROR]);
+    expect(await client.closed()).toBe('end');
+  }
+
+  it('is ended after the time for a first one', async () => {
+    const { clock, client } = await start();
+    await clock.advance(4999);
+    expect(client.goaways).toEqual([]);
+    await clock.advance(1);
+    await expectEnded(client);
+  });
+
+  it('after its last is kept for another, however it pings', async () => {
+    const { clock, client } = await start();
+    await client.answer(client.get('/'));
+    for (let passed = 0; passed < 50_000; passed += 10_000) {
+      await clock.advance(10_000);
+      client.send(ping());
+      await client.fence();
+    }
+    expect((await client.answer(client.get('/'))).status).toBe(200);
+    await clock.advance(59_999);
+    await client.fence();
+    expect(client.goaways).toEqual([]);
+    await clock.advance(1);
+    await expectEnded(client);
+  });
+
+  it('but with part of one is ended sooner', async () => {
+    const { clock, client } = await start();
+    await client.answer(client.get('/'));
+    const head = frame(
+      Type.HEADERS,
+      Flag.END_HEADERS | Flag.END_STREAM,
+      3,
+      writeBlock(requestFields('GET', '/')),
+    );
+    await client.fence();
+    client.send(head.subarray(0, 20));
+    await until(() => client.socket.writableLength === 0);
+    await clock.advance(4000);
+    client.send(head.subarray(20, 21));
+    await clock.advance(999);
+    expect(client.goaways).toEqual([]);
+    await clock.advance(1);
+    await expectEndedAmid(client);
+  });
+
+  /** The test cannot say what the client's answers to PING would stand amid. */
+  async function expectEndedAmid(client: RawHttp2Client): Promise<void> {
+    await client.until(() => client.goaways.length > 0, 'GOAWAY');
+  }
+
+  it('is told from one with a stream that is quiet', async () => {
+    const { clock, client, upstream } = await start();
+    const stream = client.post('/');
+    await upstream.request();
+    await clock.advance(600_000);
+    await client.fence();
+    expect(client.goaways).toEqual([]);
+    client.data(stream, '', true);
+    expect((await client.answer(stream)).status).toBe(200);
+  });
+});
+
+describe('an app that', () => {
+  async function start() {
+    const upstream = await startUpstream((arrived) => {
+      if (arrived.head.target === '/fence') arrived.answer(ok());
+    });
+    const sidecar = await startSidecar({ upstream });
+    return { upstream, sidecar, client: await connectHttp2(sidecar) };
+  }
+
+  async function arrival(upstream: RawUpstream, target: string): Promise<UpstreamRequest> {
+    for (;;) {
+      const arrived = await upstream.request();
+      if (arrived.head.target === target) return arrived;
+    }
+  }
+
+  it('ends its side gets the answers to what it asked whole, and what was not whole is aborted', async () => {
+    const { upstream, sidecar, client } = await start();
+    const whole = client.get('/whole');
+    const asked = await arrival(upstream, '/whole');
+    const partial = client.post('/partial');
+    client.data(partial, 'some');
+    const begun = await arrival(upstream, '/partial');
+
+    client.socket.end();
+
+    await begun.connection.closed();
+    await expect(begun.body()).rejects.toThrow();
+    await sidecar.fence();
+    asked.answer(ok('still'));
+    expect((await client.answer(whole)).body).toBe('still');
+    expect(await client.closed()).toBe('end');
+    await sidecar.idle();
+  });
+
+  it.each(['destroy', 'resetAndDestroy'] as const)(
+    'leaves by %s has all its upstream requests aborted',
+    async (how) => {
+      const { upstream, sidecar, client } = await start();
+      client.get('/1');
+      client.post('/2');
+      const [one, two] = [await upstream.request(), await upstream.request()];
+      client.socket[how]();
+      await Promise.all([one.connection.closed(), two.connection.closed()]);
+      await sidecar.idle();
+    },
+  );
+
+  it('ends its side, and leaves later, has its upstream request aborted', async () => {
+    const { upstream, sidecar, client } = await start();
+    client.get('/');
+    const arrived = await arrival(upstream, '/');
+    client.socket.end();
+    await sidecar.fence();
+    client.socket.destroy();
+    await arrived.connection.closed();
+    await sidecar.idle();
+  });
+
+  it('ends its side with nothing asked is closed', async () => {
+    const { client } = await start();
+    await client.fence();
+    client.socket.end();
+    expect(await client.closed()).toBe('end');
+  });
+});
+
+describe('a stream on which nothing moves for the route’s idle time', () => {
+  it('is answered 408 where the request did not go on, and the connection is left', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: 100 } } });
+    const client = await connectHttp2(sidecar);
+    const stream = client.post('/');
+    client.data(stream, 'some');
+    expectHttp2Problem(await client.answer(stream), 'request_timeout');
+    expect(await client.resetCode(stream)).toBe(Code.NO_ERROR);
+    await client.fence();
+  });
+
+  it('amid its answer is reset, and the connection is left', async () => {
+    const upstream = await startUpstream((arrived) => {
+      arrived.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('some')));
+    });
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs: 100 } } });
+    const client = await connectHttp2(sidecar);
+    const stream = client.get('/');
+    expect(await client.resetCode(stream)).toBe(Code.INTERNAL_ERROR);
+    expect(client.soFar(stream).ended).toBe(false);
+    await client.fence();
+  });
+
+  it('and has no answer yet is answered 504', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: 100 } } });
+    const client = await connectHttp2(sidecar);
+    expectHttp2Problem(await client.answer(client.get('/')), 'upstream_timeout');
+  });
+});
