@@ -1,3 +1,4 @@
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { ExchangeContext } from '../exchange/context.ts';
 import { Exchange } from '../exchange/exchange.ts';
 import { type Fields, fieldValues } from '../http/fields.ts';
@@ -7,6 +8,7 @@ import type { ServerStream } from '../http2/server-connection.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
+import { UpstreamReset } from '../streams/upstream-reset.ts';
 import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 import { ByteQueue } from './byte-queue.ts';
@@ -24,6 +26,9 @@ export interface Http2StreamCarrier extends Http2Carrier<Http2AppStream> {
 }
 
 const NO_TRAILERS: Fields = [];
+
+/** Codes of an upstream’s reset that mean the same to the app; the others speak of a connection that is not its own. */
+const PASSED_ON: ReadonlySet<number> = new Set([ErrorCode.CANCEL, ErrorCode.ENHANCE_YOUR_CALM]);
 
 /** The head of the answer to a CONNECT. */
 const CONNECTED: Fields = [':status', '200'];
@@ -155,9 +160,10 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     this.#sender.end(NO_TRAILERS, patienceMs);
   }
 
-  cut(): void {
+  cut(why: SidecarError<ProxyErrorCode> | undefined): void {
     this.#sender.flush();
-    this.#break(ErrorCode.INTERNAL_ERROR);
+    const code = why instanceof UpstreamReset && PASSED_ON.has(why.http2Code) ? why.http2Code : undefined;
+    this.#break((code as ErrorCode | undefined) ?? ErrorCode.INTERNAL_ERROR);
   }
 
   hold(): void {

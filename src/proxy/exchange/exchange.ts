@@ -132,14 +132,12 @@ export class Exchange implements ServedExchange {
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
     this.#observer.error(error.code);
-    if (this.begun) this.cut();
+    if (this.begun) this.#cut(error);
     else this.#answerWith(this.isGrpc ? grpcRefusalOf(error) : problemOf(error));
   }
 
   cut(): void {
-    if (this.over) return;
-    this.#breakOff();
-    this.stream.cut();
+    if (!this.over) this.#cut(undefined);
   }
 
   beginTunnel(status: 101 | 200): void {
@@ -186,6 +184,11 @@ export class Exchange implements ServedExchange {
     this.#status = own.status;
     if (this.isGrpc) this.#grpcStatus = grpcStatusOf(own.fields);
     this.stream.answer(own, this.#patienceMs);
+  }
+
+  #cut(why: SidecarError<ProxyErrorCode> | undefined): void {
+    this.#breakOff();
+    this.stream.cut(why);
   }
 
   #breakOff(): void {

@@ -1,3 +1,4 @@
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
@@ -27,8 +28,8 @@ export interface AppStream {
   end(trailers: Fields, patienceMs: number): void;
   /** Answers in the proxy's own name, from head to end; the rest of the request is of no interest any more. */
   answer(own: OwnAnswer, patienceMs: number): void;
-  /** Ends the answer amid it, so that the app knows that it is not whole. */
-  cut(): void;
+  /** Ends the answer amid it, so that the app knows that it is not whole. @param why if it failed. */
+  cut(why: SidecarError<ProxyErrorCode> | undefined): void;
   /** Takes no more of the request until `proceed`. */
   hold(): void;
   /** Goes on where `hold` stopped. A stream that has ended takes no notice. */
