@@ -84,6 +84,32 @@ describe('the simple case', () => {
     expect(forwardProxy?.allow[0]?.protocol).toBe(protocol);
   });
 
+  it.each([
+    ['', { maxStreams: 100, streamWindowBytes: 65_536, connectionWindowBytes: 6_553_600 }],
+    ['streams: 3', { maxStreams: 3, streamWindowBytes: 65_536, connectionWindowBytes: 196_608 }],
+    [
+      'streamWindow: 1Mi',
+      { maxStreams: 100, streamWindowBytes: 2 ** 20, connectionWindowBytes: 100 * 2 ** 20 },
+    ],
+    ['streamWindow: 1Gi', { maxStreams: 100, streamWindowBytes: 2 ** 30, connectionWindowBytes: 2 ** 30 }],
+    [
+      'streamWindow: 128Ki, connectionWindow: 64Ki',
+      { maxStreams: 100, streamWindowBytes: 131_072, connectionWindowBytes: 65_536 },
+    ],
+  ])('bounds connections of HTTP/2: { %s }', async (http2, expected) => {
+    const { limits } = await loadFile(`limits: { http2: { ${http2} } }\n`, SIMPLE);
+    expect(limits.http2).toEqual(expected);
+  });
+
+  it('takes no window that a client may overstep before it knows of it, or that no one can have', async () => {
+    const text = 'limits: { http2: { streams: 0, streamWindow: 65535, connectionWindow: 2Gi } }\n';
+    expect(await problemsOf(() => loadFile(text, SIMPLE))).toEqual([
+      'limits.http2.streams: "0": expected a whole number of at least 1',
+      'limits.http2.streamWindow: "65535": expected a size in bytes from 64Ki to 1Gi',
+      'limits.http2.connectionWindow: "2Gi": expected a size in bytes from 64Ki to 1Gi',
+    ]);
+  });
+
   it('takes names for the status page from the file, and from the environment before it', async () => {
     const text = 'admin: { hosts: [Status.Example.com] }\n';
     expect((await loadFile(text, SIMPLE)).admin.hosts).toEqual(['status.example.com']);
