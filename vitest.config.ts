@@ -13,8 +13,8 @@ export default defineConfig({
     // Suites with commands of their own.
     exclude: ['test/chart/**', 'test/e2e/**', 'test/faults/**', 'test/image/**', 'test/cluster/**'],
     // Tests wait for events; this bound only ends one that would never finish.
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     reporters: reporters(),
     // Much of the time is spent waiting for sockets and child processes: one worker more than there are processors.
     maxWorkers: availableParallelism() + 1,
