@@ -44,6 +44,11 @@ export function isPast(deadline: Instant, now: Instant): boolean {
   return now.monotonicMs >= deadline.monotonicMs || now.wallMs >= deadline.wallMs;
 }
 
+/** Milliseconds since `instant`, by whichever clock says more, as `isPast` has it. */
+export function elapsedMs(instant: Instant, now: Instant): number {
+  return Math.max(now.monotonicMs - instant.monotonicMs, now.wallMs - instant.wallMs);
+}
+
 /** Milliseconds until `deadline` by whichever clock reaches it first; never negative. */
 export function remainingMs(deadline: Instant, now: Instant): number {
   return Math.max(0, Math.min(deadline.monotonicMs - now.monotonicMs, deadline.wallMs - now.wallMs));

@@ -25,6 +25,15 @@ const USUAL_SPELLINGS: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
+/** Whether `candidate`, in any case, is `name`, which begins with a lower-case letter. Nearly all others are told by length and first letter. */
+export function isNamed(candidate: string, name: string): boolean {
+  return (
+    candidate.length === name.length &&
+    (candidate.charCodeAt(0) | 0x20) === name.charCodeAt(0) &&
+    lowerCaseName(candidate) === name
+  );
+}
+
 /** `name` in lower case. */
 export function lowerCaseName(name: string): string {
   return USUAL_SPELLINGS.get(name) ?? name.toLowerCase();

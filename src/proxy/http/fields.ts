@@ -1,4 +1,4 @@
-import { lowerCaseName } from './field-names.ts';
+import { isNamed } from './field-names.ts';
 
 /**
  * A field section: [name, value, name, value, …] as it came off the wire. Order, case and repetition carry meaning and
@@ -34,8 +34,4 @@ export function membersOf(list: string): string[] {
     .split(',')
     .map((member) => member.trim())
     .filter((member) => member !== '');
-}
-
-function isNamed(candidate: string, name: string): boolean {
-  return candidate.length === name.length && lowerCaseName(candidate) === name;
 }

@@ -6,7 +6,7 @@
 
 import { isAuthority } from '../http/authority.ts';
 import { parseContentLength } from '../http/content-length.ts';
-import { lowerCaseName } from '../http/field-names.ts';
+import { isNamed } from '../http/field-names.ts';
 import { consistsOf, isWhitespace, TOKEN } from '../http/octets.ts';
 import type { FieldLines } from './field-lines.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
@@ -45,21 +45,21 @@ export function readControlFields(
     // The length rules out almost every field before a string is made for the comparison.
     switch (name.length) {
       case 4:
-        if (kind === 'request' && lowerCaseName(name) === 'host') {
+        if (kind === 'request' && isNamed(name, 'host')) {
           if (host !== undefined) return 'host_repeated';
           host = fields[at + 1] as string;
           if (!isAuthority(host)) return 'host_malformed';
         }
         break;
       case 10:
-        if (lowerCaseName(name) === 'connection') {
+        if (isNamed(name, 'connection')) {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
           connectionOptions = connectionOptions.length === 0 ? options : [...connectionOptions, ...options];
         }
         break;
       case 14:
-        if (lowerCaseName(name) === 'content-length') {
+        if (isNamed(name, 'content-length')) {
           const length = parseContentLength(fields[at + 1] as string);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
@@ -71,23 +71,23 @@ export function readControlFields(
           }
           contentLength = length;
           fields[at + 1] = String(length);
-        } else if (lowerCaseName(name) === 'content_length') {
+        } else if (isNamed(name, 'content_length')) {
           return 'framing_lookalike';
         }
         break;
       case 16:
         // Not a field of the standard (RFC 9112 §C.2.2), but some readers close for it; none goes wrong if all do.
-        if (lowerCaseName(name) === 'proxy-connection') {
+        if (isNamed(name, 'proxy-connection')) {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
           if (options.includes('close')) connectionOptions = [...connectionOptions, ...CLOSE];
         }
         break;
       case 17:
-        if (lowerCaseName(name) === 'transfer-encoding') {
+        if (isNamed(name, 'transfer-encoding')) {
           if (chunked || (fields[at + 1] as string).toLowerCase() !== 'chunked') return 'coding_unknown';
           chunked = true;
-        } else if (lowerCaseName(name) === 'transfer_encoding') {
+        } else if (isNamed(name, 'transfer_encoding')) {
           return 'framing_lookalike';
         }
         break;

@@ -28,7 +28,12 @@ export function matchRoute<Route extends { readonly matcher: RouteMatcher }>(
   authority: string | undefined,
   path: string,
 ): Route | undefined {
-  return routes.find(({ matcher }) => hasHost(authority, matcher.host) && hasPrefix(path, matcher.prefix));
+  // For every request: `find` would make a function each time.
+  for (const route of routes) {
+    const { host, prefix } = route.matcher;
+    if (hasHost(authority, host) && hasPrefix(path, prefix)) return route;
+  }
+  return undefined;
 }
 
 /** The request target sent upstream: base path, then the path with or without its prefix, then the query, byte for byte. */

@@ -3,6 +3,7 @@
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
 import type { FieldSection } from './message.ts';
+import type { OutgoingRequest } from './upstream-stream.ts';
 
 /** Names the sidecars that a request has passed, so that one that comes back is a loop. See decision 0003. */
 export const HOP_FIELD = 'token-sidecar-hop';
@@ -28,30 +29,30 @@ const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
 /**
- * Nearly every field that no rule names is told by its length, before a string is made to compare its name in lower
- * case: 1 where a name of that length has to be looked at.
+ * Nearly every field that no rule names is told by its length and first letter, before a string is made to compare its
+ * name in lower case: 1 where a name of that shape has to be looked at.
  */
-const REQUEST_LENGTHS = lengthsOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
-const ANSWER_LENGTHS = lengthsOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
+const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
+const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
-export interface UpstreamFieldRules {
-  /** Value of Host. */
-  readonly authority: string;
-  /** Authorization value to inject; undefined injects none. */
-  readonly authorization: string | undefined;
-  /** Pass the client's own Authorization fields, in which case none is injected beside them. */
-  readonly keepClientAuthorization: boolean;
-  readonly instanceId: string;
-  /** The body leaves chunked. */
-  readonly chunked: boolean;
-  /** Protocols to offer in Upgrade; undefined where none is to be switched to. */
-  readonly upgrade: string | undefined;
-  /** Say `content-length: 0` where the client said nothing: for methods that anticipate a body (RFC 9110 §8.6). */
-  readonly sayEmpty: boolean;
-}
+/** What the proxy makes of a request, as far as its fields tell. */
+export type UpstreamFieldRules = Pick<
+  OutgoingRequest,
+  'authority' | 'authorization' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
+>;
+
+/**
+ * How a request's body leaves: in chunks, or as one that trailers may follow all the same; `empty` is none where the
+ * method anticipates one, so that `content-length: 0` is said if the client said nothing (RFC 9110 §8.6).
+ */
+export type RequestBodyForm = 'chunked' | 'empty' | 'plain';
 
 /** The field section of the request sent upstream. */
-export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules): string[] {
+export function upstreamFields(
+  section: FieldSection,
+  rules: UpstreamFieldRules,
+  body: RequestBodyForm,
+): string[] {
   const { fields } = section;
   const nominated = nominatedNames(section);
   const passed: string[] = [];
@@ -64,7 +65,7 @@ export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules)
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] as string;
     const value = fields[index + 1] as string;
-    if (nominated === undefined && REQUEST_LENGTHS[name.length] !== 1) {
+    if (nominated === undefined && REQUEST_SHAPES[shapeOf(name)] !== 1) {
       passed.push(name, value);
       continue;
     }
@@ -90,7 +91,7 @@ export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules)
         break;
       case 'trailer':
         // Trailers exist only behind chunked framing (RFC 9112 §7.1.2); announcing them elsewhere is a lie.
-        if (rules.chunked && nominated?.has(key) !== true) passed.push(name, value);
+        if (body === 'chunked' && nominated?.has(key) !== true) passed.push(name, value);
         break;
       default:
         if (!HOP_BY_HOP.has(key) && nominated?.has(key) !== true) passed.push(name, value);
@@ -98,8 +99,8 @@ export function upstreamFields(section: FieldSection, rules: UpstreamFieldRules)
   }
 
   if (!host) passed.unshift('host', rules.authority);
-  if (rules.chunked) passed.push('transfer-encoding', 'chunked');
-  else if (rules.sayEmpty && !contentLength) passed.push('content-length', '0');
+  if (body === 'chunked') passed.push('transfer-encoding', 'chunked');
+  else if (body === 'empty' && !contentLength) passed.push('content-length', '0');
   if (options.length > 0) passed.push('te', 'trailers');
   if (rules.upgrade !== undefined) {
     passed.push('upgrade', rules.upgrade);
@@ -141,7 +142,7 @@ export function answerFields(section: FieldSection, rules: AnswerFieldRules): st
   const passed: string[] = [];
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] as string;
-    if (nominated !== undefined || ANSWER_LENGTHS[name.length] === 1) {
+    if (nominated !== undefined || ANSWER_SHAPES[shapeOf(name)] === 1) {
       const key = lowerCaseName(name);
       if (HOP_BY_HOP.has(key) || nominated?.has(key) || key === ERROR_FIELD || key === HOP_FIELD) continue;
       if (key === 'trailer' && rules.body === 'plain') continue;
@@ -171,10 +172,15 @@ function nominatedNames({ connectionOptions }: FieldSection): ReadonlySet<string
   return names;
 }
 
-function lengthsOf(names: readonly string[]): Uint8Array {
-  const lengths = new Uint8Array(64);
-  for (const name of names) lengths[name.length] = 1;
-  return lengths;
+function shapesOf(names: readonly string[]): Uint8Array {
+  const shapes = new Uint8Array(Math.max(...names.map(shapeOf)) + 1);
+  for (const name of names) shapes[shapeOf(name)] = 1;
+  return shapes;
+}
+
+/** The same for both cases of the first letter. */
+function shapeOf(name: string): number {
+  return name.length * 32 + (name.charCodeAt(0) & 0x1f);
 }
 
 function joined(list: string, value: string): string {

@@ -1,5 +1,5 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import { type Clock, type Instant, isPast, later } from '../../clock.ts';
+import { type Clock, elapsedMs, type Instant, isPast, later } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { frameResponse } from '../http1/body-framing.ts';
@@ -16,7 +16,7 @@ import { type StreamEnd, wasSaid } from './end.ts';
 import type { UpstreamFailures } from './failures.ts';
 import { fateOf } from './fate.ts';
 import { IDLE_MS } from './keep-alive.ts';
-import type { Busy, UpstreamState } from './state.ts';
+import type { Busy, Idle, UpstreamState } from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */
 const WORTH_READING_BYTES = 64 * 1024;
@@ -104,12 +104,12 @@ export class UpstreamConnection {
     const idle = this.#state;
     const { socket } = this;
     const dead = socket.destroyed || socket.readableEnded || socket.errored !== null;
-    if (dead || idle.kind !== 'idle' || isPast(idle.until, now) || isPast(this.#retiresAt, now)) {
+    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {
       this.abandon();
       return false;
     }
     this.#deadline.clear();
-    if (isPast(later(idle.since, trustMs), now)) {
+    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {
       const examined: UpstreamState = { kind: 'examined', user, idle };
       this.#state = examined;
       afterPoll(() => {
@@ -132,7 +132,7 @@ export class UpstreamConnection {
       return;
     }
     this.#state = lent.idle;
-    this.#deadline.set(lent.idle.until.monotonicMs);
+    this.#deadline.set(lent.idle.since.monotonicMs + lent.idle.reusableForMs);
     this.#options.onReusable(this);
   }
 
@@ -402,14 +402,14 @@ export class UpstreamConnection {
     if (state.kind === 'busy') state.user.answerEnded(answer.body.trailers);
   }
 
-  #becomeIdle(forMs: number, unread: boolean): void {
+  #becomeIdle(reusableForMs: number, doubtful: boolean): void {
     const now = this.#options.clock.now();
     if (isPast(this.#retiresAt, now)) {
       this.abandon();
       return;
     }
-    this.#state = { kind: 'idle', since: unread ? LONG_AGO : now, until: later(now, forMs) };
-    this.#deadline.set(now.monotonicMs + forMs);
+    this.#state = { kind: 'idle', since: now, reusableForMs, doubtful };
+    this.#deadline.set(now.monotonicMs + reusableForMs);
     // An app that was too slow for this answer must not hold up the next one.
     this.socket.resume();
     this.#options.onReusable(this);
@@ -443,4 +443,9 @@ export class UpstreamConnection {
   #nowMs(): number {
     return this.#options.clock.monotonicMs();
   }
+}
+
+/** Whether the upstream may have closed it by now, for all that it has said. */
+function isSpent({ since, reusableForMs }: Idle, now: Instant): boolean {
+  return elapsedMs(since, now) >= reusableForMs;
 }

@@ -1,7 +1,7 @@
 import { type Fields, hasField } from '../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../http1/serialize.ts';
 import { joinCookies } from '../http2/cookie-crumbs.ts';
-import { upstreamFields } from '../streams/header-rules.ts';
+import { type RequestBodyForm, upstreamFields } from '../streams/header-rules.ts';
 import type { FieldSection } from '../streams/message.ts';
 import type { OutgoingRequest, UpstreamStream } from '../streams/upstream-stream.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
@@ -43,15 +43,8 @@ export class Http1UpstreamStream implements UpstreamStream {
     // A length of its own would take its trailers from a message of HTTP/2.
     this.#chunked =
       hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
-    const fields = upstreamFields(http2 ? asHttp1(from, this.#chunked) : from, {
-      authority: request.authority,
-      authorization: request.authorization,
-      keepClientAuthorization: request.keepClientAuthorization,
-      instanceId: request.instanceId,
-      chunked: this.#chunked,
-      upgrade: request.upgrade,
-      sayEmpty: !hasBody && !BODILESS.has(from.method),
-    });
+    const section = http2 ? asHttp1(from, this.#chunked) : from;
+    const fields = upstreamFields(section, request, bodyForm(request, this.#chunked));
     connection.writer.text(serializeRequestHead(from.method, target, fields));
     if (!hasBody) connection.requestSent(nowMs);
   }
@@ -108,6 +101,11 @@ export class Http1UpstreamStream implements UpstreamStream {
   giveBack(): void {
     this.connection.giveBack();
   }
+}
+
+function bodyForm({ from, hasBody }: OutgoingRequest, chunked: boolean): RequestBodyForm {
+  if (chunked) return 'chunked';
+  return hasBody || BODILESS.has(from.method) ? 'plain' : 'empty';
 }
 
 /** The fields of a request of HTTP/2 as HTTP/1.1 takes them: one Cookie, and one way to say where the body ends. */

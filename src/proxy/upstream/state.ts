@@ -7,7 +7,9 @@ import type { StreamEnd } from './end.ts';
 export interface Idle {
   readonly kind: 'idle';
   readonly since: Instant;
-  readonly until: Instant;
+  readonly reusableForMs: number;
+  /** Whether reading stopped amid the last answer: the end of the connection may have come unread. */
+  readonly doubtful: boolean;
 }
 
 /** A request is being sent, or its answer read. */

@@ -8,6 +8,7 @@ import {
   HOP_FIELD,
   hasPassed,
   offeredProtocols,
+  type RequestBodyForm,
   type UpstreamFieldRules,
   upstreamFields,
 } from '../../../src/proxy/streams/header-rules.ts';
@@ -18,9 +19,7 @@ const RULES: UpstreamFieldRules = {
   authorization: 'Bearer injected',
   keepClientAuthorization: false,
   instanceId: 'me',
-  chunked: false,
   upgrade: undefined,
-  sayEmpty: false,
 };
 
 /** What the rules always put behind the fields that pass. */
@@ -32,12 +31,14 @@ function section(fields: Fields): FieldSection {
   return { fields, connectionOptions };
 }
 
-function sent(fields: Fields, rules: Partial<UpstreamFieldRules> = {}): string[] {
-  return upstreamFields(section(fields), { ...RULES, ...rules });
+type Rules = Partial<UpstreamFieldRules & { readonly body: RequestBodyForm }>;
+
+function sent(fields: Fields, { body = 'plain', ...rules }: Rules = {}): string[] {
+  return upstreamFields(section(fields), { ...RULES, ...rules }, body);
 }
 
 describe('fields sent upstream', () => {
-  it.each<[string, Fields, Partial<UpstreamFieldRules>, Fields]>([
+  it.each<[string, Fields, Rules, Fields]>([
     [
       'Host becomes the upstream’s, in its place',
       ['A', '1', 'HOST', 'app', 'B', '2'],
@@ -149,13 +150,13 @@ describe('fields sent upstream', () => {
     [
       'a chunked body is framed anew, and Trailer stays with it',
       ['host', 'a', 'Trailer', 'x'],
-      { chunked: true },
+      { body: 'chunked' },
       ['host', 'api.example.com', 'Trailer', 'x', 'transfer-encoding', 'chunked', ...OWN],
     ],
     [
       'Trailer that is nominated stays',
       ['host', 'a', 'Connection', 'trailer, x-one', 'Trailer', 'x'],
-      { chunked: true },
+      { body: 'chunked' },
       ['host', 'api.example.com', 'transfer-encoding', 'chunked', ...OWN],
     ],
     [
@@ -167,13 +168,13 @@ describe('fields sent upstream', () => {
     [
       'an empty body is said where it must be',
       ['host', 'a'],
-      { sayEmpty: true },
+      { body: 'empty' },
       ['host', 'api.example.com', 'content-length', '0', ...OWN],
     ],
     [
       'an empty body is said once',
       ['host', 'a', 'Content-Length', '0'],
-      { sayEmpty: true },
+      { body: 'empty' },
       ['host', 'api.example.com', 'Content-Length', '0', ...OWN],
     ],
     [

@@ -20,7 +20,7 @@ function unexpected(): never {
 
 it('a connection whose last reader was too slow is read again for the next one', async () => {
   const upstream = await startUpstream(answering(ANSWER), CERTIFICATE);
-  const connected = Promise.withResolvers<void>();
+  let connected = Promise.withResolvers<void>();
   let ended = Promise.withResolvers<number>();
   let bytes = 0;
   /** Falls behind on every piece, and never catches up. */
@@ -67,7 +67,10 @@ it('a connection whose last reader was too slow is read again for the next one',
   expect(await ask()).toBe(40_000);
   expect(pausedAtTheEnd).toBe(false);
 
+  // Its end may have come unread, so that it is looked at first.
+  connected = Promise.withResolvers();
   connection.lend(slow, Number.POSITIVE_INFINITY, systemClock.now());
+  await connected.promise;
 
   expect(await ask()).toBe(40_000);
 });

@@ -6,7 +6,7 @@ import { upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
 /** What HTTP/1.1 says of a connection or of framing, and HTTP/2 otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
-const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding']);
+const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
 
 /**
  * The field section of a request as HTTP/2 has it: pseudo-fields, then what the rules of every version let pass, with
@@ -23,16 +23,8 @@ export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'
       `upstream ${authority} is spoken to in HTTP/2, by which no WebSocket is opened: give WebSockets a route with protocol: http1`,
     );
   }
-  const passed = upstreamFields(from, {
-    authority,
-    authorization: request.authorization,
-    keepClientAuthorization: request.keepClientAuthorization,
-    instanceId: request.instanceId,
-    // Trailers may follow every body.
-    chunked: hasBody,
-    upgrade: undefined,
-    sayEmpty: false,
-  });
+  // Trailers may follow every body.
+  const passed = upstreamFields(from, request, hasBody ? 'chunked' : 'plain');
   const fields = [':method', from.method, ':scheme', scheme, ':authority', authority, ':path', target];
   for (let at = 0; at < passed.length; at += 2) {
     const name = lowerCaseName(passed[at] as string);
