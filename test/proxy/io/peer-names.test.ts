@@ -45,7 +45,7 @@ it('a closed socket has no peer to name', () => {
   expect(peerNames(accepted(undefined, '127.0.0.1'))).toEqual([]);
 });
 
-const [name = ''] = peerNames(accepted('127.0.0.1', '127.0.0.2'));
+const [name = '', mapped = ''] = peerNames(accepted('127.0.0.1', '127.0.0.2'));
 const HEADER =
   '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const row = (of: string, inode: string) =>
@@ -61,6 +61,7 @@ async function found(text: string, read: TablesRead = 'whole') {
 
 it.each<[string, string, TablesRead, string]>([
   ['a process has it', HEADER + row(name, '4711'), 'whole', 'held'],
+  ['a socket for both families has it', HEADER + row(mapped, '4711'), 'whole', 'held'],
   ['nobody has it', HEADER + row(name, '0'), 'whole', 'left'],
   ['it is not there', HEADER + row('0:1 2:3', '1'), 'whole', 'unlisted'],
   ['the table is empty', '', 'whole', 'unlisted'],

@@ -92,4 +92,8 @@ describe('where the request goes', () => {
   ] as const)('%j', (where, entry, protocol, port, authority) => {
     expect(forwardUpstream(where, entry)).toMatchObject({ protocol, port, authority, basePath: '' });
   });
+
+  it('an IPv6 address is dialled without the brackets that it has in an authority', () => {
+    expect(forwardUpstream(asked('[::1]', 8080)).host).toBe('::1');
+  });
 });

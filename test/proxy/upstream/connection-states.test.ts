@@ -810,6 +810,17 @@ describe('a held answer', () => {
     expect(user.told).toEqual(['connected', 'answered 401']);
   });
 
+  it('whose connection has been closed meanwhile is not asked for any more', () => {
+    const { connection, user, events, bring } = openDeciphered();
+    user.onAnswered = () => connection.hold();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring(answer(401, 'no'));
+    connection.abandon();
+    connection.discardAnswer();
+    expect(events).toEqual(['gone']);
+  });
+
   it('that is not wanted is read from what came meanwhile', () => {
     const { connection, user, events, bring } = openDeciphered();
     user.onAnswered = () => connection.hold();
@@ -819,6 +830,14 @@ describe('a held answer', () => {
     connection.discardAnswer();
     expect(events).toEqual(['reusable']);
     expect(user.told).toEqual(['connected', 'answered 401']);
+  });
+
+  it('that is no HTTP ends its request for good, though nothing of that has left', () => {
+    const { connection, user, bring } = openDeciphered();
+    connection.begin('GET');
+    connection.requestSent(0);
+    bring('SSH-2.0\r\n\r\n');
+    expect(user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
   });
 
   it('followed by more than it announced is the last', () => {
