@@ -138,6 +138,7 @@ function errorReference(): string {
     'later attempt may cure; that includes a token that cannot be had, which is nothing that the caller could mend by other',
     'credentials. `INVALID_ARGUMENT`, `NOT_FOUND`, `FAILED_PRECONDITION` and the other codes that gRPC leaves to services are the',
     "service's own, always. An answer that has begun is cut: the stream is reset, and the client says which status that is to it.",
+    'A call that the upstream resets before its answer has the status that gRPC gives to such a reset: CANCEL is 1 `CANCELLED`.',
     '',
     '| status | code | gRPC | |',
     '|---|---|---|---|',

@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import { SidecarError } from '../../errors.ts';
-import { problemOf } from '../exchange/problem-answer.ts';
+import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
+import { refusalOf } from '../exchange/refusal.ts';
 import type { Fields } from '../http/fields.ts';
+import { isGrpcCall } from '../http/grpc-call.ts';
 import { ErrorCode } from '../http2/error-code.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../http2/fault.ts';
 import { PrefaceReader } from '../http2/preface.ts';
@@ -183,21 +185,24 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     served.exchange.begin();
   }
 
-  refused(stream: ServerStream<Http2AppStream>, reason: RefusedRequest): void {
-    const problem = problemOf(
+  refused(stream: ServerStream<Http2AppStream>, reason: RefusedRequest, fields: readonly string[]): void {
+    const { noRoute, limits } = this.#context;
+    const error =
       reason === 'path_too_long'
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
-        : new SidecarError('headers_too_large', 'the request head is larger than the limit'),
-    );
-    this.#context.noRoute.turnedAway(problem.code, problem.status, 'h2');
+        : new SidecarError('headers_too_large', 'the request head is larger than the limit');
+    const asked = { protocol: 'h2', fields } as const;
+    const own = refusalOf(error, asked);
+    noRoute.turnedAway(error.code, own.status, 'h2');
+    if (isGrpcCall(asked)) noRoute.grpcEnded(grpcStatusOf(own.fields));
     const sender = new Http2Sender<Http2AppStream>(this, stream, {
       caughtUp: () => {},
       sent: () => this.reset(stream, ErrorCode.NO_ERROR),
       tooLate: () => this.reset(stream, ErrorCode.CANCEL),
     });
-    sender.head(ownAnswerSection(problem));
-    sender.data(Buffer.from(problem.body, 'latin1'));
-    sender.end([], this.#context.limits.headerTimeoutMs);
+    sender.head(ownAnswerSection(own));
+    sender.data(Buffer.from(own.body, 'latin1'));
+    sender.end([], limits.headerTimeoutMs);
   }
 
   malformed(): void {

@@ -1,11 +1,26 @@
 import { ERRORS, type ProxyErrorCode, type SidecarError } from '../../errors.ts';
-import { GRPC_STATUS } from '../../grpc-status.ts';
+import { GRPC_STATUS, type GrpcStatusName } from '../../grpc-status.ts';
 import { ERROR_FIELD } from '../streams/header-rules.ts';
 import type { OwnAnswer } from '../streams/message.ts';
+import { UpstreamReset } from '../streams/upstream-reset.ts';
 import { retryAfterSeconds } from './retry-after.ts';
 
 /** Clients take 8 KiB of trailers in all by gRPC's own advice; a message may quote a name that the app chose. */
 const MESSAGE_BYTES = 1024;
+
+const PERCENT = 0x25;
+
+/** What gRPC makes of RST_STREAM (PROTOCOL-HTTP2.md, *Errors*); of other codes INTERNAL. */
+const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
+  // REFUSED_STREAM
+  [0x7, 'UNAVAILABLE'],
+  // CANCEL: as a service does whose caller's deadline has passed.
+  [0x8, 'CANCELLED'],
+  // ENHANCE_YOUR_CALM
+  [0xb, 'RESOURCE_EXHAUSTED'],
+  // INADEQUATE_SECURITY
+  [0xc, 'PERMISSION_DENIED'],
+]);
 
 const LONGEST_PUSHBACK_MS = 2 ** 31 - 1;
 
@@ -22,7 +37,7 @@ export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
       'content-type',
       'application/grpc',
       'grpc-status',
-      String(GRPC_STATUS[ERRORS[error.code].grpc]),
+      String(GRPC_STATUS[statusOf(error)]),
       'grpc-message',
       percentEncoded(error.message),
       ERROR_FIELD,
@@ -37,19 +52,22 @@ export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
   };
 }
 
+/** An upstream that speaks HTTP/2 and resets the call means what it would mean to the client. */
+function statusOf(error: SidecarError<ProxyErrorCode>): GrpcStatusName {
+  if (error instanceof UpstreamReset) return STATUS_OF_RESET.get(error.http2Code) ?? 'INTERNAL';
+  return ERRORS[error.code].grpc;
+}
+
 /** A message as `grpc-message` has it: UTF-8, of which all but printable ASCII and `%` is percent-encoded; cut at a character. */
 function percentEncoded(message: string): string {
   let encoded = '';
-  for (const character of message) {
-    const next = /^[\x20-\x24\x26-\x7e]$/.test(character) ? character : encodedOctets(character);
-    if (encoded.length + next.length > MESSAGE_BYTES) break;
-    encoded += next;
+  let whole = 0;
+  for (const octet of Buffer.from(message.slice(0, MESSAGE_BYTES))) {
+    const continues = (octet & 0xc0) === 0x80;
+    if (!continues) whole = encoded.length;
+    const isPlain = octet >= 0x20 && octet <= 0x7e && octet !== PERCENT;
+    encoded += isPlain ? String.fromCharCode(octet) : `%${octet.toString(16).toUpperCase().padStart(2, '0')}`;
+    if (encoded.length > MESSAGE_BYTES) return encoded.slice(0, whole).trim();
   }
   return encoded.trim();
-}
-
-function encodedOctets(character: string): string {
-  return [...Buffer.from(character)]
-    .map((octet) => `%${octet.toString(16).toUpperCase().padStart(2, '0')}`)
-    .join('');
 }

@@ -28,8 +28,11 @@ export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
   ): void;
   /** A request that breaks a rule was reset before it became one. */
   malformed(reason: FaultReason): void;
-  /** A request whose head is larger than the limits. It is to be answered, and reset if it is not at its end. */
-  refused(stream: ServerStream<T>, reason: RefusedRequest): void;
+  /**
+   * A request whose head is larger than the limits. It is to be answered, and reset if it is not at its end.
+   * @param fields what the limits let of it be read, for how to answer; nothing about them is checked
+   */
+  refused(stream: ServerStream<T>, reason: RefusedRequest, fields: readonly string[]): void;
 }
 
 export interface ServerLimits extends ConnectionLimits {
@@ -90,7 +93,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
       tunnel: typeof request !== 'string' && request.method === 'CONNECT',
     });
     if (typeof request === 'string') {
-      this.#handler.refused(stream, request);
+      this.#handler.refused(stream, request, block.fields);
       return undefined;
     }
     const neverIndexed = block.kind === 'fields' ? block.neverIndexed : [];

@@ -4,6 +4,7 @@ import { ERRORS, type ProxyErrorCode, SidecarError } from '../../../src/errors.t
 import { GRPC_STATUS } from '../../../src/grpc-status.ts';
 import { grpcRefusalOf } from '../../../src/proxy/exchange/grpc-refusal.ts';
 import { fieldValues } from '../../../src/proxy/http/fields.ts';
+import { UpstreamReset } from '../../../src/proxy/streams/upstream-reset.ts';
 import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
 import { settle } from '../../support/manual-clock.ts';
 import { withoutToken } from '../../wire/fake-bearer.ts';
@@ -71,7 +72,7 @@ describe('grpc-message', () => {
 
   it('is a field value, and decodes to the beginning of what was said', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (message) => {
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (message) => {
         const encoded = messageOf(message);
         expect(encoded).toMatch(/^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/);
         expect(encoded.length).toBeLessThanOrEqual(1024);
@@ -145,6 +146,21 @@ describe('who asks is answered as it understands', () => {
       '14',
       'upstream up.test could not be reached',
     ]);
+  });
+
+  it.each([
+    ['NO_ERROR', 0, 13],
+    ['INTERNAL_ERROR', 2, 13],
+    ['REFUSED_STREAM', 7, 14],
+    ['CANCEL', 8, 1],
+    ['ENHANCE_YOUR_CALM', 11, 8],
+    ['INADEQUATE_SECURITY', 12, 7],
+    ['a code that nobody knows', 99, 13],
+  ])('as gRPC has it when the upstream resets the call with %s', (_, code, status) => {
+    const { own, upstream } = call();
+    upstream().fail(new UpstreamReset('upstream up.test reset the request', code), 'lost');
+    expect(own('grpc-status')).toBe(String(status));
+    expect(own('token-sidecar-error')).toBe('upstream_protocol_error');
   });
 
   it('by a cut, when the answer has begun', () => {

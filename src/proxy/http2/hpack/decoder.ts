@@ -35,9 +35,10 @@ export interface DecodedFields {
 /** The section is larger than the limits. */
 export interface TooLarge {
   readonly kind: 'too_large';
+  /** Those that come before the first that is too much. */
+  readonly fields: string[];
 }
 
-const TOO_LARGE: TooLarge = { kind: 'too_large' };
 const NONE: readonly string[] = [];
 
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
@@ -110,11 +111,11 @@ export class HpackDecoder {
       }
       bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
       fieldsLeft--;
+      // What is too much is not kept, but read to its end for the table's sake.
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
-      // Of a section that is too large nothing is kept, but it is read to its end for the table's sake.
-      else fields.length = 0;
     }
-    return bytesLeft >= 0 && fieldsLeft >= 0 ? { kind: 'fields', fields, neverIndexed } : TOO_LARGE;
+    if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
+    return { kind: 'fields', fields, neverIndexed };
   }
 
   /** Table size updates stand at the beginning of a block alone (§4.2). */
