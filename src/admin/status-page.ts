@@ -43,7 +43,7 @@ const PAGE = `<!doctype html>
 <h2 id="credentials-title">Credentials</h2>
 <div id="credentials"></div>
 <h2>Routes</h2>
-<table aria-label="Routes"><thead><tr><th>Route<th>Upstream<th>Credential<th class="num">Requests<th class="num">Per second<th class="num">In flight<th class="num">Errors<th class="num">gRPC calls<th class="num">Not OK</thead><tbody id="routes"></tbody></table>
+<table aria-label="Routes"><thead><tr><th>Route<th>Upstream<th>HTTP<th>Credential<th class="num">Requests<th class="num">Per second<th class="num">In flight<th class="num">Errors<th class="num">gRPC calls<th class="num">Not OK</thead><tbody id="routes"></tbody></table>
 <script>
   const byId = (id) => document.getElementById(id);
   let previous;
@@ -89,6 +89,9 @@ const PAGE = `<!doctype html>
     box.append(list);
     return box;
   }
+  function spoken(r) {
+    return r.upstreamSpeaks === undefined || r.upstreamSpeaks === r.protocol ? r.protocol : r.protocol + ' (' + r.upstreamSpeaks + ')';
+  }
   function show(status) {
     byId('version').textContent = status.version;
     const mib = (bytes) => bytes === undefined ? '?' : (bytes / 1048576).toFixed(1) + ' MiB';
@@ -100,7 +103,7 @@ const PAGE = `<!doctype html>
       const { grpc } = r.requests;
       const before = previous && previous.totals.get(r.name);
       const rate = before === undefined ? '' : ((r.requests.total - before) / ((now - previous.at) / 1000)).toFixed(1);
-      return row([[r.name], [r.upstream], [r.credential], [r.requests.total, 'num'], [rate, 'num'], [r.requests.inFlight, 'num'], [r.requests.errors, 'num'],
+      return row([[r.name], [r.upstream], [spoken(r)], [r.credential], [r.requests.total, 'num'], [rate, 'num'], [r.requests.inFlight, 'num'], [r.requests.errors, 'num'],
         ...(grpc.calls === 0 ? [['', 'num'], ['', 'num']] : [[grpc.calls, 'num'], [grpc.failures, 'num']])]);
     }));
     previous = { at: now, totals: new Map(status.routes.map((r) => [r.name, r.requests.total])) };

@@ -12,6 +12,8 @@ export interface StatusSources {
   readonly tokens: readonly { snapshot(): TokenSnapshot }[];
   /** Requests by route name since the start. */
   requests(): ReadonlyMap<string, RouteTotals>;
+  /** What the upstream of each route speaks, by the route's name; undefined while that is not known. */
+  spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
   draining(): boolean;
   readonly startedAtMs: number;
   nowMs(): number;
@@ -27,6 +29,7 @@ export interface RouteTotals {
 export function readStatus(sources: StatusSources): unknown {
   const nowMs = sources.nowMs();
   const requests = sources.requests();
+  const spoken = sources.spoken();
   return {
     version: VERSION,
     revision: REVISION,
@@ -38,7 +41,9 @@ export function readStatus(sources: StatusSources): unknown {
     credentials: sources.tokens.map((token, index) =>
       describeToken(token.snapshot(), sources.config.credentials[index], nowMs),
     ),
-    routes: sources.config.routes.map((route) => describeRoute(route, requests.get(route.name))),
+    routes: sources.config.routes.map((route) =>
+      describeRoute(route, requests.get(route.name), spoken.get(route.name)),
+    ),
   };
 }
 
@@ -75,11 +80,17 @@ function describeToken(
   };
 }
 
-function describeRoute(route: RouteConfig, traffic: RouteTotals | undefined): unknown {
+function describeRoute(
+  route: RouteConfig,
+  traffic: RouteTotals | undefined,
+  speaks: string | undefined,
+): unknown {
   return {
     name: route.name,
     match: route.match,
     upstream: `${route.upstream.protocol}://${route.upstream.authority}${route.upstream.basePath}`,
+    protocol: route.protocol,
+    upstreamSpeaks: speaks,
     credential: route.credential,
     requests: {
       total: traffic?.total ?? 0,

@@ -108,6 +108,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
             config,
             tokens,
             requests: () => proxyMetrics.traffic(),
+            spoken: () => proxy?.spoken() ?? new Map(),
             draining: health.draining,
             startedAtMs,
             nowMs: () => clock.now().wallMs,

@@ -13,6 +13,7 @@ import type {
 } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
+import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 
@@ -38,6 +39,8 @@ export interface ProxyOptions {
 export interface DataPath {
   /** Where it listens: the port that the system picked when 0 was asked for. */
   readonly address: ListenAddress;
+  /** What the upstream of each route speaks, by the route's name; undefined while nobody has asked it. */
+  spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**

@@ -40,6 +40,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const address = await listener.listen(options.listen);
   return {
     address,
+    spoken: () => listener.spoken(),
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };

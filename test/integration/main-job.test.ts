@@ -183,7 +183,15 @@ describe('admin', () => {
           history: [{ reason: 'startup', result: 'success' }],
         },
       ],
-      routes: [{ name: 'default', credential: 'default', requests: { total: 1, inFlight: 0, errors: 0 } }],
+      routes: [
+        {
+          name: 'default',
+          credential: 'default',
+          protocol: 'auto',
+          upstreamSpeaks: 'http1',
+          requests: { total: 1, inFlight: 0, errors: 0, grpc: { calls: 0, failures: 0 } },
+        },
+      ],
     });
     const page = await (await admin(sidecar, '/')).text();
     const metrics = await (await admin(sidecar, '/metrics')).text();

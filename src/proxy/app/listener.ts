@@ -3,6 +3,7 @@ import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
+import type { Protocol } from '../http/protocol.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
 import type { AppConnection } from './app-connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
@@ -41,6 +42,11 @@ export class Listener {
     const address = await listenOn(this.#server, listen, '--listen');
     this.#server.on('error', (error) => this.#context.log.error({ err: error }, 'listener error'));
     return address;
+  }
+
+  /** See `DataPath.spoken`. */
+  spoken(): ReadonlyMap<string, Protocol | undefined> {
+    return this.#context.destinations.spoken();
   }
 
   /** See `DataPath.drain`. */

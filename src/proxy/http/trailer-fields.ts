@@ -38,12 +38,28 @@ const FORBIDDEN = new Set([
 
 const FORBIDDEN_PREFIX = /^(?:access-control-|content-|if-|proxy-|sec-|token-sidecar-|x-forwarded-)/;
 
+/** Fields by which the proxy speaks for itself. */
+const OWN_PREFIX = /^token-sidecar-/i;
+
 /** The fields without those that may stand in no trailer section, in order. */
 export function permittedTrailers(fields: Fields): string[] {
   const permitted: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;
     if (!isForbidden(name)) permitted.push(name, fields[at + 1] as string);
+  }
+  return permitted;
+}
+
+/**
+ * The trailers of an answer to a gRPC call, without what is the proxy's own to say: they are metadata, which services name
+ * as they like and clients keep apart from the head.
+ */
+export function permittedMetadata(fields: Fields): string[] {
+  const permitted: string[] = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (!OWN_PREFIX.test(name)) permitted.push(name, fields[at + 1] as string);
   }
   return permitted;
 }

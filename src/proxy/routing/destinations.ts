@@ -1,3 +1,4 @@
+import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
@@ -10,6 +11,8 @@ export interface DestinationFinder {
   readonly ownNames: ReadonlySet<string> | undefined;
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
+  /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
+  spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
   close(): void;
 }
@@ -33,6 +36,10 @@ export class Destinations implements DestinationFinder {
 
   find(request: IncomingRequest): Destination {
     return destinationOf(request, this);
+  }
+
+  spoken(): ReadonlyMap<string, Protocol | undefined> {
+    return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
   close(): void {

@@ -3,6 +3,7 @@ import type { RouteConfig } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
+import type { Protocol } from '../http/protocol.ts';
 import type { Network } from '../io/network.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
@@ -68,7 +69,7 @@ export class UpstreamPools implements UpstreamStreams {
     }
   }
 
-  get speaks(): 'http1' | 'h2' | undefined {
+  get speaks(): Protocol | undefined {
     return this.#http2 === undefined ? 'http1' : this.#http2.spoken;
   }
 

@@ -11,6 +11,7 @@ it('draining closes the destinations that are in use by then, after the last con
   const closed: string[] = [];
   const closing = (name: string): DestinationFinder => ({
     ownNames: undefined,
+    spoken: () => new Map(),
     find: (request) => exchanges.destinations.find(request),
     close: () => void closed.push(name),
   });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { expect, it } from 'vitest';
 import { FIRST } from '../fake-bearer.ts';
+import { overTls } from '../raw-upstream.ts';
 import { openChannel } from './channel.ts';
 import { echo, type ServedCall, sidecarBefore, startService } from './service.ts';
 
@@ -28,7 +29,14 @@ it('metadata passes both ways as it came: binary, repeated, deadlines, encodings
   const binary = ['AAEC/w', '3q2+7w=='];
   const service = await startService(async (call) => {
     await call.messages();
-    call.begin({ 'x-head-bin': '//79' }).finish(0, { 'x-end-bin': 'AP8=', 'grpc-status-details-bin': 'CAU' });
+    call.begin({ 'x-head-bin': '//79' }).finish(0, {
+      'x-end-bin': 'AP8=',
+      'grpc-status-details-bin': 'CAU',
+      'retry-after': 'tomorrow',
+      date: 'of the order',
+      'content-checksum': 'f00',
+      'token-sidecar-error': 'draining',
+    });
   });
   const channel = await openChannel(await sidecarBefore(service));
 
@@ -51,7 +59,23 @@ it('metadata passes both ways as it came: binary, repeated, deadlines, encodings
   });
   expect(raw.filter((_, at) => raw[at - 1] === 'x-trace-bin' && at % 2 === 1)).toEqual(binary);
   expect(head['x-head-bin']).toBe('//79');
-  expect(trailers).toMatchObject({ 'x-end-bin': 'AP8=', 'grpc-status-details-bin': 'CAU' });
+  expect(trailers).toMatchObject({
+    'x-end-bin': 'AP8=',
+    'grpc-status-details-bin': 'CAU',
+    'retry-after': 'tomorrow',
+    date: 'of the order',
+    'content-checksum': 'f00',
+  });
+  expect(trailers['token-sidecar-error']).toBeUndefined();
+});
+
+it('what the upstream speaks is known once it was asked', async () => {
+  const service = await startService(echo);
+  const sidecar = await sidecarBefore(service, overTls ? { route: { protocol: 'auto' } } : {});
+  // In clear text nobody is asked: the route says it.
+  expect([...sidecar.proxy.spoken()]).toEqual([['api', overTls ? undefined : 'h2']]);
+  await (await openChannel(sidecar)).unary('one');
+  expect([...sidecar.proxy.spoken()]).toEqual([['api', 'h2']]);
 });
 
 it('messages go both ways while both sides still talk', async () => {

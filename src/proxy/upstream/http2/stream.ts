@@ -1,6 +1,7 @@
 import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { Fields } from '../../http/fields.ts';
-import { permittedTrailers } from '../../http/trailer-fields.ts';
+import { isGrpcCall } from '../../http/grpc-call.ts';
+import { permittedMetadata, permittedTrailers } from '../../http/trailer-fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
@@ -263,7 +264,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   }
 
   trailersCame(fields: string[]): void {
-    this.#answerWhole(permittedTrailers(fields));
+    this.#answerWhole(isGrpcCall(this.request) ? permittedMetadata(fields) : permittedTrailers(fields));
   }
 
   brokenOff(how: Broken): void {
