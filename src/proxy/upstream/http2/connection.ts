@@ -9,11 +9,11 @@ import type { GoawayFrame } from '../../http2/frame.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
-import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { Dialling } from '../dialling.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
 import type { CarriedStream } from './carried-stream.ts';
+import { FrameWriter } from './frame-writer.ts';
 import { LINGER_MS, MOST_STREAMS, PING_MS, QUIET_MS, UPSTREAM_LIMITS } from './limits.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 
@@ -54,9 +54,6 @@ const GONE: State = { kind: 'gone' };
 /** What PING carries has no meaning: whatever comes after it shows that the upstream is there. */
 const PING = Buffer.from('sidecar?');
 
-/** Up to here a payload is copied behind the header of its frame; larger ones are written beside it. */
-const SMALL_BYTES = 1024;
-
 /** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
 export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly socket: Socket;
@@ -66,7 +63,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly #waiting = new Set<CarriedStream>();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
-  readonly #writer: GatheredWriter;
+  readonly #writer: FrameWriter;
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
   readonly #unread: UnreadBytes;
@@ -79,11 +76,8 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   #answeredAny = false;
   #idleUntilMs = Number.POSITIVE_INFINITY;
   #lookAtMs = Number.POSITIVE_INFINITY;
-  #flushDue = false;
   /** The code of the GOAWAY that came. */
   #goaway: ErrorCode | undefined;
-  /** Those whose request has been written since the last flush. */
-  #unflushed: CarriedStream[] = [];
   /** Those that what is being read has brought something for. */
   #touched: CarriedStream[] = [];
 
@@ -94,7 +88,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#unread = new UnreadBytes((bytes) => this.#codec.consumeConnection(bytes));
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
-    this.#writer = new GatheredWriter(socket);
+    this.#writer = new FrameWriter(socket, this.#codec.output);
     const now = clock.now();
     this.#heardAt = now;
     this.#retiresAt = later(now, maxAgeMs);
@@ -108,7 +102,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     });
     this.#codec.start();
     this.#becomeIdle();
-    this.flushSoon();
+    this.#writer.flushSoon();
   }
 
   /** Requests that may be sent at once. */
@@ -132,7 +126,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Whether the system has taken all that was written. */
   get allTaken(): boolean {
-    return !this.#flushDue && this.socket.writableLength === 0;
+    return this.#writer.allTaken;
   }
 
   /**
@@ -176,7 +170,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
     this.#state = GONE;
-    this.#writer.clear();
+    this.#writer.end();
     this.socket.destroy();
     if (kind !== 'ending' && kind !== 'closing') this.#options.onGone(this);
     if (kind !== 'closing') this.#options.onClosed();
@@ -192,7 +186,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const wire = this.#codec.request(fields, asked, endStream);
     if (wire === undefined) return undefined;
     wire.context = stream;
-    this.#unflushed.push(stream);
+    this.#writer.wrote(stream);
     return wire;
   }
 
@@ -206,7 +200,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (count === 0) return 0;
     const whole = count === bytes.length;
     this.#codec.sendData(wire, count, last && whole);
-    this.#put(whole ? bytes : bytes.subarray(0, count));
+    this.#writer.payload(whole ? bytes : bytes.subarray(0, count));
     return count;
   }
 
@@ -224,19 +218,17 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   /** Ends a stream that the upstream has not ended, or that this side has not. */
   reset(wire: WireStream): void {
     this.#codec.reset(wire, ErrorCode.CANCEL);
-    this.flushSoon();
+    this.#writer.flushFramesSoon();
   }
 
   /** Sends what was written, together with what else is written in this turn of the event loop. */
   flushSoon(): void {
-    if (this.#flushDue) return;
-    this.#flushDue = true;
-    setImmediate(() => this.#flush());
+    this.#writer.flushSoon();
   }
 
   /** Whether the socket takes more. */
   get takesMore(): boolean {
-    return !this.socket.writableNeedDrain;
+    return this.#writer.takesMore;
   }
 
   /** So many octets of an answer have come, and are the program's to hold until `passedOn`. */
@@ -248,7 +240,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   passedOn(wire: WireStream, bytes: number): void {
     this.#unread.left(bytes);
     this.#codec.consumeStream(wire, bytes);
-    if (this.#codec.output.length > 0) this.flushSoon();
+    this.#writer.flushFramesSoon();
   }
 
   /** Has `tooLate` called on a stream whose `dueAtMs` has come. */
@@ -326,7 +318,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       this.#state = OPEN;
       this.#options.onFree(this);
     }
-    if (this.#codec.output.length > 0) this.flushSoon();
+    this.#writer.flushFramesSoon();
   }
 
   #tellAllowed(): void {
@@ -341,7 +333,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const untilMs = now.monotonicMs + Math.min(PING_MS, this.#options.route.timeouts.connectMs);
     this.#state = { kind: 'examined', untilMs };
     this.#codec.ping(PING);
-    this.flushSoon();
+    this.#writer.flushSoon();
     this.due(untilMs);
   }
 
@@ -375,30 +367,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     for (const stream of stuck) this.#waiting.add(stream);
   }
 
-  #put(payload: Buffer): void {
-    const { output } = this.#codec;
-    if (payload.length <= SMALL_BYTES) {
-      output.octets(payload);
-      return;
-    }
-    this.#writer.bytes(output.take());
-    this.#writer.bytes(payload);
-  }
-
-  #flush(): void {
-    this.#flushDue = false;
-    if (!this.socket.writable) return;
-    const { output } = this.#codec;
-    if (output.length > 0) this.#writer.bytes(output.take());
-    this.#writer.flush();
-    const unflushed = this.#unflushed;
-    if (unflushed.length > 0) {
-      this.#unflushed = [];
-      if (this.#writer.anyLeft) for (const stream of unflushed) stream.hasLeft();
-    }
-    this.#writer.beginMessage();
-  }
-
   #ended(): SidecarError<ProxyErrorCode> {
     const { failures } = this.#options;
     return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
@@ -407,8 +375,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   /** Nothing more will come. @param byPeer as in `fateOf`. */
   #fail(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     if (this.#state.kind === 'gone') return;
-    // What was written amid this turn may have left in part.
-    if (this.#writer.anyLeft) for (const stream of this.#unflushed) stream.hasLeft();
     this.abandon();
     this.#tellAll(error, byPeer);
   }
@@ -427,7 +393,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const untilMs = this.nowMs() + LINGER_MS;
     this.#state = { kind: 'closing', untilMs };
     if (code !== undefined) this.#codec.goaway(code);
-    this.#flush();
+    this.#writer.flush();
     this.socket.destroySoon();
     this.due(untilMs);
     if (!ended) this.#options.onGone(this);

@@ -318,7 +318,8 @@ export class Http2Pool implements IdleHolder {
         return;
       }
       this.#waiting.shift();
-      first.stream.notConnected(this.#failures.tooLate('stream', connectMs));
+      const what = this.#usable.size === 0 ? 'connection' : 'stream';
+      first.stream.notConnected(this.#failures.tooLate(what, connectMs));
     }
   }
 

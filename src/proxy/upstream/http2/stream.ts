@@ -144,7 +144,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       unreturned: 0,
       held: undefined,
     };
-    connection.flushSoon();
     if (!hasBody) this.#requestSent(this.#state, nowMs);
   }
 

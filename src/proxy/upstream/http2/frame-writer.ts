@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net';
+import type { FrameOutput } from '../../http2/frame-output.ts';
+import { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { CarriedStream } from './carried-stream.ts';
+
+/** Up to here a payload is copied behind the header of its frame; larger ones are written beside it. */
+const SMALL_BYTES = 1024;
+
+/**
+ * Takes the frames of one connection to its socket: what requests, answers and windows have to say in one turn of the event
+ * loop leaves in one write.
+ */
+export class FrameWriter {
+  readonly #socket: Socket;
+  readonly #output: FrameOutput;
+  readonly #writer: GatheredWriter;
+  #flushDue = false;
+  /** Those whose request has been written since the last flush. */
+  #unflushed: CarriedStream[] = [];
+
+  /** @param output where frames are written, and headers of DATA, whose payload is given to `payload`. */
+  constructor(socket: Socket, output: FrameOutput) {
+    this.#socket = socket;
+    this.#output = output;
+    this.#writer = new GatheredWriter(socket);
+  }
+
+  /** Whether the socket takes more. */
+  get takesMore(): boolean {
+    return !this.#socket.writableNeedDrain;
+  }
+
+  /** Whether the system has taken all that was written. */
+  get allTaken(): boolean {
+    return !this.#flushDue && this.#socket.writableLength === 0;
+  }
+
+  /** Says that the head of a request was written: it is told once some of that has left. */
+  wrote(stream: CarriedStream): void {
+    this.#unflushed.push(stream);
+    this.flushSoon();
+  }
+
+  /** The payload that belongs to the header of DATA that was written last. */
+  payload(bytes: Buffer): void {
+    if (bytes.length <= SMALL_BYTES) {
+      this.#output.octets(bytes);
+      return;
+    }
+    this.#writer.bytes(this.#output.take());
+    this.#writer.bytes(bytes);
+  }
+
+  /** Sends what was written at the end of this turn of the event loop. */
+  flushSoon(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    setImmediate(() => this.flush());
+  }
+
+  /** The same where frames may have been written. */
+  flushFramesSoon(): void {
+    if (this.#output.length > 0) this.flushSoon();
+  }
+
+  flush(): void {
+    this.#flushDue = false;
+    if (!this.#socket.writable) return;
+    if (this.#output.length > 0) this.#writer.bytes(this.#output.take());
+    this.#writer.flush();
+    this.#tellLeft();
+    this.#writer.beginMessage();
+  }
+
+  /** Sends nothing more. What is too much for one block has left before the flush. */
+  end(): void {
+    this.#tellLeft();
+    this.#writer.clear();
+  }
+
+  #tellLeft(): void {
+    if (!this.#writer.anyLeft || this.#unflushed.length === 0) return;
+    const unflushed = this.#unflushed;
+    this.#unflushed = [];
+    for (const stream of unflushed) stream.hasLeft();
+  }
+}
