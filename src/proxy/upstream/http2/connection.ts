@@ -15,6 +15,7 @@ import { IDLE_MS } from '../keep-alive.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { LINGER_MS, MOST_STREAMS, PING_MS, QUIET_MS, UPSTREAM_LIMITS } from './limits.ts';
+import { SendTurns } from './send-turns.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 
 export type WireStream = ClientStream<CarriedStream>;
@@ -59,8 +60,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly socket: Socket;
   /** Requests that it carries, or is lent out for. */
   readonly #streams = new Set<CarriedStream>();
-  /** Those that have something to send which the windows or the socket did not take, in turn. */
-  readonly #waiting = new Set<CarriedStream>();
+  readonly #turns = new SendTurns();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #writer: FrameWriter;
@@ -94,7 +94,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
     socket.on('end', () => this.#fail(this.#ended(), true));
-    socket.on('drain', () => this.#sendWaiting());
+    socket.on('drain', () => this.#turns.run(this));
     socket.on('error', (error) => this.#fail(failures.of(error, 'busy'), true));
     socket.on('close', () => {
       this.#deadline.dispose();
@@ -124,11 +124,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#answeredAny;
   }
 
-  /** Whether the system has taken all that was written. */
-  get allTaken(): boolean {
-    return this.#writer.allTaken;
-  }
-
   /**
    * Prepares it for another request: one that was quiet is examined first, and `onFree` called when it may be used.
    * @param trustMs as in `UpstreamStreams`.
@@ -148,7 +143,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Takes back what was lent, used or not. */
   release(stream: CarriedStream): void {
-    this.#waiting.delete(stream);
+    this.#turns.remove(stream);
     if (!this.#streams.delete(stream)) return;
     if (this.#streams.size === 0) {
       if (this.#state.kind === 'ending') this.#close(ErrorCode.NO_ERROR);
@@ -206,7 +201,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Has `sendWaiting` called when windows, or the socket, take more. */
   wait(stream: CarriedStream): void {
-    this.#waiting.add(stream);
+    this.#turns.add(stream);
   }
 
   /** Ends a request, with trailers where there are any. */
@@ -278,7 +273,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   }
 
   writable(_wire: WireStream | undefined): void {
-    this.#sendWaiting();
+    this.#turns.run(this);
   }
 
   goaway({ code }: GoawayFrame): void {
@@ -353,20 +348,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.due(this.#idleUntilMs);
   }
 
-  /** Streams that were kept waiting send on, a frame each in turn, for as long as any can. */
-  #sendWaiting(): void {
-    const stuck: CarriedStream[] = [];
-    for (const stream of this.#waiting) {
-      if (!this.takesMore) break;
-      this.#waiting.delete(stream);
-      const progress = stream.sendWaiting();
-      // Added behind the others, it comes round again.
-      if (progress === 'more') this.#waiting.add(stream);
-      else if (progress === 'stuck') stuck.push(stream);
-    }
-    for (const stream of stuck) this.#waiting.add(stream);
-  }
-
   #ended(): SidecarError<ProxyErrorCode> {
     const { failures } = this.#options;
     return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
@@ -382,7 +363,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   #tellAll(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     const streams = [...this.#streams];
     this.#streams.clear();
-    this.#waiting.clear();
+    this.#turns.clear();
     for (const stream of streams) stream.connectionFailed(error, byPeer);
   }
 

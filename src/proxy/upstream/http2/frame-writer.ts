@@ -30,11 +30,6 @@ export class FrameWriter {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Whether the system has taken all that was written. */
-  get allTaken(): boolean {
-    return !this.#flushDue && this.#socket.writableLength === 0;
-  }
-
   /** Says that the head of a request was written: it is told once some of that has left. */
   wrote(stream: CarriedStream): void {
     this.#unflushed.push(stream);

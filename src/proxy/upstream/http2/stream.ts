@@ -15,8 +15,10 @@ import type {
 import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import type { CarriedStream } from './carried-stream.ts';
-import type { Http2Connection, WireStream } from './connection.ts';
+import type { Http2Connection } from './connection.ts';
 import { requestFields, trailerFields } from './request-fields.ts';
+import { RequestSending } from './request-sending.ts';
+import type { Busy, Failure, StreamState } from './stream-state.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
@@ -27,51 +29,8 @@ export interface Http2StreamOptions {
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
-type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly fate: RequestFate };
-
-/** What has come since the user asked to hold. */
-interface Held {
-  readonly pieces: Buffer[];
-  end: { readonly trailers: Fields } | Failure | undefined;
-}
-
-/** A request is being sent, or its answer read. */
-interface Busy {
-  readonly kind: 'busy';
-  readonly connection: Http2Connection;
-  readonly wire: WireStream;
-  /** Whether the connection had brought an answer before. */
-  readonly reused: boolean;
-  readonly isHead: boolean;
-  /** Octets of the body still to come, where nothing can follow the last one. */
-  remaining: number | undefined;
-  /** Of the body, what the windows or the socket did not take yet. */
-  readonly waiting: Buffer[];
-  /** What follows the body, once that is known. */
-  ending: readonly string[] | undefined;
-  /** Whether `upstreamReady` is due. */
-  behind: boolean;
-  requestWhole: boolean;
-  /** Whether the system has taken any of it. */
-  left: boolean;
-  anyAnswer: boolean;
-  answered: boolean;
-  paused: boolean;
-  /** Octets of the answer that the window has not been given back for. */
-  unreturned: number;
-  held: Held | undefined;
-}
-
-type State =
-  /** For a connection, or for room on one. */
-  | { readonly kind: 'waiting' }
-  /** The request may be sent. */
-  | { readonly kind: 'lent'; readonly connection: Http2Connection }
-  | Busy
-  | { readonly kind: 'over' };
-
-const WAITING: State = { kind: 'waiting' };
-const OVER: State = { kind: 'over' };
+const WAITING: StreamState = { kind: 'waiting' };
+const OVER: StreamState = { kind: 'over' };
 const NO_TRAILERS: Fields = [];
 const NO_OPTIONS: readonly string[] = [];
 
@@ -82,7 +41,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   readonly request: IncomingRequest;
   dueAtMs = Number.POSITIVE_INFINITY;
   readonly #options: Http2StreamOptions;
-  #state: State = WAITING;
+  #state: StreamState = WAITING;
 
   constructor(user: UpstreamUser, request: IncomingRequest, options: Http2StreamOptions) {
     this.user = user;
@@ -96,7 +55,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
 
   get allTaken(): boolean {
     const state = this.#state;
-    return state.kind !== 'busy' || (state.waiting.length === 0 && state.connection.allTaken);
+    return state.kind !== 'busy' || (state.sending.keepsUp && state.connection.takesMore);
   }
 
   get tunnelEnd(): TunnelEnd {
@@ -132,11 +91,13 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       reused: connection.reused,
       isHead,
       // Over HTTP/1.1 a body of a known length has no trailers.
-      remaining: from.protocol === 'http1' ? from.contentLength : undefined,
-      waiting: [],
-      ending: undefined,
+      sending: new RequestSending(
+        connection,
+        wire,
+        this,
+        from.protocol === 'http1' ? from.contentLength : undefined,
+      ),
       behind: false,
-      requestWhole: false,
       left: false,
       anyAnswer: false,
       answered: false,
@@ -144,35 +105,27 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       unreturned: 0,
       held: undefined,
     };
-    if (!hasBody) this.#requestSent(this.#state, nowMs);
+    if (hasBody) return;
+    this.#state.sending.whole = true;
+    this.#requestSent(this.#state, nowMs);
   }
 
   data(slice: Buffer): void {
-    const busy = this.#state;
-    if (busy.kind !== 'busy') return;
-    let rest = slice;
-    while (rest.length > 0) {
-      const sent = busy.waiting.length > 0 ? 0 : this.#sendData(busy, rest);
-      if (sent === 0) {
-        this.#keep(busy, rest);
-        return;
-      }
-      rest = rest.subarray(sent);
-    }
+    if (this.#state.kind === 'busy') this.#state.sending.data(slice);
   }
 
   end(trailers: Fields, nowMs: number): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    busy.ending = trailerFields(trailers);
-    if (busy.waiting.length === 0) this.#endRequest(busy, nowMs);
+    busy.sending.end(trailerFields(trailers));
+    if (busy.sending.finish()) this.#requestSent(busy, nowMs);
   }
 
   flush(): boolean {
     const busy = this.#state;
     if (busy.kind !== 'busy') return true;
     busy.connection.flushSoon();
-    busy.behind = busy.waiting.length > 0 || !busy.connection.takesMore;
+    busy.behind = !busy.sending.keepsUp || !busy.connection.takesMore;
     if (busy.behind) busy.connection.wait(this);
     return !busy.behind;
   }
@@ -305,18 +258,14 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   sendWaiting(): 'stuck' | 'more' | 'done' {
     const busy = this.#state;
     if (busy.kind !== 'busy') return 'done';
-    const { waiting } = busy;
-    const [piece] = waiting;
-    if (piece !== undefined) {
-      const sent = this.#sendData(busy, piece);
-      if (sent === 0) return 'stuck';
-      if (sent < piece.length) waiting[0] = piece.subarray(sent);
-      else waiting.shift();
+    const progress = busy.sending.sendOne();
+    if (progress === 'stuck') return 'stuck';
+    if (progress === 'sent') {
       this.touch();
       busy.connection.flushSoon();
-      if (waiting.length > 0) return 'more';
+      if (!busy.sending.keepsUp) return 'more';
     }
-    if (busy.ending !== undefined && !busy.requestWhole) this.#endRequest(busy, busy.connection.nowMs());
+    if (busy.sending.finish()) this.#requestSent(busy, busy.connection.nowMs());
     if (busy.behind) {
       busy.behind = false;
       this.touch();
@@ -329,7 +278,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
     this.dueAtMs = Number.POSITIVE_INFINITY;
-    if (!busy.requestWhole || busy.answered) {
+    if (!busy.sending.whole || busy.answered) {
       this.user.stalled();
       return;
     }
@@ -337,36 +286,13 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), fate: 'lost' });
   }
 
-  /** Keeps what cannot be sent now. It is no more than the app sends before it heeds `flush`. */
-  #keep(busy: Busy, slice: Buffer): void {
-    busy.waiting.push(Buffer.from(slice));
-    busy.connection.wait(this);
-  }
-
-  #sendData(busy: Busy, bytes: Buffer): number {
-    const last = busy.remaining !== undefined && busy.remaining <= bytes.length;
-    const sent = busy.connection.send(busy.wire, bytes, last);
-    if (busy.remaining !== undefined) busy.remaining -= sent;
-    return sent;
-  }
-
-  #endRequest(busy: Busy, nowMs: number): void {
-    const { wire, connection } = busy;
-    const ended =
-      wire.state.kind === 'closed' || (wire.state.kind === 'half_closed' && wire.state.endedBy === 'local');
-    if (!ended) connection.end(wire, busy.ending ?? []);
-    connection.flushSoon();
-    this.#requestSent(busy, nowMs);
-  }
-
   #requestSent(busy: Busy, nowMs: number): void {
-    busy.requestWhole = true;
     const { responseMs, idleMs } = this.#options.timeouts;
     if (busy.held === undefined) this.#due(busy, nowMs + (busy.answered ? idleMs : responseMs));
   }
 
   #touch(busy: Busy, nowMs: number): void {
-    if (busy.requestWhole && !busy.answered) return;
+    if (busy.sending.whole && !busy.answered) return;
     this.#due(busy, nowMs + this.#options.timeouts.idleMs);
   }
 

@@ -1,0 +1,83 @@
+import type { CarriedStream } from './carried-stream.ts';
+import type { Http2Connection, WireStream } from './connection.ts';
+
+/** The body of one request on its way: what windows and socket take leaves, and the rest waits. */
+export class RequestSending {
+  /** Whether the request has been written whole. */
+  whole = false;
+  readonly #connection: Http2Connection;
+  readonly #wire: WireStream;
+  readonly #stream: CarriedStream;
+  readonly #waiting: Buffer[] = [];
+  /** Octets still to come, where nothing can follow the last one. */
+  #remaining: number | undefined;
+  /** What follows the body, once that is known. */
+  #trailers: readonly string[] | undefined;
+
+  /** @param bytes of the body, where that is known and no trailers can follow. */
+  constructor(
+    connection: Http2Connection,
+    wire: WireStream,
+    stream: CarriedStream,
+    bytes: number | undefined,
+  ) {
+    this.#connection = connection;
+    this.#wire = wire;
+    this.#stream = stream;
+    this.#remaining = bytes;
+  }
+
+  /** Whether windows and socket have taken all of it so far. */
+  get keepsUp(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** The next piece. What cannot be sent is kept: no more than the app sends before it heeds `UpstreamStream.flush`. */
+  data(slice: Buffer): void {
+    let rest = slice;
+    while (rest.length > 0) {
+      const sent = this.keepsUp ? this.#send(rest) : 0;
+      if (sent === 0) {
+        this.#waiting.push(Buffer.from(rest));
+        this.#connection.wait(this.#stream);
+        return;
+      }
+      rest = rest.subarray(sent);
+    }
+  }
+
+  /** Says what follows the body. */
+  end(trailers: readonly string[]): void {
+    this.#trailers = trailers;
+  }
+
+  /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was. */
+  sendOne(): 'nothing' | 'stuck' | 'sent' {
+    const [piece] = this.#waiting;
+    if (piece === undefined) return 'nothing';
+    const sent = this.#send(piece);
+    if (sent === 0) return 'stuck';
+    if (sent < piece.length) this.#waiting[0] = piece.subarray(sent);
+    else this.#waiting.shift();
+    return 'sent';
+  }
+
+  /** Ends the request, if all of it has been sent; says whether it has just become whole. */
+  finish(): boolean {
+    if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
+    this.whole = true;
+    // The last octet of a known number has ended it.
+    const { state } = this.#wire;
+    const ended = state.kind === 'closed' || (state.kind === 'half_closed' && state.endedBy === 'local');
+    if (!ended) this.#connection.end(this.#wire, this.#trailers);
+    this.#connection.flushSoon();
+    return true;
+  }
+
+  #send(bytes: Buffer): number {
+    const last = this.#remaining !== undefined && this.#remaining <= bytes.length;
+    const sent = this.#connection.send(this.#wire, bytes, last);
+    if (this.#remaining !== undefined) this.#remaining -= sent;
+    return sent;
+  }
+}

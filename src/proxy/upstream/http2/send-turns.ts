@@ -1,0 +1,32 @@
+import type { CarriedStream } from './carried-stream.ts';
+
+/** Streams of one connection that have something to send which its windows, or its socket, did not take. */
+export class SendTurns {
+  readonly #waiting = new Set<CarriedStream>();
+
+  add(stream: CarriedStream): void {
+    this.#waiting.add(stream);
+  }
+
+  remove(stream: CarriedStream): void {
+    this.#waiting.delete(stream);
+  }
+
+  clear(): void {
+    this.#waiting.clear();
+  }
+
+  /** Has them send on, a frame each in turn, for as long as any can. */
+  run(socket: { readonly takesMore: boolean }): void {
+    const stuck: CarriedStream[] = [];
+    for (const stream of this.#waiting) {
+      if (!socket.takesMore) break;
+      this.#waiting.delete(stream);
+      const progress = stream.sendWaiting();
+      // Added behind the others, it comes round again.
+      if (progress === 'more') this.#waiting.add(stream);
+      else if (progress === 'stuck') stuck.push(stream);
+    }
+    for (const stream of stuck) this.#waiting.add(stream);
+  }
+}

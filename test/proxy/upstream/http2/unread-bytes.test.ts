@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { UnreadBytes } from '../../../../src/proxy/upstream/http2/unread-bytes.ts';
+
+function counted(most: number): { unread: UnreadBytes; returned: () => number } {
+  let total = 0;
+  const unread = new UnreadBytes((bytes) => {
+    total += bytes;
+  }, most);
+  return { unread, returned: () => total };
+}
+
+it('gives back at once what fits, though nobody has read it', () => {
+  const { unread, returned } = counted(100);
+  unread.came(60);
+  unread.came(40);
+  expect(returned()).toBe(100);
+});
+
+it('gives back nothing beyond the bound, and all of it once enough has left', () => {
+  const { unread, returned } = counted(100);
+  unread.came(100);
+  unread.came(1);
+  unread.came(30);
+  expect(returned()).toBe(100);
+  unread.left(30);
+  expect(returned()).toBe(100);
+  unread.left(1);
+  expect(returned()).toBe(131);
+});
+
+it('never has more granted than the bound allows, and owes nothing in the end', () => {
+  const step = fc.record({ came: fc.boolean(), bytes: fc.integer({ min: 1, max: 60 }) });
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const { unread, returned } = counted(100);
+      let [came, left] = [0, 0];
+      for (const { came: more, bytes } of steps) {
+        if (more) {
+          came += bytes;
+          unread.came(bytes);
+        } else {
+          const some = Math.min(bytes, came - left);
+          left += some;
+          unread.left(some);
+        }
+        expect(returned()).toBeLessThanOrEqual(came);
+        if (came - left <= 100) expect(returned()).toBe(came);
+      }
+      unread.left(came - left);
+      expect(returned()).toBe(came);
+    }),
+  );
+});

@@ -1,0 +1,351 @@
+import { once } from 'node:events';
+import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttp2, createSecureServer, type Http2SecureServer } from 'node:http2';
+import { createServer as createHttps } from 'node:https';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { UpstreamProtocol } from '../../../src/config/config.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
+import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import type {
+  RequestFate,
+  UpstreamStream,
+  UpstreamUser,
+} from '../../../src/proxy/streams/upstream-stream.ts';
+import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
+import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { selfSigned } from '../../wire/certificate.ts';
+import { routeTo } from '../../wire/sidecar.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
+
+const CERTIFICATE = selfSigned('127.0.0.1');
+const TRUST = Number.POSITIVE_INFINITY;
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly by: 'http1' | 'h2';
+}
+
+/** Sends one request as soon as it may, and settles with what becomes of it. */
+class User implements UpstreamUser {
+  readonly #request: IncomingRequest;
+  readonly #body: string;
+  readonly #result = Promise.withResolvers<Answer>();
+  #stream: UpstreamStream | undefined;
+  #status = 0;
+  #text = '';
+  fate: RequestFate | undefined;
+
+  constructor(request: IncomingRequest, body: string) {
+    this.#request = request;
+    this.#body = body;
+  }
+
+  get answer(): Promise<Answer> {
+    return this.#result.promise;
+  }
+
+  begin(stream: UpstreamStream): void {
+    this.#stream = stream;
+    if (stream.ready) this.connected();
+  }
+
+  connected(instead?: UpstreamStream): void {
+    if (instead !== undefined) this.#stream = instead;
+    const stream = this.#stream as UpstreamStream;
+    const hasBody = this.#body !== '';
+    stream.send(
+      {
+        from: this.#request,
+        target: this.#request.target,
+        authority: 'up.test',
+        authorization: 'Bearer t',
+        keepClientAuthorization: false,
+        instanceId: 'me',
+        upgrade: undefined,
+        hasBody,
+      },
+      systemClock.monotonicMs(),
+    );
+    if (hasBody) {
+      stream.data(Buffer.from(this.#body));
+      stream.end(['x-last', '1'], systemClock.monotonicMs());
+    }
+    stream.flush();
+  }
+  answered(head: AnswerHead): void {
+    this.#status = head.status;
+  }
+  answerData(slice: Buffer): void {
+    this.#text += slice.toString('latin1');
+  }
+  answerEnded(): void {
+    const by = this.#stream?.protocol as 'http1' | 'h2';
+    this.#result.resolve({ status: this.#status, body: this.#text, by });
+  }
+  upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
+    this.fate = fate;
+    this.#result.reject(error);
+  }
+  informed(): void {}
+  switched(): void {}
+  flushAnswer(): void {}
+  upstreamReady(): void {}
+  stalled(): void {}
+}
+
+function request(protocol: 'http1' | 'h2', more: Partial<IncomingRequest> = {}): IncomingRequest {
+  return {
+    protocol,
+    method: 'GET',
+    target: '/',
+    targetForm: 'origin',
+    host: 'app.test',
+    fields: [],
+    contentLength: undefined,
+    connectionOptions: [],
+    ...more,
+  };
+}
+
+/** Says which version of HTTP a request came by, its body, its cookies, and its trailers. */
+function tell(came: IncomingMessage, answer: ServerResponse): void {
+  let body = '';
+  came.on('data', (piece) => {
+    body += piece;
+  });
+  came.on('end', () => {
+    const { cookie = '-', host = '-' } = came.headers;
+    const version = `HTTP/${came.httpVersionMajor}`;
+    answer.end(`${version} ${cookie} ${host} ${body} ${came.trailers['x-last'] ?? '-'}`);
+  });
+}
+
+type Kind = 'h2 and http/1.1' | 'http/1.1' | 'h2' | 'plain http/1.1' | 'plain h2';
+
+async function open(kind: Kind, protocol: UpstreamProtocol = 'auto', { most = 100 } = {}) {
+  const { cert, key } = CERTIFICATE;
+  const server: Server =
+    kind === 'http/1.1'
+      ? createHttps({ cert, key }, tell)
+      : kind === 'plain http/1.1'
+        ? createHttp(tell)
+        : kind === 'plain h2'
+          ? createHttp2(tell as never)
+          : createSecureServer({ cert, key, allowHTTP1: kind === 'h2 and http/1.1' }, tell as never);
+  const accepted = new Set<Socket>();
+  let connections = 0;
+  server.on('connection', (socket: Socket) => {
+    connections++;
+    accepted.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => accepted.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  const clock = new ShiftedClock();
+  const { log } = captureLog();
+  const all = new OpenUpstreams(most);
+  const plain = kind.startsWith('plain');
+  const caFile = await temporaryFile('ca.crt', cert);
+  const route = routeTo(
+    { address, protocol: plain ? 'http' : 'https', caFile: plain ? undefined : caFile },
+    { protocol },
+  );
+  const pools = new UpstreamPools(route, { clock, log, network: systemNetwork, all, random: () => 0 });
+  onTestFinished(async () => {
+    pools.close();
+    for (const socket of accepted) socket.destroy();
+    (server as Http2SecureServer).close();
+    await once(server, 'close');
+  });
+  function start(of: IncomingRequest, body = ''): User {
+    const user = new User(of, body);
+    user.begin(pools.acquire(of, user, TRUST));
+    return user;
+  }
+  return {
+    pools,
+    clock,
+    all,
+    start,
+    connections: () => connections,
+    accepted,
+    ask: (of: IncomingRequest, body = '') => start(of, body).answer,
+  };
+}
+
+describe('protocol: auto over TLS', () => {
+  it('leaves it to the upstream what a request of HTTP/2 goes out by', async () => {
+    const { pools, ask } = await open('h2 and http/1.1');
+    expect(pools.speaks).toBeUndefined();
+    expect(await ask(request('h2'))).toMatchObject({ by: 'h2', body: expect.stringContaining('HTTP/2') });
+    expect(pools.speaks).toBe('h2');
+  });
+
+  it('has a request of HTTP/1.1 stay with it, on connections of its own', async () => {
+    const { ask, connections } = await open('h2 and http/1.1');
+    expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
+    await ask(request('h2'));
+    expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
+    await ask(request('h2'));
+    expect(connections()).toBe(2);
+  });
+
+  it('writes a request of HTTP/2 as HTTP/1.1 where the upstream chooses that, and loses nothing', async () => {
+    const { pools, ask, connections } = await open('http/1.1');
+    const fields = ['cookie', 'a=1', 'x-a', 'b', 'cookie', 'b=2', 'te', 'trailers'];
+
+    const answer = await ask(request('h2', { method: 'POST', fields }), 'body');
+
+    expect(answer).toEqual({ by: 'http1', status: 200, body: 'HTTP/1 a=1; b=2 up.test body 1' });
+    expect(pools.speaks).toBe('http1');
+    await ask(request('h2'));
+    await ask(request('http1'));
+    expect(connections()).toBe(1);
+  });
+
+  it('keeps trailers that are announced beside a length', async () => {
+    const { ask } = await open('http/1.1');
+    const fields = ['content-length', '4', 'trailer', 'x-last'];
+
+    const answer = await ask(request('h2', { method: 'POST', fields, contentLength: 4 }), 'body');
+
+    expect(answer.body).toBe('HTTP/1 - up.test body 1');
+  });
+
+  it('makes one connection to find out, and as many as it takes once it is known', async () => {
+    const { ask, connections } = await open('h2');
+    await Promise.all(Array.from({ length: 20 }, () => ask(request('h2'))));
+    expect(connections()).toBe(1);
+    const other = await open('http/1.1');
+    await Promise.all(Array.from({ length: 5 }, () => other.ask(request('h2'))));
+    expect(other.connections()).toBe(5);
+  });
+
+  it('has gRPC fail where the upstream chooses HTTP/1.1, and asks again only after a while', async () => {
+    const { clock, ask, connections, pools } = await open('http/1.1');
+    const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc+proto'] });
+    const failure = { code: 'upstream_protocol_error', message: expect.stringContaining('protocol: h2') };
+
+    await expect(ask(grpc, 'x')).rejects.toMatchObject(failure);
+    expect(() => pools.acquire(grpc, new User(grpc, ''), TRUST)).toThrow('protocol: h2');
+    expect(connections()).toBe(1);
+    clock.advance(61_000);
+    await expect(ask(grpc, 'x')).rejects.toMatchObject(failure);
+    expect(connections()).toBe(2);
+    // What was made to find out is not lost.
+    expect(await ask(request('h2'))).toMatchObject({ by: 'http1' });
+    expect(connections()).toBe(2);
+  });
+});
+
+describe('protocol: auto without TLS', () => {
+  it('is HTTP/1.1, but for gRPC, which fails with what to set', async () => {
+    const { ask, pools, connections } = await open('plain http/1.1');
+    expect(pools.speaks).toBe('http1');
+    expect(await ask(request('h2'))).toMatchObject({ by: 'http1' });
+    const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc'] });
+    expect(() => pools.acquire(grpc, new User(grpc, ''), TRUST)).toThrow('protocol: h2c');
+    expect(() => pools.acquireNew(grpc, new User(grpc, ''))).toThrow('protocol: h2c');
+    const web = request('h2', { fields: ['content-type', 'application/grpc-web+proto'] });
+    expect(await ask(web)).toMatchObject({ by: 'http1' });
+    expect(connections()).toBe(1);
+  });
+
+  it('takes no more connections for requests of HTTP/2 than there are for all', async () => {
+    const { pools, start } = await open('plain http/1.1', 'auto', { most: 2 });
+    const users = [start(request('h2')), start(request('h2'))];
+    const third = request('h2');
+    expect(() => pools.acquire(third, new User(third, ''), TRUST)).toThrow(
+      '2 connections to upstreams are open',
+    );
+    await Promise.all(users.map(({ answer }) => answer));
+  });
+});
+
+describe('a protocol that is said', () => {
+  it.each([
+    ['h2', 'h2', 'h2'],
+    ['h2c', 'plain h2', 'h2'],
+    ['http1', 'h2 and http/1.1', 'http1'],
+  ] as const)('holds for requests of both versions: %s', async (protocol, kind, by) => {
+    const { ask, connections } = await open(kind, protocol);
+    expect(await ask(request('http1'))).toMatchObject({ by });
+    expect(await ask(request('h2'))).toMatchObject({ by });
+    expect(connections()).toBe(1);
+  });
+
+  it('fails where the upstream does not choose it', async () => {
+    const { ask } = await open('http/1.1', 'h2');
+    await expect(ask(request('h2'))).rejects.toMatchObject({ code: expect.stringMatching(/^upstream_/) });
+  });
+});
+
+describe('a pool of HTTP/2 connections', () => {
+  it('closes what is idle on request, and nothing else', async () => {
+    const { pools, ask, accepted } = await open('plain h2', 'h2c');
+    await ask(request('h2'));
+    pools.discardIdle();
+    await Promise.all([...accepted].map((socket) => once(socket, 'close')));
+    expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
+  });
+
+  it('makes room for other pools by what is idle', async () => {
+    const { all, ask, accepted } = await open('plain h2', 'h2c', { most: 1 });
+    await ask(request('h2'));
+    const [socket] = accepted;
+    const closed = once(socket as Socket, 'close');
+    expect(all.mayOpen()).toBe(true);
+    await closed;
+  });
+
+  it('that is retired serves who waits, and keeps nothing', async () => {
+    const { pools, start, accepted } = await open('plain h2', 'h2c');
+    const user = start(request('h2'));
+    pools.retire();
+    expect(await user.answer).toMatchObject({ by: 'h2' });
+    await Promise.all([...accepted].map((socket) => once(socket, 'close')));
+  });
+
+  it('gives back a stream that is not used', async () => {
+    const { pools, ask, connections } = await open('plain h2', 'h2c');
+    await ask(request('h2'));
+    const of = request('h2');
+    const stream = pools.acquire(of, new User(of, ''), TRUST);
+    expect(stream.ready).toBe(true);
+    stream.giveBack();
+    expect(stream.ready).toBe(false);
+    await ask(request('h2'));
+    expect(connections()).toBe(1);
+  });
+
+  it('has no end for a tunnel', async () => {
+    const { pools, ask } = await open('plain h2', 'h2c');
+    await ask(request('h2'));
+    const of = request('h2');
+    const stream = pools.acquire(of, new User(of, ''), TRUST);
+    expect(() => stream.tunnelEnd).toThrow('was to become a tunnel');
+    stream.abandon();
+  });
+
+  it('takes only so many that wait', async () => {
+    const { pools } = await open('plain h2', 'h2c');
+    const waiting = Array.from({ length: 1024 }, () => {
+      const of = request('h2');
+      return pools.acquire(of, new User(of, ''), TRUST);
+    });
+    const of = request('h2');
+    expect(() => pools.acquire(of, new User(of, ''), TRUST)).toThrow('1024 requests wait');
+    for (const stream of waiting) stream.abandon();
+    const user = new User(of, '');
+    user.begin(pools.acquire(of, user, TRUST));
+    expect(await user.answer).toMatchObject({ by: 'h2' });
+  });
+});

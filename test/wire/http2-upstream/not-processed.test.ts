@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { get, post } from '../messages.ts';
+import { expectProblem } from '../problem.ts';
+import { startSidecar } from '../sidecar.ts';
+import { CODE, type FrameConnection, type FrameUpstream, startFrames, TYPE } from './frame-upstream.ts';
+import { HTTP2 } from './node-upstream.ts';
+
+async function start(replayBytes = 1024) {
+  const upstream = await startFrames();
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 }, limits: { replayBytes } });
+  return { upstream, sidecar };
+}
+
+/** The next connection, and the stream of the first request on it. */
+async function asked(upstream: FrameUpstream): Promise<[FrameConnection, number]> {
+  const connection = await upstream.connection();
+  return [connection, (await connection.next(TYPE.HEADERS)).streamId];
+}
+
+const REQUESTS = [
+  ['GET', get('/'), ''],
+  ['POST', post('/', 'body'), 'body'],
+] as const;
+
+describe.each(REQUESTS)(
+  '%s that the upstream has not looked at goes to another connection',
+  (_, bytes, body) => {
+    it('when it was refused', async () => {
+      const { upstream, sidecar } = await start();
+      const answer = sidecar.exchange(bytes);
+      const [first, streamId] = await asked(upstream);
+
+      first.reset(streamId, CODE.REFUSED_STREAM);
+
+      const [second, again] = await asked(upstream);
+      expect(await second.data(again, body.length)).toBe(body);
+      second.answer(again, 'served');
+      expect(await answer).toMatchObject({ status: 200, body: 'served' });
+    });
+
+    it('when GOAWAY says so, while an earlier one is answered where it is', async () => {
+      const { upstream, sidecar } = await start();
+      const early = sidecar.exchange(get('/early'));
+      const [first, earlyId] = await asked(upstream);
+      const late = sidecar.exchange(bytes);
+      const { streamId: lateId } = await first.next(TYPE.HEADERS);
+      expect(lateId).toBeGreaterThan(earlyId);
+
+      first.goaway(earlyId, CODE.NO_ERROR);
+
+      const [second, again] = await asked(upstream);
+      expect(await second.data(again, body.length)).toBe(body);
+      second.answer(again, 'late');
+      expect((await late).body).toBe('late');
+      first.answer(earlyId, 'early');
+      expect((await early).body).toBe('early');
+      await first.closed();
+    });
+  },
+);
+
+describe('a request that was refused is not sent again', () => {
+  it('more than once', async () => {
+    const { upstream, sidecar } = await start();
+    const answer = sidecar.exchange(get('/'));
+    for (const _ of [1, 2]) {
+      const [connection, streamId] = await asked(upstream);
+      connection.reset(streamId, CODE.REFUSED_STREAM);
+    }
+
+    expectProblem(await answer, 'upstream_protocol_error');
+    expect((await answer).body).toContain('REFUSED_STREAM');
+    expect(upstream.connections).toHaveLength(2);
+  });
+
+  it('when its body was too large to keep', async () => {
+    const { upstream, sidecar } = await start(2);
+    const answer = sidecar.exchange(post('/', 'too large'));
+    const [connection, streamId] = await asked(upstream);
+
+    connection.reset(streamId, CODE.REFUSED_STREAM);
+
+    expectProblem(await answer, 'upstream_protocol_error');
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  it.each([CODE.CANCEL, CODE.NO_ERROR, 0x2, 0xbeef])('when the code says anything else: %i', async (code) => {
+    const { upstream, sidecar } = await start();
+    const answer = sidecar.exchange(get('/'));
+    const [connection, streamId] = await asked(upstream);
+
+    connection.reset(streamId, code);
+
+    expectProblem(await answer, 'upstream_protocol_error');
+    const next = sidecar.exchange(get('/'));
+    connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'next');
+    expect((await next).body).toBe('next');
+  });
+});
+
+describe('a connection that dies with requests on it', () => {
+  /** Upstream and sidecar between which one request has passed. */
+  async function startWarm() {
+    const { upstream, sidecar } = await start();
+    const warm = sidecar.exchange(get('/warm'));
+    const [connection, streamId] = await asked(upstream);
+    connection.answer(streamId, 'warm');
+    await warm;
+    return { upstream, sidecar, connection };
+  }
+
+  it('has those sent again that may be sent twice, and the others fail', async () => {
+    const { upstream, sidecar, connection } = await startWarm();
+    const read = sidecar.exchange(get('/'));
+    await connection.next(TYPE.HEADERS);
+    const write = sidecar.exchange(post('/', 'once'));
+    await connection.next(TYPE.HEADERS);
+
+    connection.socket.destroy();
+
+    expectProblem(await write, 'upstream_protocol_error');
+    const [second, again] = await asked(upstream);
+    second.answer(again, 'again');
+    expect((await read).body).toBe('again');
+  });
+
+  it('has none sent again whose answer has begun: the app sees that it is not whole', async () => {
+    const { upstream, sidecar, connection } = await startWarm();
+    const client = await sidecar.connect();
+    client.send(get('/'));
+    const { streamId } = await connection.next(TYPE.HEADERS);
+    connection.answer(streamId);
+    const head = await client.head();
+    expect(head.status).toBe(200);
+
+    connection.socket.destroy();
+
+    await expect(client.body(head)).rejects.toThrow();
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  it('fails a request on a new one, whatever its method', async () => {
+    const { upstream, sidecar } = await start();
+    const answer = sidecar.exchange(get('/'));
+    const [connection] = await asked(upstream);
+
+    connection.socket.destroy();
+
+    expectProblem(await answer, 'upstream_protocol_error');
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  it('by GOAWAY of everything says why', async () => {
+    const { upstream, sidecar } = await start();
+    const answer = sidecar.exchange(post('/', 'x'));
+    const [connection, streamId] = await asked(upstream);
+
+    connection.goaway(streamId, 0xb);
+    connection.socket.end();
+
+    expectProblem(await answer, 'upstream_protocol_error');
+    expect((await answer).body).toContain('ENHANCE_YOUR_CALM');
+  });
+});

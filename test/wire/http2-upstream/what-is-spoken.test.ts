@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { FIRST } from '../fake-bearer.ts';
+import { get, ok } from '../messages.ts';
+import { expectProblem } from '../problem.ts';
+import { answering, overTls, startUpstream } from '../raw-upstream.ts';
+import { startSidecar } from '../sidecar.ts';
+import { type FrameConnection, startFrames, TYPE } from './frame-upstream.ts';
+import { HTTP2 } from './node-upstream.ts';
+
+describe('an upstream that does not speak HTTP/2', () => {
+  it('is named, and what may be right', async () => {
+    const upstream = await startUpstream(answering(ok('HTTP/1.1')));
+    const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+
+    const answer = await sidecar.exchange(get('/'));
+
+    expectProblem(answer, 'upstream_protocol_error');
+    expect(JSON.parse(answer.body).detail).toContain('http1 may be right');
+  });
+
+  it.runIf(overTls)('and says so by ALPN is sent nothing', async () => {
+    const upstream = await startFrames(() => {}, ['http/1.1', 'h2c']);
+    const sidecar = await startSidecar({ upstream, route: { protocol: 'h2' } });
+
+    const answer = await sidecar.exchange(get('/'));
+
+    // OpenSSL ends the handshake where nothing is in common.
+    expectProblem(answer, 'upstream_tls_error');
+    expect(answer.body).not.toContain(FIRST);
+  });
+
+  it.each([
+    ['garbage', Buffer.from('garbage that is no frame of HTTP/2')],
+    ['nothing but a frame that is not SETTINGS', Buffer.from(`000008060000000000${'00'.repeat(8)}`, 'hex')],
+  ])('but %s fails the request', async (_, bytes) => {
+    const upstream = await startFrames((connection) => connection.send(bytes));
+    const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
+  });
+
+  it('and says nothing at all has its time', async () => {
+    const server = createServer((socket) => socket.on('error', () => {}));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const upstream = {
+      address: { host: '127.0.0.1', port },
+      protocol: overTls ? ('https' as const) : ('http' as const),
+    };
+    const timeouts = { connectMs: 200, responseMs: 200 };
+    const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts } });
+
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_timeout');
+  });
+});
+
+it('an upstream that nobody listens at is unreachable, for all that wait', async () => {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  const upstream = {
+    address: { host: '127.0.0.1', port },
+    protocol: overTls ? ('https' as const) : ('http' as const),
+  };
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+
+  const answers = await Promise.all([1, 2, 3].map(() => sidecar.exchange(get('/'))));
+
+  for (const answer of answers) expectProblem(answer, 'upstream_unreachable');
+});
+
+describe('what is sent', () => {
+  it('begins with the preface, refuses pushes, and has the token never indexed and in no table', async () => {
+    const upstream = await startFrames();
+    const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+
+    let connection: FrameConnection | undefined;
+    for (const path of ['/1', '/2']) {
+      const answer = sidecar.exchange(get(path, 'X-Secret: of-the-app'));
+      connection ??= await upstream.connection();
+      const { streamId, payload } = await connection.next(TYPE.HEADERS);
+      // A literal that is never indexed, with the name at 23 of the static table (RFC 7541 §6.2.3), value as it is.
+      const token = payload.indexOf(FIRST, 0, 'latin1');
+      expect(payload.subarray(token - 3, token).toString('hex')).toBe(
+        `1f08${FIRST.length.toString(16).padStart(2, '0')}`,
+      );
+      expect(payload.includes('of-the-app')).toBe(true);
+      connection.answer(streamId, 'x');
+      await answer;
+    }
+
+    expect(connection?.preface).toBe('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+    const settings = connection?.all(TYPE.SETTINGS)[0]?.payload.toString('hex');
+    expect(settings).toContain('000200000000');
+    expect(settings).toContain('000100001000');
+  });
+
+  it('answers PING', async () => {
+    const upstream = await startFrames();
+    const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+    const answer = sidecar.exchange(get('/'));
+    const connection = await upstream.connection();
+    const { streamId } = await connection.next(TYPE.HEADERS);
+
+    connection.send(Buffer.from('0000080600000000000102030405060708', 'hex'));
+
+    const { flags, payload } = await connection.next(TYPE.PING);
+    expect([flags, payload.toString('hex')]).toEqual([1, '0102030405060708']);
+    connection.answer(streamId, 'x');
+    await answer;
+  });
+});
