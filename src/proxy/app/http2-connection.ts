@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import type { Clock } from '../../clock.ts';
 import { SidecarError } from '../../errors.ts';
 import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
 import { refusalOf } from '../exchange/refusal.ts';
@@ -17,11 +16,11 @@ import {
 } from '../http2/server-connection.ts';
 import type { Broken } from '../http2/stream-handler.ts';
 import type { Deadline } from '../io/deadline.ts';
-import { GatheredWriter } from '../io/gathered-writer.ts';
 import type { Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
 import { ownAnswerSection } from './http2-answer.ts';
 import { serverLimits } from './http2-limits.ts';
+import { Http2Outlet } from './http2-outlet.ts';
 import { incomingRequest } from './http2-request.ts';
 import { Http2Sender } from './http2-sender.ts';
 import { Http2AppStream, type Http2StreamCarrier } from './http2-stream.ts';
@@ -31,12 +30,6 @@ const LINGER_MS = 1_000;
 
 /** How long the last GOAWAY waits for those requests that left before the first one came (RFC 9113 §6.8). */
 const ROUND_TRIP_MS = 1_000;
-
-/** What is gathered leaves at once from so much on. */
-const GATHERED_BYTES = 64 * 1024;
-
-/** An app that takes no more of what it is told, data apart, is not listened to any more: what it asks would be kept for it. */
-const MOST_UNREAD_BYTES = 256 * 1024;
 
 /** By PING its round trip is known. */
 const LEAVING = Buffer.from('leaving.');
@@ -56,26 +49,19 @@ const LEAVING_PHASE: Phase = { kind: 'leaving' };
 const LEFT: Phase = { kind: 'left' };
 const CLOSING: Phase = { kind: 'closing' };
 
-/**
- * One connection from the app that speaks HTTP/2: many streams, each a request. What it has to say leaves once in a turn of
- * the event loop, the answers of all streams together.
- */
+/** One connection from the app that speaks HTTP/2: many streams, each a request. */
 export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<Http2AppStream> {
   readonly socket: Socket;
+  readonly outlet: Http2Outlet<Http2AppStream>;
   readonly #context: AppContext;
   readonly #onFree: () => void;
-  readonly #writer: GatheredWriter;
   readonly #deadline: Deadline;
   readonly #preface = new PrefaceReader();
   readonly #codec: ServerConnection<Http2AppStream>;
   readonly #streams = new Set<Http2AppStream>();
-  /** Answers that wait for room; those that have waited longest come first. */
-  readonly #waiting = new Set<Http2Sender<Http2AppStream>>();
   /** Streams to which something came in this read. */
   #touched: Http2AppStream[] = [];
   #phase = OPEN;
-  #gatheredBytes = 0;
-  #flushIsDue = false;
   /** When the connection ends if no request comes, and where part of a frame has come since when that waits. */
   #idleUntilMs: number;
   #partSinceMs: number | undefined;
@@ -87,10 +73,10 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.socket = socket;
     this.#context = context;
     this.#onFree = onFree;
-    this.#writer = new GatheredWriter(socket);
     this.#deadline = deadline;
     this.#idleUntilMs = this.#nowMs() + context.limits.headerTimeoutMs;
     this.#codec = new ServerConnection(serverLimits(context.limits), this);
+    this.outlet = new Http2Outlet(socket, this.#codec);
     this.#codec.start();
     if (context.load.draining) this.drain();
   }
@@ -99,20 +85,12 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#streams.size > 0;
   }
 
-  get clock(): Clock {
-    return this.#context.clock;
-  }
-
-  get room(): boolean {
-    return !this.socket.writableNeedDrain;
-  }
-
   bytes(chunk: Buffer): void {
     if (this.#phase.kind === 'closing') return;
     const fault = this.#read(chunk);
     for (const stream of this.#touched.splice(0)) stream.afterRead();
     if (fault !== undefined) this.#fail(fault);
-    this.#flush();
+    this.outlet.flush();
     if (!this.busy && this.#phase.kind === 'open') this.#beIdle();
   }
 
@@ -130,7 +108,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
 
   drained(): void {
     if (this.#phase.kind === 'closing') return;
-    this.#serveWaiting();
+    this.outlet.serveWaiting();
     this.socket.resume();
   }
 
@@ -151,7 +129,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#phase = CLOSING;
     this.#endWatch?.();
     for (const stream of [...this.#streams]) stream.gone(false);
-    for (const sender of [...this.#waiting]) sender.dispose();
+    this.outlet.dispose();
   }
 
   closeIdle(): void {
@@ -165,7 +143,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#codec.announceGoaway();
     this.#codec.ping(LEAVING);
     this.#deadline.set(this.#nowMs() + ROUND_TRIP_MS);
-    this.#flush();
+    this.outlet.flush();
   }
 
   // What the codec tells.
@@ -186,7 +164,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   refused(stream: ServerStream<Http2AppStream>, reason: RefusedRequest, fields: readonly string[]): void {
-    const { noRoute, limits } = this.#context;
+    const { noRoute, limits, clock } = this.#context;
     const error =
       reason === 'path_too_long'
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
@@ -195,10 +173,10 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     const own = refusalOf(error, asked);
     noRoute.turnedAway(error.code, own.status, 'h2');
     if (isGrpcCall(asked)) noRoute.grpcEnded(grpcStatusOf(own.fields));
-    const sender = new Http2Sender<Http2AppStream>(this, stream, {
+    const sender = new Http2Sender(this.outlet, stream, clock, {
       caughtUp: () => {},
-      sent: () => this.reset(stream, ErrorCode.NO_ERROR),
-      tooLate: () => this.reset(stream, ErrorCode.CANCEL),
+      sent: () => this.outlet.reset(stream, ErrorCode.NO_ERROR),
+      tooLate: () => this.outlet.reset(stream, ErrorCode.CANCEL),
     });
     sender.head(ownAnswerSection(own));
     sender.data(Buffer.from(own.body, 'latin1'));
@@ -213,7 +191,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   data(stream: ServerStream<Http2AppStream>, data: Buffer, endStream: boolean): void {
     const served = stream.context;
     if (served === undefined) {
-      this.consume(stream, data.length);
+      this.outlet.consume(stream, data.length);
       return;
     }
     this.#touched.push(served);
@@ -232,7 +210,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   writable(stream: ServerStream<Http2AppStream> | undefined): void {
-    if (stream?.context === undefined) this.#serveWaiting();
+    if (stream?.context === undefined) this.outlet.serveWaiting();
     else stream.context.mayGoOn();
   }
 
@@ -243,45 +221,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
 
   pong(): void {
     if (this.#phase.kind === 'leaving') this.#leave();
-  }
-
-  // What streams ask for.
-
-  sendable(stream: ServerStream<Http2AppStream>): number {
-    return this.#codec.sendable(stream);
-  }
-
-  sendFields(stream: ServerStream<Http2AppStream>, fields: Fields, endStream: boolean): void {
-    this.#codec.sendFields(stream, fields, endStream);
-    this.#flushSoon();
-  }
-
-  sendData(stream: ServerStream<Http2AppStream>, data: Buffer, endStream: boolean): void {
-    this.#codec.sendData(stream, data.length, endStream);
-    this.#writer.bytes(this.#codec.output.take());
-    this.#writer.bytes(data);
-    this.#gatheredBytes += data.length;
-    if (this.#gatheredBytes >= GATHERED_BYTES) this.#flush();
-    else this.#flushSoon();
-  }
-
-  await(sender: Http2Sender<Http2AppStream>): void {
-    this.#waiting.add(sender);
-  }
-
-  forget(sender: Http2Sender<Http2AppStream>): void {
-    this.#waiting.delete(sender);
-  }
-
-  consume(stream: ServerStream<Http2AppStream>, bytes: number): void {
-    if (bytes === 0) return;
-    this.#codec.consume(stream, bytes);
-    this.#flushSoon();
-  }
-
-  reset(stream: ServerStream<Http2AppStream>, code: ErrorCode): void {
-    this.#codec.reset(stream, code);
-    this.#flushSoon();
   }
 
   released(stream: Http2AppStream): void {
@@ -318,27 +257,11 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
-  /** Every answer that waits sends a frame in its turn, as long as there is room. */
-  #serveWaiting(): void {
-    if (this.#waiting.size === 0) return;
-    for (let any = true; any && this.room; ) {
-      any = false;
-      for (const sender of [...this.#waiting]) {
-        if (!this.room) break;
-        if (!this.#waiting.delete(sender)) continue;
-        this.#waiting.add(sender);
-        if (sender.step()) any = true;
-        else sender.settle();
-      }
-    }
-    this.#flush();
-  }
-
   #leave(): void {
     this.#phase = LEFT;
     this.#codec.goaway(ErrorCode.NO_ERROR);
     this.#deadline.clear();
-    this.#flushSoon();
+    this.outlet.flushSoon();
     if (!this.busy) this.#close();
   }
 
@@ -347,7 +270,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     else this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
     this.#close();
     for (const stream of [...this.#streams]) stream.gone(false);
-    for (const sender of [...this.#waiting]) sender.dispose();
+    this.outlet.dispose();
   }
 
   #abused(reason: FaultReason): void {
@@ -358,29 +281,10 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   /** Says all is said, and goes on reading for a while. */
   #close(): void {
     this.#phase = CLOSING;
-    this.#flush();
+    this.outlet.flush();
     this.#deadline.set(this.#nowMs() + LINGER_MS);
     this.socket.end();
     this.socket.resume();
-  }
-
-  #flushSoon(): void {
-    if (this.#flushIsDue) return;
-    this.#flushIsDue = true;
-    setImmediate(() => {
-      this.#flushIsDue = false;
-      this.#flush();
-    });
-  }
-
-  #flush(): void {
-    const { socket } = this;
-    if (socket.destroyed || socket.writableEnded) return;
-    const { output } = this.#codec;
-    if (output.length > 0) this.#writer.bytes(output.take());
-    this.#gatheredBytes = 0;
-    this.#writer.flush();
-    if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
   }
 
   #nowMs(): number {

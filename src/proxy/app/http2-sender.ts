@@ -3,24 +3,10 @@ import type { Fields } from '../http/fields.ts';
 import type { ServerStream } from '../http2/server-connection.ts';
 import { Deadline } from '../io/deadline.ts';
 import { ByteQueue } from './byte-queue.ts';
+import type { Http2Outlet, WaitingAnswer } from './http2-outlet.ts';
 
 /** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */
 const SMALL_BYTES = 4096;
-
-/** The connection of a stream, as its answer knows it. */
-export interface Http2Carrier<T> {
-  readonly clock: Clock;
-  /** Whether the system takes more of what is written. */
-  readonly room: boolean;
-  /** How many octets of data may be sent on a stream, in one frame, now. */
-  sendable(stream: ServerStream<T>): number;
-  sendFields(stream: ServerStream<T>, fields: Fields, endStream: boolean): void;
-  /** Sends no more than is `sendable`. The octets are copied when this returns. */
-  sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void;
-  /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
-  await(sender: Http2Sender<T>): void;
-  forget(sender: Http2Sender<T>): void;
-}
 
 /** What becomes of an answer that was begun. */
 export interface SenderEvents {
@@ -47,9 +33,10 @@ const OVER: Progress = { kind: 'over' };
  * Sends one answer as the windows and the socket allow. What they do not allow waits here: no more than came before
  * whoever brings it was told, by `flush`, to wait.
  */
-export class Http2Sender<T> {
-  readonly #carrier: Http2Carrier<T>;
+export class Http2Sender<T> implements WaitingAnswer {
+  readonly #outlet: Http2Outlet<T>;
   readonly #stream: ServerStream<T>;
+  readonly #clock: Clock;
   readonly #events: SenderEvents;
   readonly #waiting = new ByteQueue();
   #progress = BEFORE;
@@ -59,15 +46,16 @@ export class Http2Sender<T> {
   #end: Fields | undefined;
   #patience: Deadline | undefined;
 
-  constructor(carrier: Http2Carrier<T>, stream: ServerStream<T>, events: SenderEvents) {
-    this.#carrier = carrier;
+  constructor(outlet: Http2Outlet<T>, stream: ServerStream<T>, clock: Clock, events: SenderEvents) {
+    this.#clock = clock;
+    this.#outlet = outlet;
     this.#stream = stream;
     this.#events = events;
   }
 
   /** An informational answer. */
   interim(fields: Fields): void {
-    this.#carrier.sendFields(this.#stream, fields, false);
+    this.#outlet.sendFields(this.#stream, fields, false);
   }
 
   /** The head of the final answer. */
@@ -77,11 +65,12 @@ export class Http2Sender<T> {
 
   /** The next piece of the body, which is copied or gone when this returns. */
   data(slice: Buffer): void {
+    if (this.#progress.kind === 'over') return;
     let at = 0;
-    if (slice.length > SMALL_BYTES && this.#waiting.length === 0 && this.#progress.kind !== 'over') {
+    if (slice.length > SMALL_BYTES && this.#waiting.length === 0) {
       this.#sendHead(false);
       for (let bytes = this.#allowed(slice.length); bytes > 0; bytes = this.#allowed(slice.length - at)) {
-        this.#carrier.sendData(this.#stream, slice.subarray(at, at + bytes), false);
+        this.#outlet.sendData(this.#stream, slice.subarray(at, at + bytes), false);
         at += bytes;
       }
     }
@@ -91,9 +80,9 @@ export class Http2Sender<T> {
   /** Says whether the app keeps up; if not, `caughtUp` is called once it does. */
   flush(): boolean {
     while (this.step());
-    if (this.#progress.kind === 'over' || (this.#waiting.length === 0 && this.#carrier.room)) return true;
+    if (this.#progress.kind === 'over' || (this.#waiting.length === 0 && this.#outlet.room)) return true;
     this.#awaited = true;
-    this.#carrier.await(this);
+    this.#outlet.waitForRoom(this);
     return false;
   }
 
@@ -101,7 +90,7 @@ export class Http2Sender<T> {
   end(trailers: Fields, patienceMs: number): void {
     this.#end = trailers;
     if (this.flush()) return;
-    const { clock } = this.#carrier;
+    const clock = this.#clock;
     this.#patience = new Deadline(clock, () => this.#events.tooLate());
     this.#patience.set(clock.monotonicMs() + patienceMs);
   }
@@ -117,13 +106,13 @@ export class Http2Sender<T> {
       if (bytes === 0) return false;
       const data = this.#waiting.take(bytes);
       const last = endsWithBody && this.#waiting.length === 0;
-      this.#carrier.sendData(this.#stream, data, last);
+      this.#outlet.sendData(this.#stream, data, last);
       if (last) this.#sent();
       return true;
     }
     if (trailers === undefined) return false;
-    if (endsWithBody) this.#carrier.sendData(this.#stream, NOTHING, true);
-    else this.#carrier.sendFields(this.#stream, trailers, true);
+    if (endsWithBody) this.#outlet.sendData(this.#stream, NOTHING, true);
+    else this.#outlet.sendFields(this.#stream, trailers, true);
     this.#sent();
     return true;
   }
@@ -137,9 +126,9 @@ export class Http2Sender<T> {
 
   /** Says that the app keeps up again, if it does. */
   settle(): void {
-    if (!this.#awaited || this.#waiting.length > 0 || !this.#carrier.room) return;
+    if (!this.#awaited || this.#waiting.length > 0 || !this.#outlet.room) return;
     this.#awaited = false;
-    this.#carrier.forget(this);
+    this.#outlet.waitNoMore(this);
     this.#events.caughtUp();
   }
 
@@ -149,21 +138,21 @@ export class Http2Sender<T> {
     this.#awaited = false;
     this.#waiting.clear();
     this.#patience?.dispose();
-    this.#carrier.forget(this);
+    this.#outlet.waitNoMore(this);
   }
 
   #sendHead(last: boolean): boolean {
     if (this.#progress.kind !== 'head') return false;
     const { fields } = this.#progress;
     this.#progress = BODY;
-    this.#carrier.sendFields(this.#stream, fields, last);
+    this.#outlet.sendFields(this.#stream, fields, last);
     if (last) this.#sent();
     return true;
   }
 
   /** How many of so many octets may be sent in one frame. */
   #allowed(bytes: number): number {
-    return this.#carrier.room ? Math.min(bytes, this.#carrier.sendable(this.#stream)) : 0;
+    return this.#outlet.room ? Math.min(bytes, this.#outlet.sendable(this.#stream)) : 0;
   }
 
   #sent(): void {

@@ -13,14 +13,13 @@ import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './http2-answer.ts';
-import { type Http2Carrier, Http2Sender, type SenderEvents } from './http2-sender.ts';
+import type { Http2Outlet } from './http2-outlet.ts';
+import { Http2Sender, type SenderEvents } from './http2-sender.ts';
 import { Http2Tunnel, type TunnelStream } from './http2-tunnel.ts';
 
 /** The connection of a stream, as that knows it. */
-export interface Http2StreamCarrier extends Http2Carrier<Http2AppStream> {
-  /** So many octets of the body have left this program: as many more may come. */
-  consume(stream: ServerStream<Http2AppStream>, bytes: number): void;
-  reset(stream: ServerStream<Http2AppStream>, code: ErrorCode): void;
+export interface Http2StreamCarrier {
+  readonly outlet: Http2Outlet<Http2AppStream>;
   /** The stream is over on this side. */
   released(stream: Http2AppStream): void;
 }
@@ -78,7 +77,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     this.requestWhole = endStream || request.method === 'CONNECT';
     this.#endPassed = this.requestWhole && request.method !== 'CONNECT';
     this.#onHold = request.method === 'CONNECT';
-    this.#sender = new Http2Sender(carrier, stream, this);
+    this.#sender = new Http2Sender(carrier.outlet, stream, context.clock, this);
     this.exchange = new Exchange(this, context, request, context.clock.monotonicMs());
   }
 
@@ -92,7 +91,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
   /** A piece of the body came; it is there until this returns. */
   takeData(data: Buffer, endStream: boolean): void {
     if (endStream) this.inputEnded = true;
-    if (this.exchange.over) this.#carrier.consume(this.#stream, data.length);
+    if (this.exchange.over) this.#carrier.outlet.consume(this.#stream, data.length);
     else if (this.#onHold || this.#held.length > 0) this.#held.add(data);
     else if (data.length > 0) this.#pass(data);
     this.#heedEnd();
@@ -125,7 +124,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
 
   /** The app will say nothing more, and has not said enough. */
   leave(): void {
-    this.#carrier.reset(this.#stream, ErrorCode.CANCEL);
+    this.#carrier.outlet.reset(this.#stream, ErrorCode.CANCEL);
     this.gone(false);
   }
 
@@ -201,7 +200,8 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
 
   finish(code: ErrorCode | undefined): void {
     this.#sender.dispose();
-    if (code !== undefined || !this.inputEnded) this.#carrier.reset(this.#stream, code ?? ErrorCode.NO_ERROR);
+    if (code !== undefined || !this.inputEnded)
+      this.#carrier.outlet.reset(this.#stream, code ?? ErrorCode.NO_ERROR);
     this.#over();
   }
 
@@ -216,7 +216,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
       this.#tunnel.outputEnded();
       return;
     }
-    if (!this.inputEnded) this.#carrier.reset(this.#stream, ErrorCode.NO_ERROR);
+    if (!this.inputEnded) this.#carrier.outlet.reset(this.#stream, ErrorCode.NO_ERROR);
     this.#over();
   }
 
@@ -227,13 +227,13 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
 
   #break(code: ErrorCode): void {
     this.#sender.dispose();
-    this.#carrier.reset(this.#stream, code);
+    this.#carrier.outlet.reset(this.#stream, code);
     this.#over();
   }
 
   #over(): void {
     // The connection's window is for the others.
-    this.#carrier.consume(this.#stream, this.#passedBytes + this.#held.length);
+    this.#carrier.outlet.consume(this.#stream, this.#passedBytes + this.#held.length);
     this.#passedBytes = 0;
     this.#held.clear();
     this.exchange.settle(this.#context.clock.monotonicMs());
@@ -266,6 +266,6 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     const bytes = this.#passedBytes;
     if (bytes === 0 || (this.#onHold && !this.exchange.over)) return;
     this.#passedBytes = 0;
-    this.#carrier.consume(this.#stream, bytes);
+    this.#carrier.outlet.consume(this.#stream, bytes);
   }
 }

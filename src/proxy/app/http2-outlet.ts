@@ -1,0 +1,129 @@
+import type { Socket } from 'node:net';
+import type { Fields } from '../http/fields.ts';
+import type { ErrorCode } from '../http2/error-code.ts';
+import type { ServerConnection, ServerStream } from '../http2/server-connection.ts';
+import { GatheredWriter } from '../io/gathered-writer.ts';
+
+/** What is gathered leaves at once from so much on. */
+const GATHERED_BYTES = 64 * 1024;
+
+/** An app that takes no more of what it is told, data apart, is not listened to any more: what it asks would be kept for it. */
+const MOST_UNREAD_BYTES = 256 * 1024;
+
+/** An answer for which there was no room. */
+export interface WaitingAnswer {
+  /** Sends one frame if there is one and it is allowed; whether it did. */
+  step(): boolean;
+  /** There was room: tells whoever waits, if nothing waits any more. */
+  settle(): void;
+  /** The connection is gone. */
+  dispose(): void;
+}
+
+/**
+ * The way out of one HTTP/2 connection, which its streams share: what is said in one turn of the event loop leaves in one
+ * write, and answers for which there is no room wait for their turn.
+ */
+export class Http2Outlet<T> {
+  readonly #socket: Socket;
+  readonly #codec: ServerConnection<T>;
+  readonly #writer: GatheredWriter;
+  /** Answers that wait for room; those that have waited longest come first. */
+  readonly #waiting = new Set<WaitingAnswer>();
+  #gatheredBytes = 0;
+  #flushIsDue = false;
+
+  constructor(socket: Socket, codec: ServerConnection<T>) {
+    this.#socket = socket;
+    this.#codec = codec;
+    this.#writer = new GatheredWriter(socket);
+  }
+
+  /** Whether the system takes more of what is written. */
+  get room(): boolean {
+    return !this.#socket.writableNeedDrain;
+  }
+
+  /** How many octets of data may be sent on a stream, in one frame, now. */
+  sendable(stream: ServerStream<T>): number {
+    return this.#codec.sendable(stream);
+  }
+
+  sendFields(stream: ServerStream<T>, fields: Fields, endStream: boolean): void {
+    this.#codec.sendFields(stream, fields, endStream);
+    this.flushSoon();
+  }
+
+  /** Sends no more than is `sendable`. The octets are copied when this returns. */
+  sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void {
+    this.#codec.sendData(stream, data.length, endStream);
+    this.#writer.bytes(this.#codec.output.take());
+    this.#writer.bytes(data);
+    this.#gatheredBytes += data.length;
+    if (this.#gatheredBytes >= GATHERED_BYTES) this.flush();
+    else this.flushSoon();
+  }
+
+  /** So many octets of a body have left this program: as many more may come. */
+  consume(stream: ServerStream<T>, bytes: number): void {
+    if (bytes === 0) return;
+    this.#codec.consume(stream, bytes);
+    this.flushSoon();
+  }
+
+  reset(stream: ServerStream<T>, code: ErrorCode): void {
+    this.#codec.reset(stream, code);
+    this.flushSoon();
+  }
+
+  /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
+  waitForRoom(sender: WaitingAnswer): void {
+    this.#waiting.add(sender);
+  }
+
+  waitNoMore(sender: WaitingAnswer): void {
+    this.#waiting.delete(sender);
+  }
+
+  /** There may be room: every answer that waits sends a frame in its turn, as long as there is. */
+  serveWaiting(): void {
+    if (this.#waiting.size === 0) return;
+    for (let any = true; any && this.room; ) {
+      any = false;
+      for (const sender of [...this.#waiting]) {
+        if (!this.room) break;
+        if (!this.#waiting.delete(sender)) continue;
+        this.#waiting.add(sender);
+        if (sender.step()) any = true;
+        else sender.settle();
+      }
+    }
+    this.flush();
+  }
+
+  /** Sends what was gathered. */
+  flush(): void {
+    const socket = this.#socket;
+    if (socket.destroyed || socket.writableEnded) return;
+    const { output } = this.#codec;
+    if (output.length > 0) this.#writer.bytes(output.take());
+    this.#gatheredBytes = 0;
+    this.#writer.flush();
+    if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
+  }
+
+  /** The same once this turn of the event loop has heard all its sockets. */
+  flushSoon(): void {
+    if (this.#flushIsDue) return;
+    this.#flushIsDue = true;
+    setImmediate(() => {
+      this.#flushIsDue = false;
+      this.flush();
+    });
+  }
+
+  /** Nobody waits any more. */
+  dispose(): void {
+    for (const sender of [...this.#waiting]) sender.dispose();
+  }
+}
