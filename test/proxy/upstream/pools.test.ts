@@ -1,10 +1,11 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttp2, createSecureServer, type Http2SecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { UpstreamProtocol } from '../../../src/config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
@@ -35,13 +36,15 @@ interface Answer {
 class User implements UpstreamUser {
   readonly #request: IncomingRequest;
   readonly #body: string;
+  readonly #clock: Clock;
   readonly #result = Promise.withResolvers<Answer>();
   #stream: UpstreamStream | undefined;
   #status = 0;
   #text = '';
   fate: RequestFate | undefined;
 
-  constructor(request: IncomingRequest, body: string) {
+  constructor(request: IncomingRequest, body: string, clock: Clock = systemClock) {
+    this.#clock = clock;
     this.#request = request;
     this.#body = body;
   }
@@ -70,11 +73,11 @@ class User implements UpstreamUser {
         upgrade: undefined,
         hasBody,
       },
-      systemClock.monotonicMs(),
+      this.#clock.monotonicMs(),
     );
     if (hasBody) {
       stream.data(Buffer.from(this.#body));
-      stream.end(['x-last', '1'], systemClock.monotonicMs());
+      stream.end(['x-last', '1'], this.#clock.monotonicMs());
     }
     stream.flush();
   }
@@ -166,12 +169,13 @@ async function open(kind: Kind, protocol: UpstreamProtocol = 'auto', { most = 10
     await once(server, 'close');
   });
   function start(of: IncomingRequest, body = ''): User {
-    const user = new User(of, body);
+    const user = new User(of, body, clock);
     user.begin(pools.acquire(of, user, TRUST));
     return user;
   }
   return {
     pools,
+    caFile,
     clock,
     all,
     start,
@@ -312,6 +316,21 @@ describe('a pool of HTTP/2 connections', () => {
     pools.retire();
     expect(await user.answer).toMatchObject({ by: 'h2' });
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
+  });
+
+  it('ends connections that were made under another trust, once their requests have ended', async () => {
+    const { ask, caFile, clock, connections, accepted } = await open('h2', 'h2');
+    await ask(request('h2'));
+    const [socket] = accepted;
+    const closed = once(socket as Socket, 'close');
+
+    await writeFile(caFile, `${CERTIFICATE.cert}${selfSigned('127.0.0.1').cert}`);
+    // Files are looked at every ten seconds.
+    clock.advance(10_001);
+
+    await closed;
+    expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
+    expect(connections()).toBe(2);
   });
 
   it('gives back a stream that is not used', async () => {

@@ -131,8 +131,8 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   prepare(trustMs: number, now: Instant): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, now)) this.retire();
-    else if (isPast(later(this.#heardAt, QUIET_MS), now)) this.#ping(now);
-    else if (isPast(later(this.#heardAt, trustMs), now)) this.#poll();
+    else if (this.#quietMs(now) >= QUIET_MS) this.#ping(now);
+    else if (this.#quietMs(now) >= trustMs) this.#poll();
   }
 
   /** Lends a stream out. */
@@ -314,6 +314,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       this.#options.onFree(this);
     }
     this.#writer.flushFramesSoon();
+  }
+
+  /** For how long nothing has come, by the clock that says more: either may have stood still. */
+  #quietMs(now: Instant): number {
+    const { monotonicMs, wallMs } = this.#heardAt;
+    return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs);
   }
 
   #tellAllowed(): void {

@@ -11,7 +11,7 @@ import { maxAgeMs } from '../max-age.ts';
 import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { Http2Connection } from './connection.ts';
 import { MOST_STREAMS, MOST_WAITING, STREAMS_BEFORE_SETTINGS } from './limits.ts';
-import { Http2UpstreamStream } from './stream.ts';
+import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 
 /** What became of a connection that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {
@@ -48,6 +48,7 @@ export class Http2Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http2PoolOptions;
   readonly #failures: UpstreamFailures;
+  readonly #streamOptions: Http2StreamOptions;
   /** Those that may carry further requests. */
   readonly #usable = new Map<Http2Connection, number>();
   readonly #open = new Set<Http2Connection>();
@@ -66,6 +67,15 @@ export class Http2Pool implements IdleHolder {
     this.#route = route;
     this.#options = options;
     this.#failures = new UpstreamFailures(route.upstream.authority);
+    this.#streamOptions = {
+      scheme: route.upstream.protocol,
+      failures: this.#failures,
+      timeouts: route.timeouts,
+      onAbandoned: (stream) => {
+        this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
+        this.#closeUnneeded();
+      },
+    };
     this.#deadline = new Deadline(options.clock, () => this.#failLate());
     if (options.protocols === undefined) this.#spoken = 'h2';
     options.all.add(this);
@@ -142,15 +152,7 @@ export class Http2Pool implements IdleHolder {
   }
 
   #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
-    return new Http2UpstreamStream(user, request, {
-      scheme: this.#route.upstream.protocol,
-      failures: this.#failures,
-      timeouts: this.#route.timeouts,
-      onAbandoned: (stream) => {
-        this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
-        this.#closeUnneeded();
-      },
-    });
+    return new Http2UpstreamStream(user, request, this.#streamOptions);
   }
 
   #wait(stream: Http2UpstreamStream, from: number): Http2UpstreamStream {
