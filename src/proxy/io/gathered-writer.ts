@@ -89,7 +89,9 @@ export class GatheredWriter {
       this.#writeText(text);
       return;
     }
-    this.#used += this.#blockFor(text.length).write(text, this.#used, 'latin1');
+    // Apart, for it may begin another block, in which nothing is used.
+    const block = this.#blockFor(text.length);
+    this.#used += block.write(text, this.#used, 'latin1');
   }
 
   /** A block with room for so many bytes more. */

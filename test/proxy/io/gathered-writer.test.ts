@@ -82,6 +82,22 @@ it('keeps a copy of what it is given', async () => {
   expect((await received(far)).toString()).toBe('s'.repeat(10) + 'l'.repeat(10_000));
 });
 
+it('begins another block where text does not fit into what is left of one', async () => {
+  const [near, far] = await socketPair();
+  const writer = new GatheredWriter(near);
+  const [large, text, behind] = [60_000, 30_000, 5000].map((bytes, index) =>
+    'ltb'.charAt(index).repeat(bytes),
+  );
+
+  writer.bytes(Buffer.from(large as string));
+  writer.text(text as string);
+  writer.bytes(Buffer.from(behind as string));
+  writer.flush();
+  near.end();
+
+  expect((await received(far)).toString()).toBe(`${large}${text}${behind}`);
+});
+
 it('keeps the order whatever the sizes are: as small as text goes, as large as a block, larger', async () => {
   const [near, far] = await socketPair();
   const writer = new GatheredWriter(near);
