@@ -9,9 +9,11 @@ import type { SecretValues } from '../../../src/demo/kubelet-secret.ts';
 import type { TokenSnapshot } from '../../../src/token/token-source.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
-import type { Verdict, VerifyingUpstream } from './upstream.ts';
+import type { Verdict } from './upstream.ts';
 
 export interface SidecarUnderTest {
+  /** Where apps reach it, as `host:port`. */
+  readonly address: string;
   /** Replaces what is mounted, as the kubelet does. */
   remount(files: SecretValues): Promise<void>;
   snapshot(): TokenSnapshot;
@@ -34,7 +36,10 @@ export interface SidecarUnderTestOptions {
   readonly credential: Readonly<Record<string, unknown>>;
   /** The mounted files. */
   readonly files: SecretValues;
-  readonly upstream: VerifyingUpstream;
+  readonly upstream: { readonly url: string };
+  /** Further settings of the route to it, and of the whole, as in the configuration file. */
+  readonly route?: Readonly<Record<string, unknown>>;
+  readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -50,7 +55,8 @@ export async function runSidecar(options: SidecarUnderTestOptions): Promise<Side
     listen: '127.0.0.1:0',
     admin: { listen: '127.0.0.1:0' },
     credentials: [{ name: 'default', dir: secret.directory, ...options.credential }],
-    routes: [{ name: 'default', upstream: options.upstream.url }],
+    routes: [{ name: 'default', upstream: options.upstream.url, ...options.route }],
+    ...options.settings,
   };
   await writeFile(file, JSON.stringify(config));
   const { log, lines } = captureLog();
@@ -68,7 +74,9 @@ export async function runSidecar(options: SidecarUnderTestOptions): Promise<Side
     expect(logged).not.toMatch(/eyJ[\w-]{8}/);
   });
   const source = sidecar.tokens[0] as Sidecar['tokens'][number];
+  const address = formatAddress(sidecar.proxyAddress);
   return {
+    address,
     async remount(files) {
       mounted.push(files);
       await secret.update(files);
@@ -76,7 +84,7 @@ export async function runSidecar(options: SidecarUnderTestOptions): Promise<Side
     snapshot: () => source.snapshot(),
     grants: () => source.snapshot().history.map(({ reason, result }) => `${reason} ${result}`),
     async request() {
-      const response = await fetch(`http://${formatAddress(sidecar.proxyAddress)}/`, {
+      const response = await fetch(`http://${address}/`, {
         headers: { connection: 'close' },
       });
       const error = response.headers.get('token-sidecar-error');
