@@ -2,7 +2,8 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { API_SERVER, API_SERVICE_IP, CONFIGURATION, NODE_IP, NODE_NAME, PKI } from './places.ts';
+import { API_SERVER, inEveryFamily } from './addresses.ts';
+import { CONFIGURATION, NODE_NAME, PKI } from './places.ts';
 import { run } from './run.ts';
 
 const openssl = (...args: string[]): Promise<string> => run('openssl', args);
@@ -25,8 +26,14 @@ const API_SERVER_NAMES = [
     'kubernetes.default.svc',
     'kubernetes.default.svc.cluster.local',
   ].map((name) => `DNS:${name}`),
-  ...[API_SERVICE_IP, '127.0.0.1', NODE_IP].map((address) => `IP:${address}`),
+  ...[...inEveryFamily('apiService'), ...inEveryFamily('node'), '127.0.0.1'].map(
+    (address) => `IP:${address}`,
+  ),
 ].join(',');
+
+const KUBELET_NAMES = [`DNS:${NODE_NAME}`, ...inEveryFamily('node').map((address) => `IP:${address}`)].join(
+  ',',
+);
 
 export const inPki = (file: string): string => join(PKI, file);
 export const kubeconfigOf = (client: string): string => join(CONFIGURATION, `${client}.conf`);
@@ -41,12 +48,13 @@ export async function makeCertificates(): Promise<void> {
   await issue('apiserver', '/CN=kube-apiserver', API_SERVER_NAMES);
   await issue('apiserver-to-kubelet', '/O=system:masters/CN=kube-apiserver-kubelet-client');
   for (const [client, subject] of Object.entries(CLIENTS)) {
-    await issue(client, subject, client === 'kubelet' ? `DNS:${NODE_NAME},IP:${NODE_IP}` : undefined);
+    await issue(client, subject, client === 'kubelet' ? KUBELET_NAMES : undefined);
     writeFileSync(kubeconfigOf(client), kubeconfig(client));
   }
 }
 
-async function issue(name: string, subject: string, alternativeNames?: string): Promise<void> {
+/** A certificate of the cluster's CA, which pods know by the ConfigMap kube-root-ca.crt, in `NAME.crt` and `NAME.key`. */
+export async function issue(name: string, subject: string, alternativeNames?: string): Promise<void> {
   const extensions = inPki(`${name}.ext`);
   writeFileSync(
     extensions,

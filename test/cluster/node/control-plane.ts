@@ -1,16 +1,28 @@
 /** etcd, the API server, the controllers and the scheduler. */
 
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ADDRESSES, inEveryFamily } from './addresses.ts';
 import { inPki, kubeconfigOf } from './certificates.ts';
 import { startDaemon } from './daemon.ts';
 import { kubectl } from './kubectl.ts';
-import { NODE_IP, POD_NETWORK, SERVICE_NETWORK, STATE } from './places.ts';
+import { AUTHENTICATION, STATE } from './places.ts';
 import { eventually } from './run.ts';
-import { KUBERNETES_BIN } from './versions.ts';
+import { KUBERNETES_BIN, MINOR } from './versions.ts';
 
 const program = (name: string): string => join(KUBERNETES_BIN, name);
 
+/** Structured authentication came with 1.30. */
+export const FOLLOWS_PROVIDERS = MINOR >= 30;
+
+/** Lets the API server believe the tokens of these providers, and of no others (`jwt` of AuthenticationConfiguration). */
+export function trustProviders(jwt: readonly object[]): void {
+  const kind = 'AuthenticationConfiguration';
+  writeFileSync(AUTHENTICATION, JSON.stringify({ apiVersion: 'apiserver.config.k8s.io/v1beta1', kind, jwt }));
+}
+
 export async function startControlPlane(): Promise<void> {
+  trustProviders([]);
   startDaemon(
     ...(['etcd', 'etcd', '--data-dir', join(STATE, 'etcd'), '--unsafe-no-fsync'] as const),
     ...['--listen-client-urls=http://127.0.0.1:2379', '--advertise-client-urls=http://127.0.0.1:2379'],
@@ -20,10 +32,10 @@ export async function startControlPlane(): Promise<void> {
     'apiserver',
     program('kube-apiserver'),
     '--etcd-servers=http://127.0.0.1:2379',
-    `--advertise-address=${NODE_IP}`,
-    '--bind-address=0.0.0.0',
+    `--advertise-address=${ADDRESSES.node}`,
+    `--bind-address=${ADDRESSES.every}`,
     '--secure-port=6443',
-    `--service-cluster-ip-range=${SERVICE_NETWORK}`,
+    `--service-cluster-ip-range=${inEveryFamily('services').join(',')}`,
     '--authorization-mode=Node,RBAC',
     '--enable-admission-plugins=NodeRestriction',
     '--anonymous-auth=false',
@@ -38,6 +50,7 @@ export async function startControlPlane(): Promise<void> {
     `--kubelet-client-key=${inPki('apiserver-to-kubelet.key')}`,
     `--kubelet-certificate-authority=${inPki('ca.crt')}`,
     '--kubelet-preferred-address-types=InternalIP',
+    ...(FOLLOWS_PROVIDERS ? [`--authentication-config=${AUTHENTICATION}`] : []),
   );
   await eventually('the API server is ready', 120, () => kubectl('get', '--raw', '/readyz'));
   startDaemon(
@@ -48,8 +61,8 @@ export async function startControlPlane(): Promise<void> {
     `--service-account-private-key-file=${inPki('accounts.key')}`,
     `--root-ca-file=${inPki('ca.crt')}`,
     '--allocate-node-cidrs',
-    `--cluster-cidr=${POD_NETWORK}`,
-    `--service-cluster-ip-range=${SERVICE_NETWORK}`,
+    `--cluster-cidr=${inEveryFamily('pods').join(',')}`,
+    `--service-cluster-ip-range=${inEveryFamily('services').join(',')}`,
     '--leader-elect=false',
     '--bind-address=127.0.0.1',
   );

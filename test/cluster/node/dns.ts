@@ -2,10 +2,11 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ADDRESSES, FAMILIES } from './addresses.ts';
 import { kubeconfigOf } from './certificates.ts';
 import { startDaemon } from './daemon.ts';
 import { apply } from './kubectl.ts';
-import { CONFIGURATION, DNS_IP, NODE_IP } from './places.ts';
+import { CONFIGURATION } from './places.ts';
 import { COREDNS_BIN } from './versions.ts';
 
 export async function startDns(): Promise<void> {
@@ -35,7 +36,7 @@ export async function startDns(): Promise<void> {
       kind: 'Service',
       metadata: { name: 'kube-dns', namespace: 'kube-system' },
       spec: {
-        clusterIP: DNS_IP,
+        clusterIP: ADDRESSES.dnsService,
         ports: [
           { name: 'dns', port: 53, protocol: 'UDP' },
           { name: 'dns-tcp', port: 53, protocol: 'TCP' },
@@ -50,24 +51,24 @@ export async function startDns(): Promise<void> {
         namespace: 'kube-system',
         labels: { 'kubernetes.io/service-name': 'kube-dns' },
       },
-      addressType: 'IPv4',
+      addressType: FAMILIES[0],
       ports: [
         { name: 'dns', port: 53, protocol: 'UDP' },
         { name: 'dns-tcp', port: 53, protocol: 'TCP' },
       ],
-      endpoints: [{ addresses: [NODE_IP], conditions: { ready: true } }],
+      endpoints: [{ addresses: [ADDRESSES.node], conditions: { ready: true } }],
     },
   );
   const corefile = join(CONFIGURATION, 'Corefile');
   writeFileSync(
     corefile,
     `.:53 {
-  bind ${NODE_IP}
+  bind ${ADDRESSES.node}
   errors
-  kubernetes cluster.local in-addr.arpa {
+  kubernetes cluster.local in-addr.arpa ip6.arpa {
     kubeconfig ${kubeconfigOf('coredns')} c
     pods insecure
-    fallthrough in-addr.arpa
+    fallthrough in-addr.arpa ip6.arpa
   }
   cache 5
 }

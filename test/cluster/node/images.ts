@@ -13,6 +13,10 @@ export const PAUSE_IMAGE = 'localhost/pause:1';
 /** Node, and the programs of test/cluster/programs in /programs. */
 export const PROGRAMS_IMAGE = 'localhost/cluster-programs:1';
 
+/** Of test/cluster/programs. */
+const PROGRAMS = ['api', 'caller', 'front'] as const;
+export type Program = (typeof PROGRAMS)[number];
+
 const CATATONIT = '/usr/libexec/podman/catatonit';
 
 /** Builds them, the product's from its Dockerfile under the name that the chart asks for. */
@@ -49,7 +53,7 @@ export async function productImage(): Promise<string> {
 
 /** Each program as one file, so that the image needs no packages. */
 async function bundlePrograms(directory: string): Promise<void> {
-  for (const name of ['api', 'caller']) {
+  for (const name of PROGRAMS) {
     const bundle = await rolldown({
       input: join(ROOT, `test/cluster/programs/${name}.ts`),
       platform: 'node',

@@ -12,10 +12,21 @@ export function kubectl(...args: readonly string[]): Promise<string> {
   return run(ENTER, [...ENTERED, join(KUBERNETES_BIN, 'kubectl'), ...args], { env });
 }
 
+/** The same, with `input` for its standard input. */
+function kubectlReading(input: string, ...args: readonly string[]): Promise<string> {
+  return run(ENTER, [...ENTERED, join(KUBERNETES_BIN, 'kubectl'), ...args], { env, input });
+}
+
 /** Applies manifests, given as objects. */
 export function apply(...objects: readonly object[]): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
-  return run(ENTER, [...ENTERED, join(KUBERNETES_BIN, 'kubectl'), 'apply', '-f', '-'], { env, input });
+  return kubectlReading(input, 'apply', '-f', '-');
+}
+
+/** Creates an object, with kubectl's `flags`, and gives it as the API then has it. */
+export async function create<Kind>(object: object, ...flags: readonly string[]): Promise<Kind> {
+  const input = JSON.stringify(object);
+  return JSON.parse(await kubectlReading(input, 'create', '-o', 'json', ...flags, '-f', '-')) as Kind;
 }
 
 /** An object, or a list of them, as the API has it. */

@@ -1,4 +1,4 @@
-/** Where the cluster keeps what it makes, and the addresses of its one network. */
+/** Where the cluster keeps what it makes, and what its node is called. */
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,8 @@ export const CONFIGURATION = join(STATE, 'conf');
 export const LOGS = join(STATE, 'log');
 export const PIDS = join(STATE, 'pid');
 export const CONTAINERD_SOCKET = join(STATE, 'containerd.sock');
+/** Whom the API server believes besides its own certificates and accounts; it follows the file. */
+export const AUTHENTICATION = join(CONFIGURATION, 'authentication.json');
 export const KUBECONFIG = join(CONFIGURATION, 'admin.conf');
 
 /** The network namespace of the node, with everything that runs on it. */
@@ -20,14 +22,6 @@ export const HOST_INTERFACE = 'tsc-host';
 export const NODE_INTERFACE = 'tsc-node';
 
 export const NODE_NAME = 'node0';
-export const HOST_IP = '10.99.0.1';
-export const NODE_IP = '10.99.0.2';
-export const POD_NETWORK = '10.98.0.0/16';
-export const NODE_POD_NETWORK = '10.98.0.0/24';
-export const SERVICE_NETWORK = '10.97.0.0/16';
-export const API_SERVICE_IP = '10.97.0.1';
-export const DNS_IP = '10.97.0.10';
-export const API_SERVER = `https://${NODE_IP}:6443`;
 
 /** Begins with nothing: what an earlier cluster left is forgotten. */
 export function makeDirectories(): void {

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 
 /** Another one by the variable KUBERNETES. */
 export const KUBERNETES = process.env['KUBERNETES'] ?? 'v1.34.4';
+/** 34 of v1.34.4. */
+export const MINOR = Number(KUBERNETES.split('.')[1]);
 export const COREDNS = 'v1.12.4';
 export const HELM = 'v3.22.0';
 

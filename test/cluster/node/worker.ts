@@ -2,21 +2,13 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ADDRESSES, inEveryFamily } from './addresses.ts';
 import { inPki, kubeconfigOf } from './certificates.ts';
 import { startDaemon } from './daemon.ts';
 import { PAUSE_IMAGE } from './images.ts';
-import {
-  CONFIGURATION,
-  CONTAINERD_SOCKET,
-  DNS_IP,
-  NODE_IP,
-  NODE_NAME,
-  NODE_POD_NETWORK,
-  POD_NETWORK,
-  STATE,
-} from './places.ts';
+import { CONFIGURATION, CONTAINERD_SOCKET, NODE_NAME, STATE } from './places.ts';
 import { eventually, run } from './run.ts';
-import { CNI_BIN, KUBERNETES, KUBERNETES_BIN } from './versions.ts';
+import { CNI_BIN, KUBERNETES_BIN, MINOR } from './versions.ts';
 
 export async function startWorker(imageArchives: readonly string[]): Promise<void> {
   await startContainerd();
@@ -46,8 +38,8 @@ async function startContainerd(): Promise<void> {
           ipam: {
             type: 'host-local',
             dataDir: join(STATE, 'addresses'),
-            ranges: [[{ subnet: NODE_POD_NETWORK }]],
-            routes: [{ dst: '0.0.0.0/0' }],
+            ranges: inEveryFamily('nodePods').map((subnet) => [{ subnet }]),
+            routes: inEveryFamily('anywhere').map((dst) => ({ dst })),
           },
         },
         { type: 'portmap', capabilities: { portMappings: true } },
@@ -81,9 +73,8 @@ oom_score = 0
 
 function startKubelet(): void {
   const resolver = join(CONFIGURATION, 'resolv.conf');
-  writeFileSync(resolver, `nameserver ${NODE_IP}\n`);
+  writeFileSync(resolver, `nameserver ${ADDRESSES.node}\n`);
   const configuration = join(CONFIGURATION, 'kubelet.yaml');
-  const minor = Number(KUBERNETES.split('.')[1]);
   const onVersion1 = !existsSync('/sys/fs/cgroup/cgroup.controllers');
   writeFileSync(
     configuration,
@@ -96,15 +87,16 @@ function startKubelet(): void {
         webhook: { enabled: true },
       },
       authorization: { mode: 'Webhook' },
+      address: ADDRESSES.every,
       cgroupDriver: 'cgroupfs',
-      clusterDNS: [DNS_IP],
+      clusterDNS: [ADDRESSES.dnsService],
       clusterDomain: 'cluster.local',
       containerRuntimeEndpoint: `unix://${CONTAINERD_SOCKET}`,
       tlsCertFile: inPki('kubelet.crt'),
       tlsPrivateKeyFile: inPki('kubelet.key'),
       failSwapOn: false,
       // Kubelets of 1.35 and later ask before they run on control groups of version 1.
-      ...(onVersion1 && minor >= 31 ? { failCgroupV1: false } : {}),
+      ...(onVersion1 && MINOR >= 31 ? { failCgroupV1: false } : {}),
       oomScoreAdj: 0,
       maxPods: 200,
       registerWithTaints: [],
@@ -130,7 +122,7 @@ function startKubelet(): void {
     `--root-dir=${join(STATE, 'kubelet')}`,
     `--cert-dir=${join(STATE, 'kubelet-pki')}`,
     `--hostname-override=${NODE_NAME}`,
-    `--node-ip=${NODE_IP}`,
+    `--node-ip=${inEveryFamily('node').join(',')}`,
   );
 }
 
@@ -143,7 +135,7 @@ function startKubeProxy(): void {
       kind: 'KubeProxyConfiguration',
       clientConnection: { kubeconfig: kubeconfigOf('proxy') },
       mode: 'iptables',
-      clusterCIDR: POD_NETWORK,
+      clusterCIDR: inEveryFamily('pods').join(','),
       conntrack: { maxPerCore: 0, min: 0 },
       oomScoreAdj: 0,
     }),

@@ -1,11 +1,12 @@
 /** An API that serves only callers with a valid token; run in a pod of its own. Its keys are the issuer's. */
 
 import { createRemoteJWKSet } from 'jose';
+import { EVERY_ADDRESS } from '../../../src/config/values.ts';
 import { startProtectedApi } from '../../../src/demo/protected-api.ts';
 
 const { JWKS_URL = '', ISSUER = '', AUDIENCE = '' } = process.env;
 await startProtectedApi({
-  listen: { host: '0.0.0.0', port: 8080 },
+  listen: { host: EVERY_ADDRESS, port: 8080 },
   keys: createRemoteJWKSet(new URL(JWKS_URL), { cooldownDuration: 1000 }),
   issuer: ISSUER,
   audience: AUDIENCE,

@@ -42,7 +42,7 @@ process.once('SIGTERM', () => process.exit(0));
 createServer((asked, answer) => {
   asked.resume();
   answer.end(JSON.stringify(counts));
-}).listen(8080, '0.0.0.0');
+}).listen(8080);
 
 while (counts.calls < times) {
   await call();

@@ -4,14 +4,8 @@ import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
-import {
-  askingForSidecar,
-  callingTemplate,
-  hasSidecar,
-  metricOf,
-  type Pod,
-  podsOf,
-} from '../support/workload.ts';
+import { makePodsDuring } from '../support/unscheduled-pods.ts';
+import { metricOf, type Pod } from '../support/workload.ts';
 
 const SHOP = 'certificates';
 const SECRET = `${RELEASE}-injector-self-managed`;
@@ -39,27 +33,10 @@ inCluster('an operation on the certificate, while pods are made continually', ()
   useShop(SHOP);
   afterAll(() => installChart());
 
-  /** A pod that no node takes: it is admitted, and costs nothing. */
-  const unscheduled = (name: string, app: string): object => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    ...callingTemplate(app, askingForSidecar(SHOP), {}, { nodeSelector: { 'no/node': 'has-this' } }),
-    metadata: { name, namespace: SHOP, labels: { app }, annotations: askingForSidecar(SHOP) },
-  });
-
-  /** Makes pods until `operation` has ended, and for a moment longer; none of them may lack the sidecar. */
   async function losesNoPod(app: string, operation: () => Promise<unknown>): Promise<void> {
-    let isOver = false;
-    let left = 20;
-    const operated = operation().finally(() => {
-      isOver = true;
-    });
-    for (let made = 0; !isOver || left-- > 0; made++) await apply(unscheduled(`${app}-${made}`, app));
-    await operated;
-    const pods = await podsOf(SHOP, app);
-    expect(pods.length).toBeGreaterThanOrEqual(20);
-    expect(pods.filter((pod) => !hasSidecar(pod)).map(({ metadata }) => metadata.name)).toEqual([]);
-    await kubectl('-n', SHOP, 'delete', 'pods', '-l', `app=${app}`, '--grace-period=0', '--force');
+    const { pods, bare, refusals } = await makePodsDuring(SHOP, app, operation);
+    expect({ bare, refusals }).toEqual({ bare: [], refusals: [] });
+    expect(pods).toBeGreaterThanOrEqual(20);
   }
 
   const changed = (from: string): Promise<Secret> =>

@@ -2,7 +2,8 @@ import { afterAll, expect, it } from 'vitest';
 import { apply, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
-import { inCluster, useShop } from '../support/scenario.ts';
+import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
+import { makePodsDuring, unscheduledPod } from '../support/unscheduled-pods.ts';
 import { askingForSidecar, callingTemplate, hasSidecar, podsOf, readyPods } from '../support/workload.ts';
 
 const SHOP = 'injector-away';
@@ -12,16 +13,8 @@ inCluster('the injector', () => {
   useShop(SHOP);
   afterAll(() => installChart());
 
-  /** A pod that no node takes: it is admitted, and costs nothing. */
-  const unscheduled = (name: string, app: string): object => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    ...callingTemplate(app, askingForSidecar(SHOP), {}, { nodeSelector: { 'no/node': 'has-this' } }),
-    metadata: { name, namespace: SHOP, labels: { app }, annotations: askingForSidecar(SHOP) },
-  });
-
   it('admits 500 pods at once, each with its sidecar', async () => {
-    await apply(...Array.from({ length: 500 }, (_, index) => unscheduled(`many-${index}`, 'many')));
+    await apply(...Array.from({ length: 500 }, (_, index) => unscheduledPod(SHOP, `many-${index}`, 'many')));
     const pods = await podsOf(SHOP, 'many');
     expect(pods.length).toBe(500);
     expect(pods.filter((pod) => !hasSidecar(pod))).toEqual([]);
@@ -29,50 +22,43 @@ inCluster('the injector', () => {
   });
 
   it('rolled while pods are created, loses none', async () => {
-    const rolling = kubectl('-n', NAMESPACE, 'rollout', 'restart', INJECTOR).then(() =>
-      kubectl('-n', NAMESPACE, 'rollout', 'status', INJECTOR, '--timeout=120s'),
-    );
-    let created = 0;
-    let rolled = false;
-    rolling.finally(() => {
-      rolled = true;
+    const { pods, bare, refusals } = await makePodsDuring(SHOP, 'rolled', async () => {
+      await kubectl('-n', NAMESPACE, 'rollout', 'restart', INJECTOR);
+      await kubectl('-n', NAMESPACE, 'rollout', 'status', INJECTOR, '--timeout=120s');
     });
-    while (!rolled || created < 20) {
-      await apply(unscheduled(`rolled-${created}`, 'rolled'));
-      created += 1;
-    }
-    await rolling;
-    const pods = await podsOf(SHOP, 'rolled');
-    expect(pods.length).toBe(created);
-    expect(pods.filter((pod) => !hasSidecar(pod))).toEqual([]);
+    expect({ bare, refusals }).toEqual({ bare: [], refusals: [] });
+    expect(pods).toBeGreaterThanOrEqual(20);
   });
 
-  it('away: pods that ask for the sidecar are refused with the reason, others are untouched', async () => {
-    await installChart();
-    await kubectl('-n', NAMESPACE, 'scale', INJECTOR, '--replicas=0');
-    await eventually('the injector is gone', 60, async () => {
-      const pods = await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name');
-      return !pods.includes('injector');
-    });
-    const refusal = await eventually('a pod is refused', 30, () =>
-      apply(unscheduled('asking', 'asking')).then(
-        () => kubectl('-n', SHOP, 'delete', 'pod', 'asking', '--force').then(() => undefined),
-        (error: Error) => error.message,
-      ),
-    );
-    expect(refusal).toMatch(/asks for the token sidecar .* and did not get it/s);
-    await apply({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'plain', namespace: SHOP },
-      spec: { selector: { matchLabels: { app: 'plain' } }, template: callingTemplate('plain', {}) },
-    });
-    await readyPods(SHOP, 'plain', 1);
-    await kubectl('-n', NAMESPACE, 'scale', INJECTOR, '--replicas=2');
-    await kubectl('-n', NAMESPACE, 'rollout', 'status', INJECTOR, '--timeout=120s');
-    await eventually('the pod is admitted', 30, () => apply(unscheduled('asking', 'asking')));
-    expect((await podsOf(SHOP, 'asking')).every(hasSidecar)).toBe(true);
-  });
+  it.runIf(hasPolicies)(
+    'away: pods that ask for the sidecar are refused with the reason, others are untouched',
+    async () => {
+      await installChart();
+      await kubectl('-n', NAMESPACE, 'scale', INJECTOR, '--replicas=0');
+      await eventually('the injector is gone', 60, async () => {
+        const pods = await kubectl('-n', NAMESPACE, 'get', 'pods', '-o', 'name');
+        return !pods.includes('injector');
+      });
+      const refusal = await eventually('a pod is refused', 30, () =>
+        apply(unscheduledPod(SHOP, 'asking', 'asking')).then(
+          () => kubectl('-n', SHOP, 'delete', 'pod', 'asking', '--force').then(() => undefined),
+          (error: Error) => error.message,
+        ),
+      );
+      expect(refusal).toMatch(/asks for the token sidecar .* and did not get it/s);
+      await apply({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        metadata: { name: 'plain', namespace: SHOP },
+        spec: { selector: { matchLabels: { app: 'plain' } }, template: callingTemplate('plain', {}) },
+      });
+      await readyPods(SHOP, 'plain', 1);
+      await kubectl('-n', NAMESPACE, 'scale', INJECTOR, '--replicas=2');
+      await kubectl('-n', NAMESPACE, 'rollout', 'status', INJECTOR, '--timeout=120s');
+      await eventually('the pod is admitted', 30, () => apply(unscheduledPod(SHOP, 'asking', 'asking')));
+      expect((await podsOf(SHOP, 'asking')).every(hasSidecar)).toBe(true);
+    },
+  );
 
   it('away, without enforcement: pods made meanwhile are named by an Event, and made anew where that is asked for', async () => {
     await installChart({ 'injector.webhook.enforce': false });

@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { apply, get, helm, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { deleteNamespace, installChart, NAMESPACE, provideRelease, RELEASE } from '../support/release.ts';
-import { inCluster, useShop } from '../support/scenario.ts';
+import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
+import { makePodsDuring } from '../support/unscheduled-pods.ts';
 import {
   askingForSidecar,
   callingTemplate,
@@ -20,8 +21,7 @@ const CLUSTER_KINDS = [
   'clusterrolebindings',
   'mutatingwebhookconfigurations',
   'validatingwebhookconfigurations',
-  'validatingadmissionpolicies',
-  'validatingadmissionpolicybindings',
+  ...(hasPolicies ? ['validatingadmissionpolicies', 'validatingadmissionpolicybindings'] : []),
 ];
 
 async function releasePods(): Promise<readonly Pod[]> {
@@ -71,18 +71,11 @@ inCluster('a release', () => {
     expect(pod && (await callsOn(pod, 20))).toMatchObject({ failed: 0 });
   });
 
-  it('rolled back, is as it was', async () => {
-    await helm('rollback', RELEASE, '--namespace', NAMESPACE, '--wait', '--timeout', '150s');
-    const deployment = await kubectl(
-      '-n',
-      NAMESPACE,
-      'get',
-      'deployment',
-      `${RELEASE}-injector`,
-      '-o',
-      'json',
-    );
-    expect(deployment).not.toContain('"debug"');
+  it('rolled back, is as it was, and no pod that is made meanwhile is refused or lacks its sidecar', async () => {
+    const { pods, bare, refusals } = await makePodsDuring(SHOP, 'rolled-back', () => rollBack());
+    expect({ bare, refusals }).toEqual({ bare: [], refusals: [] });
+    expect(pods).toBeGreaterThanOrEqual(20);
+    expect(await injector()).not.toContain('"debug"');
   });
 
   it('uninstalled, leaves nothing behind', async () => {
@@ -110,7 +103,33 @@ inCluster('a release', () => {
     await deleteNamespace(NAMESPACE);
     await provideRelease();
   });
+
+  it.runIf(hasPolicies)(
+    'rolled back to its first revision, which knew no CA bundle, refuses pods with the reason until there is one again',
+    async () => {
+      const bundle = await caBundle();
+      await installChart({ 'injector.logLevel': 'debug' });
+      const { bare, refusals } = await makePodsDuring(SHOP, 'rolled-to-first', () => rollBack('1'));
+      expect(bare).toEqual([]);
+      for (const refusal of refusals)
+        expect(refusal).toMatch(/asks for the token sidecar .* did not get it/s);
+      expect(await caBundle()).toBe(bundle);
+      expect(await injector()).not.toContain('"debug"');
+    },
+  );
 });
+
+/** To the revision before, or to the one named. */
+function rollBack(...revision: readonly string[]): Promise<string> {
+  return helm(
+    ...(['rollback', RELEASE, ...revision, '--namespace', NAMESPACE, '--wait'] as const),
+    ...['--timeout', '150s'],
+  );
+}
+
+function injector(): Promise<string> {
+  return kubectl('-n', NAMESPACE, 'get', 'deployment', `${RELEASE}-injector`, '-o', 'json');
+}
 
 async function caBundle(): Promise<string> {
   const { items } = await get<{ items: { webhooks: { clientConfig: { caBundle: string } }[] }[] }>(

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
-import { inCluster, useShop } from '../support/scenario.ts';
+import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
 import {
   askingForSidecar,
   callingTemplate,
@@ -99,7 +99,7 @@ inCluster('every kind of workload', () => {
     expect(pod && hasSidecar(pod)).toBe(false);
   });
 
-  it('whoever annotates the workload, and not its pod template, is warned', async () => {
+  it.runIf(hasPolicies)('whoever annotates the workload, and not its pod template, is warned', async () => {
     const workload = { apiVersion: 'apps/v1', kind: 'Deployment' };
     await apply({
       ...workload,

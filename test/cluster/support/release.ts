@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { ROOT } from '../../image/container-tools.ts';
+import { FAMILIES } from '../node/addresses.ts';
 import { apply, get, helm, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 
@@ -22,6 +23,8 @@ const CHART = join(ROOT, 'charts/token-sidecar');
 
 /** Settings that every scenario starts from, by `--set-json`. */
 const VALUES: Readonly<Record<string, unknown>> = {
+  // Where pods have no IPv4, the chart has to be told.
+  ...(FAMILIES.includes('IPv4') ? {} : { bindAddress: '[::]' }),
   'sidecar.authUrl': ISSUER,
   'sidecar.allowInsecureTokenUrl': true,
   'issuer.enabled': true,
@@ -67,7 +70,7 @@ export function issuerClients(secret: string, second?: string): object {
     clientId: CLIENT_ID,
     clientSecret: secret,
     ...(second === undefined ? {} : { secondClientSecret: second }),
-    audience: ['api'],
+    audience: ['api', 'kubernetes'],
   };
   return {
     apiVersion: 'v1',

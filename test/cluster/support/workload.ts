@@ -1,6 +1,6 @@
 /** Pods as app teams write them: annotated, and without a word of tokens. */
 
-import { PROGRAMS_IMAGE } from '../node/images.ts';
+import { PROGRAMS_IMAGE, type Program } from '../node/images.ts';
 import { get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { CLIENT_SECRET, ISSUER, JWKS } from './release.ts';
@@ -29,7 +29,7 @@ export function askingForSidecar(namespace: string, more: Annotations = {}): Ann
   };
 }
 
-export function container(program: 'api' | 'caller', env: Readonly<Record<string, string>> = {}): object {
+export function container(program: Program, env: Readonly<Record<string, string>> = {}): object {
   return {
     name: 'app',
     image: PROGRAMS_IMAGE,
@@ -97,24 +97,35 @@ export interface Pod {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly spec: {
-    readonly containers: readonly { readonly name: string }[];
-    readonly initContainers?: readonly { readonly name: string; readonly restartPolicy?: string }[];
+    readonly containers: readonly Container[];
+    readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
   };
   readonly status: {
     readonly phase: string;
     readonly podIP?: string;
+    readonly podIPs?: readonly { readonly ip: string }[];
     readonly containerStatuses?: readonly ContainerStatus[];
     readonly initContainerStatuses?: readonly ContainerStatus[];
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   };
 }
 
+export interface Container {
+  readonly name: string;
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+}
+
 export interface ContainerStatus {
   readonly name: string;
+  readonly containerID?: string;
   readonly ready: boolean;
   readonly restartCount: number;
   readonly state: {
-    readonly terminated?: { readonly exitCode: number; readonly message?: string };
+    readonly terminated?: {
+      readonly exitCode: number;
+      readonly message?: string;
+      readonly finishedAt?: string;
+    };
     readonly waiting?: { readonly reason: string; readonly message?: string };
   };
   readonly lastState: {
@@ -168,7 +179,8 @@ export async function countsOf({ metadata }: Pod): Promise<Counts> {
 
 /** Waits for `more` further calls of an app, and gives its counts then. */
 export async function callsOn(pod: Pod, more: number, seconds = 60): Promise<Counts> {
-  const { calls } = await countsOf(pod);
+  // A ready pod may be one whose app has only begun to start.
+  const { calls } = await eventually('the app tells its counts', 30, () => countsOf(pod));
   return eventually(`${more} more calls`, seconds, async () => {
     const counts = await countsOf(pod);
     return counts.calls >= calls + more ? counts : undefined;
