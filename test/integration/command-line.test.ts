@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -179,11 +179,15 @@ it('the demo ends when nobody watches it any more', async () => {
 });
 
 describe('the sidecar as a process', () => {
-  async function startSidecar() {
+  async function startSidecar(upstream?: Server) {
     const provider = await ScriptedTokenEndpoint.start();
-    const sidecar = new RunningCommand([], await environment(provider));
+    const to = upstream && {
+      TOKEN_SIDECAR_UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+    };
+    const sidecar = new RunningCommand([], { ...(await environment(provider)), ...to });
+    const [, port] = await sidecar.output(/"proxy":"127.0.0.1:(\d+)"/);
     const [, admin] = await sidecar.output(/"admin":"([^"]+)"/);
-    return { provider, sidecar, admin: `http://${admin}` };
+    return { provider, sidecar, admin: `http://${admin}`, proxy: Number(port) };
   }
 
   it('says when it is ready, how long it took, and how much of that was the provider', async () => {
@@ -200,11 +204,21 @@ describe('the sidecar as a process', () => {
   });
 
   it('drains on SIGHUP too, however many come', async () => {
-    const { sidecar } = await startSidecar();
-    await sidecar.output(/"msg":"ready"/);
+    // What is in flight keeps it draining for as long as the signals come.
+    const upstream = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void upstream.close());
+    await once(upstream, 'listening');
+    const { sidecar, admin, proxy } = await startSidecar(upstream);
+    const request = connect(proxy).on('error', () => undefined);
+    request.write('GET / HTTP/1.1\r\nhost: api\r\n\r\n');
+    const [forwarded] = (await once(upstream, 'connection')) as [Socket];
     sidecar.process.kill('SIGHUP');
     await sidecar.output(/"msg":"draining"/);
-    sidecar.process.kill('SIGHUP');
+    for (let n = 0; n < 3; n++) {
+      sidecar.process.kill('SIGHUP');
+      expect((await fetch(`${admin}/livez`)).status).toBe(200);
+    }
+    forwarded.end('HTTP/1.1 204 No Content\r\n\r\n');
     expect(await sidecar.exited).toEqual({ code: 0, signal: null });
     expect(sidecar.stdout).toContain('"msg":"stopped"');
   });
@@ -227,11 +241,8 @@ describe('the sidecar as a process', () => {
   });
 
   it('a second signal ends it at once, whatever is still open', async () => {
-    const { sidecar } = await startSidecar();
-    const [, proxy] = await sidecar.output(/"proxy":"([^"]+)"/);
-    const { connect } = await import('node:net');
-    const [host, port] = (proxy as string).split(':');
-    const open = connect({ host: host as string, port: Number(port) });
+    const { sidecar, proxy } = await startSidecar();
+    const open = connect(proxy);
     open.on('error', () => undefined);
     await new Promise<void>((resolve) => open.once('connect', resolve));
     sidecar.process.kill('SIGTERM');

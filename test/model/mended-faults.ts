@@ -32,13 +32,13 @@ export const MENDED_FAULTS = {
     {
       file: 'proxy/upstream/connection.ts',
       mended:
-        "    if (dead || idle.kind !== 'idle' || isPast(idle.until, now) || isPast(this.#retiresAt, now)) {\n",
-      faulty: "    if (!dead && (idle.kind !== 'idle' || isPast(idle.until, now))) {\n",
+        "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {\n",
+      faulty: "    if (!dead && (idle.kind !== 'idle' || isSpent(idle, now))) {\n",
     },
     {
       file: 'proxy/upstream/connection.ts',
-      mended: '    if (isPast(later(idle.since, trustMs), now)) {\n',
-      faulty: '    if (!dead && isPast(later(idle.since, trustMs), now)) {\n',
+      mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {\n',
+      faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= trustMs)) {\n',
     },
   ],
 } as const satisfies Record<string, readonly Change[]>;

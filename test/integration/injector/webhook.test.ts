@@ -90,7 +90,7 @@ describe('token-sidecar injector, by files', () => {
 
 describe('draining', () => {
   it('drops no review: it serves on until none comes, and asks for connections to be closed', async () => {
-    const { client, running, port, ca } = await start(['--drain-delay', '2s']);
+    const { client, running, port, ca } = await start(['--drain-delay', '5s']);
     await client.call('/mutate', reviewOf(POD));
     running.stop();
     await running.logged('draining');
