@@ -54,6 +54,7 @@ async function switchOn(setting: string): Promise<void> {
 }
 
 export async function removeNetwork(): Promise<void> {
-  if (existsSync(`/run/netns/${NETWORK_NAMESPACE}`)) await ip('netns', 'del', NETWORK_NAMESPACE);
+  // First: it goes by itself some time after the namespace with its other end, perhaps just when it is to be deleted.
   if (existsSync(`/sys/class/net/${HOST_INTERFACE}`)) await ip('link', 'del', HOST_INTERFACE);
+  if (existsSync(`/run/netns/${NETWORK_NAMESPACE}`)) await ip('netns', 'del', NETWORK_NAMESPACE);
 }
