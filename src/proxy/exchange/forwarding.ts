@@ -167,7 +167,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
     this.#upstream = undefined;
     this.body?.detach();
-    if (this.#sentAgain || !this.#maySendAgain(fate)) {
+    // An answer that has begun is not continued by another one.
+    if (this.#exchange.begun || this.#sentAgain || !this.#maySendAgain(fate)) {
       this.#fail(error);
       return;
     }
@@ -221,7 +222,8 @@ export class Forwarding implements RequestService, UpstreamUser {
     try {
       const other = await this.#bearer?.replace(refused);
       if (this.#exchange.over) return;
-      if (other !== undefined && other !== refused) this.#replayWith(other);
+      // More of the body may have come meanwhile than is kept.
+      if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
       else this.#deliverHeld(head, body);
     } catch (error) {
       this.#fail(asProxyError(error));

@@ -43,8 +43,13 @@ export class RequestBody {
     return !this.#complete && this.#options.mayOutgrow;
   }
 
-  /** Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing. */
+  /**
+   * Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing.
+   * @throws {SidecarError} `internal` when its beginning is not kept any more.
+   */
   sendTo(receiver: UpstreamStream, nowMs: number): void {
+    if (!this.whole && this.#bytes > 0)
+      throw new SidecarError('internal', 'a body was to be sent again without its beginning');
     this.#receiver = receiver;
     for (const slice of this.#kept.slices) receiver.data(slice);
     if (this.#complete) receiver.end(this.#trailers, nowMs);

@@ -7,7 +7,7 @@ import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 /**
  * What became of a request whose connection failed:
  * - `unsent`: nothing of it has left this machine;
- * - `unprocessed`: the upstream says that it has not looked at it (RFC 9113 §8.7);
+ * - `unprocessed`: the upstream says that it has not looked at it (RFC 9113 §8.7), and has not answered before;
  * - `unanswered`: the connection had been idle, and ended without a byte of an answer: most likely closed meanwhile;
  * - `lost`: anything else. The upstream may have acted on it.
  */

@@ -53,6 +53,15 @@ it('is not whole once there is more of it than is kept, or it is settled', () =>
   expect(settled.whole).toBe(false);
 });
 
+it('goes to nobody else without its beginning', () => {
+  const body = new RequestBody(options);
+  body.sendTo(receiver().stream, 1);
+  body.take(bytes('123456'));
+  const { told, stream } = receiver();
+  expect(() => body.sendTo(stream, 2)).toThrow(expect.objectContaining({ code: 'internal' }));
+  expect(told).toEqual([]);
+});
+
 it('loses nothing for want of a receiver', () => {
   const body = new RequestBody(options);
   body.take(bytes('12345'));

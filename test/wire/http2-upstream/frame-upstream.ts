@@ -118,6 +118,18 @@ export class FrameConnection {
     this.send(head, ...(body ? [dataFrame(streamId, body, true)] : []));
   }
 
+  /** Another status, whole or with a body to come. */
+  status(streamId: number, status: 401, end: boolean): void {
+    const flags = END_HEADERS | (end ? END_STREAM : 0);
+    this.send(frame(TYPE.HEADERS, flags, streamId, Buffer.from(`\x08\x03${status}`, 'latin1')));
+  }
+
+  /** Resolves once the sidecar has read all that was sent. */
+  async read(): Promise<void> {
+    this.send(frame(TYPE.PING, 0, 0, Buffer.alloc(8)));
+    await this.next(TYPE.PING);
+  }
+
   /** Answers PING. */
   pong(payload: Buffer): void {
     this.send(frame(TYPE.PING, ACK, 0, payload));

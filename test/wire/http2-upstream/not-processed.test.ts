@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { get, post } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
 import { startSidecar } from '../sidecar.ts';
-import { CODE, type FrameConnection, type FrameUpstream, startFrames, TYPE } from './frame-upstream.ts';
+import {
+  CODE,
+  dataFrame,
+  type FrameConnection,
+  type FrameUpstream,
+  startFrames,
+  TYPE,
+} from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 
 async function start(replayBytes = 1024) {
@@ -95,6 +102,30 @@ describe('a request that was refused is not sent again', () => {
     const next = sidecar.exchange(get('/'));
     connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'next');
     expect((await next).body).toBe('next');
+  });
+});
+
+describe('a request whose answer has begun is not sent again, whatever the upstream says of it', () => {
+  it.each([
+    [
+      'REFUSED_STREAM',
+      (connection: FrameConnection, id: number) => connection.reset(id, CODE.REFUSED_STREAM),
+    ],
+    ['GOAWAY', (connection: FrameConnection) => connection.goaway(0, CODE.NO_ERROR)],
+  ])('by %s: the app sees that the answer is not whole', async (_, takeBack) => {
+    const { upstream, sidecar } = await start();
+    const client = await sidecar.connect();
+    client.send(get('/'));
+    const [connection, streamId] = await asked(upstream);
+    connection.answer(streamId);
+    connection.send(dataFrame(streamId, 'first', false));
+    const head = await client.head();
+
+    takeBack(connection, streamId);
+
+    await expect(client.body(head)).rejects.toThrow();
+    await sidecar.idle();
+    expect(upstream.connections).toHaveLength(1);
   });
 });
 

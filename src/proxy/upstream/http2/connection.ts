@@ -9,6 +9,7 @@ import type { GoawayFrame } from '../../http2/frame.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
+import { asProxyError } from '../../proxy-error.ts';
 import type { Dialling } from '../dialling.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
@@ -94,7 +95,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
     socket.on('end', () => this.#fail(this.#ended(), true));
-    socket.on('drain', () => this.#turns.run(this));
+    socket.on('drain', () => this.#guarded(() => this.#turns.run(this)));
     socket.on('error', (error) => this.#fail(failures.of(error, 'busy'), true));
     socket.on('close', () => {
       this.#deadline.dispose();
@@ -204,6 +205,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#turns.add(stream);
   }
 
+  /** Undoes `wait`. */
+  waitNoMore(stream: CarriedStream): void {
+    this.#turns.remove(stream);
+  }
+
   /** Ends a request, with trailers where there are any. */
   end(wire: WireStream, trailers: readonly string[]): void {
     if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true);
@@ -294,6 +300,19 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   #onBytes(chunk: Buffer): void {
     if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
+    this.#guarded(() => this.#read(chunk));
+  }
+
+  /** Whatever goes wrong inside costs the requests of this connection, and nothing beside it. */
+  #guarded(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#fail(asProxyError(error), false);
+    }
+  }
+
+  #read(chunk: Buffer): void {
     const now = this.#options.clock.now();
     this.#heardAt = now;
     const fault = this.#codec.receive(chunk, now.monotonicMs);

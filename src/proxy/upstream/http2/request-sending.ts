@@ -8,9 +8,10 @@ export class RequestSending {
   readonly #connection: Http2Connection;
   readonly #wire: WireStream;
   readonly #stream: CarriedStream;
-  readonly #waiting: Buffer[] = [];
+  #waiting: Buffer[] = [];
   /** Octets still to come, where nothing can follow the last one. */
   #remaining: number | undefined;
+  #stopped = false;
   /** What follows the body, once that is known. */
   #trailers: readonly string[] | undefined;
 
@@ -34,6 +35,7 @@ export class RequestSending {
 
   /** The next piece. What cannot be sent is kept: no more than the app sends before it heeds `UpstreamStream.flush`. */
   data(slice: Buffer): void {
+    if (!this.#mayFollow) return;
     let rest = slice;
     while (rest.length > 0) {
       const sent = this.keepsUp ? this.#send(rest) : 0;
@@ -51,8 +53,15 @@ export class RequestSending {
     this.#trailers = trailers;
   }
 
+  /** Nothing more can be sent: what waits is of no use, nor is what still comes. */
+  stop(): void {
+    this.#stopped = true;
+    this.#waiting = [];
+  }
+
   /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was. */
   sendOne(): 'nothing' | 'stuck' | 'sent' {
+    if (!this.#mayFollow) this.stop();
     const [piece] = this.#waiting;
     if (piece === undefined) return 'nothing';
     const sent = this.#send(piece);
@@ -67,11 +76,18 @@ export class RequestSending {
     if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
     this.whole = true;
     // The last octet of a known number has ended it.
-    const { state } = this.#wire;
-    const ended = state.kind === 'closed' || (state.kind === 'half_closed' && state.endedBy === 'local');
-    if (!ended) this.#connection.end(this.#wire, this.#trailers);
+    if (this.#mayFollow) this.#connection.end(this.#wire, this.#trailers);
     this.#connection.flushSoon();
     return true;
+  }
+
+  /** Whether this side of the stream is open still. */
+  get #mayFollow(): boolean {
+    const { state } = this.#wire;
+    return (
+      !this.#stopped &&
+      (state.kind === 'open' || (state.kind === 'half_closed' && state.endedBy === 'remote'))
+    );
   }
 
   #send(bytes: Buffer): number {

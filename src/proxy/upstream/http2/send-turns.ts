@@ -3,6 +3,8 @@ import type { CarriedStream } from './carried-stream.ts';
 /** Streams of one connection that have something to send which its windows, or its socket, did not take. */
 export class SendTurns {
   readonly #waiting = new Set<CarriedStream>();
+  /** Those that have had their turn in vain: they wait for the next run. */
+  readonly #stuck = new Set<CarriedStream>();
 
   add(stream: CarriedStream): void {
     this.#waiting.add(stream);
@@ -10,23 +12,25 @@ export class SendTurns {
 
   remove(stream: CarriedStream): void {
     this.#waiting.delete(stream);
+    this.#stuck.delete(stream);
   }
 
   clear(): void {
     this.#waiting.clear();
+    this.#stuck.clear();
   }
 
   /** Has them send on, a frame each in turn, for as long as any can. */
   run(socket: { readonly takesMore: boolean }): void {
-    const stuck: CarriedStream[] = [];
     for (const stream of this.#waiting) {
       if (!socket.takesMore) break;
       this.#waiting.delete(stream);
       const progress = stream.sendWaiting();
       // Added behind the others, it comes round again.
       if (progress === 'more') this.#waiting.add(stream);
-      else if (progress === 'stuck') stuck.push(stream);
+      else if (progress === 'stuck') this.#stuck.add(stream);
     }
-    for (const stream of stuck) this.#waiting.add(stream);
+    for (const stream of this.#stuck) this.#waiting.add(stream);
+    this.#stuck.clear();
   }
 }

@@ -7,7 +7,7 @@ import type { RequestSending } from './request-sending.ts';
 export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly fate: RequestFate };
 
 /** What has come since the user asked to hold. */
-interface Held {
+export interface Held {
   readonly pieces: Buffer[];
   end: { readonly trailers: Fields } | Failure | undefined;
 }

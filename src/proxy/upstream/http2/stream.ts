@@ -18,7 +18,7 @@ import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection } from './connection.ts';
 import { requestFields, trailerFields } from './request-fields.ts';
 import { RequestSending } from './request-sending.ts';
-import type { Busy, Failure, StreamState } from './stream-state.ts';
+import type { Busy, Failure, Held, StreamState } from './stream-state.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
@@ -163,8 +163,10 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.touch();
     for (const piece of pieces) if (this.#state === busy) this.user.answerData(piece);
     if (this.#state !== busy) return;
-    if (end === undefined) this.#pieceEnded(busy);
-    else if ('error' in end) this.#fail(busy, end);
+    if (end === undefined) {
+      this.#pieceEnded(busy);
+      if (this.#state === busy && busy.sending.keepsUp) this.#tellReady(busy);
+    } else if ('error' in end) this.#fail(busy, end);
     else this.#endAnswer(busy, end.trailers);
   }
 
@@ -266,11 +268,8 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       if (!busy.sending.keepsUp) return 'more';
     }
     if (busy.sending.finish()) this.#requestSent(busy, busy.connection.nowMs());
-    if (busy.behind) {
-      busy.behind = false;
-      this.touch();
-      this.user.upstreamReady();
-    }
+    // Who holds is told when that ends: it may not want another byte of the app before.
+    if (busy.held === undefined) this.#tellReady(busy);
     return 'done';
   }
 
@@ -292,13 +291,21 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   }
 
   #touch(busy: Busy, nowMs: number): void {
-    if (busy.sending.whole && !busy.answered) return;
+    // How long the user takes is not the upstream's to answer for.
+    if (busy.held !== undefined || (busy.sending.whole && !busy.answered)) return;
     this.#due(busy, nowMs + this.#options.timeouts.idleMs);
   }
 
   #due(busy: Busy, atMs: number): void {
     this.dueAtMs = atMs;
     busy.connection.due(atMs);
+  }
+
+  #tellReady(busy: Busy): void {
+    if (!busy.behind) return;
+    busy.behind = false;
+    this.touch();
+    this.user.upstreamReady();
   }
 
   #pieceEnded(busy: Busy): void {
@@ -329,8 +336,9 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #failed(failure: Failure): void {
     const state = this.#state;
     if (state.kind === 'busy') {
-      if (state.held === undefined) this.#fail(state, failure);
-      else state.held.end ??= failure;
+      // What is wrong inside is never passed over for a request that succeeds later.
+      if (state.held === undefined || failure.error.code === 'internal') this.#fail(state, failure);
+      else this.#endHeld(state, state.held, failure);
     } else if (state.kind === 'lent') {
       this.#state = OVER;
       state.connection.release(this);
@@ -338,10 +346,18 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     }
   }
 
+  /** What the upstream has said so far is held still; it takes nothing more. */
+  #endHeld(busy: Busy, held: Held, failure: Failure): void {
+    held.end ??= failure;
+    busy.sending.stop();
+    busy.connection.waitNoMore(this);
+  }
+
   #fail(busy: Busy, { error, fate }: Failure): void {
     this.#state = OVER;
     this.#leave(busy);
-    this.user.upstreamFailed(error, fate);
+    // Who has answered has looked at it, whatever it says.
+    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);
   }
 
   /** Leaves the connection to the others; what is not over on the wire is reset. */

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/errors.ts';
+import type { RequestFate } from '../../../src/proxy/streams/upstream-stream.ts';
+import { FakeBearer, SECOND } from '../../wire/fake-bearer.ts';
+import { call } from './called.ts';
+
+const plain = { contentType: 'text/plain' };
+const FATES: readonly RequestFate[] = ['unsent', 'unprocessed', 'unanswered', 'lost'];
+
+describe('an answer that has begun', () => {
+  it.each(FATES)('is cut when its upstream fails, and not continued by another one (%s)', (fate) => {
+    const { app, upstream, upstreams } = call({ ...plain, protocol: 'http1' });
+    upstream().answer([], { body: 'first' });
+
+    upstream().fail(new SidecarError('upstream_protocol_error', 'broke off'), fate);
+
+    expect(upstreams).toHaveLength(1);
+    expect([app.body, app.wasCut]).toEqual(['first', true]);
+  });
+});
+
+describe('a 401 to a request of which more came meanwhile than is kept', () => {
+  it('is the answer, as the request cannot be sent again whole', async () => {
+    const replaced = Promise.withResolvers<string>();
+    const bearer = new FakeBearer({ replace: () => replaced.promise });
+    const { app, upstream, upstreams, send } = call(
+      { ...plain, body: 'begun', open: true },
+      { bearer, limits: { replayBytes: 10 } },
+    );
+    upstream().answer([], { status: 401, body: 'no', trailers: [] });
+    send(' and too much more', false);
+
+    replaced.resolve(SECOND);
+
+    await expect.poll(() => app.head?.status).toBe(401);
+    expect(app.body).toBe('no');
+    expect(upstreams).toHaveLength(1);
+  });
+});
