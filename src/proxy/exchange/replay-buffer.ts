@@ -1,11 +1,12 @@
+import { ByteQueue } from '../streams/byte-queue.ts';
+
 /**
  * The beginning of a request body, kept so that the request can be sent again. Once more than `maxBytes` have
  * passed, nothing is kept and it says so: memory does not grow with the body.
  */
 export class ReplayBuffer {
   readonly #maxBytes: number;
-  #slices: Buffer[] = [];
-  #bytes = 0;
+  readonly #kept = new ByteQueue();
   #whole = true;
 
   constructor(maxBytes: number) {
@@ -18,20 +19,19 @@ export class ReplayBuffer {
   }
 
   get slices(): readonly Buffer[] {
-    return this.#slices;
+    return this.#kept.pieces();
   }
 
   /** Keeps a copy. */
   add(slice: Buffer): void {
     if (!this.#whole) return;
-    this.#bytes += slice.length;
-    if (this.#bytes > this.#maxBytes) this.release();
-    else this.#slices.push(Buffer.from(slice));
+    if (this.#kept.length + slice.length > this.#maxBytes) this.release();
+    else this.#kept.add(slice);
   }
 
   /** Lets go of what was kept; from here on the body cannot be sent again. */
   release(): void {
     this.#whole = false;
-    this.#slices = [];
+    this.#kept.clear();
   }
 }

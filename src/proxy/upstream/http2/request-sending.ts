@@ -1,3 +1,4 @@
+import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection, WireStream } from './connection.ts';
 
@@ -8,7 +9,7 @@ export class RequestSending {
   readonly #connection: Http2Connection;
   readonly #wire: WireStream;
   readonly #stream: CarriedStream;
-  #waiting: Buffer[] = [];
+  readonly #waiting = new ByteQueue();
   /** Octets still to come, where nothing can follow the last one. */
   #remaining: number | undefined;
   #stopped = false;
@@ -40,7 +41,7 @@ export class RequestSending {
     while (rest.length > 0) {
       const sent = this.keepsUp ? this.#send(rest) : 0;
       if (sent === 0) {
-        this.#waiting.push(Buffer.from(rest));
+        this.#waiting.add(rest);
         this.#connection.wait(this.#stream);
         return;
       }
@@ -56,18 +57,16 @@ export class RequestSending {
   /** Nothing more can be sent: what waits is of no use, nor is what still comes. */
   stop(): void {
     this.#stopped = true;
-    this.#waiting = [];
+    this.#waiting.clear();
   }
 
   /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was. */
   sendOne(): 'nothing' | 'stuck' | 'sent' {
     if (!this.#mayFollow) this.stop();
-    const [piece] = this.#waiting;
-    if (piece === undefined) return 'nothing';
-    const sent = this.#send(piece);
+    if (this.keepsUp) return 'nothing';
+    const sent = this.#send(this.#waiting.first());
     if (sent === 0) return 'stuck';
-    if (sent < piece.length) this.#waiting[0] = piece.subarray(sent);
-    else this.#waiting.shift();
+    this.#waiting.take(sent);
     return 'sent';
   }
 

@@ -1,5 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { Fields } from '../../http/fields.ts';
+import type { ByteQueue } from '../../streams/byte-queue.ts';
 import type { RequestFate } from '../../streams/upstream-stream.ts';
 import type { Http2Connection, WireStream } from './connection.ts';
 import type { RequestSending } from './request-sending.ts';
@@ -8,7 +9,8 @@ export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly f
 
 /** What has come since the user asked to hold. */
 export interface Held {
-  readonly pieces: Buffer[];
+  /** No more than the window of the stream, as that is not given back meanwhile. */
+  readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;
 }
 

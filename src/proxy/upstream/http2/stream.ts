@@ -5,6 +5,7 @@ import { permittedMetadata, permittedTrailers } from '../../http/trailer-fields.
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
+import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../../streams/message.ts';
 import type {
   OutgoingRequest,
@@ -151,17 +152,17 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   hold(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    busy.held = { pieces: [], end: undefined };
+    busy.held = { data: new ByteQueue(), end: undefined };
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }
 
   proceed(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy' || busy.held === undefined) return;
-    const { pieces, end } = busy.held;
+    const { data, end } = busy.held;
     busy.held = undefined;
     this.touch();
-    for (const piece of pieces) if (this.#state === busy) this.user.answerData(piece);
+    for (const piece of data.pieces()) if (this.#state === busy) this.user.answerData(piece);
     if (this.#state !== busy) return;
     if (end === undefined) {
       this.#pieceEnded(busy);
@@ -212,7 +213,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       busy.unreturned += data.length;
       busy.connection.came(data.length);
       if (busy.held === undefined) this.user.answerData(data);
-      else busy.held.pieces.push(Buffer.from(data));
+      else busy.held.data.add(data);
     }
     if (endStream) this.#answerWhole(NO_TRAILERS);
   }

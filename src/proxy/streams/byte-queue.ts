@@ -32,6 +32,21 @@ export class ByteQueue {
     this.#end = rest;
   }
 
+  /** What waits, as it lies: it is there for as long as it is used, and not taken. */
+  pieces(): Buffer[] {
+    const last = this.#blocks.length - 1;
+    return this.#blocks.map((block, at) =>
+      block.subarray(at === 0 ? this.#start : 0, at === last ? this.#end : block.length),
+    );
+  }
+
+  /** As many octets as lie together at the front, not taken: none only where none wait. */
+  first(): Buffer {
+    const block = this.#blocks[0];
+    if (block === undefined) return EMPTY;
+    return block.subarray(this.#start, this.#blocks.length === 1 ? this.#end : block.length);
+  }
+
   /** Takes as many octets as lie together, `most` at most; they are there for as long as they are used. */
   take(most: number): Buffer {
     const block = this.#blocks[0];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { ByteQueue } from '../../../src/proxy/app/byte-queue.ts';
+import { ByteQueue } from '../../../src/proxy/streams/byte-queue.ts';
 
 it('gives what was added, in order, however it is added and taken', () => {
   const added = fc.record({ add: fc.uint8Array({ maxLength: 40_000 }) });
@@ -17,7 +17,10 @@ it('gives what was added, in order, however it is added and taken', () => {
           // What was read is overwritten by the next read.
           octets.fill(0xee);
         } else {
+          expect(Buffer.concat(queue.pieces()).equals(waiting)).toBe(true);
+          const first = queue.first();
           const got = queue.take(step.take);
+          expect(got.equals(first.subarray(0, step.take))).toBe(true);
           expect(got.length).toBeLessThanOrEqual(step.take);
           if (waiting.length > 0) expect(got.length).toBeGreaterThan(0);
           expect(got.equals(waiting.subarray(0, got.length))).toBe(true);
