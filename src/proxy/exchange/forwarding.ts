@@ -8,6 +8,7 @@ import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
+import { UpstreamReset } from '../streams/upstream-reset.ts';
 import type {
   OutgoingRequest,
   RequestFate,
@@ -37,6 +38,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   #goesWithout = false;
   #upstream: UpstreamStream | undefined;
   #sentAgain = false;
+  /** Whether it is sent again because the upstream refused it, on a connection that goes on. */
+  #wasRefused = false;
   #replay: 'none' | 'unanswered' | 'counted' = 'none';
   /** Whether it is for the trailers of the answer to say what became of the token. */
   #awaitsTrailers = false;
@@ -173,8 +176,9 @@ export class Forwarding implements RequestService, UpstreamUser {
       return;
     }
     this.#sentAgain = true;
+    this.#wasRefused = fate === 'unprocessed' && error instanceof UpstreamReset;
     // Its neighbours were most likely closed by the same hand.
-    this.#route.upstream.discardIdle();
+    if (!this.#wasRefused) this.#route.upstream.discardIdle();
     this.#acquireOrFail();
   }
 
@@ -277,7 +281,9 @@ export class Forwarding implements RequestService, UpstreamUser {
     const streams = this.#route.upstream;
     const { request } = this.#exchange;
     const upstream = this.#sentAgain
-      ? streams.acquireNew(request, this)
+      ? this.#wasRefused
+        ? streams.acquireAgain(request, this)
+        : streams.acquireNew(request, this)
       : streams.acquire(request, this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();

@@ -59,7 +59,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   readonly #abuse: AbuseCounter;
   readonly #sendWindow = new SendWindow(DEFAULT_WINDOW_BYTES);
   readonly #receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
-  #settingsCame = false;
+  /** Whether the peer has said its first SETTINGS, and `peer` is what it said. */
+  settingsCame = false;
   #settingsUnacknowledged = 0;
   #pingsUnanswered = 0;
   /** What peers may still send, in octets of DATA and in other frames, for streams that this side has reset. */
@@ -294,9 +295,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   /** Heeds a frame; what is wrong with it, if that ends the connection. */
   #take(frame: Frame): FaultReason | undefined {
     if (frame.kind === 'connection_fault') return frame.reason;
-    if (!this.#settingsCame) {
+    if (!this.settingsCame) {
       if (frame.kind !== 'settings') return 'preface_malformed';
-      this.#settingsCame = true;
+      this.settingsCame = true;
     }
     switch (frame.kind) {
       case 'data':

@@ -84,6 +84,11 @@ export interface UpstreamStreams {
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
   /** A stream of a connection that is about to be made. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
+  /**
+   * A stream for a request that the upstream refused by REFUSED_STREAM: of another connection where there is one, otherwise
+   * of one that is about to be made, or of the same. It is not ready, and says so to `user` once it is.
+   */
+  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /** A connection for CONNECT, which gives itself up once it stands. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
   /** Closes connections that carry no request, so that the next one is begun on a new connection. */

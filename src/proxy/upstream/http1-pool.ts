@@ -114,8 +114,12 @@ export class Http1Pool implements IdleHolder {
   }
 
   #keep(stream: Http1UpstreamStream): void {
-    if (this.#closed) stream.abandon();
-    else this.#idle.push(stream);
+    if (this.#closed) {
+      stream.abandon();
+      return;
+    }
+    this.#idle.push(stream);
+    this.#options.all.idled();
   }
 
   #forget(stream: Http1UpstreamStream): void {

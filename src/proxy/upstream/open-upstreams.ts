@@ -11,6 +11,9 @@ export interface IdleHolder {
 export class OpenUpstreams {
   readonly #most: number;
   readonly #holders = new Set<IdleHolder>();
+  /** To be called when another connection may be made. */
+  readonly #turnedAway = new Set<() => void>();
+  #telling = false;
   #open = 0;
 
   /** @param most open at once while any of them is idle. */
@@ -46,6 +49,31 @@ export class OpenUpstreams {
 
   closed(): void {
     this.#open -= 1;
+    this.#tellOfRoom();
+  }
+
+  /** A connection carries no request any more: it may make room. */
+  idled(): void {
+    this.#tellOfRoom();
+  }
+
+  /**
+   * Calls back, once, when a connection has closed or become idle: `mayOpen` may have another answer then.
+   * @param callback is called in a turn of its own; the same one is kept once.
+   */
+  tellOfRoom(callback: () => void): void {
+    this.#turnedAway.add(callback);
+  }
+
+  #tellOfRoom(): void {
+    if (this.#turnedAway.size === 0 || this.#telling) return;
+    this.#telling = true;
+    setImmediate(() => {
+      this.#telling = false;
+      const turnedAway = [...this.#turnedAway];
+      this.#turnedAway.clear();
+      for (const callback of turnedAway) callback();
+    });
   }
 
   #makeRoom(): void {

@@ -77,7 +77,10 @@ export class UpstreamPools implements UpstreamStreams {
     const http2 = this.#http2;
     if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
       if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
-      if (isGrpcCall(request) && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.needsHttp2('h2');
+      if (isGrpcCall(request)) {
+        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.needsHttp2('h2');
+        return http2.acquire(request, user, trustMs);
+      }
       return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
     }
     if (request.protocol === 'http1') return this.#http1.acquire(user, trustMs);
@@ -93,6 +96,11 @@ export class UpstreamPools implements UpstreamStreams {
     if (request.protocol === 'http1') return this.#http1.acquireNew(user);
     this.#refuseLossy(request);
     return this.#http1For(user);
+  }
+
+  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+    // Over HTTP/1.1 nobody refuses.
+    return this.#http2?.acquireAgain(request, user) ?? this.acquireNew(request, user);
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {

@@ -163,6 +163,7 @@ export function call(asked: Asked = {}, ports: Ports = {}) {
     speaks: undefined,
     acquire: (_, user) => lend(user),
     acquireNew: (_, user) => lend(user),
+    acquireAgain: (_, user) => lend(user),
     acquireTunnel: lend,
     discardIdle() {},
     retire() {},

@@ -54,3 +54,20 @@ it('a pool that is out of use is not asked any more', () => {
   all.opened();
   expect(closed).toEqual(['b1', 'b2']);
 });
+
+it('who was turned away is told, once, when a connection has closed or become idle', async () => {
+  const all = new OpenUpstreams(1);
+  const told: string[] = [];
+  all.opened();
+  all.tellOfRoom(() => told.push('a'));
+  all.tellOfRoom(() => told.push('b'));
+  all.idled();
+  all.closed();
+  // Not amid what the pool that closed it is doing.
+  expect(told).toEqual([]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(['a', 'b']);
+  all.closed();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(told).toEqual(['a', 'b']);
+});

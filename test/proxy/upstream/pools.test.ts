@@ -20,7 +20,7 @@ import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
 import { selfSigned } from '../../wire/certificate.ts';
-import { routeTo } from '../../wire/sidecar.ts';
+import { routeTo, until } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 
 const CERTIFICATE = selfSigned('127.0.0.1');
@@ -131,7 +131,26 @@ function tell(came: IncomingMessage, answer: ServerResponse): void {
 
 type Kind = 'h2 and http/1.1' | 'http/1.1' | 'h2' | 'plain http/1.1' | 'plain h2';
 
-async function open(kind: Kind, protocol: UpstreamProtocol = 'auto', { most = 100 } = {}) {
+const PATIENCE = { connectMs: 3_600_000, responseMs: 3_600_000, idleMs: 3_600_000 };
+
+interface Opening {
+  /** Connections of all pools. */
+  readonly most?: number;
+  /** By ALPN, where it is not what `kind` says. */
+  readonly choose?: () => string;
+  /** Whether connections of HTTP/1.1 stand for as long as nobody closes them. */
+  readonly keeps?: boolean;
+  /** Of an upstream of plain HTTP/2. */
+  readonly settings?: { readonly maxConcurrentStreams: number };
+  /** In place of `tell`, with time to spare. */
+  readonly answering?: (came: IncomingMessage, answer: ServerResponse) => void;
+}
+
+async function open(
+  kind: Kind,
+  protocol: UpstreamProtocol = 'auto',
+  { most = 100, choose, keeps = false, settings, answering = tell }: Opening = {},
+) {
   const { cert, key } = CERTIFICATE;
   const server: Server =
     kind === 'http/1.1'
@@ -139,8 +158,18 @@ async function open(kind: Kind, protocol: UpstreamProtocol = 'auto', { most = 10
       : kind === 'plain http/1.1'
         ? createHttp(tell)
         : kind === 'plain h2'
-          ? createHttp2(tell as never)
-          : createSecureServer({ cert, key, allowHTTP1: kind === 'h2 and http/1.1' }, tell as never);
+          ? createHttp2(settings === undefined ? {} : { settings }, answering as never)
+          : createSecureServer(
+              {
+                cert,
+                key,
+                allowHTTP1: kind === 'h2 and http/1.1',
+                ...(choose === undefined ? {} : { ALPNCallback: choose }),
+              },
+              tell as never,
+            );
+  // It says for how long it keeps connections unless it keeps them as long as it is let.
+  if (keeps && 'keepAliveTimeout' in server) server.keepAliveTimeout = 0;
   const accepted = new Set<Socket>();
   let connections = 0;
   server.on('connection', (socket: Socket) => {
@@ -159,7 +188,8 @@ async function open(kind: Kind, protocol: UpstreamProtocol = 'auto', { most = 10
   const caFile = await temporaryFile('ca.crt', cert);
   const route = routeTo(
     { address, protocol: plain ? 'http' : 'https', caFile: plain ? undefined : caFile },
-    { protocol },
+    // Time is moved by minutes.
+    { protocol, timeouts: answering === tell ? {} : PATIENCE },
   );
   const pools = new UpstreamPools(route, { clock, log, network: systemNetwork, all, random: () => 0 });
   onTestFinished(async () => {
@@ -250,6 +280,33 @@ describe('protocol: auto over TLS', () => {
   });
 });
 
+describe('gRPC never goes by HTTP/1.1', () => {
+  const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc+proto'] });
+
+  it('though a connection of it is idle, and the choice of the upstream is an old one', async () => {
+    const { clock, ask } = await open('http/1.1', 'auto', { keeps: true });
+    await ask(request('h2'));
+    clock.advance(40_000);
+    await ask(request('h2'));
+    clock.advance(30_000);
+
+    await expect(ask(grpc, 'x')).rejects.toMatchObject({ code: 'upstream_protocol_error' });
+  });
+
+  it('and goes by HTTP/2 where a connection of that stands, whatever the upstream chose last', async () => {
+    let chosen = 'h2';
+    const { pools, ask, connections } = await open('h2 and http/1.1', 'auto', { choose: () => chosen });
+    expect(await ask(grpc, 'x')).toMatchObject({ by: 'h2' });
+    chosen = 'http/1.1';
+    const other = new User(request('h2'), '');
+    other.begin(pools.acquireNew(request('h2'), other));
+    expect(await other.answer).toMatchObject({ by: 'http1' });
+
+    expect(await ask(grpc, 'x')).toMatchObject({ by: 'h2' });
+    expect(connections()).toBe(2);
+  });
+});
+
 describe('protocol: auto without TLS', () => {
   it('is HTTP/1.1, but for gRPC, which fails with what to set', async () => {
     const { ask, pools, connections } = await open('plain http/1.1');
@@ -293,6 +350,28 @@ describe('a protocol that is said', () => {
 });
 
 describe('a pool of HTTP/2 connections', () => {
+  it('makes another for those that wait once the one that is never idle has grown old', async () => {
+    const answers: ServerResponse[] = [];
+    const answering = (_: IncomingMessage, answer: ServerResponse) => answers.push(answer);
+    const settings = { maxConcurrentStreams: 1 };
+    const { clock, start, connections } = await open('plain h2', 'h2c', { most: 1, settings, answering });
+    const first = start(request('h2'));
+    await until(() => answers.length === 1);
+    answers[0]?.end('SETTINGS have been read with this');
+    await first.answer;
+    const users = [first, start(request('h2'))];
+    for (let minute = 1; minute < 7; minute++) {
+      await until(() => answers.length === minute + 1);
+      // There always is one that waits.
+      users.push(start(request('h2')));
+      clock.advance(60_000);
+      answers[minute]?.end('x');
+      await users[minute]?.answer;
+    }
+    expect(connections()).toBe(2);
+    for (const { answer } of users) answer.catch(() => {});
+  });
+
   it('closes what is idle on request, and nothing else', async () => {
     const { pools, ask, accepted } = await open('plain h2', 'h2c');
     await ask(request('h2'));

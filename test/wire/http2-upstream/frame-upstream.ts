@@ -49,6 +49,8 @@ export class FrameConnection {
   /** All that came, but for acknowledgements of SETTINGS. */
   readonly frames: Frame[] = [];
   preface = '';
+  /** Whether SETTINGS are acknowledged as they come. */
+  acknowledges = true;
   #rest = Buffer.alloc(0);
   #ended = false;
   #waiting: (() => void)[] = [];
@@ -160,7 +162,8 @@ export class FrameConnection {
       const streamId = this.#rest.readUInt32BE(5);
       const payload = Buffer.from(this.#rest.subarray(HEADER_BYTES, HEADER_BYTES + length));
       this.#rest = this.#rest.subarray(HEADER_BYTES + length);
-      if (type === TYPE.SETTINGS && flags !== ACK) this.send(frame(TYPE.SETTINGS, ACK, 0));
+      if (type === TYPE.SETTINGS && flags !== ACK && this.acknowledges)
+        this.send(frame(TYPE.SETTINGS, ACK, 0));
       if (type !== TYPE.SETTINGS || flags !== ACK) this.frames.push({ type, flags, streamId, payload });
     }
     this.#wake();

@@ -74,6 +74,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   #heardAny = false;
   /** What the upstream allowed when `onAllowed` was called last. */
   #allowed: number | undefined;
+  #refuses = false;
   #answeredAny = false;
   #idleUntilMs = Number.POSITIVE_INFINITY;
   #lookAtMs = Number.POSITIVE_INFINITY;
@@ -120,6 +121,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#streams.size === 0;
   }
 
+  /** Whether the upstream has refused a request since it answered one. */
+  get refuses(): boolean {
+    return this.#refuses;
+  }
+
   /** Whether an answer has come on it: an upstream that ends it now has most likely not seen what was sent last. */
   get reused(): boolean {
     return this.#answeredAny;
@@ -150,7 +156,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       if (this.#state.kind === 'ending') this.#close(ErrorCode.NO_ERROR);
       else this.#becomeIdle();
     }
-    if (this.#state.kind === 'open') this.#options.onFree(this);
+    this.#offer();
   }
 
   /** Carries no further request than those that it carries now. */
@@ -257,6 +263,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   answer(wire: WireStream, answer: AnswerSection, endStream: boolean): void {
     this.#answeredAny = true;
+    this.#refuses = false;
     const { context } = wire;
     if (context === undefined) return;
     this.#touched.push(context);
@@ -275,6 +282,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   }
 
   broken(wire: WireStream, how: Broken): void {
+    if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
+      this.#refuses = true;
+      // Who is refused decides by it where to go.
+      this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
+    }
     wire.context?.brokenOff(how);
   }
 
@@ -288,13 +300,21 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   }
 
   mayOpen(): void {
-    if (this.#state.kind === 'open') this.#options.onFree(this);
+    this.#offer();
+  }
+
+  /** Says that it may be lent, unless it has grown too old for that. */
+  #offer(): void {
+    if (this.#state.kind !== 'open') return;
+    if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
+    else this.#options.onFree(this);
   }
 
   /** Streams that may be opened beside those that are. */
   get #room(): number {
     if (!this.#codec.mayOpen) return 0;
-    const allowed = this.#allowed ?? this.#options.assumedStreams;
+    const { settingsCame, peer } = this.#codec;
+    const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
     return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);
   }
 
@@ -330,7 +350,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     }
     if (this.#state.kind === 'examined') {
       this.#state = OPEN;
-      this.#options.onFree(this);
+      this.#offer();
     }
     this.#writer.flushFramesSoon();
   }
@@ -343,9 +363,10 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   #tellAllowed(): void {
     const { maxConcurrentStreams } = this.#codec.peer;
-    if (maxConcurrentStreams === this.#allowed) return;
+    if (!this.#codec.settingsCame || maxConcurrentStreams === this.#allowed) return;
     this.#allowed = maxConcurrentStreams;
     this.#options.onAllowed(maxConcurrentStreams);
+    this.#offer();
   }
 
   /** Whether the upstream is there is asked of it. */
@@ -364,7 +385,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     afterPoll(() => {
       if (this.#state !== examined) return;
       this.#state = OPEN;
-      this.#options.onFree(this);
+      this.#offer();
     });
   }
 
@@ -410,10 +431,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   #look(): void {
     this.#lookAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.nowMs();
-    const { kind } = this.#state;
-    if (kind === 'gone') return;
-    if (kind === 'closing') {
-      this.abandon();
+    if (this.#state.kind === 'gone') return;
+    if (this.#state.kind === 'closing') {
+      // What was due before it began to close is not this.
+      if (this.#state.untilMs > nowMs) this.due(this.#state.untilMs);
+      else this.abandon();
       return;
     }
     if (this.#state.kind === 'examined' && this.#state.untilMs <= nowMs) {

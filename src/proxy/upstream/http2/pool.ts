@@ -36,7 +36,9 @@ export interface Http2PoolOptions {
 interface Waiting {
   readonly stream: Http2UpstreamStream;
   /** The number of the first connection that it may have. */
-  readonly from: number;
+  from: number;
+  /** Whether one refused it before: it goes to another, and back to that one rather than nowhere. */
+  readonly refused: boolean;
   readonly sinceMs: number;
 }
 
@@ -58,7 +60,7 @@ export class Http2Pool implements IdleHolder {
   readonly #deadline: Deadline;
   #made = 0;
   #retired = false;
-  /** Requests that one connection is expected to carry at once. */
+  /** Requests that one connection is expected to carry at once; none where the upstream said so last. */
   #streamsEach = STREAMS_BEFORE_SETTINGS;
   #spoken: 'h2' | 'http1' | undefined;
   #spokenAtMs = Number.NEGATIVE_INFINITY;
@@ -86,6 +88,11 @@ export class Http2Pool implements IdleHolder {
     return this.#spoken;
   }
 
+  /** Whether a connection stands that may carry further requests, now or later. */
+  get stands(): boolean {
+    return this.#usable.size > 0;
+  }
+
   /** Whether the upstream chose so recently. */
   saidWithin(ms: number): boolean {
     return this.#options.clock.monotonicMs() - this.#spokenAtMs < ms;
@@ -99,19 +106,30 @@ export class Http2Pool implements IdleHolder {
       if (connection.free === 0) continue;
       connection.prepare(trustMs, now);
       if (connection.free === 0) continue;
-      if (this.#waiting.length === 0) {
-        stream.lend(connection);
-        return stream;
-      }
-      break;
+      // Those who wait for a connection that is still to be made do not want this one.
+      if (this.#waiting.some(({ from }) => from === 0)) break;
+      stream.lend(connection);
+      return stream;
     }
     return this.#wait(stream, 0);
   }
 
   /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
-    const coming = this.#diallings.values().next().value;
-    return this.#wait(this.#streamFor(request, user), coming ?? this.#made);
+    return this.#wait(this.#streamFor(request, user), this.#comingNext);
+  }
+
+  /**
+   * As in `UpstreamStreams`. One more connection is made for it where there is only one: an upstream that refuses under load
+   * is asked again on what stands, and gets no connection for each request that it refuses.
+   * @throws {SidecarError} `overloaded` when too many wait.
+   */
+  acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
+    const anew = this.#usable.size < 2 && this.#streamsEach > 0 && this.#options.all.mayOpen();
+    const stream = this.#wait(this.#streamFor(request, user), anew ? this.#comingNext : 0, true);
+    // Whoever refused it is still being read, and may say more about what it takes.
+    setImmediate(() => this.#serve());
+    return stream;
   }
 
   /** As in `IdleHolder`. */
@@ -151,16 +169,22 @@ export class Http2Pool implements IdleHolder {
     this.#serve();
   }
 
+  /** The number of the next connection that will stand. */
+  get #comingNext(): number {
+    const [coming] = this.#diallings.values();
+    return coming ?? this.#made;
+  }
+
   #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
     return new Http2UpstreamStream(user, request, this.#streamOptions);
   }
 
-  #wait(stream: Http2UpstreamStream, from: number): Http2UpstreamStream {
+  #wait(stream: Http2UpstreamStream, from: number, refused = false): Http2UpstreamStream {
     if (this.#waiting.length >= MOST_WAITING) {
       throw new SidecarError('overloaded', `${MOST_WAITING} requests wait for room on a connection upstream`);
     }
     const sinceMs = this.#options.clock.monotonicMs();
-    this.#waiting.push({ stream, from, sinceMs });
+    this.#waiting.push({ stream, from, refused, sinceMs });
     if (this.#waiting.length === 1) this.#deadline.set(sinceMs + this.#route.timeouts.connectMs);
     this.#dialMore();
     if (this.#diallings.size === 0 && this.#open.size === 0) {
@@ -171,12 +195,19 @@ export class Http2Pool implements IdleHolder {
   }
 
   /** Lends room out to those that wait for it, and makes more where it is wanted. */
-  #serve(): void {
+  readonly #serve = (): void => {
+    this.#lendOut();
+    this.#dialMore();
+    this.#closeUnneeded();
+  };
+
+  #lendOut(): void {
     for (let index = 0; index < this.#waiting.length; ) {
-      const { stream, from } = this.#waiting[index] as Waiting;
-      const connection = this.#roomFrom(from);
+      const waiting = this.#waiting[index] as Waiting;
+      const { stream } = waiting;
+      const connection = this.#roomFor(waiting);
       if (connection === undefined) {
-        if (from === 0) break;
+        if (waiting.from === 0) break;
         index++;
         continue;
       }
@@ -186,25 +217,44 @@ export class Http2Pool implements IdleHolder {
       // Its user may have changed all of this.
       index = 0;
     }
-    this.#dialMore();
-    this.#closeUnneeded();
   }
 
-  #roomFrom(from: number): Http2Connection | undefined {
+  #roomFor({ from, refused }: Waiting): Http2Connection | undefined {
+    let last: Http2Connection | undefined;
     for (const [connection, number] of this.#usable) {
-      if (number >= from && connection.free > 0) return connection;
+      if (number < from || connection.free === 0) continue;
+      if (!refused || !connection.refuses) return connection;
+      last ??= connection;
     }
-    return undefined;
+    return last;
   }
 
   /** Makes connections until those that wait will have room, as far as that is known. */
   #dialMore(): void {
-    while (this.#waiting.length > this.#roomToCome() && this.#options.all.mayOpen()) this.#dial();
+    const { all } = this.#options;
+    while (this.#lacksRoom()) {
+      if (all.mayOpen()) {
+        this.#dial();
+        continue;
+      }
+      all.tellOfRoom(this.#serve);
+      return;
+    }
   }
 
-  #roomToCome(): number {
-    const [first] = this.#waiting;
-    const lowest = first === undefined ? 0 : Math.min(...this.#waiting.map(({ from }) => from));
+  #lacksRoom(): boolean {
+    if (this.#waiting.length === 0) return false;
+    // An upstream that takes no request says so on every connection: the next word of it is waited for.
+    if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
+    for (const lowest of new Set(this.#waiting.map(({ from }) => from))) {
+      const wanted = this.#waiting.reduce((count, { from }) => (from >= lowest ? count + 1 : count), 0);
+      if (wanted > this.#roomToCome(lowest)) return true;
+    }
+    return false;
+  }
+
+  /** Requests that connections of this number and later ones will carry. */
+  #roomToCome(lowest: number): number {
     let room = 0;
     for (const number of this.#diallings.values()) if (number >= lowest) room += this.#roomOfOne();
     for (const [connection, number] of this.#usable) {
@@ -215,8 +265,9 @@ export class Http2Pool implements IdleHolder {
 
   /** What is not known yet is waited for: a connection that turns out to be of another kind would have been for nothing. */
   #roomOfOne(): number {
-    if (this.#spoken === undefined) return Number.POSITIVE_INFINITY;
-    return this.#spoken === 'http1' ? 1 : this.#streamsEach;
+    if (this.#spoken === 'http1') return 1;
+    const known = this.#spoken === 'h2' && this.#streamsEach > 0;
+    return known ? this.#streamsEach : Number.POSITIVE_INFINITY;
   }
 
   #dial(): void {
@@ -257,9 +308,12 @@ export class Http2Pool implements IdleHolder {
       failures: this.#failures,
       maxAgeMs: maxAgeMs(random),
       assumedStreams: this.#streamsEach,
-      onFree: () => this.#serve(),
+      onFree: () => {
+        this.#serve();
+        if (connection.idle) all.idled();
+      },
       onAllowed: (streams) => {
-        this.#streamsEach = Math.min(MOST_STREAMS, Math.max(1, streams));
+        this.#streamsEach = Math.min(MOST_STREAMS, streams);
       },
       onGone: () => {
         this.#usable.delete(connection);
@@ -303,8 +357,19 @@ export class Http2Pool implements IdleHolder {
   #dialFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void {
     this.#diallings.delete(dialling);
     this.#options.all.closed();
-    // The others may still give room.
-    if (this.#diallings.size === 0 && this.#usable.size === 0) this.#failAll(error);
+    const coming = Math.max(...this.#diallings.values(), ...this.#usable.values());
+    const failed: Waiting[] = [];
+    this.#waiting = this.#waiting.filter((waiting) => {
+      // What refused it may take it by now.
+      if (waiting.refused && this.#usable.size > 0) waiting.from = 0;
+      if (waiting.from <= coming) return true;
+      failed.push(waiting);
+      return false;
+    });
+    for (const { stream } of failed) stream.notConnected(error);
+    // No other is made for those that still wait before something has changed: it would most likely fail as this one.
+    this.#lendOut();
+    this.#closeUnneeded();
   }
 
   #failAll(error: SidecarError<ProxyErrorCode>): void {
