@@ -49,8 +49,14 @@ export class Http2Outlet<T> {
     return this.#codec.sendable(stream);
   }
 
-  sendFields(stream: ServerStream<T>, fields: Fields, endStream: boolean): void {
-    this.#codec.sendFields(stream, fields, endStream);
+  /** @param neverIndexed names of fields that may be put in no table on their way (RFC 7541 §6.2.3). */
+  sendFields(
+    stream: ServerStream<T>,
+    fields: Fields,
+    endStream: boolean,
+    neverIndexed?: readonly string[],
+  ): void {
+    this.#codec.sendFields(stream, fields, endStream, neverIndexed);
     this.flushSoon();
   }
 

@@ -21,7 +21,7 @@ export interface SenderEvents {
 /** How far an answer is. Its head waits for what follows it: an answer without a body is one frame. */
 type Progress =
   | { readonly kind: 'before' }
-  | { readonly kind: 'head'; readonly fields: Fields }
+  | { readonly kind: 'head'; readonly fields: Fields; readonly neverIndexed: readonly string[] | undefined }
   | { readonly kind: 'body' }
   | { readonly kind: 'over' };
 
@@ -53,14 +53,14 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#events = events;
   }
 
-  /** An informational answer. */
-  interim(fields: Fields): void {
-    this.#outlet.sendFields(this.#stream, fields, false);
+  /** An informational answer. @param neverIndexed as in `Http2Outlet.sendFields`. */
+  interim(fields: Fields, neverIndexed?: readonly string[]): void {
+    this.#outlet.sendFields(this.#stream, fields, false, neverIndexed);
   }
 
-  /** The head of the final answer. */
-  head(fields: Fields): void {
-    this.#progress = { kind: 'head', fields };
+  /** The head of the final answer. @param neverIndexed as in `Http2Outlet.sendFields`. */
+  head(fields: Fields, neverIndexed?: readonly string[]): void {
+    this.#progress = { kind: 'head', fields, neverIndexed };
   }
 
   /** The next piece of the body, which is copied or gone when this returns. */
@@ -112,7 +112,8 @@ export class Http2Sender<T> implements WaitingAnswer {
     }
     if (trailers === undefined) return false;
     if (endsWithBody) this.#outlet.sendData(this.#stream, NOTHING, true);
-    else this.#outlet.sendFields(this.#stream, trailers, true);
+    // Which of them may be put in a table is not known any more, so that none is.
+    else this.#outlet.sendFields(this.#stream, trailers, true, trailers);
     this.#sent();
     return true;
   }
@@ -143,9 +144,9 @@ export class Http2Sender<T> implements WaitingAnswer {
 
   #sendHead(last: boolean): boolean {
     if (this.#progress.kind !== 'head') return false;
-    const { fields } = this.#progress;
+    const { fields, neverIndexed } = this.#progress;
     this.#progress = BODY;
-    this.#outlet.sendFields(this.#stream, fields, last);
+    this.#outlet.sendFields(this.#stream, fields, last, neverIndexed);
     if (last) this.#sent();
     return true;
   }

@@ -133,12 +133,12 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
       if (!this.awaitsContinue) return;
       this.#continued = true;
     }
-    this.#sender.interim(informationSection(head));
+    this.#sender.interim(informationSection(head), head.neverIndexed);
   }
 
   respond(head: AnswerHead, body: AnswerBody): void {
     this.#bodiless = body === 'none' || head.status === 205;
-    this.#sender.head(answerSection(head));
+    this.#sender.head(answerSection(head), head.neverIndexed);
   }
 
   data(slice: Buffer): void {

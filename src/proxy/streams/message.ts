@@ -7,6 +7,8 @@ export interface FieldSection {
   readonly fields: Fields;
   /** Options of the Connection fields, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
   readonly connectionOptions: readonly string[];
+  /** Names of fields that may be put in no table of HPACK on their way (RFC 7541 §7.1.3); of HTTP/2 alone. */
+  readonly neverIndexed?: readonly string[];
 }
 
 /** The head of a request of the app, as every version of HTTP has it. */
@@ -19,8 +21,6 @@ export interface IncomingRequest extends FieldSection {
   readonly host: string | undefined;
   /** Max-Forwards is counted down in place. */
   readonly fields: string[];
-  /** Names of fields that may be put in no table of HPACK on their way (RFC 7541 §7.1.3); of HTTP/2 alone. */
-  readonly neverIndexed?: readonly string[];
   /** Octets of the body, where they were declared. */
   readonly contentLength: number | undefined;
 }

@@ -9,7 +9,7 @@ export interface CarriedStream {
   /** The system has taken some of the request. */
   hasLeft(): void;
   /** An interim answer has come, or the final one. */
-  answerCame(answer: AnswerSection, endStream: boolean): void;
+  answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void;
   /** A piece of the answer, empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
   /** Trailers, and with them the end. */

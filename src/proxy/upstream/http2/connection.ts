@@ -184,8 +184,9 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     fields: readonly string[],
     asked: Asked,
     endStream: boolean,
+    neverIndexed?: readonly string[],
   ): WireStream | undefined {
-    const wire = this.#codec.request(fields, asked, endStream);
+    const wire = this.#codec.request(fields, asked, endStream, neverIndexed);
     if (wire === undefined) return undefined;
     wire.context = stream;
     this.#writer.wrote(stream);
@@ -218,7 +219,8 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Ends a request, with trailers where there are any. */
   end(wire: WireStream, trailers: readonly string[]): void {
-    if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true);
+    // Of trailers none is put in a table: which of them may be is not known any more (RFC 7541 §6.2.3).
+    if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
     else this.#codec.sendData(wire, 0, true);
   }
 
@@ -261,13 +263,13 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     return this.#options.clock.monotonicMs();
   }
 
-  answer(wire: WireStream, answer: AnswerSection, endStream: boolean): void {
+  answer(wire: WireStream, answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
     this.#answeredAny = true;
     this.#refuses = false;
     const { context } = wire;
     if (context === undefined) return;
     this.#touched.push(context);
-    context.answerCame(answer, endStream);
+    context.answerCame(answer, endStream, neverIndexed);
   }
 
   data(wire: WireStream, data: Buffer, endStream: boolean): void {

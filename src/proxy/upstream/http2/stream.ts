@@ -83,7 +83,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const { from, hasBody } = request;
     const isHead = from.method === 'HEAD';
     const fields = requestFields(request, this.#options.scheme);
-    const wire = connection.request(this, fields, isHead ? 'head' : 'ordinary', !hasBody);
+    const wire = connection.request(this, fields, isHead ? 'head' : 'ordinary', !hasBody, from.neverIndexed);
     if (wire === undefined) throw new SidecarError('internal', 'a stream was lent that may not be opened');
     this.#state = {
       kind: 'busy',
@@ -191,12 +191,12 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (this.#state.kind === 'busy') this.#state.left = true;
   }
 
-  answerCame(answer: AnswerSection, endStream: boolean): void {
+  answerCame(answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
     busy.anyAnswer = true;
     const { status, fields } = answer;
-    const head: AnswerHead = { status, reason: '', fields, connectionOptions: NO_OPTIONS };
+    const head: AnswerHead = { status, reason: '', fields, connectionOptions: NO_OPTIONS, neverIndexed };
     if (answer.kind === 'interim') {
       this.user.informed(head);
       return;
