@@ -4,6 +4,7 @@ import { Deadline } from '../io/deadline.ts';
 import { acceptShared } from '../io/shared-read.ts';
 import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
+import { guarded } from './guarded.ts';
 import { Http1AppConnection } from './http1-connection.ts';
 import { Http2AppConnection } from './http2-connection.ts';
 
@@ -23,19 +24,23 @@ export class AcceptedConnection implements AppConnection, Carrier {
   /** `onFree` is called whenever a request is settled. */
   constructor(accepted: Socket, context: AppContext, onFree: () => void) {
     const socket = acceptShared(accepted, (chunk) => {
-      if (this.#speaker === undefined) this.#tell(chunk);
-      else this.#speaker.bytes(chunk);
+      this.#guarded(() => {
+        if (this.#speaker === undefined) this.#tell(chunk);
+        else this.#speaker.bytes(chunk);
+      });
     });
     this.socket = socket;
     this.#context = context;
     this.#onFree = onFree;
-    this.deadline = new Deadline(context.clock, () => (this.#speaker ?? this.#speakHttp1()).tooLate());
+    this.deadline = new Deadline(context.clock, () =>
+      this.#guarded(() => (this.#speaker ?? this.#speakHttp1()).tooLate()),
+    );
     this.deadline.set(context.clock.monotonicMs() + context.limits.headerTimeoutMs);
     socket.on('end', () => {
       if (this.#speaker === undefined) this.closeIdle();
-      else this.#speaker.ended();
+      else this.#guarded(() => this.#speaker?.ended());
     });
-    socket.on('drain', () => this.#speaker?.drained());
+    socket.on('drain', () => this.#guarded(() => this.#speaker?.drained()));
     // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
@@ -55,6 +60,10 @@ export class AcceptedConnection implements AppConnection, Carrier {
 
   drain(): void {
     this.#speaker?.drain();
+  }
+
+  #guarded(tell: () => void): void {
+    guarded(this.socket, this.#context.log, tell);
   }
 
   #tell(chunk: Buffer): void {

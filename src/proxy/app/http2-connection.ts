@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { SidecarError } from '../../errors.ts';
 import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
 import { refusalOf } from '../exchange/refusal.ts';
-import type { Fields } from '../http/fields.ts';
+import { type Fields, fieldValues } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import { ErrorCode } from '../http2/error-code.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../http2/fault.ts';
@@ -18,12 +18,12 @@ import type { Broken } from '../http2/stream-handler.ts';
 import type { Deadline } from '../io/deadline.ts';
 import type { Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
-import { ownAnswerSection } from './http2-answer.ts';
+import type { ConnectionStream, Http2StreamCarrier } from './http2-connection-stream.ts';
 import { serverLimits } from './http2-limits.ts';
 import { Http2Outlet } from './http2-outlet.ts';
+import { Http2RefusedStream } from './http2-refused-stream.ts';
 import { incomingRequest } from './http2-request.ts';
-import { Http2Sender } from './http2-sender.ts';
-import { Http2AppStream, type Http2StreamCarrier } from './http2-stream.ts';
+import { Http2AppStream } from './http2-stream.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the last frames away. */
 const LINGER_MS = 1_000;
@@ -50,17 +50,17 @@ const LEFT: Phase = { kind: 'left' };
 const CLOSING: Phase = { kind: 'closing' };
 
 /** One connection from the app that speaks HTTP/2: many streams, each a request. */
-export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<Http2AppStream> {
+export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<ConnectionStream> {
   readonly socket: Socket;
-  readonly outlet: Http2Outlet<Http2AppStream>;
+  readonly outlet: Http2Outlet<ConnectionStream>;
   readonly #context: AppContext;
   readonly #onFree: () => void;
   readonly #deadline: Deadline;
   readonly #preface = new PrefaceReader();
-  readonly #codec: ServerConnection<Http2AppStream>;
-  readonly #streams = new Set<Http2AppStream>();
+  readonly #codec: ServerConnection<ConnectionStream>;
+  readonly #streams = new Set<ConnectionStream>();
   /** Streams to which something came in this read. */
-  #touched: Http2AppStream[] = [];
+  #touched: ConnectionStream[] = [];
   #phase = OPEN;
   /** When the connection ends if no request comes, and where part of a frame has come since when that waits. */
   #idleUntilMs: number;
@@ -149,21 +149,18 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   // What the codec tells.
 
   request(
-    stream: ServerStream<Http2AppStream>,
+    stream: ServerStream<ConnectionStream>,
     section: RequestSection,
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void {
     const request = incomingRequest(section, neverIndexed);
     const served = new Http2AppStream(this, this.#context, stream, request, endStream);
-    stream.context = served;
-    this.#streams.add(served);
-    this.#touched.push(served);
-    if (this.#phase.kind === 'open') this.#deadline.clear();
+    this.#opened(stream, served);
     served.exchange.begin();
   }
 
-  refused(stream: ServerStream<Http2AppStream>, reason: RefusedRequest, fields: readonly string[]): void {
+  refused(stream: ServerStream<ConnectionStream>, reason: RefusedRequest, fields: readonly string[]): void {
     const { noRoute, limits, clock } = this.#context;
     const error =
       reason === 'path_too_long'
@@ -173,14 +170,9 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     const own = refusalOf(error, asked);
     noRoute.turnedAway(error.code, own.status, 'h2');
     if (isGrpcCall(asked)) noRoute.grpcEnded(grpcStatusOf(own.fields));
-    const sender = new Http2Sender(this.outlet, stream, clock, {
-      caughtUp: () => {},
-      sent: () => this.outlet.reset(stream, ErrorCode.NO_ERROR),
-      tooLate: () => this.outlet.reset(stream, ErrorCode.CANCEL),
-    });
-    sender.head(ownAnswerSection(own));
-    sender.data(Buffer.from(own.body, 'latin1'));
-    sender.end([], limits.headerTimeoutMs);
+    const refused = new Http2RefusedStream(this, stream, clock);
+    this.#opened(stream, refused);
+    refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), limits.headerTimeoutMs);
   }
 
   malformed(): void {
@@ -188,7 +180,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
   }
 
-  data(stream: ServerStream<Http2AppStream>, data: Buffer, endStream: boolean): void {
+  data(stream: ServerStream<ConnectionStream>, data: Buffer, endStream: boolean): void {
     const served = stream.context;
     if (served === undefined) {
       this.outlet.consume(stream, data.length);
@@ -198,18 +190,18 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     served.takeData(data, endStream);
   }
 
-  trailers(stream: ServerStream<Http2AppStream>, fields: Fields): void {
+  trailers(stream: ServerStream<ConnectionStream>, fields: Fields): void {
     const served = stream.context;
     if (served === undefined) return;
     this.#touched.push(served);
     served.takeTrailers(fields);
   }
 
-  broken(stream: ServerStream<Http2AppStream>, _how: Broken): void {
+  broken(stream: ServerStream<ConnectionStream>, _how: Broken): void {
     stream.context?.gone(true);
   }
 
-  writable(stream: ServerStream<Http2AppStream> | undefined): void {
+  writable(stream: ServerStream<ConnectionStream> | undefined): void {
     if (stream?.context === undefined) this.outlet.serveWaiting();
     else stream.context.mayGoOn();
   }
@@ -223,7 +215,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     if (this.#phase.kind === 'leaving') this.#leave();
   }
 
-  released(stream: Http2AppStream): void {
+  released(stream: ConnectionStream): void {
     if (!this.#streams.delete(stream) || this.#phase.kind === 'closing') return;
     if (this.#streams.size === 0) {
       if (this.#phase.kind === 'left' || this.#inputEnded) this.#close();
@@ -233,6 +225,13 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
       }
     }
     if (this.#context.load.draining) this.#onFree();
+  }
+
+  #opened(stream: ServerStream<ConnectionStream>, context: ConnectionStream): void {
+    stream.context = context;
+    this.#streams.add(context);
+    this.#touched.push(context);
+    if (this.#phase.kind === 'open') this.#deadline.clear();
   }
 
   #read(chunk: Buffer): ConnectionFault | undefined {

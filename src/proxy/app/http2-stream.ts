@@ -13,16 +13,9 @@ import { UpstreamReset } from '../streams/upstream-reset.ts';
 import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './http2-answer.ts';
-import type { Http2Outlet } from './http2-outlet.ts';
+import type { ConnectionStream, Http2StreamCarrier } from './http2-connection-stream.ts';
 import { Http2Sender, type SenderEvents } from './http2-sender.ts';
 import { Http2Tunnel, type TunnelStream } from './http2-tunnel.ts';
-
-/** The connection of a stream, as that knows it. */
-export interface Http2StreamCarrier {
-  readonly outlet: Http2Outlet<Http2AppStream>;
-  /** The stream is over on this side. */
-  released(stream: Http2AppStream): void;
-}
 
 const NO_TRAILERS: Fields = [];
 
@@ -36,17 +29,16 @@ const CONNECTED: Fields = [':status', '200'];
  * One request of an HTTP/2 connection while it is read, served and answered. Its body is passed on as it comes, and given
  * back to the app's window when the upstream has taken it: so what is held of it here is never more than the window.
  */
-export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
+export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents, TunnelStream {
   readonly exchange: Exchange;
   requestWhole: boolean;
-  /** Whether the app has ended its side of the stream. */
   inputEnded: boolean;
   readonly offeredProtocols = undefined;
   readonly #carrier: Http2StreamCarrier;
   readonly #context: ExchangeContext;
-  readonly #stream: ServerStream<Http2AppStream>;
+  readonly #stream: ServerStream<ConnectionStream>;
   readonly #request: IncomingRequest;
-  readonly #sender: Http2Sender<Http2AppStream>;
+  readonly #sender: Http2Sender<ConnectionStream>;
   /** What came and may not be passed on yet. */
   readonly #held = new ByteQueue();
   #onHold = false;
@@ -64,7 +56,7 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
   constructor(
     carrier: Http2StreamCarrier,
     context: ExchangeContext,
-    stream: ServerStream<Http2AppStream>,
+    stream: ServerStream<ConnectionStream>,
     request: IncomingRequest,
     endStream: boolean,
   ) {
@@ -88,7 +80,6 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     );
   }
 
-  /** A piece of the body came; it is there until this returns. */
   takeData(data: Buffer, endStream: boolean): void {
     if (endStream) this.inputEnded = true;
     if (this.exchange.over) this.#carrier.outlet.consume(this.#stream, data.length);
@@ -103,13 +94,11 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     this.#heedEnd();
   }
 
-  /** All that came in one read has been passed. */
   afterRead(): void {
     this.exchange.flushRequest();
     this.#giveBack();
   }
 
-  /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
   gone(byReset: boolean): void {
     this.#tunnel?.gone(byReset);
     this.#sender.dispose();
@@ -117,12 +106,10 @@ export class Http2AppStream implements AppStream, SenderEvents, TunnelStream {
     this.#over();
   }
 
-  /** The stream's window has grown. */
   mayGoOn(): void {
     this.#sender.goOn();
   }
 
-  /** The app will say nothing more, and has not said enough. */
   leave(): void {
     this.#carrier.outlet.reset(this.#stream, ErrorCode.CANCEL);
     this.gone(false);

@@ -1,0 +1,26 @@
+import type { Fields } from '../http/fields.ts';
+import type { Http2Outlet } from './http2-outlet.ts';
+
+/** A stream of the app, as its connection tells it what happens: a request that is served, or one that is refused. */
+export interface ConnectionStream {
+  /** Whether the app has ended its side of the stream. */
+  readonly inputEnded: boolean;
+  /** A piece of the body came; it is there until this returns. */
+  takeData(data: Buffer, endStream: boolean): void;
+  takeTrailers(fields: Fields): void;
+  /** All that came in one read has been passed. */
+  afterRead(): void;
+  /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
+  gone(byReset: boolean): void;
+  /** The stream's window has grown. */
+  mayGoOn(): void;
+  /** The app will say nothing more, and has not said enough. */
+  leave(): void;
+}
+
+/** The connection of a stream, as that knows it. */
+export interface Http2StreamCarrier {
+  readonly outlet: Http2Outlet<ConnectionStream>;
+  /** The stream is over on this side. */
+  released(stream: ConnectionStream): void;
+}
