@@ -5,6 +5,8 @@ import type { Http2Outlet } from './http2-outlet.ts';
 export interface ConnectionStream {
   /** Whether the app has ended its side of the stream. */
   readonly inputEnded: boolean;
+  /** How long the app may take to read what it was answered last. */
+  readonly patienceMs: number;
   /** A piece of the body came; it is there until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;

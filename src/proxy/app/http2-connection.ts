@@ -21,6 +21,7 @@ import type { AppContext } from './context.ts';
 import type { ConnectionStream, Http2StreamCarrier } from './http2-connection-stream.ts';
 import { serverLimits } from './http2-limits.ts';
 import { Http2Outlet } from './http2-outlet.ts';
+import { CLOSING, LEAVING_PHASE, LEFT, OPEN, PARTING_PHASE, type Phase } from './http2-phase.ts';
 import { Http2RefusedStream } from './http2-refused-stream.ts';
 import { incomingRequest } from './http2-request.ts';
 import { Http2AppStream } from './http2-stream.ts';
@@ -31,23 +32,9 @@ const LINGER_MS = 1_000;
 /** How long the last GOAWAY waits for those requests that left before the first one came (RFC 9113 §6.8). */
 const ROUND_TRIP_MS = 1_000;
 
-/** By PING its round trip is known. */
+/** By PING its round trip is known, and later that the app has read all its answers. */
 const LEAVING = Buffer.from('leaving.');
-
-/** How far a connection is. */
-type Phase =
-  | { readonly kind: 'open' }
-  /** GOAWAY was announced; the last one follows when what is on its way has come. */
-  | { readonly kind: 'leaving' }
-  /** The last GOAWAY was sent: the connection ends with the streams that it has. */
-  | { readonly kind: 'left' }
-  /** All is said; what comes is not looked at. */
-  | { readonly kind: 'closing' };
-
-const OPEN: Phase = { kind: 'open' };
-const LEAVING_PHASE: Phase = { kind: 'leaving' };
-const LEFT: Phase = { kind: 'left' };
-const CLOSING: Phase = { kind: 'closing' };
+const PARTING = Buffer.from('parting.');
 
 /** One connection from the app that speaks HTTP/2: many streams, each a request. */
 export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHandler<ConnectionStream> {
@@ -61,10 +48,14 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   readonly #streams = new Set<ConnectionStream>();
   /** Streams to which something came in this read. */
   #touched: ConnectionStream[] = [];
-  #phase = OPEN;
-  /** When the connection ends if no request comes, and where part of a frame has come since when that waits. */
+  #phase: Phase = OPEN;
+  /** When the connection ends if no request comes. */
   #idleUntilMs: number;
-  #partSinceMs: number | undefined;
+  /** How long the app may take to read its answers, and how many have been sent, had been at the last PING, are read. */
+  #readUntilMs = 0;
+  #answers = 0;
+  #answersPinged = 0;
+  #answersRead = 0;
   #inputEnded = false;
   #endWatch: (() => void) | undefined;
 
@@ -120,6 +111,9 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
       case 'leaving':
         this.#leave();
         break;
+      case 'parting':
+        this.#close();
+        break;
       default:
         this.socket.destroy();
     }
@@ -141,7 +135,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     if (this.#phase.kind !== 'open') return;
     this.#phase = LEAVING_PHASE;
     this.#codec.announceGoaway();
-    this.#codec.ping(LEAVING);
+    this.#ping(LEAVING);
     this.#deadline.set(this.#nowMs() + ROUND_TRIP_MS);
     this.outlet.flush();
   }
@@ -211,14 +205,19 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.drain();
   }
 
-  pong(): void {
-    if (this.#phase.kind === 'leaving') this.#leave();
+  pong(opaque: Buffer): void {
+    if (opaque.equals(LEAVING)) {
+      if (this.#phase.kind !== 'parting') this.#answersRead = this.#answersPinged;
+      if (this.#phase.kind === 'leaving') this.#leave();
+    } else if (this.#phase.kind === 'parting' && opaque.equals(PARTING)) this.#close();
   }
 
   released(stream: ConnectionStream): void {
     if (!this.#streams.delete(stream) || this.#phase.kind === 'closing') return;
+    this.#answers++;
+    this.#readUntilMs = Math.max(this.#readUntilMs, this.#nowMs() + stream.patienceMs);
     if (this.#streams.size === 0) {
-      if (this.#phase.kind === 'left' || this.#inputEnded) this.#close();
+      if (this.#phase.kind === 'left' || this.#inputEnded) this.#part();
       else if (this.#phase.kind === 'open') {
         this.#idleUntilMs = this.#nowMs() + this.#context.limits.keepAliveTimeoutMs;
         this.#beIdle();
@@ -249,10 +248,8 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
 
   /** Without a request the connection ends in time, and sooner where part of a frame has come and the rest does not. */
   #beIdle(): void {
-    if (this.#codec.midFrame) this.#partSinceMs ??= this.#nowMs();
-    else this.#partSinceMs = undefined;
-    const partUntilMs =
-      (this.#partSinceMs ?? Number.POSITIVE_INFINITY) + this.#context.limits.headerTimeoutMs;
+    const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
+    const partUntilMs = partSinceMs + this.#context.limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
@@ -261,13 +258,34 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#codec.goaway(ErrorCode.NO_ERROR);
     this.#deadline.clear();
     this.outlet.flushSoon();
-    if (!this.busy) this.#close();
+    if (!this.busy) this.#part();
+  }
+
+  #ping(opaque: Buffer): void {
+    this.#answersPinged = this.#answers;
+    this.#codec.ping(opaque);
+  }
+
+  /**
+   * Ends the connection when the app has read its last answer. An app that still reads writes as well, WINDOW_UPDATE;
+   * on a connection that was closed it would be answered by a reset, which throws away what has not been read.
+   */
+  #part(): void {
+    // One that has ended its side writes nothing more.
+    if (this.#inputEnded || this.#answersRead === this.#answers) {
+      this.#close();
+      return;
+    }
+    this.#phase = PARTING_PHASE;
+    this.#ping(PARTING);
+    this.#deadline.set(Math.max(this.#readUntilMs, this.#nowMs() + LINGER_MS));
+    this.outlet.flushSoon();
   }
 
   #fail({ reason, code }: ConnectionFault): void {
     if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#abused(reason);
     else this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
-    this.#close();
+    this.#close(0);
     for (const stream of [...this.#streams]) stream.gone(false);
     this.outlet.dispose();
   }
@@ -277,13 +295,17 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#context.log.warn({ reason }, 'a connection of the app was ended: it asks for more than it may');
   }
 
-  /** Says all is said, and goes on reading for a while. */
-  #close(): void {
+  /** Says all is said, and goes on reading for a while: until `readUntilMs` if the system has not taken all by then. */
+  #close(readUntilMs = this.#readUntilMs): void {
     this.#phase = CLOSING;
     this.outlet.flush();
-    this.#deadline.set(this.#nowMs() + LINGER_MS);
-    this.socket.end();
-    this.socket.resume();
+    const { socket } = this;
+    const lingerUntilMs = this.#nowMs() + LINGER_MS;
+    this.#deadline.set(socket.writableLength > 0 ? Math.max(readUntilMs, lingerUntilMs) : lingerUntilMs);
+    socket.end(() => {
+      if (!socket.destroyed) this.#deadline.set(this.#nowMs() + LINGER_MS);
+    });
+    socket.resume();
   }
 
   #nowMs(): number {

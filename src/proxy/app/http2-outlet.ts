@@ -82,6 +82,11 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
+  /** A stream has ended that an upstream was asked for. */
+  wasUseful(): void {
+    this.#codec.wasUseful();
+  }
+
   /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
   waitForRoom(sender: WaitingAnswer): void {
     this.#waiting.add(sender);

@@ -10,6 +10,7 @@ import { Http2Sender, type SenderEvents } from './http2-sender.ts';
 /** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
 export class Http2RefusedStream implements ConnectionStream, SenderEvents {
   inputEnded: boolean;
+  patienceMs = 0;
   readonly #carrier: Http2StreamCarrier;
   readonly #stream: ServerStream<ConnectionStream>;
   readonly #sender: Http2Sender<ConnectionStream>;
@@ -26,6 +27,7 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
    * @param patienceMs how long the app may take to make room for it.
    */
   answer(own: OwnAnswer, toHead: boolean, patienceMs: number): void {
+    this.patienceMs = patienceMs;
     this.#sender.head(ownAnswerSection(own));
     if (!toHead) this.#sender.data(Buffer.from(own.body, 'latin1'));
     this.#sender.end([], patienceMs);

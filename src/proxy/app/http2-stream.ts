@@ -48,7 +48,9 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
   #trailers = NO_TRAILERS;
   #endPassed: boolean;
   #continued = false;
-  #patienceMs = 0;
+  patienceMs = 0;
+  /** Whether an upstream has answered: an answer of the sidecar's own has cost nothing. */
+  #fromUpstream = false;
   /** Whether the answer has no body, whatever the upstream sends. */
   #bodiless = false;
   #tunnel: Http2Tunnel | undefined;
@@ -125,6 +127,7 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
 
   respond(head: AnswerHead, body: AnswerBody): void {
     this.#bodiless = body === 'none' || head.status === 205;
+    this.#fromUpstream = true;
     this.#sender.head(answerSection(head), head.neverIndexed);
   }
 
@@ -137,10 +140,12 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
   }
 
   end(trailers: Fields, patienceMs: number): void {
+    this.patienceMs = patienceMs;
     this.#sender.end(trailerSection(trailers), patienceMs);
   }
 
   answer(own: OwnAnswer, patienceMs: number): void {
+    this.patienceMs = patienceMs;
     this.#sender.head(ownAnswerSection(own));
     if (this.#request.method !== 'HEAD') this.#sender.data(Buffer.from(own.body, 'latin1'));
     this.#sender.end(NO_TRAILERS, patienceMs);
@@ -170,7 +175,8 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
   becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number): void {
     const { clock } = this.#context;
     this.#tunnel = new Http2Tunnel(this);
-    this.#patienceMs = idleMs;
+    this.patienceMs = idleMs;
+    this.#fromUpstream = true;
     this.#sender.head(CONNECTED);
     this.#sender.flush();
     runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs });
@@ -182,14 +188,13 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
   }
 
   endOutput(): void {
-    this.#sender.end(NO_TRAILERS, this.#patienceMs);
+    this.#sender.end(NO_TRAILERS, this.patienceMs);
   }
 
   finish(code: ErrorCode | undefined): void {
     this.#sender.dispose();
-    if (code !== undefined || !this.inputEnded)
-      this.#carrier.outlet.reset(this.#stream, code ?? ErrorCode.NO_ERROR);
-    this.#over();
+    if (code === undefined) this.#endWhole();
+    else this.#break(code);
   }
 
   caughtUp(): void {
@@ -203,13 +208,19 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
       this.#tunnel.outputEnded();
       return;
     }
-    if (!this.inputEnded) this.#carrier.outlet.reset(this.#stream, ErrorCode.NO_ERROR);
-    this.#over();
+    this.#endWhole();
   }
 
   tooLate(): void {
     if (this.#tunnel === undefined) this.#break(ErrorCode.CANCEL);
     else this.#tunnel.drop();
+  }
+
+  #endWhole(): void {
+    const { outlet } = this.#carrier;
+    if (!this.inputEnded) outlet.reset(this.#stream, ErrorCode.NO_ERROR);
+    else if (this.#fromUpstream) outlet.wasUseful();
+    this.#over();
   }
 
   #break(code: ErrorCode): void {

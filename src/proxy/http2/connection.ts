@@ -34,7 +34,7 @@ import { type DecodedFields, HpackDecoder, type TooLarge } from './hpack/decoder
 import { HpackEncoder } from './hpack/encoder.ts';
 import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
-import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
+import { ENDED, FORGOTTEN, RESET_SENT } from './stream-state.ts';
 import { newWindows, type Stream, Streams } from './streams.ts';
 import { ReceiveWindow, SendWindow } from './windows.ts';
 
@@ -53,6 +53,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   protected readonly limits: ConnectionLimits;
   protected readonly encoder = new HpackEncoder();
   #nowMs = 0;
+  #midFrameSinceMs: number | undefined;
   readonly #handler: StreamHandler<S>;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
@@ -79,9 +80,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     this.#abuse = new AbuseCounter(limits.abuse);
   }
 
-  /** Whether part of a frame has come: the peer is slow or gone, not idle. */
-  get midFrame(): boolean {
-    return this.#reader.started;
+  /** Since when part of a frame has waited for its rest, if it does: the peer is slow or gone, not idle. */
+  get midFrameSinceMs(): number | undefined {
+    return this.#midFrameSinceMs;
   }
 
   /** Streams that are open or half-closed. */
@@ -103,7 +104,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     this.#nowMs = nowMs;
     for (let at = 0; ; at = this.#reader.position) {
       const frame = this.#reader.read(chunk, at);
-      if (frame === undefined) return undefined;
+      if (frame === undefined) break;
+      this.#midFrameSinceMs = undefined;
       const reason = this.#take(frame);
       if (reason === undefined) {
         this.settled();
@@ -113,6 +115,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       this.output.goaway(this.lastProcessedId, this.#fault.code);
       return this.#fault;
     }
+    this.#midFrameSinceMs = this.#reader.started ? (this.#midFrameSinceMs ?? nowMs) : undefined;
+    return undefined;
   }
 
   /** How many octets of data may be sent on a stream, in one frame, now. */
@@ -493,10 +497,17 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     return undefined;
   }
 
-  /** A stream that both sides have ended was useful work. */
-  #closed(stream: S): void {
-    if (stream.state.kind !== 'closed') return;
+  /**
+   * A stream was useful work: it goes with one that the peer resets. The owner says so, who knows what an answer has
+   * cost: those that cost nothing are not to pay for requests that do.
+   */
+  wasUseful(): void {
     this.#abuse.earn('reset', 1);
+  }
+
+  /** A stream that both sides have ended, and neither has reset, goes with a few frames. */
+  #closed(stream: S): void {
+    if (stream.state !== ENDED) return;
     this.#abuse.earn('window_update', FRAMES_PER_STREAM);
     this.#abuse.earn('ping', 1);
   }

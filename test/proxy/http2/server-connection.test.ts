@@ -48,14 +48,14 @@ describe('a connection', () => {
 
   test('knows whether its peer is amid a frame or a field block', () => {
     const end = ServerEnd.started();
-    expect(end.connection.midFrame).toBe(false);
+    expect(end.connection.midFrameSinceMs).toBeUndefined();
     const octets = headers(1);
     end.give(octets.subarray(0, 4));
-    expect(end.connection.midFrame).toBe(true);
+    expect(end.connection.midFrameSinceMs).toBeDefined();
     end.give(octets.subarray(4));
-    expect(end.connection.midFrame).toBe(false);
+    expect(end.connection.midFrameSinceMs).toBeUndefined();
     end.give(frame(HEADERS, 0, 3, POST));
-    expect(end.connection.midFrame).toBe(true);
+    expect(end.connection.midFrameSinceMs).toBeDefined();
   });
 
   test('must begin with SETTINGS', () => {
@@ -373,13 +373,18 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe(reason);
   });
 
-  test('streams that are answered pay for resets', () => {
+  test.each([
+    ['that were useful pay', true],
+    ['that were not do not pay', false],
+  ])('streams %s for resets', (_, useful) => {
     const end = ServerEnd.started({ abuse });
-    for (let id = 1; id < 400; id += 4) {
-      end.give(headers(id, POST, END_STREAM), headers(id + 2), frame(RST_STREAM, 0, id + 2, '00000008'));
+    for (let id = 1; id < 400 && end.fault === undefined; id += 4) {
+      end.give(headers(id, POST, END_STREAM));
       end.connection.sendFields(end.stream(id), [':status', '200'], true);
+      if (useful) end.connection.wasUseful();
+      end.give(headers(id + 2), frame(RST_STREAM, 0, id + 2, '00000008'));
     }
-    expect(end.fault).toBeUndefined();
+    expect(end.fault?.reason).toBe(useful ? undefined : 'reset_flood');
   });
 
   test('data that is sent pays for PING and WINDOW_UPDATE', () => {

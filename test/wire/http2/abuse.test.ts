@@ -105,6 +105,37 @@ describe('a connection is ended, and counted, that floods with', () => {
   });
 });
 
+describe('resets of streams', () => {
+  it('are not paid for by answers of the sidecar’s own', async () => {
+    const { sidecar, client } = await start();
+    const own = writeBlock(requestFields('OPTIONS', '/', 'max-forwards', '0'));
+    const pairs = ids(1500).flatMap((at) => [
+      frame(Type.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, 2 * at - 1, own),
+      request(2 * at + 1),
+      reset(2 * at + 1, Code.CANCEL),
+    ]);
+    client.send(...pairs);
+    await client.closed();
+    expect(client.goaways.at(-1)?.code).toBe(Code.ENHANCE_YOUR_CALM);
+    expect(await sidecar.metric('proxy_http2_abuse_total', { kind: 'reset_flood' })).toBe(1);
+  });
+
+  it('are paid for by answers of upstreams', async () => {
+    const { client } = await start();
+    for (let batch = 0; batch < 15; batch++) {
+      const answers: number[] = [];
+      for (let at = 0; at < 100; at++) {
+        const given = client.get('/');
+        client.send(reset(given, Code.CANCEL));
+      }
+      for (let at = 0; at < 90; at++) answers.push(client.get('/fence'));
+      for (const id of answers) expect((await client.answer(id)).status).toBe(200);
+    }
+    await client.fence();
+    expect(client.goaways).toEqual([]);
+  });
+});
+
 describe('a connection is ended that breaks', () => {
   it.each<[string, number, Buffer[]]>([
     ['the connection’s window', Code.FLOW_CONTROL_ERROR, [windowUpdate(0, 2 ** 31 - 1)]],

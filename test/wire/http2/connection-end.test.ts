@@ -4,7 +4,7 @@ import { CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../messages.ts';
 import { answering, type RawUpstream, startUpstream, type UpstreamRequest } from '../raw-upstream.ts';
 import { startSidecar, until } from '../sidecar.ts';
 import { writeBlock } from './field-block.ts';
-import { Code, Flag, frame, ping, Type } from './frames.ts';
+import { Code, Flag, frame, goaway, ping, Setting, Type, windowUpdate } from './frames.ts';
 import { expectHttp2Problem } from './problem.ts';
 import { connectHttp2, type RawHttp2Client, requestFields } from './raw-http2-client.ts';
 
@@ -56,6 +56,10 @@ describe('draining', () => {
     expect(await client.resetCode(client.get('/late'))).toBe(Code.REFUSED_STREAM);
     arrived.answer(ok('served'));
     expect((await client.answer(served)).body).toBe('served');
+    const parting = await client.frame(Type.PING, 0, (one) => !one.payload.equals(payload));
+    client.send(frame(Type.PING, Flag.ACK, 0, parting.payload));
+    expect(await client.closed()).toBe('end');
+    client.socket.end();
     await drained;
     expect(upstream.targets).toEqual(['/served']);
   });
@@ -97,6 +101,69 @@ describe('draining', () => {
     await sidecar.proxy.drain(50);
     await client.closed();
     await arrived.connection.closed();
+    await sidecar.idle();
+  });
+});
+
+describe('an app that still reads its last answer, as slowly as it does,', () => {
+  const MIB = 1024 * 1024;
+  const SIZE_BYTES = 8 * MIB;
+
+  /** It has asked for more than the system takes at once, and reads a piece of it every so often. */
+  async function start(windowBytes: number) {
+    const upstream = await startUpstream(answering(ok('x'.repeat(SIZE_BYTES))));
+    const sidecar = await startSidecar({ upstream });
+    const client = await connectHttp2(sidecar, {
+      keepsBodies: false,
+      settings: [[Setting.INITIAL_WINDOW_SIZE, windowBytes]],
+    });
+    client.send(windowUpdate(0, 1024 * MIB));
+    client.socket.on('data', () => {
+      client.socket.pause();
+      setTimeout(() => client.socket.resume(), 25);
+    });
+    const stream = client.get('/large');
+    await client.head(stream);
+    return { sidecar, client, stream };
+  }
+
+  it.each(['by draining', 'by the app’s GOAWAY', 'by the app’s end'])(
+    'gets it whole as the connection ends %s',
+    async (how) => {
+      // One that has ended its side can make no more room.
+      const { sidecar, client, stream } = await start(
+        how === 'by the app’s end' ? 2 * SIZE_BYTES : SIZE_BYTES / 2,
+      );
+      if (how === 'by draining') void sidecar.proxy.drain(LONG_MS);
+      else if (how === 'by the app’s GOAWAY') client.send(goaway(0, Code.NO_ERROR));
+      else client.socket.end();
+      expect(await client.closed()).toBe('end');
+      expect(client.dataBytes).toBe(SIZE_BYTES);
+      expect(client.soFar(stream).ended).toBe(true);
+    },
+  );
+});
+
+describe('an app that does not say that it has read its last answer', () => {
+  it('is waited for no longer than the route’s idle time', async () => {
+    const clock = new ManualClock();
+    const upstream = await startUpstream(answering(ok('small')));
+    const sidecar = await startSidecar({
+      upstream,
+      clock,
+      limits: { keepAliveTimeoutMs: 1e9 },
+      route: { timeouts: { idleMs: 30_000 } },
+    });
+    const client = await connectHttp2(sidecar, { answers: false });
+    await client.answer(client.get('/'));
+    client.send(goaway(0, Code.NO_ERROR));
+    await client.fence();
+    await clock.advance(1000);
+    await client.until(() => client.goaways.length === 2, 'two GOAWAY');
+    await clock.advance(28_999);
+    await client.fence();
+    await clock.advance(1);
+    expect(await client.closed()).toBe('end');
     await sidecar.idle();
   });
 });
@@ -166,6 +233,43 @@ describe('a connection without a request', () => {
     expect(client.goaways).toEqual([]);
     await clock.advance(1);
     await expectEndedAmid(client);
+  });
+
+  it('but with part of one is ended by when that part came, not an earlier one', async () => {
+    const clock = new ManualClock();
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({
+      upstream,
+      clock,
+      limits: { headerTimeoutMs: 5000, keepAliveTimeoutMs: 1e9 },
+      route: { timeouts: { idleMs: 1e9, responseMs: 1e9 } },
+    });
+    const client = await connectHttp2(sidecar);
+    await client.fence();
+    const head = (streamId: number) =>
+      frame(
+        Type.HEADERS,
+        Flag.END_HEADERS | Flag.END_STREAM,
+        streamId,
+        writeBlock(requestFields('GET', '/')),
+      );
+    const sent = async (octets: Buffer) => {
+      client.send(octets);
+      await until(() => client.socket.writableLength === 0);
+      await clock.advance(0);
+    };
+    await sent(head(1).subarray(0, 20));
+    await sent(head(1).subarray(20));
+    const first = await upstream.request();
+    await clock.advance(60_000);
+    await sent(head(3).subarray(0, 20));
+    first.answer(ok());
+    await client.answer(1);
+    await clock.advance(4000);
+    expect(client.goaways).toEqual([]);
+    client.send(head(3).subarray(20));
+    (await upstream.request()).answer(ok());
+    expect((await client.answer(3)).status).toBe(200);
   });
 
   /** The test cannot say what the client's answers to PING would stand amid. */
