@@ -255,6 +255,17 @@ const proxy: Row = {
       ],
       { stacked: true },
     ),
+    lines(
+      'HTTP/2 connections ended for abuse',
+      'Connections of apps that asked for more than they may, by what they did.',
+      'ops',
+      [
+        {
+          expr: `sum by (namespace, kind) (rate(${series('proxy_http2_abuse_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+          legend: '{{namespace}} {{kind}}',
+        },
+      ],
+    ),
     lines('Requests in flight', 'Requests begun and not yet answered.', 'short', [
       {
         expr: `sum by (namespace, route) (${series('proxy_requests_in_flight', ROUTES)})`,

@@ -111,6 +111,12 @@ export const METRICS = {
     labels: ['route', 'grpc_status'],
     meaning: 'gRPC calls answered, by their status.',
   },
+  proxy_http2_abuse_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['kind'],
+    meaning: 'HTTP/2 connections of the app that were ended because they asked for more than they may.',
+  },
   proxy_request_duration_seconds: {
     type: 'histogram',
     program: 'proxy',
