@@ -209,8 +209,10 @@ describe('the sidecar as a process', () => {
     onTestFinished(() => void upstream.close());
     await once(upstream, 'listening');
     const { sidecar, admin, proxy } = await startSidecar(upstream);
-    const request = connect(proxy).on('error', () => undefined);
-    request.write('GET / HTTP/1.1\r\nhost: api\r\n\r\n');
+    const request = connect(proxy)
+      .on('error', () => undefined)
+      .resume();
+    request.write('GET / HTTP/1.1\r\nhost: api\r\nconnection: close\r\n\r\n');
     const [forwarded] = (await once(upstream, 'connection')) as [Socket];
     sidecar.process.kill('SIGHUP');
     await sidecar.output(/"msg":"draining"/);
