@@ -6,7 +6,7 @@
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { globSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -15,17 +15,24 @@ import { CACHE, GO_PROGRAMS, JAVA_CLASSES, PYTHON_PACKAGES } from './programs.ts
 const run = promisify(execFile);
 
 const CLIENTS = join(import.meta.dirname, 'clients');
+const NODE_CLIENT = join(CLIENTS, 'node');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
 
-/** Runs `install` unless it has succeeded with the files as they are. */
-async function once(name: string, files: string, install: () => Promise<unknown>): Promise<void> {
+/** Runs `install` unless it has succeeded with the files as they are, and what it `made` is still there. */
+async function once(
+  name: string,
+  files: string,
+  made: string,
+  install: () => Promise<unknown>,
+): Promise<void> {
   const stamp = join(CACHE, `${name}.installed`);
   const digest = createHash('sha256');
-  for (const file of globSync(files, { cwd: import.meta.dirname }).sort()) {
+  const exclude = ['**/node_modules/**'];
+  for (const file of globSync(files, { cwd: import.meta.dirname, exclude }).sort()) {
     digest.update(await readFile(join(import.meta.dirname, file)));
   }
   const version = digest.digest('hex');
-  if ((await readFile(stamp, 'utf8').catch(() => '')) === version) return;
+  if (existsSync(made) && (await readFile(stamp, 'utf8').catch(() => '')) === version) return;
   await rm(stamp, { force: true });
   const beganAtMs = performance.now();
   const outcome = await install().then(
@@ -61,13 +68,13 @@ async function installJava(): Promise<void> {
 }
 
 async function installNode(): Promise<void> {
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: join(CLIENTS, 'node') });
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: NODE_CLIENT });
 }
 
 await mkdir(CACHE, { recursive: true });
 await Promise.all([
-  once('go', '{go.mod,go.sum,**/*.{go,proto}}', installGo),
-  once('python', 'clients/python/requirements.txt', installPython),
-  once('java', 'clients/java/*', installJava),
-  once('node', 'clients/node/package*.json', installNode),
+  once('go', '{go.mod,go.sum,**/*.{go,proto}}', GO_PROGRAMS, installGo),
+  once('python', 'clients/python/requirements.txt', PYTHON_PACKAGES, installPython),
+  once('java', 'clients/java/*', JAVA_CLASSES, installJava),
+  once('node', 'clients/node/package*.json', join(NODE_CLIENT, 'node_modules'), installNode),
 ]);
