@@ -21,9 +21,9 @@ const LINGER_MS = 1_000;
 const AHEAD_BYTES = 16 * 1024;
 
 /**
- * One connection from the app that speaks HTTP/1.1. Requests are served one after another, so that pipelined ones are answered in order;
- * a client that does not read its answers is not served the next one. A client that has ended its side of the connection
- * gets the answers to what it sent, as long as it is there to read them.
+ * One connection from the app that speaks HTTP/1.1. Requests are served one after another, so that pipelined ones are
+ * answered in order; a client that does not read its answers is not served the next one. A client that has ended its side
+ * of the connection gets the answers to what it sent, as long as it is there to read them.
  */
 export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly socket: Socket;

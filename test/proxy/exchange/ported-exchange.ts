@@ -15,6 +15,7 @@ import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/u
 import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { Http1UpstreamStream } from '../../../src/proxy/upstream/http1-stream.ts';
+import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
 import type { BearerSource } from '../../../src/token/bearer-source.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -143,19 +144,7 @@ export function createPorts(ports: Ports = {}) {
 
   /** Of a request that has ended, so that the connection stands. */
   function stand(user: UpstreamUser, reused: boolean): UpstreamConnection {
-    const before: UpstreamUser = {
-      connected() {},
-      informed() {},
-      answered() {},
-      switched() {},
-      answerData() {},
-      answerEnded() {},
-      flushAnswer() {},
-      upstreamReady() {},
-      stalled() {},
-      upstreamFailed() {},
-    };
-    const connection = lend(before);
+    const connection = lend(NOBODY);
     connection.socket.emit('connect');
     if (reused) {
       connection.begin('GET');
