@@ -45,7 +45,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.deadline.dispose();
-      this.#speaker?.closed();
+      this.#guarded(() => this.#speaker?.closed());
     });
   }
 
