@@ -17,7 +17,7 @@ export const MENDED_FAULTS = {
   /** The end of the stream was acted upon while the 401 before it was held back. */
   'held-401': [
     {
-      file: 'proxy/upstream/connection.ts',
+      file: 'proxy/upstream/http1/connection.ts',
       mended: '        state.end ??= end;\n',
       faulty: '        this.#state = state.busy;\n        this.#endStream(state.busy.answer, end);\n',
     },
@@ -25,18 +25,18 @@ export const MENDED_FAULTS = {
   /** A connection that was given up in this turn was in the pool until it said 'close'. */
   'dead-lent': [
     {
-      file: 'proxy/upstream/connection.ts',
+      file: 'proxy/upstream/http1/connection.ts',
       mended: '    this.socket.destroy();\n    this.#options.onGone(this);\n',
       faulty: '    this.socket.destroy();\n',
     },
     {
-      file: 'proxy/upstream/connection.ts',
+      file: 'proxy/upstream/http1/connection.ts',
       mended:
         "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {\n",
       faulty: "    if (!dead && (idle.kind !== 'idle' || isSpent(idle, now))) {\n",
     },
     {
-      file: 'proxy/upstream/connection.ts',
+      file: 'proxy/upstream/http1/connection.ts',
       mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {\n',
       faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= trustMs)) {\n',
     },

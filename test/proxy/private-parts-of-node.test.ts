@@ -4,7 +4,7 @@ import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { acceptShared } from '../../src/proxy/io/shared-read.ts';
-import { wasSaid } from '../../src/proxy/upstream/end.ts';
+import { wasSaid } from '../../src/proxy/upstream/http1/end.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
 /** A connection whose handle is not where Node keeps it today. */

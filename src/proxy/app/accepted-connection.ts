@@ -5,8 +5,8 @@ import { acceptShared } from '../io/shared-read.ts';
 import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
 import { guarded } from './guarded.ts';
-import { Http1AppConnection } from './http1-connection.ts';
-import { Http2AppConnection } from './http2-connection.ts';
+import { Http1AppConnection } from './http1/connection.ts';
+import { Http2AppConnection } from './http2/connection.ts';
 
 /**
  * A connection that the listener accepted. Its first octets tell which version of HTTP it speaks (RFC 9113 §3.4), and it

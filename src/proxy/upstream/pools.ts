@@ -10,7 +10,7 @@ import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/u
 import { Dialer } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';
 
-import { Http1Pool } from './http1-pool.ts';
+import { Http1Pool } from './http1/pool.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';

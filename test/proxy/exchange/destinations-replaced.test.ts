@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Http1AppStream } from '../../../src/proxy/app/http1-stream.ts';
+import { Http1AppStream } from '../../../src/proxy/app/http1/stream.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { get, ok } from '../../wire/messages.ts';

@@ -1,6 +1,6 @@
 import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
 import type { ConnectionLimits } from '../../http2/connection-limits.ts';
-import { ANSWER_LIMITS } from '../answer.ts';
+import { ANSWER_LIMITS } from '../http1/answer.ts';
 
 /** What HTTP/2 counts for a field beside its name and value (RFC 9113 §6.5.2). */
 const FIELD_OVERHEAD_BYTES = 32;

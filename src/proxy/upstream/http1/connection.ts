@@ -1,21 +1,21 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import { type Clock, elapsedMs, type Instant, isPast, later } from '../../clock.ts';
-import type { RouteConfig } from '../../config/config.ts';
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { frameResponse } from '../http1/body-framing.ts';
-import { type HeadReader, responseHeadReader } from '../http1/head-reader.ts';
-import type { ResponseHead } from '../http1/response-head.ts';
-import { afterPoll } from '../io/after-poll.ts';
-import { Deadline } from '../io/deadline.ts';
-import { GatheredWriter } from '../io/gathered-writer.ts';
-import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
-import { asProxyError } from '../proxy-error.ts';
-import type { UpstreamUser } from '../streams/upstream-stream.ts';
+import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../clock.ts';
+import type { RouteConfig } from '../../../config/config.ts';
+import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import { frameResponse } from '../../http1/body-framing.ts';
+import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
+import type { ResponseHead } from '../../http1/response-head.ts';
+import { afterPoll } from '../../io/after-poll.ts';
+import { Deadline } from '../../io/deadline.ts';
+import { GatheredWriter } from '../../io/gathered-writer.ts';
+import { sharedRead, type TakeBytes } from '../../io/shared-read.ts';
+import { asProxyError } from '../../proxy-error.ts';
+import type { UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { UpstreamFailures } from '../failures.ts';
+import { IDLE_MS } from '../keep-alive.ts';
 import { ANSWER_LIMITS, type AnswerInProgress, answerBodyOf, beginAnswer } from './answer.ts';
 import { type StreamEnd, wasSaid } from './end.ts';
-import type { UpstreamFailures } from './failures.ts';
 import { fateOf } from './fate.ts';
-import { IDLE_MS } from './keep-alive.ts';
 import type { Busy, Idle, UpstreamState } from './state.ts';
 
 /** An unwanted answer is read to its end if that is near: a larger one costs more than a new connection does. */

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
-import type { Fields } from '../http/fields.ts';
-import type { ErrorCode } from '../http2/error-code.ts';
-import type { ServerConnection, ServerStream } from '../http2/server-connection.ts';
-import { GatheredWriter } from '../io/gathered-writer.ts';
+import type { Fields } from '../../http/fields.ts';
+import type { ErrorCode } from '../../http2/error-code.ts';
+import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';
+import { GatheredWriter } from '../../io/gathered-writer.ts';
 
 /** What is gathered leaves at once from so much on. */
 const GATHERED_BYTES = 64 * 1024;

@@ -1,6 +1,6 @@
-import { joinCookies } from '../http2/cookie-crumbs.ts';
-import type { RequestSection } from '../http2/request-section.ts';
-import type { IncomingRequest } from '../streams/message.ts';
+import { joinCookies } from '../../http2/cookie-crumbs.ts';
+import type { RequestSection } from '../../http2/request-section.ts';
+import type { IncomingRequest } from '../../streams/message.ts';
 
 const NO_OPTIONS: readonly string[] = [];
 

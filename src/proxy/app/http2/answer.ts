@@ -1,9 +1,9 @@
 /** Field sections as HTTP/2 has them: `:status` first, names in lower case, nothing of the connection (RFC 9113 §8.2). */
 
-import { lowerCaseName } from '../http/field-names.ts';
-import type { Fields } from '../http/fields.ts';
-import { answerFields, informationFields } from '../streams/header-rules.ts';
-import type { AnswerHead, OwnAnswer } from '../streams/message.ts';
+import { lowerCaseName } from '../../http/field-names.ts';
+import type { Fields } from '../../http/fields.ts';
+import { answerFields, informationFields } from '../../streams/header-rules.ts';
+import type { AnswerHead, OwnAnswer } from '../../streams/message.ts';
 
 /** Of an upstream's final answer. */
 export function answerSection(head: AnswerHead): string[] {

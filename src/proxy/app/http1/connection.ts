@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net';
-import { SidecarError } from '../../errors.ts';
-import { problemOf } from '../exchange/problem-answer.ts';
-import type { BodyDecoder } from '../http1/body-decoder.ts';
-import { type HeadReader, requestHeadReader } from '../http1/head-reader.ts';
-import type { RequestHead } from '../http1/request-head.ts';
-import type { Deadline } from '../io/deadline.ts';
-import { GatheredWriter } from '../io/gathered-writer.ts';
-import type { TakeBytes } from '../io/shared-read.ts';
-import { asProxyError } from '../proxy-error.ts';
-import type { Carrier, Speaker } from './app-connection.ts';
-import type { AppContext } from './context.ts';
-import { Http1AppStream, type Http1Carrier } from './http1-stream.ts';
-import { ownAnswerMessage } from './own-answer.ts';
+import { SidecarError } from '../../../errors.ts';
+import { problemOf } from '../../exchange/problem-answer.ts';
+import type { BodyDecoder } from '../../http1/body-decoder.ts';
+import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
+import type { RequestHead } from '../../http1/request-head.ts';
+import type { Deadline } from '../../io/deadline.ts';
+import { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { TakeBytes } from '../../io/shared-read.ts';
+import { asProxyError } from '../../proxy-error.ts';
+import type { Carrier, Speaker } from '../app-connection.ts';
+import type { AppContext } from '../context.ts';
+import { ownAnswerMessage } from '../own-answer.ts';
 import { CLOSING, HEAD, IDLE, type Stage } from './stage.ts';
+import { Http1AppStream, type Http1Carrier } from './stream.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the answer away (RFC 9112 §9.6). */
 const LINGER_MS = 1_000;

@@ -1,13 +1,13 @@
 import { connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
-import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
-import { selfSigned } from '../../wire/certificate.ts';
-import { get, ok } from '../../wire/messages.ts';
-import { answering, startUpstream } from '../../wire/raw-upstream.ts';
-import { routeTo } from '../../wire/sidecar.ts';
+import { systemClock } from '../../../../src/clock.ts';
+import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
+import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
+import { selfSigned } from '../../../wire/certificate.ts';
+import { get, ok } from '../../../wire/messages.ts';
+import { answering, startUpstream } from '../../../wire/raw-upstream.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
 
 const CERTIFICATE = selfSigned('127.0.0.1');
 

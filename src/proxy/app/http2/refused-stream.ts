@@ -1,11 +1,11 @@
-import type { Clock } from '../../clock.ts';
-import type { Fields } from '../http/fields.ts';
-import { ErrorCode } from '../http2/error-code.ts';
-import type { ServerStream } from '../http2/server-connection.ts';
-import type { OwnAnswer } from '../streams/message.ts';
-import { ownAnswerSection } from './http2-answer.ts';
-import type { ConnectionStream, Http2StreamCarrier } from './http2-connection-stream.ts';
-import { Http2Sender, type SenderEvents } from './http2-sender.ts';
+import type { Clock } from '../../../clock.ts';
+import type { Fields } from '../../http/fields.ts';
+import { ErrorCode } from '../../http2/error-code.ts';
+import type { ServerStream } from '../../http2/server-connection.ts';
+import type { OwnAnswer } from '../../streams/message.ts';
+import { ownAnswerSection } from './answer.ts';
+import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import { Http2Sender, type SenderEvents } from './sender.ts';
 
 /** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
 export class Http2RefusedStream implements ConnectionStream, SenderEvents {

@@ -1,4 +1,4 @@
-import type { RequestFate } from '../streams/upstream-stream.ts';
+import type { RequestFate } from '../../streams/upstream-stream.ts';
 import type { UpstreamState } from './state.ts';
 
 /**

@@ -1,5 +1,5 @@
-import type { Fields } from '../http/fields.ts';
-import type { Http2Outlet } from './http2-outlet.ts';
+import type { Fields } from '../../http/fields.ts';
+import type { Http2Outlet } from './outlet.ts';
 
 /** A stream of the app, as its connection tells it what happens: a request that is served, or one that is refused. */
 export interface ConnectionStream {

@@ -1,10 +1,10 @@
-import { type Fields, hasField } from '../http/fields.ts';
-import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../http1/serialize.ts';
-import { joinCookies } from '../http2/cookie-crumbs.ts';
-import { type RequestBodyForm, upstreamFields } from '../streams/header-rules.ts';
-import type { FieldSection } from '../streams/message.ts';
-import type { OutgoingRequest, UpstreamStream } from '../streams/upstream-stream.ts';
-import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import { type Fields, hasField } from '../../http/fields.ts';
+import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
+import { joinCookies } from '../../http2/cookie-crumbs.ts';
+import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules.ts';
+import type { FieldSection } from '../../streams/message.ts';
+import type { OutgoingRequest, UpstreamStream } from '../../streams/upstream-stream.ts';
+import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamConnection } from './connection.ts';
 
 /** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */

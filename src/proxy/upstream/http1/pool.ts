@@ -1,14 +1,14 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import type { Clock } from '../../clock.ts';
-import type { RouteConfig } from '../../config/config.ts';
-import type { UpstreamUser } from '../streams/upstream-stream.ts';
+import type { Clock } from '../../../clock.ts';
+import type { RouteConfig } from '../../../config/config.ts';
+import type { UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { Dialer } from '../dialer.ts';
+import type { Dialling } from '../dialling.ts';
+import { UpstreamFailures } from '../failures.ts';
+import { maxAgeMs } from '../max-age.ts';
+import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { UpstreamConnection } from './connection.ts';
-import type { Dialer } from './dialer.ts';
-import type { Dialling } from './dialling.ts';
-import { UpstreamFailures } from './failures.ts';
-import { Http1UpstreamStream } from './http1-stream.ts';
-import { maxAgeMs } from './max-age.ts';
-import type { IdleHolder, OpenUpstreams } from './open-upstreams.ts';
+import { Http1UpstreamStream } from './stream.ts';
 
 export interface PoolOptions {
   readonly clock: Clock;

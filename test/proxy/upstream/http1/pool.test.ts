@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import type { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
-import { Dialer } from '../../../src/proxy/upstream/dialer.ts';
-import { Http1Pool } from '../../../src/proxy/upstream/http1-pool.ts';
-import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
-import { captureLog } from '../../support/log-capture.ts';
-import { ManualClock, settle } from '../../support/manual-clock.ts';
-import { get, ok } from '../../wire/messages.ts';
-import { routeTo } from '../../wire/sidecar.ts';
+import { systemNetwork } from '../../../../src/proxy/io/network.ts';
+import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
+import type { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
+import { Http1Pool } from '../../../../src/proxy/upstream/http1/pool.ts';
+import { OpenUpstreams } from '../../../../src/proxy/upstream/open-upstreams.ts';
+import { captureLog } from '../../../support/log-capture.ts';
+import { ManualClock, settle } from '../../../support/manual-clock.ts';
+import { get, ok } from '../../../wire/messages.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
 
 const TRUST = Number.POSITIVE_INFINITY;
 const FIVE_MINUTES = 300_000;

@@ -1,17 +1,17 @@
-import type { ExchangeContext } from '../exchange/context.ts';
-import { Exchange } from '../exchange/exchange.ts';
-import { type Fields, fieldValues } from '../http/fields.ts';
-import type { BodyDecoder } from '../http1/body-decoder.ts';
-import { bodyDecoder } from '../http1/decode-body.ts';
-import type { RequestHead } from '../http1/request-head.ts';
-import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../http1/serialize.ts';
-import type { GatheredWriter } from '../io/gathered-writer.ts';
-import type { AppStream } from '../streams/app-stream.ts';
-import { answerFields, informationFields, offeredProtocols } from '../streams/header-rules.ts';
-import type { AnswerBody, AnswerHead, OwnAnswer } from '../streams/message.ts';
-import { SocketSide, type TunnelEnd } from '../tunnel/socket-side.ts';
-import { runTunnel } from '../tunnel/tunnel.ts';
-import { ownAnswerMessage } from './own-answer.ts';
+import type { ExchangeContext } from '../../exchange/context.ts';
+import { Exchange } from '../../exchange/exchange.ts';
+import { type Fields, fieldValues } from '../../http/fields.ts';
+import type { BodyDecoder } from '../../http1/body-decoder.ts';
+import { bodyDecoder } from '../../http1/decode-body.ts';
+import type { RequestHead } from '../../http1/request-head.ts';
+import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
+import type { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { AppStream } from '../../streams/app-stream.ts';
+import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
+import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
+import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
+import { runTunnel } from '../../tunnel/tunnel.ts';
+import { ownAnswerMessage } from '../own-answer.ts';
 
 /** A refused request's body is read, to keep the connection, if no more than this can follow. */
 const WORTH_DROPPING_BYTES = 64 * 1024;

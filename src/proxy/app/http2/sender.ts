@@ -1,9 +1,9 @@
-import type { Clock } from '../../clock.ts';
-import type { Fields } from '../http/fields.ts';
-import type { ServerStream } from '../http2/server-connection.ts';
-import { Deadline } from '../io/deadline.ts';
-import { ByteQueue } from '../streams/byte-queue.ts';
-import type { Http2Outlet, WaitingAnswer } from './http2-outlet.ts';
+import type { Clock } from '../../../clock.ts';
+import type { Fields } from '../../http/fields.ts';
+import type { ServerStream } from '../../http2/server-connection.ts';
+import { Deadline } from '../../io/deadline.ts';
+import { ByteQueue } from '../../streams/byte-queue.ts';
+import type { Http2Outlet, WaitingAnswer } from './outlet.ts';
 
 /** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */
 const SMALL_BYTES = 4096;

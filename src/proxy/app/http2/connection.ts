@@ -1,30 +1,30 @@
 import type { Socket } from 'node:net';
-import { SidecarError } from '../../errors.ts';
-import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
-import { refusalOf } from '../exchange/refusal.ts';
-import { type Fields, fieldValues } from '../http/fields.ts';
-import { isGrpcCall } from '../http/grpc-call.ts';
-import { ErrorCode } from '../http2/error-code.ts';
-import { type ConnectionFault, connectionFault, type FaultReason } from '../http2/fault.ts';
-import { PrefaceReader } from '../http2/preface.ts';
-import type { RequestSection } from '../http2/request-section.ts';
+import { SidecarError } from '../../../errors.ts';
+import { grpcStatusOf } from '../../exchange/grpc-outcome.ts';
+import { refusalOf } from '../../exchange/refusal.ts';
+import { type Fields, fieldValues } from '../../http/fields.ts';
+import { isGrpcCall } from '../../http/grpc-call.ts';
+import { ErrorCode } from '../../http2/error-code.ts';
+import { type ConnectionFault, connectionFault, type FaultReason } from '../../http2/fault.ts';
+import { PrefaceReader } from '../../http2/preface.ts';
+import type { RequestSection } from '../../http2/request-section.ts';
 import {
   type RefusedRequest,
   ServerConnection,
   type ServerHandler,
   type ServerStream,
-} from '../http2/server-connection.ts';
-import type { Broken } from '../http2/stream-handler.ts';
-import type { Deadline } from '../io/deadline.ts';
-import type { Carrier, Speaker } from './app-connection.ts';
-import type { AppContext } from './context.ts';
-import type { ConnectionStream, Http2StreamCarrier } from './http2-connection-stream.ts';
-import { serverLimits } from './http2-limits.ts';
-import { Http2Outlet } from './http2-outlet.ts';
-import { CLOSING, LEAVING_PHASE, LEFT, OPEN, PARTING_PHASE, type Phase } from './http2-phase.ts';
-import { Http2RefusedStream } from './http2-refused-stream.ts';
-import { incomingRequest } from './http2-request.ts';
-import { Http2AppStream } from './http2-stream.ts';
+} from '../../http2/server-connection.ts';
+import type { Broken } from '../../http2/stream-handler.ts';
+import type { Deadline } from '../../io/deadline.ts';
+import type { Carrier, Speaker } from '../app-connection.ts';
+import type { AppContext } from '../context.ts';
+import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import { serverLimits } from './limits.ts';
+import { Http2Outlet } from './outlet.ts';
+import { CLOSING, LEAVING_PHASE, LEFT, OPEN, PARTING_PHASE, type Phase } from './phase.ts';
+import { Http2RefusedStream } from './refused-stream.ts';
+import { incomingRequest } from './request.ts';
+import { Http2AppStream } from './stream.ts';
 
 /** How long a connection that is to close goes on being read: closing at once could reset the last frames away. */
 const LINGER_MS = 1_000;

@@ -1,5 +1,5 @@
-import { ErrorCode } from '../http2/error-code.ts';
-import type { TunnelEvents, TunnelSide } from '../tunnel/tunnel-side.ts';
+import { ErrorCode } from '../../http2/error-code.ts';
+import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel-side.ts';
 
 /** The stream of a tunnel, as that knows it. */
 export interface TunnelStream {

@@ -1,6 +1,6 @@
-import type { Exchange } from '../exchange/exchange.ts';
-import type { BodyDecoder } from '../http1/body-decoder.ts';
-import type { Http1AppStream } from './http1-stream.ts';
+import type { Exchange } from '../../exchange/exchange.ts';
+import type { BodyDecoder } from '../../http1/body-decoder.ts';
+import type { Http1AppStream } from './stream.ts';
 
 /** How far one connection from the app is. */
 export type Stage =

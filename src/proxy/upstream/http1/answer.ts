@@ -1,10 +1,10 @@
-import type { BodyDecoder } from '../http1/body-decoder.ts';
-import type { BodyFraming } from '../http1/body-framing.ts';
-import { bodyDecoder } from '../http1/decode-body.ts';
-import type { HeadLimits } from '../http1/head-limits.ts';
-import type { ResponseHead } from '../http1/response-head.ts';
-import type { AnswerBody } from '../streams/message.ts';
-import { reusableForMs } from './keep-alive.ts';
+import type { BodyDecoder } from '../../http1/body-decoder.ts';
+import type { BodyFraming } from '../../http1/body-framing.ts';
+import { bodyDecoder } from '../../http1/decode-body.ts';
+import type { HeadLimits } from '../../http1/head-limits.ts';
+import type { ResponseHead } from '../../http1/response-head.ts';
+import type { AnswerBody } from '../../streams/message.ts';
+import { reusableForMs } from '../keep-alive.ts';
 
 /** Answers may carry larger heads than the app may send; cookies and policies do. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };

@@ -1,6 +1,6 @@
-import type { ProxyLimits } from '../../config/config.ts';
-import { DEFAULT_ABUSE_LIMITS } from '../http2/abuse.ts';
-import type { ServerLimits } from '../http2/server-connection.ts';
+import type { ProxyLimits } from '../../../config/config.ts';
+import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
+import type { ServerLimits } from '../../http2/server-connection.ts';
 
 /** The smallest that SETTINGS_MAX_FRAME_SIZE may be, and what is said of it before any SETTINGS. */
 const FRAME_BYTES = 16_384;

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type OnReadOpts, Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
-import { UpstreamConnection } from '../../../src/proxy/upstream/connection.ts';
-import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
-import { ManualClock, settle } from '../../support/manual-clock.ts';
-import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../../wire/messages.ts';
-import { routeTo } from '../../wire/sidecar.ts';
+import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
+import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
+import { ManualClock, settle } from '../../../support/manual-clock.ts';
+import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../../../wire/messages.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
 
 const [CONNECT_MS, RESPONSE_MS, IDLE_MS] = [5000, 20_000, 30_000];
 const TRUST = Number.POSITIVE_INFINITY;

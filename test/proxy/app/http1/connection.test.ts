@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { AcceptedConnection } from '../../../src/proxy/app/accepted-connection.ts';
-import { Http1AppConnection } from '../../../src/proxy/app/http1-connection.ts';
-import type { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
-import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { settle } from '../../support/manual-clock.ts';
-import { withoutToken } from '../../wire/fake-bearer.ts';
-import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from '../../wire/messages.ts';
-import { createPorts, type Ports, Sink } from '../exchange/ported-exchange.ts';
+import { AcceptedConnection } from '../../../../src/proxy/app/accepted-connection.ts';
+import { Http1AppConnection } from '../../../../src/proxy/app/http1/connection.ts';
+import type { PeerWatch } from '../../../../src/proxy/app/peer-watch.ts';
+import { systemNetwork } from '../../../../src/proxy/io/network.ts';
+import { settle } from '../../../support/manual-clock.ts';
+import { withoutToken } from '../../../wire/fake-bearer.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from '../../../wire/messages.ts';
+import { createPorts, type Ports, Sink } from '../../exchange/ported-exchange.ts';
 
 const [HEADER_MS, KEEP_ALIVE_MS, LINGER_MS] = [7000, 10_000, 1000];
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { TLSSocket } from 'node:tls';
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
 
 /**
  * How what an upstream has to say ended: said by it, cut by anyone on the way (TCP's FIN on a TLS connection without
