@@ -15,8 +15,17 @@ import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import { FrameWriter } from './frame-writer.ts';
-import { LINGER_MS, MOST_STREAMS, PING_MS, QUIET_MS, UPSTREAM_LIMITS } from './limits.ts';
+import {
+  LINGER_MS,
+  MOST_STREAMS,
+  PING_MS,
+  QUIET_MS,
+  STUCK_FOR_GOOD_MS,
+  STUCK_MS,
+  UPSTREAM_LIMITS,
+} from './limits.ts';
 import { SendTurns } from './send-turns.ts';
+import { StuckSocket } from './stuck-socket.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 
 export type WireStream = ClientStream<CarriedStream>;
@@ -41,8 +50,11 @@ export interface Http2ConnectionOptions {
 
 type State =
   | { readonly kind: 'open' }
-  /** Before further requests are sent it is found out whether the upstream is still there. */
-  | { readonly kind: 'examined'; readonly untilMs: number }
+  /**
+   * Before further requests are sent it is found out whether the upstream is still there. `behind`: the question itself
+   * waited for the system to take what was written before it.
+   */
+  | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
   /** Carries no further requests, and ends with those that it carries. */
   | { readonly kind: 'ending' }
   /** All is said; what was said last is leaving. */
@@ -65,6 +77,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #writer: FrameWriter;
+  readonly #stuck: StuckSocket;
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
   readonly #unread: UnreadBytes;
@@ -90,13 +103,20 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#unread = new UnreadBytes((bytes) => this.#codec.consumeConnection(bytes));
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
-    this.#writer = new FrameWriter(socket, this.#codec.output);
+    this.#writer = new FrameWriter(socket, this.#codec.output, () => this.#watch());
+    this.#stuck = new StuckSocket(socket);
     const now = clock.now();
     this.#heardAt = now;
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
     socket.on('end', () => this.#fail(this.#ended(), true));
-    socket.on('drain', () => this.#guarded(() => this.#turns.run(this)));
+    socket.on('drain', () => {
+      this.#guarded(() => {
+        // Whoever waits for room has it before the others fill it.
+        this.#offer();
+        this.#turns.run(this);
+      });
+    });
     socket.on('error', (error) => this.#fail(failures.of(error, 'busy'), true));
     socket.on('close', () => {
       this.#deadline.dispose();
@@ -109,12 +129,14 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Requests that may be sent at once. */
   get free(): number {
-    return this.#state.kind === 'open' ? this.#room : 0;
+    return this.#state.kind === 'open' && this.takesMore ? this.#room : 0;
   }
 
-  /** Requests that may be sent once it is known that the upstream is there. */
+  /** Requests that may be sent once it is known that the upstream is there, and the socket takes more. */
   get freeSoon(): number {
-    return this.#state.kind === 'examined' ? this.#room : 0;
+    const state = this.#state;
+    const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.takesMore;
+    return comes && this.#stuck.stuckMs(this.nowMs()) < STUCK_MS ? this.#room : 0;
   }
 
   get idle(): boolean {
@@ -371,18 +393,50 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     this.#offer();
   }
 
+  /** How long PING may take. */
+  get #pingMs(): number {
+    return Math.min(PING_MS, this.#options.route.timeouts.connectMs);
+  }
+
   /** Whether the upstream is there is asked of it. */
   #ping(now: Instant): void {
-    const untilMs = now.monotonicMs + Math.min(PING_MS, this.#options.route.timeouts.connectMs);
-    this.#state = { kind: 'examined', untilMs };
+    const untilMs = now.monotonicMs + this.#pingMs;
+    this.#state = { kind: 'examined', untilMs, behind: false };
     this.#codec.ping(PING);
     this.#writer.flushSoon();
     this.due(untilMs);
   }
 
+  /** Whether the question waited for the socket until now: its time begins when it has left. */
+  #askedBehind(nowMs: number): boolean {
+    const waits = this.#stuck.anyWaits;
+    if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
+    this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
+    // It is not waited for with what waits for room.
+    if (waits) this.#options.onFree(this);
+    return true;
+  }
+
+  /** Has the socket looked at for as long as something waits in it. */
+  #watch(): void {
+    if (this.#state.kind === 'gone' || this.takesMore) return;
+    const nowMs = this.nowMs();
+    this.#stuck.stuckMs(nowMs);
+    this.due(nowMs + STUCK_MS);
+  }
+
+  #lookWhetherStuck(nowMs: number): void {
+    const { kind } = this.#state;
+    if (kind !== 'open' && kind !== 'examined') return;
+    const stuckMs = this.#stuck.stuckMs(nowMs);
+    if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
+    // What waits for room on it has another made.
+    else if (stuckMs >= STUCK_MS) this.#options.onFree(this);
+  }
+
   /** Whether it has said meanwhile that it is not there shows in what has come and was not read. */
   #poll(): void {
-    const examined: State = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY };
+    const examined: State = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
     this.#state = examined;
     afterPoll(() => {
       if (this.#state !== examined) return;
@@ -440,10 +494,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       else this.abandon();
       return;
     }
-    if (this.#state.kind === 'examined' && this.#state.untilMs <= nowMs) {
+    if (this.#state.kind === 'examined' && this.#state.untilMs <= nowMs && !this.#askedBehind(nowMs)) {
       this.#fail(this.#options.failures.silent(), true);
       return;
     }
+    this.#lookWhetherStuck(nowMs);
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);
       return;
@@ -451,6 +506,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     for (const stream of [...this.#streams]) if (stream.dueAtMs <= nowMs) stream.tooLate();
     for (const stream of this.#streams) this.due(stream.dueAtMs);
     if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
+    if (this.#stuck.watches) this.due(nowMs + STUCK_MS);
     this.due(this.#idleUntilMs);
   }
 }

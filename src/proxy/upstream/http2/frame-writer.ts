@@ -14,13 +14,18 @@ export class FrameWriter {
   readonly #socket: Socket;
   readonly #output: FrameOutput;
   readonly #writer: GatheredWriter;
+  readonly #onFlushed: () => void;
   #flushDue = false;
   /** Those whose request has been written since the last flush. */
   #unflushed: CarriedStream[] = [];
 
-  /** @param output where frames are written, and headers of DATA, whose payload is given to `payload`. */
-  constructor(socket: Socket, output: FrameOutput) {
+  /**
+   * @param output where frames are written, and headers of DATA, whose payload is given to `payload`.
+   * @param onFlushed is called when all that was written has been given to the socket.
+   */
+  constructor(socket: Socket, output: FrameOutput, onFlushed: () => void) {
     this.#socket = socket;
+    this.#onFlushed = onFlushed;
     this.#output = output;
     this.#writer = new GatheredWriter(socket);
   }
@@ -65,6 +70,7 @@ export class FrameWriter {
     this.#writer.flush();
     this.#tellLeft();
     this.#writer.beginMessage();
+    this.#onFlushed();
   }
 
   /** Sends nothing more. What is too much for one block has left before the flush. */
