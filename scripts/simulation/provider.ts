@@ -1,6 +1,6 @@
 /** A token endpoint as a fleet sees it: so many grants a second, a short queue, and a time when it is away. */
 
-import type { GrantedToken, RefusedGrant } from '../../src/token/token-response.ts';
+import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 
 export interface ProviderModel {
   /** Grants a second; what is beyond waits. */

@@ -7,8 +7,8 @@ import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags } from '../config/settings.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
-import { readCredentials } from '../token/client-credentials.ts';
-import { createTokenEndpoint } from '../token/token-endpoint.ts';
+import { readCredentials } from '../token/client/client-credentials.ts';
+import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { connectionRemedy, whyNoToken } from '../token/why-no-token.ts';
 import type { Command } from './command.ts';
 

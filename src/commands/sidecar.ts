@@ -20,7 +20,7 @@ import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
 import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
-import { createTokenEndpoint } from '../token/token-endpoint.ts';
+import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 import { whyNoToken } from '../token/why-no-token.ts';
 

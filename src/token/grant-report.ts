@@ -1,6 +1,6 @@
 import { type Instant, remainingMs } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
-import type { TokenResponse } from './token-response.ts';
+import type { TokenResponse } from './provider/token-response.ts';
 import { type GrantInFlight, type TokenState, validToken } from './token-state.ts';
 
 export interface EndedGrant {

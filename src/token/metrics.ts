@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
-import type { TokenResponse } from './token-response.ts';
+import type { TokenResponse } from './provider/token-response.ts';
 import type { GrantReason } from './token-state.ts';
 
 export interface TokenMetrics {

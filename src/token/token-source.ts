@@ -9,12 +9,12 @@ import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource, BearerSupply } from './bearer-source.ts';
-import type { ClientCredentials, CredentialsReading } from './client-credentials.ts';
+import type { ClientCredentials, CredentialsReading } from './client/client-credentials.ts';
 import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
-import type { TokenEndpoint } from './token-endpoint.ts';
-import type { TokenResponse } from './token-response.ts';
+import type { TokenEndpoint } from './provider/token-endpoint.ts';
+import type { TokenResponse } from './provider/token-response.ts';
 import {
   type FailedGrant,
   type GrantInFlight,

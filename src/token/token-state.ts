@@ -6,6 +6,7 @@
 
 import { type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
+import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
   type FailedAttempt,
   lastChanceDelayMs,
@@ -14,7 +15,6 @@ import {
   sendableMs,
   spreadRenewalDelayMs,
 } from './schedule.ts';
-import type { GrantedToken, RefusedGrant } from './token-response.ts';
 import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord } from './upstream-record.ts';
 
 export type GrantReason =

@@ -1,7 +1,7 @@
 /** Everything that a token endpoint can do wrong while a pod lives on. */
 
 import { expect } from 'vitest';
-import type { RefusedGrant } from '../../src/token/token-response.ts';
+import type { RefusedGrant } from '../../src/token/provider/token-response.ts';
 import type { Certificates } from './certificates.ts';
 import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { parseAssertionKey } from '../../src/token/assertion-key.ts';
+import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
 
 /** Node's types give each type of key its own set of encodings. */
 interface PrivateKey {

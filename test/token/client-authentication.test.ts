@@ -1,10 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, jwtVerify } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { parseAssertionKey } from '../../src/token/assertion-key.ts';
-import type { ClientCredentials, SigningClient } from '../../src/token/client-credentials.ts';
-import { proveClient } from '../../src/token/client-proof.ts';
-import { UnusableFile } from '../../src/token/unusable-file.ts';
+import { UnusableFile } from '../../src/credentials/unusable-file.ts';
+import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
+import type { ClientCredentials, SigningClient } from '../../src/token/client/client-credentials.ts';
+import { proveClient } from '../../src/token/client/client-proof.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
-import { isJwt, readCredentials } from '../../src/token/client-credentials.ts';
+import { isJwt, readCredentials } from '../../src/token/client/client-credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 

@@ -6,7 +6,7 @@
  */
 
 import { systemClock } from '../../src/clock.ts';
-import { createTokenEndpoint } from '../../src/token/token-endpoint.ts';
+import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 
 const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: process.argv[2] as string }), systemClock);

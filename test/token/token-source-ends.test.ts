@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import type { TokenResponse } from '../../src/token/token-response.ts';
+import type { TokenResponse } from '../../src/token/provider/token-response.ts';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 import { settle } from '../support/manual-clock.ts';
 import { loaded, openSource, rejection, token } from './opened-source.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Instant, isPast, later } from '../../src/clock.ts';
-import type { GrantedToken, RefusedGrant } from '../../src/token/token-response.ts';
+import type { GrantedToken, RefusedGrant } from '../../src/token/provider/token-response.ts';
 import {
   type GrantInFlight,
   INITIAL_STATE,

@@ -2,8 +2,8 @@
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { systemCodeOf } from '../errors.ts';
-import { http } from '../node-http.ts';
+import { systemCodeOf } from '../../errors.ts';
+import { http } from '../../node-http.ts';
 import type { EndpointAnswer } from './token-response.ts';
 
 export interface TokenRequest {

@@ -2,13 +2,13 @@
 
 import type { Agent } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
-import type { CredentialConfig } from '../config/config.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
-import { http } from '../node-http.ts';
-import { https } from '../node-https.ts';
-import type { ClientCredentials } from './client-credentials.ts';
-import { UnusableFile } from './unusable-file.ts';
+import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
+import type { CredentialConfig } from '../../config/config.ts';
+import { UnusableFile } from '../../credentials/unusable-file.ts';
+import { messageOf, systemCodeOf } from '../../errors.ts';
+import { http } from '../../node-http.ts';
+import { https } from '../../node-https.ts';
+import type { ClientCredentials } from '../client/client-credentials.ts';
 
 export interface ProviderConnections {
   /**

@@ -2,8 +2,8 @@
 
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import type { ClientAuthentication, CredentialConfig } from '../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../credentials/mounted-secret.ts';
+import type { ClientAuthentication, CredentialConfig } from '../../config/config.ts';
+import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
 import { type AssertionKey, parseAssertionKey, parsePrivateKey } from './assertion-key.ts';
 
 /** A method with everything it takes: one of these alone is enough to prove who the client is. */

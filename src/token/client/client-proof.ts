@@ -2,8 +2,9 @@
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Clock } from '../clock.ts';
-import { readMountedSecret } from '../credentials/mounted-secret.ts';
+import type { Clock } from '../../clock.ts';
+import { readMountedSecret } from '../../credentials/mounted-secret.ts';
+import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { signAssertion } from './client-assertion.ts';
 import {
   type AttestedClient,
@@ -11,7 +12,6 @@ import {
   type ClientCredentials,
   isJwt,
 } from './client-credentials.ts';
-import { UnusableFile } from './unusable-file.ts';
 
 export interface ProofOfClient {
   /** The Authorization field, for methods that use one. */

@@ -1,6 +1,6 @@
 /** What a token endpoint's answer means (RFC 6749 §5), judged from its status, type and bytes alone. */
 
-import type { RenewalPolicy } from '../config/config.ts';
+import type { RenewalPolicy } from '../../config/config.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
 
 export type TokenResponse = GrantedToken | RefusedGrant;

@@ -1,14 +1,14 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
-import type { Clock } from '../clock.ts';
-import type { CredentialConfig } from '../config/config.ts';
-import { systemCodeOf } from '../errors.ts';
-import type { ClientCredentials } from './client-credentials.ts';
-import { basicPair, proveClient } from './client-proof.ts';
+import type { Clock } from '../../clock.ts';
+import type { CredentialConfig } from '../../config/config.ts';
+import { UnusableFile } from '../../credentials/unusable-file.ts';
+import { systemCodeOf } from '../../errors.ts';
+import type { ClientCredentials } from '../client/client-credentials.ts';
+import { basicPair, proveClient } from '../client/client-proof.ts';
 import { providerConnections } from './provider-connections.ts';
 import { OverlongAnswer, StaleConnection, sendTokenRequest } from './token-request.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
-import { UnusableFile } from './unusable-file.ts';
 
 export interface TokenEndpoint {
   /**
