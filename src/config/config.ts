@@ -54,11 +54,27 @@ export interface PrivateKeyJwt {
   readonly method: 'private_key_jwt';
   /** PEM or JWK. */
   readonly keyFile: string;
+  /** PEM. Its thumbprint names the key. */
+  readonly certificateFile?: string;
   /** Instead of the JWK's own, or the key's thumbprint. */
   readonly keyId?: string;
-  /** The assertion's `aud`: the token endpoint's URL or the issuer. */
-  readonly audience: string;
+  /** Instead of the JWK's own, or the usual one of the key's type. */
+  readonly algorithm?: AssertionAlgorithm;
+  /** The assertion's `aud`; the token endpoint's URL when absent. */
+  readonly audience?: string;
 }
+
+export type AssertionAlgorithm =
+  | 'ES256'
+  | 'ES384'
+  | 'ES512'
+  | 'RS256'
+  | 'RS384'
+  | 'RS512'
+  | 'PS256'
+  | 'PS384'
+  | 'PS512'
+  | 'EdDSA';
 
 export interface CredentialConfig {
   readonly name: string;
@@ -71,6 +87,8 @@ export interface CredentialConfig {
   readonly clientAuth: ClientAuthentication;
   /** The pod starts and is ready without its token; requests that want it wait, or fail, as ever. */
   readonly required?: false;
+  /** Take tokens whose type is not said, or is a name of the provider's own. */
+  readonly tokenType?: 'any';
   readonly scope?: string;
   readonly audience?: string;
   /** Further parameters of the grant; an array is sent as a repeated parameter. */

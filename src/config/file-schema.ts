@@ -5,6 +5,7 @@
 
 import * as v from 'valibot';
 import { LOG_LEVELS } from '../log/logger.ts';
+import type { AssertionAlgorithm } from './config.ts';
 import {
   duration,
   listenAddress,
@@ -81,10 +82,25 @@ export const CLIENT_AUTHENTICATION_METHODS = [
   'kubernetes_jwt',
 ] as const;
 
+const ASSERTION_ALGORITHMS = [
+  'ES256',
+  'ES384',
+  'ES512',
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'EdDSA',
+] as const satisfies readonly AssertionAlgorithm[];
+
 const assertion = v.strictObject(
   {
     keyFile: v.optional(fileName),
+    certificateFile: v.optional(fileName),
     keyId: v.optional(text),
+    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
     audience: v.optional(text),
     tokenFile: v.optional(fileName),
   },
@@ -116,6 +132,7 @@ const credential = v.strictObject(
     assertion: v.optional(assertion),
     basicEncoding: v.optional(words(['form', 'raw'])),
     required: v.optional(flag),
+    tokenType: v.optional(words(['bearer', 'any'])),
     scope: v.optional(text),
     audience: v.optional(text),
     parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),

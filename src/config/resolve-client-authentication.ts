@@ -16,21 +16,28 @@ interface MethodSetting {
 const METHOD_SETTINGS: readonly MethodSetting[] = [
   { name: 'basicEncoding', method: 'client_secret_basic', read: ({ basicEncoding }) => basicEncoding },
   { name: 'assertion.keyFile', method: 'private_key_jwt', read: ({ assertion }) => assertion?.keyFile },
+  {
+    name: 'assertion.certificateFile',
+    method: 'private_key_jwt',
+    read: ({ assertion }) => assertion?.certificateFile,
+  },
+  {
+    name: 'assertion.algorithm',
+    method: 'private_key_jwt',
+    read: ({ assertion }) => assertion?.algorithm,
+  },
   { name: 'assertion.keyId', method: 'private_key_jwt', read: ({ assertion }) => assertion?.keyId },
   { name: 'assertion.audience', method: 'private_key_jwt', read: ({ assertion }) => assertion?.audience },
   { name: 'assertion.tokenFile', method: 'kubernetes_jwt', read: ({ assertion }) => assertion?.tokenFile },
 ];
 
-/**
- * The method with its settings, or undefined when it needs a token URL and there is none, which has been reported.
- * @param key names the entry in messages.
- */
+/** The method with its settings. @param key names the entry in messages. */
 export function resolveClientAuthentication(
   key: string,
   entry: CredentialEntry,
   tokenUrl: string | undefined,
   problems: Problem[],
-): ClientAuthentication | undefined {
+): ClientAuthentication {
   const method = entry.clientAuth ?? DEFAULT_METHOD;
   for (const setting of METHOD_SETTINGS) {
     const value = setting.read(entry);
@@ -47,9 +54,15 @@ export function resolveClientAuthentication(
     case 'client_secret_post':
       return { method };
     case 'private_key_jwt': {
-      const { keyFile = 'private_key', keyId, audience = tokenUrl } = entry.assertion ?? {};
-      if (audience === undefined) return undefined;
-      return { method, keyFile, audience, ...(keyId === undefined ? {} : { keyId }) };
+      const { keyFile = 'private_key', certificateFile, keyId, algorithm, audience } = entry.assertion ?? {};
+      return {
+        method,
+        keyFile,
+        ...(certificateFile === undefined ? {} : { certificateFile }),
+        ...(keyId === undefined ? {} : { keyId }),
+        ...(algorithm === undefined ? {} : { algorithm }),
+        ...(audience === undefined ? {} : { audience }),
+      };
     }
     case 'tls_client_auth':
       if (tokenUrl !== undefined && new URL(tokenUrl).protocol === 'http:') {

@@ -42,7 +42,7 @@ export function resolveCredentials(
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
     const tokenUrl = resolveTokenUrl(key, entry, overrides, problems);
     const clientAuth = resolveClientAuthentication(key, entry, tokenUrl, problems);
-    if (tokenUrl === undefined || clientAuth === undefined) return [];
+    if (tokenUrl === undefined) return [];
     const scope = overrides.scope?.text ?? entry.scope;
     const audience = overrides.audience?.text ?? entry.audience;
     const resolved: CredentialConfig = {
@@ -52,6 +52,7 @@ export function resolveCredentials(
       ...(entry.clientId === undefined ? {} : { clientId: entry.clientId }),
       clientAuth,
       ...(entry.required === false ? { required: false as const } : {}),
+      ...(entry.tokenType === 'any' ? { tokenType: 'any' as const } : {}),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
       parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),

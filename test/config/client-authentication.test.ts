@@ -26,23 +26,22 @@ async function problemsOf(credential: Record<string, unknown>): Promise<string[]
   return (error as ConfigurationError).message.split('\n');
 }
 
-const TOKEN_URL = 'https://sso/realms/dx/protocol/openid-connect/token';
-
 describe('each method has its settings', () => {
   it.each([
     [{}, { method: 'client_secret_basic', encoding: 'form' }],
     [{ basicEncoding: 'raw' }, { method: 'client_secret_basic', encoding: 'raw' }],
     [{ clientAuth: 'client_secret_post' }, { method: 'client_secret_post' }],
-    [
-      { clientAuth: 'private_key_jwt' },
-      { method: 'private_key_jwt', keyFile: 'private_key', audience: TOKEN_URL },
-    ],
+    [{ clientAuth: 'private_key_jwt' }, { method: 'private_key_jwt', keyFile: 'private_key' }],
     [
       {
         clientAuth: 'private_key_jwt',
         assertion: { keyFile: 'tls.key', keyId: 'k', audience: 'https://sso/realms/dx' },
       },
       { method: 'private_key_jwt', keyFile: 'tls.key', keyId: 'k', audience: 'https://sso/realms/dx' },
+    ],
+    [
+      { clientAuth: 'private_key_jwt', assertion: { certificateFile: 'tls.crt', algorithm: 'PS256' } },
+      { method: 'private_key_jwt', keyFile: 'private_key', certificateFile: 'tls.crt', algorithm: 'PS256' },
     ],
     [{ clientAuth: 'tls_client_auth' }, { method: 'tls_client_auth' }],
     [{ clientAuth: 'kubernetes_jwt' }, { method: 'kubernetes_jwt', tokenFile: 'token' }],

@@ -198,13 +198,13 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
   {
     name: 'access_token with a line end',
     result: 'invalid_response',
-    detail: /not a bearer token/,
+    detail: /no header can carry/,
     behaviour: grantWith({ access_token: 'abc\r\nx-injected: 1' }),
   },
   {
     name: 'token_type missing',
     result: 'invalid_response',
-    detail: /token_type is not Bearer/,
+    detail: /token_type is missing, not Bearer/,
     behaviour: grantWith({ token_type: undefined }),
   },
   {

@@ -1,7 +1,8 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 /** Node's types give each type of key its own set of encodings. */
 interface PrivateKey {
@@ -10,6 +11,8 @@ interface PrivateKey {
 
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+const p521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
 const ed = generateKeyPairSync('ed25519');
 
 const pem = (key: KeyObject, type: 'pkcs8' | 'sec1' | 'pkcs1' = 'pkcs8') =>
@@ -22,6 +25,9 @@ describe('a key', () => {
     ['PKCS#8, EC', pem(ec.privateKey), 'ES256', ec],
     ['SEC 1', pem(ec.privateKey, 'sec1'), 'ES256', ec],
     ['PKCS#1', pem(rsa.privateKey, 'pkcs1'), 'RS256', rsa],
+    ['PKCS#8, P-384', pem(p384.privateKey), 'ES384', p384],
+    ['PKCS#8, P-521', pem(p521.privateKey), 'ES512', p521],
+    ['JWK, RSA, with alg PS512', jwk(rsa.privateKey, { alg: 'PS512' }), 'PS512', rsa],
     ['PKCS#8, Ed25519', pem(ed.privateKey), 'EdDSA', ed],
     ['JWK, EC', jwk(ec.privateKey), 'ES256', ec],
     ['JWK, RSA, with alg and use', jwk(rsa.privateKey, { alg: 'RS256', use: 'sig' }), 'RS256', rsa],
@@ -34,13 +40,60 @@ describe('a key', () => {
   it('is known by the configured id, else by the one in the JWK', () => {
     const text = jwk(ec.privateKey, { kid: 'own' });
     expect(parseAssertionKey(text)).toMatchObject({ keyId: 'own' });
-    expect(parseAssertionKey(text, 'configured')).toMatchObject({ keyId: 'configured' });
+    expect(parseAssertionKey(text, { keyId: 'configured' })).toMatchObject({ keyId: 'configured' });
+  });
+});
+
+describe('a configured algorithm', () => {
+  it('is one that the key can sign', () => {
+    expect(parseAssertionKey(pem(rsa.privateKey), { algorithm: 'PS256' })).toMatchObject({
+      algorithm: 'PS256',
+    });
+    expect(parseAssertionKey(pem(ed.privateKey), { algorithm: 'EdDSA' })).toMatchObject({
+      algorithm: 'EdDSA',
+    });
+  });
+
+  it.each([
+    ['PS256', pem(ec.privateKey), 'a key for PS256: an RSA key of at least 2048 bits'],
+    ['ES384', pem(ec.privateKey), 'a key for ES384: an EC key on P-384'],
+    ['EdDSA', pem(rsa.privateKey), 'a key for EdDSA: an Ed25519 key'],
+    ['RS256', jwk(rsa.privateKey, { alg: 'PS256' }), 'for RS256'],
+  ] as const)('%s is refused with a key that is made for another', (algorithm, text, expected) => {
+    expect(parseAssertionKey(text, { algorithm })).toEqual({
+      in: 'key',
+      expected: expect.stringContaining(expected),
+    });
+  });
+});
+
+describe('a certificate', () => {
+  const shop = createCertificateAuthority('Test CA').issue('shop');
+
+  it('names the key by its thumbprint, as RFC 7515 §4.1.8 has it, and a kid is sent only where one is given', () => {
+    const der = Buffer.from(shop.cert.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+    const thumbprint = createHash('sha256').update(der).digest('base64url');
+    const settings = { certificate: shop.cert };
+    expect(parseAssertionKey(shop.key, settings)).toMatchObject({ certificateThumbprint: thumbprint });
+    expect(parseAssertionKey(shop.key, settings)).not.toHaveProperty('keyId');
+    expect(parseAssertionKey(shop.key, { ...settings, keyId: 'k' })).toMatchObject({ keyId: 'k' });
+  });
+
+  it.each([
+    ['is none', 'S3CRET', 'a PEM certificate'],
+    [
+      'is that of another key',
+      createCertificateAuthority('Test CA').issue('other').cert,
+      'the certificate of the private key',
+    ],
+  ])('that %s is said to be wrong', (_name, certificate, expected) => {
+    expect(parseAssertionKey(shop.key, { certificate })).toEqual({ in: 'certificate', expected });
   });
 });
 
 describe('what is no usable key says what would be, and nothing of itself', () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
-  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
+  const k256 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
   const encrypted = ec.privateKey
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
     .toString();
@@ -52,12 +105,12 @@ describe('what is no usable key says what would be, and nothing of itself', () =
     ['a set', JSON.stringify({ keys: [JSON.parse(jwk(ec.privateKey))] }), 'as a single JWK'],
     ['a passphrase', encrypted, 'an unencrypted private key'],
     ['RSA of 1024 bits', pem(small.privateKey), 'an RSA key of at least 2048 bits'],
-    ['P-384', pem(p384.privateKey), 'an EC key on P-256'],
-    ['a JWK for another algorithm', jwk(rsa.privateKey, { alg: 'PS256' }), 'a JWK to sign with'],
+    ['secp256k1', pem(k256.privateKey), 'an EC key on P-256, P-384 or P-521'],
+    ['a JWK for another algorithm', jwk(rsa.privateKey, { alg: 'RSA-OAEP' }), 'a JWK to sign with'],
     ['a JWK to encrypt with', jwk(ec.privateKey, { use: 'enc' }), 'a JWK to sign with'],
     ['a kid that is no string', jwk(ec.privateKey, { kid: 7 }), 'a JWK whose kid is a string'],
   ])('%s', (_name, text, expected) => {
-    expect(parseAssertionKey(text)).toEqual({ expected: expect.stringContaining(expected) });
+    expect(parseAssertionKey(text)).toEqual({ in: 'key', expected: expect.stringContaining(expected) });
     expect(JSON.stringify(parseAssertionKey(text))).not.toContain('S3CRET');
   });
 });

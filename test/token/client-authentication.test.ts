@@ -1,16 +1,27 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, jwtVerify } from 'jose';
+import {
+  calculateJwkThumbprint,
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  exportJWK,
+  jwtVerify,
+} from 'jose';
 import { describe, expect, it } from 'vitest';
+import type { AssertionAlgorithm } from '../../src/config/config.ts';
 import { UnusableFile } from '../../src/credentials/unusable-file.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
-import type { ClientCredentials, SigningClient } from '../../src/token/client/client-credentials.ts';
+import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import { proveClient } from '../../src/token/client/client-proof.ts';
+import type { SigningClient } from '../../src/token/client/private-key-jwt.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-const prove = (credentials: ClientCredentials) => proveClient(credentials, new ManualClock());
+const prove = (credentials: ClientCredentials) =>
+  proveClient(credentials, 'https://sso/token', new ManualClock());
 
 describe('client_secret_basic', () => {
   it.each([
@@ -39,24 +50,35 @@ it('tls_client_auth sends the id alone', async () => {
   expect(proof).toEqual({ parameters: { client_id: 'shop' } });
 });
 
+const rsa = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
+
 describe('private_key_jwt', () => {
   const keys = {
     ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
-    RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+    ES384: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+    ES512: () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
+    RS256: rsa,
+    RS384: rsa,
+    RS512: rsa,
+    PS256: rsa,
+    PS384: rsa,
+    PS512: rsa,
     EdDSA: () => generateKeyPairSync('ed25519'),
   };
 
-  function signingClient(privateKey: KeyObject): SigningClient {
-    const key = parseAssertionKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  function signingClient(privateKey: KeyObject, algorithm?: AssertionAlgorithm): SigningClient {
+    const key = parseAssertionKey(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), {
+      algorithm,
+    });
     if ('expected' in key) throw new Error(key.expected);
-    return { method: 'private_key_jwt', clientId: 'shop', audience: 'https://sso/token', key };
+    return { method: 'private_key_jwt', clientId: 'shop', key };
   }
 
   it.each(Object.entries(keys))(
     '%s: the assertion verifies and says what RFC 7523 §3 asks for',
     async (alg, make) => {
       const { privateKey, publicKey } = make();
-      const { parameters } = await prove(signingClient(privateKey));
+      const { parameters } = await prove(signingClient(privateKey, alg as AssertionAlgorithm));
       expect(parameters).toMatchObject({ client_id: 'shop', client_assertion_type: JWT_BEARER });
       const jwk = await exportJWK(publicKey);
       const kid = await calculateJwkThumbprint(jwk);
@@ -66,18 +88,37 @@ describe('private_key_jwt', () => {
         { audience: 'https://sso/token', currentDate: new Date(new ManualClock().now().wallMs) },
       );
       expect(protectedHeader).toEqual({ alg, kid, typ: 'JWT' });
-      const { iat = 0 } = payload;
-      expect(iat).toBe(new ManualClock().now().wallMs / 1000);
+      const now = new ManualClock().now().wallMs / 1000;
       expect(payload).toEqual({
         iss: 'shop',
         sub: 'shop',
         aud: 'https://sso/token',
-        iat,
-        exp: iat + 60,
+        // A provider whose clock is half a minute behind takes it.
+        iat: now - 30,
+        nbf: now - 30,
+        exp: now + 60,
         jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
       });
     },
   );
+
+  it('says which audience it is for, where that is configured', async () => {
+    const client = { ...signingClient(keys.EdDSA().privateKey), audience: 'https://sso' };
+    const { parameters } = await prove(client);
+    expect(decodeJwt(parameters['client_assertion'] ?? '').aud).toBe('https://sso');
+  });
+
+  it('shows the thumbprint of a certificate, and no kid', async () => {
+    const shop = createCertificateAuthority('Test CA').issue('shop');
+    const key = parseAssertionKey(shop.key, { certificate: shop.cert });
+    if ('expected' in key) throw new Error(key.expected);
+    const { parameters } = await prove({ method: 'private_key_jwt', clientId: 'shop', key });
+    expect(decodeProtectedHeader(parameters['client_assertion'] ?? '')).toEqual({
+      alg: key.algorithm,
+      typ: 'JWT',
+      'x5t#S256': key.certificateThumbprint,
+    });
+  });
 
   it('is never the same twice', async () => {
     const client = signingClient(keys.EdDSA().privateKey);

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CredentialConfig } from '../../src/config/config.ts';
-import { isJwt, readCredentials } from '../../src/token/client/client-credentials.ts';
+import { readCredentials } from '../../src/token/client/client-credentials.ts';
+import { isJwt } from '../../src/token/client/mounted-files.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 
@@ -9,7 +10,7 @@ type Settings = Pick<CredentialConfig, 'clientAuth' | 'clientId'>;
 
 const POST: Settings = { clientAuth: { method: 'client_secret_post' } };
 const KEY: Settings = {
-  clientAuth: { method: 'private_key_jwt', keyFile: 'private_key', audience: 'https://sso' },
+  clientAuth: { method: 'private_key_jwt', keyFile: 'private_key' },
 };
 const TLS: Settings = { clientAuth: { method: 'tls_client_auth' } };
 const KUBERNETES: Settings = { clientAuth: { method: 'kubernetes_jwt', tokenFile: 'token' } };

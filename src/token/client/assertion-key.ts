@@ -1,36 +1,79 @@
-/** The private key that a client signs its assertions with. */
+/** The private key that assertions are signed with. */
 
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, type webcrypto } from 'node:crypto';
-
-export type AssertionAlgorithm = 'ES256' | 'RS256' | 'EdDSA';
+import type { AssertionAlgorithm } from '../../config/config.ts';
+import { parseCertificate } from './certificate.ts';
 
 export interface AssertionKey {
   readonly algorithm: AssertionAlgorithm;
   /** The `kid` that the provider knows the public key by. */
-  readonly keyId: string;
+  readonly keyId?: string;
+  /** The `x5t#S256` of the certificate that the provider knows the public key by. */
+  readonly certificateThumbprint?: string;
   readonly privateKey: KeyObject;
 }
 
-const SUPPORTED = 'an EC key on P-256, an RSA key of at least 2048 bits or an Ed25519 key';
+export interface AssertionKeySettings {
+  /** Instead of the JWK's `kid` or, where there is none, the thumbprint of the public key (RFC 7638). */
+  readonly keyId?: string | undefined;
+  /** Instead of the JWK's `alg` or, where there is none, the first that the key is made for. */
+  readonly algorithm?: AssertionAlgorithm | undefined;
+  /** PEM. With it the thumbprint of the certificate names the key, and a `kid` is sent only where one is given. */
+  readonly certificate?: string | undefined;
+}
 
-/**
- * The key in a PEM (PKCS#8, SEC 1 or PKCS#1) or in a JWK (RFC 7517). Its type decides the algorithm.
- * @param keyId instead of the JWK's `kid` or, where there is none, the thumbprint of the public key (RFC 7638).
- * @returns the key, or what was expected instead, as a noun phrase. Nothing of the text is in it.
- */
+/** What a text should have been, as a noun phrase. Nothing of it is in there. */
+export interface UnusableKey {
+  readonly in: 'key' | 'certificate';
+  readonly expected: string;
+}
+
+const EC_KEYS = 'an EC key on P-256, P-384 or P-521';
+const RSA_KEYS = 'an RSA key of at least 2048 bits';
+const SUPPORTED = `${EC_KEYS}, ${RSA_KEYS} or an Ed25519 key`;
+
+const RSA_ALGORITHMS: readonly AssertionAlgorithm[] = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
+
+/** The key in a PEM (PKCS#8, SEC 1 or PKCS#1) or in a JWK (RFC 7517). Its type decides which algorithms it may sign. */
 export function parseAssertionKey(
   text: string,
-  keyId?: string,
-): AssertionKey | { readonly expected: string } {
+  settings: AssertionKeySettings = {},
+): AssertionKey | UnusableKey {
   const jwk = text.trimStart().startsWith('{') ? parseJwk(text) : undefined;
   const privateKey = jwk === undefined ? parsePrivateKey(text) : importJwk(jwk);
-  if (privateKey === undefined) return { expected: 'an unencrypted private key in PEM or as a single JWK' };
-  const algorithm = algorithmOf(privateKey);
-  if (algorithm === undefined) return { expected: SUPPORTED };
-  const { alg = algorithm, use = 'sig', kid } = jwk ?? {};
-  if (alg !== algorithm || use !== 'sig') return { expected: `a JWK to sign with: ${SUPPORTED}` };
-  if (kid !== undefined && typeof kid !== 'string') return { expected: 'a JWK whose kid is a string' };
-  return { algorithm, keyId: keyId ?? kid ?? thumbprint(privateKey), privateKey };
+  if (privateKey === undefined) return wrongKey('an unencrypted private key in PEM or as a single JWK');
+  const algorithms = algorithmsOf(privateKey);
+  const [first] = algorithms;
+  if (first === undefined) return wrongKey(SUPPORTED);
+  const { alg, use = 'sig', kid } = jwk ?? {};
+  const algorithm = settings.algorithm ?? algorithms.find((one) => one === alg) ?? first;
+  if (use !== 'sig' || (alg !== undefined && alg !== algorithm)) {
+    return wrongKey(
+      `a JWK to sign with: ${SUPPORTED}, for ${settings.algorithm ?? 'an algorithm of its type'}`,
+    );
+  }
+  if (!algorithms.includes(algorithm)) return wrongKey(`a key for ${algorithm}: ${keysFor(algorithm)}`);
+  if (kid !== undefined && typeof kid !== 'string') return wrongKey('a JWK whose kid is a string');
+  const keyId = settings.keyId ?? kid;
+  if (settings.certificate === undefined) {
+    return { algorithm, keyId: keyId ?? thumbprint(privateKey), privateKey };
+  }
+  const certificate = parseCertificate(settings.certificate);
+  if (certificate === undefined) return { in: 'certificate', expected: 'a PEM certificate' };
+  if (!certificate.checkPrivateKey(privateKey)) {
+    return { in: 'certificate', expected: 'the certificate of the private key' };
+  }
+  return {
+    algorithm,
+    ...(keyId === undefined ? {} : { keyId }),
+    // RFC 7515 §4.1.8.
+    certificateThumbprint: createHash('sha256').update(certificate.raw).digest('base64url'),
+    privateKey,
+  };
+}
+
+function wrongKey(expected: string): UnusableKey {
+  return { in: 'key', expected };
 }
 
 /** Undefined when the text holds no private key, or one that a passphrase protects. */
@@ -60,11 +103,32 @@ function importJwk(jwk: Jwk): KeyObject | undefined {
   }
 }
 
-function algorithmOf(key: KeyObject): AssertionAlgorithm | undefined {
+/** Those that the key may sign (RFC 7518 §3, RFC 8037 §3.1), the usual one first. */
+function algorithmsOf(key: KeyObject): readonly AssertionAlgorithm[] {
   const { namedCurve, modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
-  if (key.asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return 'ES256';
-  if (key.asymmetricKeyType === 'rsa' && modulusLength >= 2048) return 'RS256';
-  return key.asymmetricKeyType === 'ed25519' ? 'EdDSA' : undefined;
+  switch (key.asymmetricKeyType) {
+    case 'ec':
+      if (namedCurve === 'prime256v1') return ['ES256'];
+      if (namedCurve === 'secp384r1') return ['ES384'];
+      return namedCurve === 'secp521r1' ? ['ES512'] : [];
+    case 'rsa':
+      return modulusLength >= 2048 ? RSA_ALGORITHMS : [];
+    case 'ed25519':
+      return ['EdDSA'];
+    default:
+      return [];
+  }
+}
+
+function keysFor(algorithm: AssertionAlgorithm): string {
+  if (RSA_ALGORITHMS.includes(algorithm)) return RSA_KEYS;
+  const curves: Partial<Record<AssertionAlgorithm, string>> = {
+    ES256: 'P-256',
+    ES384: 'P-384',
+    ES512: 'P-521',
+  };
+  const curve = curves[algorithm];
+  return curve === undefined ? 'an Ed25519 key' : `an EC key on ${curve}`;
 }
 
 /** SHA-256 of the public key's required members, in lexical order and without white space (RFC 7638 §3.2). */

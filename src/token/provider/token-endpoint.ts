@@ -5,9 +5,11 @@ import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { systemCodeOf } from '../../errors.ts';
 import type { ClientCredentials } from '../client/client-credentials.ts';
-import { basicPair, proveClient } from '../client/client-proof.ts';
+import { proveClient } from '../client/client-proof.ts';
+import { basicPair } from '../client/client-secret.ts';
+import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
 import { providerConnections } from './provider-connections.ts';
-import { OverlongAnswer, StaleConnection, sendTokenRequest } from './token-request.ts';
+import { StaleConnection, sendProviderRequest } from './provider-request.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
 
 export interface TokenEndpoint {
@@ -19,6 +21,8 @@ export interface TokenEndpoint {
   /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
+
+const FORM = 'application/x-www-form-urlencoded';
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
@@ -32,12 +36,16 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
 
   async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
     const agent = await connections.with(credentials);
-    const { authorization, parameters } = await proveClient(credentials, clock);
-    const form = grantForm(config, parameters);
+    const { authorization, parameters } = await proveClient(credentials, config.tokenUrl, clock);
+    const form = { type: FORM, text: grantForm(config, parameters).toString() };
     const requestedAtMs = clock.now().wallMs;
-    const answer = await sendTokenRequest({ url, agent, authorization, form }, signal);
+    const answer = await sendProviderRequest({ url, agent, authorization, body: form }, signal);
     const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
-    return readTokenResponse(received, config.renewal, confidentialParts(credentials));
+    const expected = {
+      defaultLifetimeMs: config.renewal.defaultLifetimeMs,
+      tokenType: config.tokenType,
+    };
+    return readTokenResponse(received, expected, confidentialParts(credentials));
   }
 
   async function postAgainIfStale(
@@ -99,7 +107,8 @@ function grantForm(config: CredentialConfig, proof: Readonly<Record<string, stri
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (error === TIMED_OUT) return { result: 'unavailable', detail: `no whole answer within ${timeoutMs} ms` };
-  if (error instanceof OverlongAnswer) return { result: 'invalid_response', detail: error.message };
+  if (error instanceof OverlongAnswer || error instanceof GarbledAnswer)
+    return { result: 'invalid_response', detail: error.message };
   const code = systemCodeOf(error);
   if (code?.startsWith('HPE_')) {
     return { result: 'invalid_response', detail: `not an HTTP answer (${code})` };

@@ -1,7 +1,9 @@
 /** What a token endpoint's answer means (RFC 6749 §5), judged from its status, type and bytes alone. */
 
-import type { RenewalPolicy } from '../../config/config.ts';
+import { parseObject } from './json-object.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
+import type { ProviderAnswer } from './provider-request.ts';
+import { type AnswerTimes, lifetimeOf, parseRetryAfter } from './token-lifetime.ts';
 
 export type TokenResponse = GrantedToken | RefusedGrant;
 
@@ -28,9 +30,6 @@ export interface RefusedGrant {
 /** Tokens are sent as a header with every request: what is longer would be refused by the upstream's own limits. */
 export const MAX_TOKEN_BYTES = 64 * 1024;
 
-/** Ten years. More is not a lifetime but a mistake, of units most likely. */
-const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
-
 /** Errors that pass: the provider cannot answer now. Every other is a verdict on what was asked for. */
 const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
   'server_error',
@@ -38,30 +37,30 @@ const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
   'slow_down',
 ]);
 
-export interface EndpointAnswer {
-  readonly status: number;
-  readonly contentType: string;
-  /** The Retry-After field, when there is one. */
-  readonly retryAfter: string | undefined;
-  readonly body: string;
-  /** The Date field, when there is one: the provider's own clock. */
-  readonly date?: string | undefined;
-  /** Wall time of the request: a lifetime counts from here. */
-  readonly requestedAtMs: number;
-  /** Wall time of the answer, to read dates in it. */
-  readonly receivedAtMs: number;
+/** RFC 6749 §5.1 has 200; some create a token. */
+const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
+
+export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
+
+/** What the credential says of answers. */
+export interface ExpectedAnswer {
+  /** Lifetime of a token that comes with none and is no JWT. */
+  readonly defaultLifetimeMs: number;
+  /** Take a token whose type is not said, or is a name of the provider's own. */
+  readonly tokenType?: 'any' | undefined;
 }
 
 /** @param secrets what must not be repeated, should the provider say it: the client's secret and id. */
 export function readTokenResponse(
   answer: EndpointAnswer,
-  policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>,
+  expected: ExpectedAnswer,
   secrets: readonly string[],
 ): TokenResponse {
   const fields = parseObject(answer.body);
   const error = readProviderError(fields);
-  if (answer.status === 200 && (fields?.['access_token'] !== undefined || error === undefined)) {
-    return readGrant(answer, fields, policy);
+  const grants = GRANTING_STATUSES.has(answer.status);
+  if (grants && (fields?.['access_token'] !== undefined || error === undefined)) {
+    return readGrant(answer, fields, expected);
   }
   const said = error === undefined ? '' : ` ${showProviderError(error, secrets)}`;
   return {
@@ -83,129 +82,60 @@ function classifyRefusal(status: number, error: string | undefined): RefusedGran
 function readGrant(
   answer: EndpointAnswer,
   fields: Record<string, unknown> | undefined,
-  policy: Pick<RenewalPolicy, 'defaultLifetimeMs'>,
+  expected: ExpectedAnswer,
 ): TokenResponse {
   if (fields === undefined) {
     const what = answer.body === '' ? 'an empty body' : describeType(answer.contentType);
-    return invalid(`status 200 with ${what} where a JSON object was expected`);
+    return invalid(`status ${answer.status} with ${what} where a JSON object was expected`);
   }
   const { access_token: accessToken, token_type: tokenType, expires_in: expiresIn } = fields;
-  // RFC 6750 §2.1 b64token: what has another character could end the header it is put in.
-  if (typeof accessToken !== 'string' || !/^[A-Za-z0-9\-._~+/]+=*$/.test(accessToken)) {
-    return invalid('access_token is missing or not a bearer token (RFC 6750 §2.1)');
+  const wrong = wrongToken(accessToken) ?? wrongType(tokenType, expected);
+  if (wrong !== undefined) return invalid(wrong);
+  const token = accessToken as string;
+  const lifetime = lifetimeOf(token, expiresIn, answer, expected.defaultLifetimeMs);
+  if ('wrong' in lifetime) return invalid(lifetime.wrong);
+  return { result: 'success', accessToken: token, lifetimeMs: lifetime.lifetimeMs };
+}
+
+/** Why a text cannot be sent as a token; undefined where it can. */
+export function wrongToken(accessToken: unknown): string | undefined {
+  if (typeof accessToken !== 'string' || accessToken === '') return 'access_token is missing';
+  // RFC 6749 appendix A.12 has all of visible ASCII, and real tokens have it. A space would end the credentials in the
+  // header, a control the header itself.
+  if (!/^[\x21-\x7e]+$/.test(accessToken)) {
+    return 'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
   }
-  if (accessToken.length > MAX_TOKEN_BYTES)
-    return invalid(`access_token is longer than ${MAX_TOKEN_BYTES} bytes`);
-  // RFC 6749 §5.1: required, case-insensitive. Another type asks for a scheme we do not speak.
-  if (typeof tokenType !== 'string' || tokenType.toLowerCase() !== 'bearer') {
-    return invalid('token_type is not Bearer');
+  return accessToken.length > MAX_TOKEN_BYTES
+    ? `access_token is longer than ${MAX_TOKEN_BYTES} bytes`
+    : undefined;
+}
+
+/** Tokens that are worth nothing without a signature or proof beside them, which nobody here makes. By lower-case name. */
+const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
+  ['dpop', 'DPoP'],
+  ['mac', 'MAC'],
+  ['pop', 'PoP'],
+]);
+
+/** RFC 6749 §5.1: required, case-insensitive. Another type asks for a scheme we do not speak. */
+function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedAnswer): string | undefined {
+  const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
+  const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());
+  if (proof !== undefined) {
+    return `token_type is ${proof}: every request with such a token needs a proof, which the sidecar does not make`;
   }
-  const requestedAt = requestedAtByProvider(answer);
-  const own = ownLifetimeMs(accessToken, requestedAt.wallMs);
-  if (own?.hasEnded && requestedAt.certain) {
-    return invalid("the token has already ended: its exp is past by the answer's own Date");
-  }
-  if (expiresIn === undefined || expiresIn === null) {
-    const lifetimeMs = own === undefined ? policy.defaultLifetimeMs : own.lifetimeMs;
-    if (lifetimeMs !== undefined) return { result: 'success', accessToken, lifetimeMs };
-    return invalid('expires_in is missing and the exp of the token itself is past or makes no sense');
-  }
-  const statedMs = statedLifetimeMs(expiresIn);
-  if (statedMs === undefined) {
-    return invalid(`expires_in is not a number of seconds from 1 to ${MAX_LIFETIME_SECONDS}`);
-  }
-  // The upstream looks at the token, not at what came with it.
-  const lifetimeMs = Math.min(statedMs, own?.lifetimeMs ?? own?.issuedForMs ?? statedMs);
-  return { result: 'success', accessToken, lifetimeMs };
+  if (accepted === 'any' || name?.toLowerCase() === 'bearer') return undefined;
+  const shown =
+    tokenType === undefined || tokenType === null
+      ? 'missing'
+      : name !== undefined && /^[A-Za-z][A-Za-z _-]{0,40}$/.test(name)
+        ? name
+        : 'no plain name';
+  return `token_type is ${shown}, not Bearer; if the token is used like one, set tokenType: any`;
 }
 
 function invalid(detail: string): RefusedGrant {
   return { result: 'invalid_response', detail };
-}
-
-/** `expires_in` as a number or a numeric string of seconds, in ms; undefined when it makes no sense. */
-function statedLifetimeMs(expiresIn: unknown): number | undefined {
-  const seconds =
-    typeof expiresIn === 'string' && /^\d{1,12}$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
-  return typeof seconds === 'number' ? lifetimeFromSeconds(seconds) : undefined;
-}
-
-function lifetimeFromSeconds(seconds: number): number | undefined {
-  return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
-}
-
-interface OwnLifetime {
-  /** `exp` is past, by a clock that may be wrong. */
-  readonly hasEnded: boolean;
-  /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
-  readonly lifetimeMs: number | undefined;
-  /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
-  readonly issuedForMs: number | undefined;
-}
-
-/**
- * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request, the
- * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
- * the upstream's part. Undefined for what is no JWT, or one without `exp`.
- */
-function ownLifetimeMs(token: string, requestedAtMs: number): OwnLifetime | undefined {
-  const parts = token.split('.');
-  const claims =
-    parts.length === 3
-      ? parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'))
-      : undefined;
-  const { exp, iat } = claims ?? {};
-  if (typeof exp !== 'number') return undefined;
-  const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
-  return {
-    hasEnded: exp * 1000 <= requestedAtMs,
-    lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - requestedAtMs / 1000)),
-    issuedForMs: lifetimeFromSeconds(sinceIssued),
-  };
-}
-
-/** How far apart clocks may be that still count as the same. */
-const CLOCK_TOLERANCE_MS = 10_000;
-
-/**
- * When the request was sent, by the clock that tokens are dated by: the provider's where it tells it and it is another
- * than ours. Its Date is that of the answer, which is later: such a token ends too early by what the grant took.
- * Without a Date nobody confirms our clock, and what it says of a token's end is not certain.
- */
-function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): {
-  readonly wallMs: number;
-  readonly certain: boolean;
-} {
-  const saidMs = date === undefined ? undefined : parseHttpDate(date);
-  if (saidMs === undefined) return { wallMs: requestedAtMs, certain: false };
-  const agrees = Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS;
-  return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
-}
-
-/** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */
-export function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
-  if (field === undefined) return undefined;
-  if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
-  const at = parseHttpDate(field);
-  return at === undefined ? undefined : Math.max(0, at - nowMs);
-}
-
-/** IMF-fixdate (RFC 9110 §5.6.7) in ms since the epoch; undefined for anything else. */
-function parseHttpDate(field: string): number | undefined {
-  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
-  const at = Date.parse(field);
-  return Number.isNaN(at) ? undefined : at;
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** The media type if it is a plain one: it goes into a log line. */

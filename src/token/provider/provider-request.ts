@@ -1,28 +1,33 @@
-/** One request to the token endpoint (RFC 6749 §4.4.2) and its whole answer, whatever that is: a redirect is one too. */
+/** One request to the provider and its whole answer, whatever that is: a redirect is one too. */
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemCodeOf } from '../../errors.ts';
 import { http } from '../../node-http.ts';
-import type { EndpointAnswer } from './token-response.ts';
+import { VERSION } from '../../version.ts';
+import { decodeBody, MAX_ANSWER_BYTES, OverlongAnswer } from './answer-body.ts';
 
-export interface TokenRequest {
+export interface ProviderRequest {
   readonly url: URL;
   /** Whose connection it goes over. */
   readonly agent: Agent;
+  /** Sent by POST where there is one. */
+  readonly body?: { readonly type: string; readonly text: string };
   /** The Authorization field, for clients that prove themselves there. */
-  readonly authorization: string | undefined;
-  readonly form: URLSearchParams;
+  readonly authorization?: string | undefined;
+  /** What the answer should be; JSON unless given. */
+  readonly accept?: string | undefined;
 }
 
-/** A token and its JSON are a few KiB; a provider that sends more is not read to the end. Bytes. */
-const MAX_ANSWER_BYTES = 256 * 1024;
-
-/** The provider sent more than is read. The message may be shown: it holds nothing of the answer. */
-export class OverlongAnswer extends Error {
-  constructor() {
-    super(`an answer of more than ${MAX_ANSWER_BYTES} bytes`);
-  }
+export interface ProviderAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  /** The Retry-After field, when there is one. */
+  readonly retryAfter: string | undefined;
+  /** The Date field, when there is one: the provider's own clock. */
+  readonly date: string | undefined;
+  /** Decompressed and decoded. */
+  readonly body: string;
 }
 
 /**
@@ -39,43 +44,52 @@ export class StaleConnection extends Error {
   }
 }
 
+/** Firewalls in front of some providers answer 403 to what names no program. */
+const USER_AGENT = `token-sidecar/${VERSION}`;
+
 /**
  * Rejects with the signal's reason once it is aborted, and otherwise with an error that has the system's code, or the
  * parser's (HPE_…) where the answer is not HTTP.
  * @throws {OverlongAnswer}
+ * @throws {GarbledAnswer}
  * @throws {StaleConnection}
  */
-export function sendTokenRequest(
-  { url, agent, authorization, form }: TokenRequest,
+export function sendProviderRequest(
+  { url, agent, authorization, body, accept = 'application/json' }: ProviderRequest,
   signal: AbortSignal,
-): Promise<Omit<EndpointAnswer, 'requestedAtMs' | 'receivedAtMs'>> {
+): Promise<ProviderAnswer> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const request = http.request(url, {
       agent,
-      method: 'POST',
+      method: body === undefined ? 'GET' : 'POST',
       // Said aloud, so that NODE_OPTIONS cannot make Node guess at answers.
       insecureHTTPParser: false,
       headers: {
-        'content-type': 'application/x-www-form-urlencoded',
-        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': body.type }),
+        accept,
+        'user-agent': USER_AGENT,
         ...(authorization === undefined ? {} : { authorization }),
       },
     });
     let connection: { readonly socket: Socket; readonly bytesBefore: number } | undefined;
     let response: IncomingMessage | undefined;
 
-    function finish({ statusCode, headers }: IncomingMessage, body: Buffer): void {
+    function finish({ statusCode, headers }: IncomingMessage, bytes: Buffer): void {
       signal.removeEventListener('abort', giveUp);
-      resolve({
-        // It has one: this is a client.
-        status: statusCode as number,
-        contentType: headers['content-type'] ?? '',
-        retryAfter: headers['retry-after'],
-        date: headers.date,
-        // Not toString(), which leaves a byte order mark in front of the JSON.
-        body: new TextDecoder().decode(body),
-      });
+      const contentType = headers['content-type'] ?? '';
+      decodeBody(bytes, headers['content-encoding'], contentType).then(
+        (decoded) =>
+          resolve({
+            // It has one: this is a client.
+            status: statusCode as number,
+            contentType,
+            retryAfter: headers['retry-after'],
+            date: headers.date,
+            body: decoded,
+          }),
+        reject,
+      );
     }
 
     function fail(error: unknown): void {
@@ -119,6 +133,6 @@ export function sendTokenRequest(
       arrived.once('end', () => finish(arrived, Buffer.concat(chunks)));
     });
     // A string in one call goes out with the head, and with its length.
-    request.end(form.toString());
+    request.end(body?.text);
   });
 }

@@ -1,0 +1,46 @@
+/** `kubernetes_jwt`: the cluster vouches for the client in the pod's service-account token (RFC 7523 §2.2). */
+
+import { join } from 'node:path';
+import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
+import { UnusableFile } from '../../credentials/unusable-file.ts';
+import { isJwt, type MountedFiles } from './mounted-files.ts';
+import { assertionParameters, type ProofOfClient } from './proof-of-client.ts';
+
+/**
+ * Somebody else vouches for the client, in a token that is replaced hourly. It is read anew for each grant and no part
+ * of these credentials, which stay the same when it changes.
+ */
+export interface AttestedClient {
+  readonly method: 'kubernetes_jwt';
+  readonly directory: string;
+  readonly tokenFile: string;
+  /** Not sent unless configured: Keycloak refuses one that is not the token's own subject. */
+  readonly clientId: string | undefined;
+}
+
+export function attestedClient(
+  tokenFile: string,
+  clientId: string | undefined,
+  files: MountedFiles,
+): AttestedClient | UnusableSecret {
+  if (!isJwt(files.content(tokenFile))) return files.malformed(tokenFile, 'a signed JWT');
+  return { method: 'kubernetes_jwt', tokenFile, directory: files.directory, clientId };
+}
+
+/** @throws {UnusableFile} when the token cannot be read now. */
+export async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient> {
+  const token = assertionParameters(await readJwtFile(client.directory, client.tokenFile));
+  return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
+}
+
+/**
+ * A JWT that somebody else keeps fresh, as it is now.
+ * @throws {UnusableFile} when it cannot be read or is none.
+ */
+async function readJwtFile(directory: string, name: string): Promise<string> {
+  const reading = await readMountedSecret(directory, [name]);
+  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  const token = reading.values[name] ?? '';
+  if (!isJwt(token)) throw new UnusableFile(`${join(directory, name)} is not a signed JWT`);
+  return token;
+}

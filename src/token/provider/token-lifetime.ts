@@ -1,0 +1,125 @@
+/** How long a token lives, by what the answer and the token itself say of it. */
+
+import { parseObject } from './json-object.ts';
+
+/** Ten years. More is not a lifetime but a way to say that there is no end, or a mistake. */
+export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
+
+/** What a token without end is taken for: renewed daily, it follows what changes at the provider. */
+const ENDLESS_MS = 24 * 3600 * 1000;
+
+export interface AnswerTimes {
+  /** The Date field, when there is one: the provider's own clock. */
+  readonly date?: string | undefined;
+  /** Wall time of the request: a lifetime counts from here. */
+  readonly requestedAtMs: number;
+  /** Wall time of the answer, to read dates in it. */
+  readonly receivedAtMs: number;
+}
+
+/** A lifetime in ms from the moment the request was sent, or why there is none. */
+export type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
+
+/** @param defaultMs of a token that says nothing of its life, neither beside nor in itself. */
+export function lifetimeOf(
+  accessToken: string,
+  expiresIn: unknown,
+  times: AnswerTimes,
+  defaultMs: number,
+): Lifetime {
+  const requestedAt = requestedAtByProvider(times);
+  const own = ownLifetime(accessToken, requestedAt.wallMs);
+  if (own?.hasEnded && requestedAt.certain) {
+    return { wrong: "the token has already ended: its exp is past by the answer's own Date" };
+  }
+  const stated = statedSeconds(expiresIn);
+  if (stated === 'absent') {
+    const lifetimeMs = own === undefined ? defaultMs : own.lifetimeMs;
+    if (lifetimeMs !== undefined) return { lifetimeMs };
+    return { wrong: 'expires_in is missing and the exp of the token itself is past or makes no sense' };
+  }
+  const ownMs = own?.lifetimeMs ?? own?.issuedForMs;
+  if (stated === 'endless') return { lifetimeMs: ownMs ?? ENDLESS_MS };
+  const statedMs = stated === undefined ? undefined : lifetimeFromSeconds(stated);
+  // The upstream looks at the token, not at what came with it.
+  if (statedMs !== undefined) return { lifetimeMs: Math.min(statedMs, ownMs ?? statedMs) };
+  // Some say 0 of a token whose end is in itself.
+  if (stated === 0 && ownMs !== undefined) return { lifetimeMs: ownMs };
+  return { wrong: 'expires_in is not a number of seconds from 1' };
+}
+
+/** `expires_in` as a number or a numeric string of seconds; undefined when it makes no sense. */
+function statedSeconds(expiresIn: unknown): number | 'absent' | 'endless' | undefined {
+  if (expiresIn === undefined || expiresIn === null) return 'absent';
+  const seconds =
+    typeof expiresIn === 'string' && /^\d{1,20}$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
+  if (typeof seconds !== 'number') return undefined;
+  return seconds > MAX_LIFETIME_SECONDS ? 'endless' : seconds;
+}
+
+function lifetimeFromSeconds(seconds: number): number | undefined {
+  return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
+}
+
+interface OwnLifetime {
+  /** `exp` is past, by a clock that may be wrong. */
+  readonly hasEnded: boolean;
+  /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
+  readonly lifetimeMs: number | undefined;
+  /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
+  readonly issuedForMs: number | undefined;
+}
+
+/**
+ * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request, the
+ * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
+ * the upstream's part. Undefined for what is no JWT, or one without `exp`.
+ */
+function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
+  const parts = token.split('.');
+  const claims =
+    parts.length === 3
+      ? parseObject(Buffer.from(parts[1] as string, 'base64url').toString('utf8'))
+      : undefined;
+  const { exp, iat } = claims ?? {};
+  if (typeof exp !== 'number') return undefined;
+  const sinceIssued = typeof iat === 'number' ? exp - iat : Number.POSITIVE_INFINITY;
+  return {
+    hasEnded: exp * 1000 <= requestedAtMs,
+    lifetimeMs: lifetimeFromSeconds(Math.min(sinceIssued, exp - requestedAtMs / 1000)),
+    issuedForMs: lifetimeFromSeconds(sinceIssued),
+  };
+}
+
+/** How far apart clocks may be that still count as the same. */
+const CLOCK_TOLERANCE_MS = 10_000;
+
+/**
+ * When the request was sent, by the clock that tokens are dated by: the provider's where it tells it and it is another
+ * than ours. Its Date is that of the answer, which is later: such a token ends too early by what the grant took.
+ * Without a Date nobody confirms our clock, and what it says of a token's end is not certain.
+ */
+export function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTimes): {
+  readonly wallMs: number;
+  readonly certain: boolean;
+} {
+  const saidMs = date === undefined ? undefined : parseHttpDate(date);
+  if (saidMs === undefined) return { wallMs: requestedAtMs, certain: false };
+  const agrees = Math.abs(saidMs - receivedAtMs) <= CLOCK_TOLERANCE_MS;
+  return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
+}
+
+/** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */
+export function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
+  if (field === undefined) return undefined;
+  if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;
+  const at = parseHttpDate(field);
+  return at === undefined ? undefined : Math.max(0, at - nowMs);
+}
+
+/** IMF-fixdate (RFC 9110 §5.6.7) in ms since the epoch; undefined for anything else. */
+function parseHttpDate(field: string): number | undefined {
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
+  const at = Date.parse(field);
+  return Number.isNaN(at) ? undefined : at;
+}
