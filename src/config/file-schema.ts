@@ -6,6 +6,7 @@
 import * as v from 'valibot';
 import { LOG_LEVELS } from '../log/logger.ts';
 import type { AssertionAlgorithm } from './config.ts';
+import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 import {
   duration,
   listenAddress,
@@ -176,7 +177,7 @@ const forwardingPolicy = {
   retryOn401: v.optional(flag),
   timeouts: v.optional(timeouts),
   tls: v.optional(routeTls),
-  protocol: v.optional(words(['auto', 'http1', 'h2', 'h2c'])),
+  protocol: v.optional(words(UPSTREAM_PROTOCOLS)),
 };
 
 const route = v.strictObject(

@@ -1,5 +1,6 @@
 import { LOG_LEVELS } from '../log/logger.ts';
 import type { GivenValues, Settings } from './settings.ts';
+import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 
 /** What the `proxy` command takes as flags or from the environment; the rest is the configuration file's. */
 export const PROXY_SETTINGS = {
@@ -22,6 +23,11 @@ export const PROXY_SETTINGS = {
   upstream: {
     argument: 'URL',
     description: 'Where requests go, with an optional base path; required unless routes are configured',
+  },
+  protocol: {
+    argument: 'PROTOCOL',
+    description: `Which version of HTTP is spoken to it: one of ${UPSTREAM_PROTOCOLS.join(', ')}`,
+    default: 'auto',
   },
   scope: { argument: 'SCOPE', description: 'Scope sent with the grant' },
   audience: { argument: 'AUDIENCE', description: 'Audience sent with the grant' },

@@ -5,35 +5,52 @@ import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
+import { protocolProblems, upstreamProtocol } from './upstream-protocol.ts';
 import { upstream } from './values.ts';
 
-/** The file's routes; `upstream` overrides that of the route named `default`, or adds it at the end. */
+/**
+ * The file's routes; `upstream` and `protocol` override those of the route named `default`, and `upstream` adds that
+ * route at the end where the file has none.
+ */
 export function resolveRoutes(
   file: FileConfig,
   given: ProxyValues,
   problems: Problem[],
 ): Keyed<RouteConfig>[] {
   const simple = readValue(given.upstream, upstream, problems);
+  const protocol = readValue(given.protocol, upstreamProtocol, problems);
   const entries = keyed<RouteEntry>('routes', file.routes);
-  if (given.upstream !== undefined && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
+  if (given.upstream !== undefined && !entries.some(isDefault)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
   }
   if (entries.length === 0 && file.forwardProxy === undefined) {
     problems.push({ key: 'TOKEN_SIDECAR_UPSTREAM', expected: 'a URL, or routes in the configuration file' });
+  } else if (given.protocol !== undefined && !entries.some(isDefault)) {
+    const expected =
+      'a route named default, or an upstream beside it: each other route says its own protocol';
+    problems.push({ key: given.protocol.key, value: given.protocol.text, expected });
   }
-  return entries.flatMap(({ key, entry }) => {
-    const target = (entry.name === DEFAULT_NAME ? simple : undefined) ?? entry.upstream;
+  return entries.flatMap((keyedEntry) => {
+    const { key, entry } = keyedEntry;
+    const target = (isDefault(keyedEntry) ? simple : undefined) ?? entry.upstream;
     if (target === undefined) {
-      const alreadyReported = entry.name === DEFAULT_NAME && given.upstream !== undefined;
+      const alreadyReported = isDefault(keyedEntry) && given.upstream !== undefined;
       if (!alreadyReported) problems.push({ key: `${key}.upstream`, expected: upstream.expected });
       return [];
     }
-    return [{ key, entry: resolveRoute(key, entry, target, problems) }];
+    const isGiven = isDefault(keyedEntry) && protocol !== undefined;
+    const spoken = isGiven ? { ...entry, protocol } : entry;
+    const spokenKey = isGiven && given.protocol !== undefined ? given.protocol.key : `${key}.protocol`;
+    problems.push(...protocolProblems(spokenKey, spoken.protocol, target));
+    return [{ key, entry: resolveRoute(key, spoken, target, problems) }];
   });
 }
 
+function isDefault({ entry }: Keyed<RouteEntry>): boolean {
+  return entry.name === DEFAULT_NAME;
+}
+
 function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
-  checkProtocol(key, entry, target, problems);
   return {
     name: entry.name,
     match: {
@@ -44,20 +61,6 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
     stripPrefix: entry.stripPrefix ?? false,
     ...resolvePolicy(key, entry, problems),
   };
-}
-
-/** HTTP/2 goes over TLS as `h2` and over TCP as `h2c`: the other name is a mistake about the upstream. */
-function checkProtocol(key: string, { protocol }: RouteEntry, target: Upstream, problems: Problem[]): void {
-  const wrong = target.protocol === 'https' ? 'h2c' : 'h2';
-  if (protocol !== wrong) return;
-  problems.push({
-    key: `${key}.protocol`,
-    value: protocol,
-    expected:
-      wrong === 'h2c'
-        ? 'auto, http1 or h2, as the upstream is an https URL: h2c is HTTP/2 without TLS'
-        : 'auto, http1 or h2c, as the upstream is an http URL: h2 is HTTP/2 over TLS',
-  });
 }
 
 /** What can only be judged of all routes together. */

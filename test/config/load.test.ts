@@ -84,6 +84,22 @@ describe('the simple case', () => {
     expect(forwardProxy?.allow[0]?.protocol).toBe(protocol);
   });
 
+  it('says what is spoken to the upstream by a flag, before the variable and the file', async () => {
+    const env = { ...SIMPLE, TOKEN_SIDECAR_PROTOCOL: 'h2' };
+    expect((await load(env)).routes).toMatchObject([{ name: 'default', protocol: 'h2' }]);
+    expect((await load(env, ['--protocol', 'http1'])).routes).toMatchObject([{ protocol: 'http1' }]);
+    const file =
+      'routes: [{ name: a, upstream: "http://a", match: { pathPrefix: /a } },' +
+      ' { name: default, upstream: "http://b", protocol: h2c }]\n';
+    const { TOKEN_SIDECAR_UPSTREAM: _, ...provider } = SIMPLE;
+    expect((await loadFile(file, provider)).routes).toMatchObject([
+      { protocol: 'auto' },
+      { protocol: 'h2c' },
+    ]);
+    const { routes } = await loadFile(file, { ...provider, TOKEN_SIDECAR_PROTOCOL: 'http1' });
+    expect(routes).toMatchObject([{ protocol: 'auto' }, { protocol: 'http1' }]);
+  });
+
   it.each([
     ['', { maxStreams: 100, streamWindowBytes: 65_536, connectionWindowBytes: 6_553_600 }],
     ['streams: 3', { maxStreams: 3, streamWindowBytes: 65_536, connectionWindowBytes: 196_608 }],
@@ -337,6 +353,16 @@ routes:
       /^TOKEN_SIDECAR_AUTH_URL: "sso": expected an http/,
     ],
     [
+      'a version of HTTP that there is not',
+      { ...SIMPLE, TOKEN_SIDECAR_PROTOCOL: 'h3' },
+      /^TOKEN_SIDECAR_PROTOCOL: "h3": expected one of auto, http1, h2, h2c/,
+    ],
+    [
+      'HTTP/2 without TLS to an https URL, both by the environment',
+      { ...SIMPLE, TOKEN_SIDECAR_PROTOCOL: 'h2c' },
+      /^TOKEN_SIDECAR_PROTOCOL: "h2c": expected auto, http1 or h2, as the upstream is an https URL/,
+    ],
+    [
       'both URLs',
       { ...SIMPLE, TOKEN_SIDECAR_TOKEN_URL: 'https://t' },
       /^TOKEN_SIDECAR_AUTH_URL: expected nothing beside TOKEN_SIDECAR_TOKEN_URL/,
@@ -438,6 +464,17 @@ routes:
     ],
   ])('%s', async (_name, text, problem) => {
     expect(await problemsOf(() => loadFile(text, SIMPLE))).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it('what is spoken to an upstream cannot be said of routes of other names', async () => {
+    const { TOKEN_SIDECAR_UPSTREAM: _, ...provider } = SIMPLE;
+    const env = { ...provider, TOKEN_SIDECAR_PROTOCOL: 'h2' };
+    expect(await problemsOf(() => loadFile('routes: [{ name: a, upstream: https://a }]', env))).toEqual([
+      'TOKEN_SIDECAR_PROTOCOL: "h2": expected a route named default, or an upstream beside it: each other route says its own protocol',
+    ]);
+    expect(await problemsOf(() => load(env))).toEqual([
+      expect.stringMatching(/^TOKEN_SIDECAR_UPSTREAM: expected a URL/),
+    ]);
   });
 
   it('allows a token URL in clear on loopback, or where it is asked for', async () => {

@@ -71,6 +71,31 @@ it('a provider in clear text is passed on as meant, where the operator allows on
   expect(fromFile).not.toHaveProperty('env.ALLOW_INSECURE_TOKEN_URL');
 });
 
+describe('what is spoken to the upstream', () => {
+  const PROTOCOL = 'token-sidecar.dev/protocol';
+
+  it('is what the annotation says, and nothing where there is none', () => {
+    expect(sidecar({ ...ASKING, [PROTOCOL]: 'h2' })).toMatchObject({ env: { PROTOCOL: 'h2' } });
+    expect(sidecar({ ...ASKING })).not.toHaveProperty('env.PROTOCOL');
+  });
+
+  it.each([
+    ['h3', '\\"h3\\": expected one of auto, http1, h2, h2c'],
+    ['h2c', '\\"h2c\\": expected auto, http1 or h2, as the upstream is an https URL'],
+  ])('is refused where it cannot be: %s', (protocol, expected) => {
+    expect(sidecar({ ...ASKING, [PROTOCOL]: protocol })).toContain(`${PROTOCOL}: ${expected}`);
+  });
+
+  it('is judged by the default upstream, too', () => {
+    const { 'token-sidecar.dev/upstream': _, ...rest } = ASKING;
+    const annotations = { ...rest, [PROTOCOL]: 'h2' };
+    expect(sidecar(annotations, { upstream: 'http://127.0.0.1:80' })).toContain(
+      'expected auto, http1 or h2c',
+    );
+    expect(sidecar(annotations, { upstream: 'https://api' })).toMatchObject({ env: { PROTOCOL: 'h2' } });
+  });
+});
+
 describe('resources', () => {
   it.each([
     ['a limit below the default request lowers the request', { 'memory-limit': '32Mi' }, '32Mi', '32Mi'],

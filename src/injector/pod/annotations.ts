@@ -27,6 +27,9 @@ export const AUDIENCE = 'token-sidecar.dev/audience';
 /** Where the app's requests go, with an optional base path. */
 export const UPSTREAM = 'token-sidecar.dev/upstream';
 
+/** Which version of HTTP is spoken to the upstream: `auto`, `http1`, `h2` or `h2c`. */
+export const PROTOCOL = 'token-sidecar.dev/protocol';
+
 /** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
@@ -71,6 +74,7 @@ export const ANNOTATIONS = [
   SCOPE,
   AUDIENCE,
   UPSTREAM,
+  PROTOCOL,
   CONFIG_MAP,
   CA_CONFIG_MAP,
   MODE,

@@ -115,6 +115,7 @@ function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVari
     REALM: settings.realm,
     ALLOW_INSECURE_TOKEN_URL: settings.allowInsecureTokenUrl ? 'true' : undefined,
     UPSTREAM: settings.upstream,
+    PROTOCOL: settings.protocol,
     SCOPE: settings.scope,
     AUDIENCE: settings.audience,
     LOG_LEVEL: settings.logLevel,

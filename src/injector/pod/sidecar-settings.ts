@@ -1,7 +1,9 @@
 /** Annotations and defaults, to what this pod's sidecar runs by. */
 
+import type { UpstreamProtocol } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/settings.ts';
+import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS, type LogLevel } from '../../log/logger.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
@@ -21,6 +23,7 @@ import {
   MEMORY_REQUEST,
   MODE,
   NATIVE_SIDECAR,
+  PROTOCOL,
   REALM,
   SCOPE,
   SECRET,
@@ -49,6 +52,7 @@ export interface SidecarSettings {
   readonly realm: string | undefined;
   readonly allowInsecureTokenUrl: boolean;
   readonly upstream: string | undefined;
+  readonly protocol: UpstreamProtocol | undefined;
   readonly scope: string | undefined;
   readonly audience: string | undefined;
   readonly caConfigMap?: string;
@@ -136,6 +140,9 @@ export function resolveSettings(
   if (target !== undefined && travelsInClear(target)) {
     warnings.push(`${UPSTREAM}: http carries the access token in clear`);
   }
+  const protocol = read(PROTOCOL, upstreamProtocol);
+  const parsedTarget = target === undefined ? undefined : upstream.parse(target);
+  if (parsedTarget !== undefined) problems.push(...protocolProblems(PROTOCOL, protocol, parsedTarget));
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? defaults.mode;
   if (mode === 'forward' && annotations[CONFIG_MAP] === undefined) {
     problems.push({
@@ -173,6 +180,7 @@ export function resolveSettings(
       allowInsecureTokenUrl:
         defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
       upstream: target,
+      protocol,
       scope,
       audience,
       ...(caConfigMap === undefined ? {} : { caConfigMap }),
