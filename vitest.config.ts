@@ -11,7 +11,14 @@ const SHARED = { isolate: false } as const;
 export default defineConfig({
   test: {
     // Suites with commands of their own.
-    exclude: ['test/chart/**', 'test/e2e/**', 'test/faults/**', 'test/image/**', 'test/cluster/**'],
+    exclude: [
+      'test/bundle/**',
+      'test/chart/**',
+      'test/e2e/**',
+      'test/faults/**',
+      'test/image/**',
+      'test/cluster/**',
+    ],
     // Tests wait for events; this bound only ends one that would never finish.
     testTimeout: 60_000,
     hookTimeout: 60_000,

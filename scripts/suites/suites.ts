@@ -1,0 +1,27 @@
+/** Every suite of the project, in the order of what they take, each with the whole of what it can run. */
+export interface Suite {
+  readonly name: string;
+  /** npm script and its arguments. */
+  readonly script: string;
+  readonly args?: readonly string[];
+  /** What `.ci/run` runs of it. */
+  readonly inCi: 'nothing' | 'part' | 'whole';
+}
+
+export const SUITES: readonly Suite[] = [
+  { name: 'check', script: 'check', inCi: 'whole' },
+  { name: 'unit', script: 'test', inCi: 'whole' },
+  { name: 'bundle', script: 'test:bundle', inCi: 'whole' },
+  { name: 'faults', script: 'test:faults', inCi: 'whole' },
+  { name: 'simulate', script: 'simulate', inCi: 'nothing' },
+  { name: 'e2e', script: 'test:e2e', inCi: 'whole' },
+  { name: 'chart', script: 'test:chart', inCi: 'whole' },
+  { name: 'image', script: 'test:image', inCi: 'whole' },
+  { name: 'cluster', script: 'test:cluster', inCi: 'whole' },
+  { name: 'fuzz-http1', script: 'fuzz', args: ['--seconds', '600'], inCi: 'nothing' },
+  { name: 'fuzz-http2', script: 'fuzz', args: ['--protocol', 'h2', '--seconds', '600'], inCi: 'nothing' },
+  { name: 'chaos', script: 'chaos', args: ['--seconds', '600'], inCi: 'part' },
+  { name: 'soak', script: 'soak', inCi: 'part' },
+  { name: 'bench', script: 'bench', inCi: 'nothing' },
+  { name: 'mutation', script: 'mutation', inCi: 'part' },
+];
