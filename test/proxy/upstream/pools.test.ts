@@ -397,6 +397,23 @@ describe('a pool of HTTP/2 connections', () => {
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
   });
 
+  it('that is retired keeps nothing for those that waited in vain', async () => {
+    const { pools, start, clock, accepted } = await open('plain h2', 'h2c', {
+      settings: { maxConcurrentStreams: 0 },
+    });
+    // The upstream is asked before it has said that it takes nothing.
+    await expect(start(request('h2')).answer).rejects.toMatchObject({ code: 'upstream_protocol_error' });
+    const late = start(request('h2'));
+    pools.retire();
+    expect(accepted.size).toBe(1);
+    const closed = Promise.all([...accepted].map((socket) => once(socket, 'close')));
+
+    clock.advance(routeTo({ address: { host: '', port: 0 } }).timeouts.connectMs);
+
+    await expect(late.answer).rejects.toMatchObject({ code: 'upstream_timeout' });
+    await closed;
+  }, 10_000);
+
   it('ends connections that were made under another trust, once their requests have ended', async () => {
     const { ask, caFile, clock, connections, accepted } = await open('h2', 'h2');
     await ask(request('h2'));

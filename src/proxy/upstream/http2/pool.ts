@@ -374,6 +374,7 @@ export class Http2Pool implements IdleHolder {
 
   #failAll(error: SidecarError<ProxyErrorCode>): void {
     for (const { stream } of this.#waiting.splice(0)) stream.notConnected(error);
+    this.#closeUnneeded();
   }
 
   #failLate(): void {
@@ -388,6 +389,7 @@ export class Http2Pool implements IdleHolder {
       const what = this.#usable.size === 0 ? 'connection' : 'stream';
       first.stream.notConnected(this.#failures.tooLate(what, connectMs));
     }
+    this.#closeUnneeded();
   }
 
   /** Out of use, it keeps no connection for later. */
