@@ -24,7 +24,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
   /** `onFree` is called whenever a request is settled. */
   constructor(accepted: Socket, context: AppContext, onFree: () => void) {
     const socket = acceptShared(accepted, (chunk) => {
-      this.#guarded(() => {
+      this.guarded(() => {
         if (this.#speaker === undefined) this.#tell(chunk);
         else this.#speaker.bytes(chunk);
       });
@@ -33,19 +33,19 @@ export class AcceptedConnection implements AppConnection, Carrier {
     this.#context = context;
     this.#onFree = onFree;
     this.deadline = new Deadline(context.clock, () =>
-      this.#guarded(() => (this.#speaker ?? this.#speakHttp1()).tooLate()),
+      this.guarded(() => (this.#speaker ?? this.#speakHttp1()).tooLate()),
     );
     this.deadline.set(context.clock.monotonicMs() + context.limits.headerTimeoutMs);
     socket.on('end', () => {
       if (this.#speaker === undefined) this.closeIdle();
-      else this.#guarded(() => this.#speaker?.ended());
+      else this.guarded(() => this.#speaker?.ended());
     });
-    socket.on('drain', () => this.#guarded(() => this.#speaker?.drained()));
+    socket.on('drain', () => this.guarded(() => this.#speaker?.drained()));
     // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.deadline.dispose();
-      this.#guarded(() => this.#speaker?.closed());
+      this.guarded(() => this.#speaker?.closed());
     });
   }
 
@@ -55,14 +55,14 @@ export class AcceptedConnection implements AppConnection, Carrier {
 
   closeIdle(): void {
     if (this.#speaker === undefined) this.socket.destroySoon();
-    else this.#speaker.closeIdle();
+    else this.guarded(() => this.#speaker?.closeIdle());
   }
 
   drain(): void {
-    this.#speaker?.drain();
+    this.guarded(() => this.#speaker?.drain());
   }
 
-  #guarded(tell: () => void): void {
+  guarded(tell: () => void): void {
     guarded(this.socket, this.#context.log, tell);
   }
 

@@ -17,6 +17,8 @@ export interface Carrier {
   readonly socket: Socket;
   /** Passing, it calls `tooLate`. Set to the time for a first request. */
   readonly deadline: Deadline;
+  /** Does what no event of the socket brought about: should it throw, that costs this connection. */
+  guarded(act: () => void): void;
 }
 
 /** A version of HTTP, spoken on one connection: it is told all that happens there. */

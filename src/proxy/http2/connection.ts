@@ -85,6 +85,11 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     return this.#midFrameSinceMs;
   }
 
+  /** The same where nothing of that frame, or field block, could be given so far: it is not DATA. */
+  get heldSinceMs(): number | undefined {
+    return this.#reader.midData ? undefined : this.#midFrameSinceMs;
+  }
+
   /** Streams that are open or half-closed. */
   get openStreams(): number {
     return this.streams.size;

@@ -79,6 +79,11 @@ export class FrameReader {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
 
+  /** Whether it is DATA that has come in part: the payload has been given as far as it came. */
+  get midData(): boolean {
+    return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === DATA;
+  }
+
   /** Reads on at `chunk[start]`: the next frame or fault, or undefined once all of the chunk is taken. */
   read(chunk: Buffer, start: number): Frame | undefined {
     let at = start;

@@ -39,12 +39,20 @@ export class Sink extends Duplex {
   text = '';
   /** While set, what is written does not leave. */
   stuck = false;
+  #waiting: (() => void)[] = [];
 
   override _read(): void {}
 
   override _write(bytes: Buffer | string, _encoding: string, done: () => void): void {
     this.text += bytes.toString('latin1');
-    if (!this.stuck) done();
+    if (this.stuck) this.#waiting.push(done);
+    else done();
+  }
+
+  /** What was written leaves. */
+  unblock(): void {
+    this.stuck = false;
+    for (const done of this.#waiting.splice(0)) done();
   }
 }
 

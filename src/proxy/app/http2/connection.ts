@@ -60,14 +60,15 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   #endWatch: (() => void) | undefined;
 
   /** `onFree` is called whenever a request is settled. */
-  constructor({ socket, deadline }: Carrier, context: AppContext, onFree: () => void) {
+  constructor(carrier: Carrier, context: AppContext, onFree: () => void) {
+    const { socket, deadline } = carrier;
     this.socket = socket;
     this.#context = context;
     this.#onFree = onFree;
     this.#deadline = deadline;
     this.#idleUntilMs = this.#nowMs() + context.limits.headerTimeoutMs;
     this.#codec = new ServerConnection(serverLimits(context.limits), this);
-    this.outlet = new Http2Outlet(socket, this.#codec);
+    this.outlet = new Http2Outlet(carrier, this.#codec, context.clock);
     this.#codec.start();
     if (context.load.draining) this.drain();
   }
@@ -82,7 +83,9 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     for (const stream of this.#touched.splice(0)) stream.afterRead();
     if (fault !== undefined) this.#fail(fault);
     this.outlet.flush();
-    if (!this.busy && this.#phase.kind === 'open') this.#beIdle();
+    if (this.#phase.kind !== 'open') return;
+    if (this.busy) this.#boundFrame();
+    else this.#beIdle();
   }
 
   ended(): void {
@@ -230,7 +233,6 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     stream.context = context;
     this.#streams.add(context);
     this.#touched.push(context);
-    if (this.#phase.kind === 'open') this.#deadline.clear();
   }
 
   #read(chunk: Buffer): ConnectionFault | undefined {
@@ -251,6 +253,13 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
     const partUntilMs = partSinceMs + this.#context.limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
+  }
+
+  /** Beside requests, too, a head or another frame has to come whole in time; how slow a body may be is theirs to say. */
+  #boundFrame(): void {
+    const sinceMs = this.#codec.heldSinceMs;
+    if (sinceMs === undefined) this.#deadline.clear();
+    else this.#deadline.set(sinceMs + this.#context.limits.headerTimeoutMs);
   }
 
   #leave(): void {

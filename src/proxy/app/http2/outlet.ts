@@ -1,8 +1,11 @@
 import type { Socket } from 'node:net';
+import type { Clock } from '../../../clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
+import type { Carrier } from '../app-connection.ts';
+import { type LeavingAnswer, LeavingAnswers } from './leaving-answers.ts';
 
 /** What is gathered leaves at once from so much on. */
 const GATHERED_BYTES = 64 * 1024;
@@ -25,17 +28,23 @@ export interface WaitingAnswer {
  * write, and answers for which there is no room wait for their turn.
  */
 export class Http2Outlet<T> {
+  /** Does what a timer, or the end of a turn, brings about: should it throw, that costs this connection. */
+  readonly guarded: Carrier['guarded'];
   readonly #socket: Socket;
   readonly #codec: ServerConnection<T>;
   readonly #writer: GatheredWriter;
   /** Answers that wait for room; those that have waited longest come first. */
   readonly #waiting = new Set<WaitingAnswer>();
+  readonly #leaving: LeavingAnswers;
   #gatheredBytes = 0;
   #flushIsDue = false;
 
-  constructor(socket: Socket, codec: ServerConnection<T>) {
+  constructor(carrier: Carrier, codec: ServerConnection<T>, clock: Clock) {
+    const { socket } = carrier;
+    this.guarded = (act) => carrier.guarded(act);
     this.#socket = socket;
     this.#codec = codec;
+    this.#leaving = new LeavingAnswers(socket, clock, this.guarded);
     this.#writer = new GatheredWriter(socket);
   }
 
@@ -87,6 +96,12 @@ export class Http2Outlet<T> {
     this.#codec.wasUseful();
   }
 
+  /** The last frame of an answer has been sent: calls `left` once that has left the program. */
+  leaves(answer: LeavingAnswer): void {
+    this.#leaving.add(answer);
+    this.flushSoon();
+  }
+
   /** Calls `step` as soon as there is room in the connection's window and socket, in turn with others, then `settle`. */
   waitForRoom(sender: WaitingAnswer): void {
     this.#waiting.add(sender);
@@ -115,11 +130,15 @@ export class Http2Outlet<T> {
   /** Sends what was gathered. */
   flush(): void {
     const socket = this.#socket;
-    if (socket.destroyed || socket.writableEnded) return;
+    if (socket.destroyed || socket.writableEnded) {
+      this.#leaving.dispose();
+      return;
+    }
     const { output } = this.#codec;
     if (output.length > 0) this.#writer.bytes(output.take());
     this.#gatheredBytes = 0;
     this.#writer.flush();
+    this.#leaving.flushed();
     if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
   }
 
@@ -129,12 +148,13 @@ export class Http2Outlet<T> {
     this.#flushIsDue = true;
     setImmediate(() => {
       this.#flushIsDue = false;
-      this.flush();
+      this.guarded(() => this.flush());
     });
   }
 
   /** Nobody waits any more. */
   dispose(): void {
     for (const sender of [...this.#waiting]) sender.dispose();
+    this.#leaving.dispose();
   }
 }

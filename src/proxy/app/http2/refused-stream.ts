@@ -59,7 +59,7 @@ export class Http2RefusedStream implements ConnectionStream, SenderEvents {
 
   caughtUp(): void {}
 
-  /** The answer has left; the rest of the request is not wanted, if there is any (RFC 9113 §8.1). */
+  /** The answer has been handed over; the rest of the request is not wanted, if there is any (RFC 9113 §8.1). */
   sent(): void {
     this.#end(ErrorCode.NO_ERROR);
   }

@@ -91,7 +91,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#end = trailers;
     if (this.flush()) return;
     const clock = this.#clock;
-    this.#patience = new Deadline(clock, () => this.#events.tooLate());
+    this.#patience = new Deadline(clock, () => this.#outlet.guarded(() => this.#events.tooLate()));
     this.#patience.set(clock.monotonicMs() + patienceMs);
   }
 

@@ -14,6 +14,7 @@ import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
 import { runTunnel } from '../../tunnel/tunnel.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './answer.ts';
 import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
+import type { LeavingAnswer } from './leaving-answers.ts';
 import { Http2Sender, type SenderEvents } from './sender.ts';
 import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
@@ -29,7 +30,9 @@ const CONNECTED: Fields = [':status', '200'];
  * One request of an HTTP/2 connection while it is read, served and answered. Its body is passed on as it comes, and given
  * back to the app's window when the upstream has taken it: so what is held of it here is never more than the window.
  */
-export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents, TunnelStream {
+export class Http2AppStream
+  implements AppStream, ConnectionStream, SenderEvents, TunnelStream, LeavingAnswer
+{
   readonly exchange: Exchange;
   requestWhole: boolean;
   inputEnded: boolean;
@@ -202,13 +205,18 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
     else this.#tunnel.writable();
   }
 
-  /** The answer has left. What the app still has to say of its request is of no use (RFC 9113 §8.1). */
+  /** The answer has been handed over. What the app still has to say of its request is of no use (RFC 9113 §8.1). */
   sent(): void {
     if (this.#tunnel !== undefined) {
       this.#tunnel.outputEnded();
       return;
     }
     this.#endWhole();
+  }
+
+  /** All of the answer has left the program, or nothing more of it will. */
+  left(): void {
+    this.exchange.settle(this.#context.clock.monotonicMs());
   }
 
   tooLate(): void {
@@ -220,7 +228,8 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
     const { outlet } = this.#carrier;
     if (!this.inputEnded) outlet.reset(this.#stream, ErrorCode.NO_ERROR);
     else if (this.#fromUpstream) outlet.wasUseful();
-    this.#over();
+    outlet.leaves(this);
+    this.#release();
   }
 
   #break(code: ErrorCode): void {
@@ -229,12 +238,17 @@ export class Http2AppStream implements AppStream, ConnectionStream, SenderEvents
     this.#over();
   }
 
+  /** The stream is over, and nothing more of its answer leaves. */
   #over(): void {
+    this.left();
+    this.#release();
+  }
+
+  #release(): void {
     // The connection's window is for the others.
     this.#carrier.outlet.consume(this.#stream, this.#passedBytes + this.#held.length);
     this.#passedBytes = 0;
     this.#held.clear();
-    this.exchange.settle(this.#context.clock.monotonicMs());
     this.#carrier.released(this);
   }
 

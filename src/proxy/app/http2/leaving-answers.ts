@@ -1,0 +1,87 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../../../clock.ts';
+import { Deadline } from '../../io/deadline.ts';
+
+/** An answer of which the last frame has been written. */
+export interface LeavingAnswer {
+  /** How long the app may take to read it, in ms. */
+  readonly patienceMs: number;
+  /** The system has taken all of it, will take no more of it, or has had the time for that. */
+  left(): void;
+}
+
+/** Those that were flushed together, and wait for the system to take them. */
+interface Batch {
+  readonly answers: readonly LeavingAnswer[];
+  readonly untilMs: number;
+}
+
+/**
+ * The answers of one connection that have been written whole and not yet left: a socket takes what it is given long before
+ * the system does, for an app that does not read.
+ */
+export class LeavingAnswers {
+  readonly #socket: Socket;
+  readonly #clock: Clock;
+  readonly #guarded: (act: () => void) => void;
+  readonly #deadline: Deadline;
+  /** Those that are not flushed yet. */
+  #written: LeavingAnswer[] = [];
+  readonly #batches = new Set<Batch>();
+
+  constructor(socket: Socket, clock: Clock, guarded: (act: () => void) => void) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.#guarded = guarded;
+    this.#deadline = new Deadline(clock, () => guarded(() => this.#endLate()));
+  }
+
+  /** The last frame of an answer has been written, and is to be flushed. */
+  add(answer: LeavingAnswer): void {
+    this.#written.push(answer);
+  }
+
+  /** All that was written has been given to the socket. */
+  flushed(): void {
+    if (this.#written.length === 0) return;
+    const answers = this.#written;
+    this.#written = [];
+    if (this.#socket.writableLength === 0) {
+      for (const answer of answers) answer.left();
+      return;
+    }
+    const patienceMs = Math.max(...answers.map((answer) => answer.patienceMs));
+    const batch: Batch = { answers, untilMs: this.#clock.monotonicMs() + patienceMs };
+    this.#batches.add(batch);
+    this.#setDeadline();
+    // Called behind all that was written before, and when the socket is given up.
+    this.#socket.write('', () => this.#guarded(() => this.#end(batch)));
+  }
+
+  /** Nothing more leaves. */
+  dispose(): void {
+    this.#deadline.dispose();
+    const answers = this.#written;
+    this.#written = [];
+    for (const answer of answers) answer.left();
+    for (const batch of this.#batches) this.#end(batch);
+  }
+
+  #end(batch: Batch): void {
+    if (!this.#batches.delete(batch)) return;
+    for (const answer of batch.answers) answer.left();
+  }
+
+  #endLate(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const batch of this.#batches) if (batch.untilMs <= nowMs) this.#end(batch);
+    this.#setDeadline();
+  }
+
+  #setDeadline(): void {
+    let firstMs = Number.POSITIVE_INFINITY;
+    for (const { untilMs } of this.#batches) firstMs = Math.min(firstMs, untilMs);
+    if (firstMs === Number.POSITIVE_INFINITY) this.#deadline.clear();
+    else this.#deadline.set(firstMs);
+  }
+}
