@@ -10,6 +10,16 @@ import type { FaultReason } from './fault.ts';
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = string[];
 
+/** What a field counts for beside its name and value where a section is measured (RFC 9113 §6.5.2). */
+export const FIELD_OVERHEAD_BYTES = 32;
+
+/** The size of a section as SETTINGS_MAX_HEADER_LIST_SIZE counts it, in octets. @param fields one char an octet (latin1). */
+export function sectionBytes(fields: readonly string[]): number {
+  let bytes = (fields.length / 2) * FIELD_OVERHEAD_BYTES;
+  for (const part of fields) bytes += part.length;
+  return bytes;
+}
+
 export type SectionKind = 'request' | 'answer' | 'trailers';
 
 /** Fields that say how a message is to be read. */

@@ -75,6 +75,15 @@ export class UpstreamFailures {
     return this.#failure('upstream_timeout', 'did not answer PING: the connection is dead');
   }
 
+  /** Nothing is sent that it would refuse (RFC 9113 §6.5.2). @param bytes as the setting counts them. */
+  sectionTooLarge(what: 'head' | 'trailers', bytes: number, mostBytes: number): SidecarError<ProxyErrorCode> {
+    const whose = what === 'head' ? 'the head, with what the sidecar adds to it, is' : 'the trailers are';
+    return this.#failure(
+      'headers_too_large',
+      `takes at most ${mostBytes} octets of fields (SETTINGS_MAX_HEADER_LIST_SIZE): ${whose} ${bytes}`,
+    );
+  }
+
   /** @param chosen by ALPN; undefined where nothing was. */
   notHttp2(chosen: string | undefined): SidecarError<ProxyErrorCode> {
     const what = chosen === undefined ? 'nothing' : chosen;

@@ -35,6 +35,7 @@ export const CODE = {
 
 export const MAX_CONCURRENT_STREAMS = 3;
 export const INITIAL_WINDOW_SIZE = 4;
+export const MAX_HEADER_LIST_SIZE = 6;
 
 export interface Frame {
   readonly type: number;

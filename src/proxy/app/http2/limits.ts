@@ -1,5 +1,6 @@
 import type { ProxyLimits } from '../../../config/config.ts';
 import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
+import { FIELD_OVERHEAD_BYTES } from '../../http2/field-section.ts';
 import type { ServerLimits } from '../../http2/server-connection.ts';
 
 /** The smallest that SETTINGS_MAX_FRAME_SIZE may be, and what is said of it before any SETTINGS. */
@@ -7,9 +8,6 @@ const FRAME_BYTES = 16_384;
 
 /** Pseudo-fields of a request, which HTTP/1.1 has in its first line. */
 const PSEUDO_FIELDS = 4;
-
-/** What SETTINGS_MAX_HEADER_LIST_SIZE counts for each field beside its octets. */
-const FIELD_OVERHEAD_BYTES = 32;
 
 /** A section that is too large by so much is still decoded, so that its request is answered and the others go on. */
 const BLOCK_FACTOR = 4;

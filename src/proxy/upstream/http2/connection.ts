@@ -200,6 +200,11 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (kind !== 'closing') this.#options.onClosed();
   }
 
+  /** The largest field section that the upstream takes, in octets as `sectionBytes` counts them. */
+  get mostSectionBytes(): number {
+    return this.#codec.peer.maxFieldSectionBytes;
+  }
+
   /** Begins a request; undefined where the upstream has come to allow none. */
   request(
     stream: CarriedStream,

@@ -1,9 +1,7 @@
 import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
 import type { ConnectionLimits } from '../../http2/connection-limits.ts';
+import { FIELD_OVERHEAD_BYTES } from '../../http2/field-section.ts';
 import { ANSWER_LIMITS } from '../http1/answer.ts';
-
-/** What HTTP/2 counts for a field beside its name and value (RFC 9113 §6.5.2). */
-const FIELD_OVERHEAD_BYTES = 32;
 
 const SECTION_BYTES = ANSWER_LIMITS.headerBytes + ANSWER_LIMITS.headerCount * FIELD_OVERHEAD_BYTES;
 

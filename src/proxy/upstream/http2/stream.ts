@@ -4,6 +4,7 @@ import { isGrpcCall } from '../../http/grpc-call.ts';
 import { permittedMetadata, permittedTrailers } from '../../http/trailer-fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
+import { sectionBytes } from '../../http2/field-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../../streams/message.ts';
@@ -74,7 +75,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#state = OVER;
   }
 
-  /** @throws {SidecarError} as in `requestFields`; `internal` when it was not lent. */
+  /** @throws {SidecarError} as in `requestFields`; `headers_too_large`; `internal` when it was not lent. */
   send(request: OutgoingRequest, nowMs: number): void {
     const lent = this.#state;
     if (lent.kind !== 'lent')
@@ -83,6 +84,8 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const { from, hasBody } = request;
     const isHead = from.method === 'HEAD';
     const fields = requestFields(request, this.#options.scheme);
+    const tooLarge = this.#tooLarge('head', fields, connection);
+    if (tooLarge !== undefined) throw tooLarge;
     const wire = connection.request(this, fields, isHead ? 'head' : 'ordinary', !hasBody, from.neverIndexed);
     if (wire === undefined) throw new SidecarError('internal', 'a stream was lent that may not be opened');
     this.#state = {
@@ -118,7 +121,13 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   end(trailers: Fields, nowMs: number): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    busy.sending.end(trailerFields(trailers));
+    const fields = trailerFields(trailers);
+    const tooLarge = this.#tooLarge('trailers', fields, busy.connection);
+    if (tooLarge !== undefined) {
+      this.#fail(busy, { error: tooLarge, fate: 'lost' });
+      return;
+    }
+    busy.sending.end(fields);
     if (busy.sending.finish()) this.#requestSent(busy, nowMs);
   }
 
@@ -284,6 +293,17 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     }
     const { failures, timeouts } = this.#options;
     this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), fate: 'lost' });
+  }
+
+  /** What is wrong with a field section that is larger than the upstream takes. */
+  #tooLarge(
+    what: 'head' | 'trailers',
+    fields: readonly string[],
+    { mostSectionBytes }: Http2Connection,
+  ): SidecarError<ProxyErrorCode> | undefined {
+    const bytes = mostSectionBytes === Number.POSITIVE_INFINITY ? 0 : sectionBytes(fields);
+    if (bytes <= mostSectionBytes) return undefined;
+    return this.#options.failures.sectionTooLarge(what, bytes, mostSectionBytes);
   }
 
   #requestSent(busy: Busy, nowMs: number): void {

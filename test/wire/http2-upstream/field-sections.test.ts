@@ -1,0 +1,72 @@
+import { expect, it } from 'vitest';
+import { connectHttp2, requestFields } from '../http2/raw-http2-client.ts';
+import { get, message } from '../messages.ts';
+import { expectProblem } from '../problem.ts';
+import { startSidecar, until } from '../sidecar.ts';
+import { MAX_HEADER_LIST_SIZE, startFrames, TYPE } from './frame-upstream.ts';
+import { HTTP2 } from './node-upstream.ts';
+
+const MOST_BYTES = 1_000;
+
+/** An upstream that takes heads of so many octets, and has said so. */
+async function start(mostBytes = MOST_BYTES) {
+  const upstream = await startFrames((connection) => connection.settings([MAX_HEADER_LIST_SIZE, mostBytes]));
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  const warm = sidecar.exchange(get('/warm'));
+  const connection = await upstream.connection();
+  connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'warm');
+  await warm;
+  await until(() => connection.all(TYPE.SETTINGS).length > 0);
+  return { upstream, sidecar, connection };
+}
+
+it('a request with more fields than the upstream takes is answered, and nothing of it leaves', async () => {
+  const { upstream, sidecar, connection } = await start();
+
+  const response = await sidecar.exchange(get('/big', `X-Big: ${'b'.repeat(MOST_BYTES)}`));
+
+  expectProblem(response, 'headers_too_large');
+  expect(response.body).toContain(
+    `takes at most ${MOST_BYTES} octets of fields (SETTINGS_MAX_HEADER_LIST_SIZE)`,
+  );
+  const small = sidecar.exchange(get('/small'));
+  connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'small');
+  expect((await small).body).toBe('small');
+  expect(connection.all(TYPE.HEADERS)).toHaveLength(2);
+  expect(upstream.connections).toHaveLength(1);
+});
+
+it('the token counts, and each field 32 octets more', async () => {
+  const { sidecar } = await start(200);
+  const response = await sidecar.exchange(get('/'));
+  expectProblem(response, 'headers_too_large');
+});
+
+it('gRPC is told so by its status', async () => {
+  const { sidecar, connection } = await start();
+  const client = await connectHttp2(sidecar);
+  const fields = ['content-type', 'application/grpc', 'te', 'trailers', 'x-big', 'b'.repeat(MOST_BYTES)];
+
+  const { head } = await client.answer(
+    client.request(requestFields('POST', '/pkg.Service/Method', ...fields)),
+  );
+
+  expect(head?.value('grpc-status')).toBe('8');
+  expect(head?.value('token-sidecar-error')).toBe('headers_too_large');
+  expect(connection.all(TYPE.HEADERS)).toHaveLength(1);
+});
+
+it('trailers that are too large end their request by a reset, and its connection goes on', async () => {
+  const { sidecar, connection } = await start();
+  const client = await sidecar.connect();
+  client.send(message('POST /upload HTTP/1.1', ['Host: app.test', 'Transfer-Encoding: chunked']));
+  const { streamId } = await connection.next(TYPE.HEADERS);
+  client.send(`2\r\nok\r\n0\r\nX-Big: ${'b'.repeat(MOST_BYTES)}\r\n\r\n`);
+
+  expectProblem(await client.response(), 'headers_too_large');
+
+  expect((await connection.next(TYPE.RST_STREAM)).streamId).toBe(streamId);
+  const small = sidecar.exchange(get('/small'));
+  connection.answer((await connection.next(TYPE.HEADERS)).streamId, 'small');
+  expect((await small).body).toBe('small');
+});
