@@ -23,12 +23,21 @@ export interface FleetReport {
 }
 
 /**
- * Requests that a bucket may hold: three times the steady load, and for a fleet so small that it expects a handful,
- * what chance adds to that (three standard deviations of a count).
+ * Requests that a bucket may hold: three times the steady load, and after an outage those of a fleet that comes back
+ * within one step, which lasts three quarters of `recovery` on average, with a fifth for unevenness. For a fleet so small
+ * that it expects a handful, what chance adds to that (three standard deviations of a count).
  */
-export function mostAllowed({ steadyPerBucket }: FleetReport): number {
-  const target = 3 * steadyPerBucket;
-  return steadyPerBucket >= 50 ? target : Math.floor(target + 3 * Math.sqrt(target));
+export function mostAllowed(
+  { pods, policy }: FleetScenario,
+  { steadyPerBucket, bucketMs }: FleetReport,
+): { readonly afterRollout: number; readonly afterOutage: number } {
+  const withChance = (target: number) =>
+    steadyPerBucket >= 50 ? target : Math.floor(target + 3 * Math.sqrt(target));
+  const steady = 3 * steadyPerBucket;
+  // A pod asks no more than once in half a step.
+  const steps = Math.ceil(bucketMs / (0.5 * policy.recoveryMs));
+  const returning = Math.min(pods * steps, (1.2 * pods * bucketMs) / (0.75 * policy.recoveryMs));
+  return { afterRollout: withChance(steady), afterOutage: withChance(Math.max(steady, returning)) };
 }
 
 export function reportOn(scenario: FleetScenario, run: FleetRun): FleetReport {

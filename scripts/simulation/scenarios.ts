@@ -13,6 +13,8 @@ export function rolloutWithOutage(options: {
   readonly tokenLifetimeMs: number;
   readonly outageMs?: number;
   readonly capacityPerSecond?: number;
+  /** Longest step of a pod without a token; the default of the configuration unless given. */
+  readonly recoveryMs?: number;
   readonly seed?: number;
 }): FleetScenario {
   const periodMs = meanRenewalPeriodMs(options.tokenLifetimeMs, DEFAULT_RENEWAL);
@@ -29,7 +31,7 @@ export function rolloutWithOutage(options: {
       tokenLifetimeMs: options.tokenLifetimeMs,
       outage: { fromMs, toMs },
     },
-    policy: DEFAULT_RENEWAL,
+    policy: { ...DEFAULT_RENEWAL, recoveryMs: options.recoveryMs ?? DEFAULT_RENEWAL.recoveryMs },
     seed: options.seed ?? 1,
   };
 }

@@ -97,7 +97,7 @@ export interface CredentialConfig {
   readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
   /** Bound on one request to the token endpoint, from connecting to the last byte. */
   readonly requestTimeoutMs: number;
-  /** How long a request may wait for a token when none is held. */
+  /** How long a request may wait for a token when none is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
 }
@@ -111,6 +111,8 @@ export interface RenewalPolicy {
   readonly startupJitterMs: number;
   /** No renewal sooner than this after the last grant. */
   readonly minIntervalMs: number;
+  /** While no token is held, no more than this from one attempt to the next; rejected credentials aside. */
+  readonly recoveryMs: number;
   /** Lifetime of a token that comes with none and is no JWT. */
   readonly defaultLifetimeMs: number;
 }

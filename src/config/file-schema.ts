@@ -10,6 +10,7 @@ import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 import {
   duration,
   listenAddress,
+  recoveryTime,
   serverUrl,
   size,
   upstream,
@@ -151,6 +152,7 @@ const credential = v.strictObject(
           jitter: v.optional(fraction(0, 0.5)),
           startupJitter: v.optional(formatted(duration)),
           minInterval: v.optional(formatted(duration)),
+          recovery: v.optional(formatted(recoveryTime)),
           defaultLifetime: v.optional(formatted(duration)),
         },
         'a mapping',

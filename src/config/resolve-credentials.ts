@@ -13,6 +13,7 @@ export const DEFAULT_RENEWAL: RenewalPolicy = {
   jitter: 0.1,
   startupJitterMs: 50,
   minIntervalMs: 1000,
+  recoveryMs: 30_000,
   defaultLifetimeMs: 300_000,
 };
 
@@ -163,6 +164,7 @@ function resolveRenewal(entry: CredentialEntry['renewal']): RenewalPolicy {
     jitter: entry?.jitter ?? DEFAULT_RENEWAL.jitter,
     startupJitterMs: entry?.startupJitter ?? DEFAULT_RENEWAL.startupJitterMs,
     minIntervalMs: entry?.minInterval ?? DEFAULT_RENEWAL.minIntervalMs,
+    recoveryMs: entry?.recovery ?? DEFAULT_RENEWAL.recoveryMs,
     defaultLifetimeMs: entry?.defaultLifetime ?? DEFAULT_RENEWAL.defaultLifetimeMs,
   };
 }

@@ -22,6 +22,15 @@ export const duration: ValueFormat<number> = {
   },
 };
 
+/** How soon at the latest a pod without a token asks again: shorter is a load without use, longer an outage of our own. */
+export const recoveryTime: ValueFormat<number> = {
+  expected: 'a duration from 1s to 10m',
+  parse(text) {
+    const ms = duration.parse(text);
+    return ms !== undefined && ms >= 1000 && ms <= 600_000 ? ms : undefined;
+  },
+};
+
 /** A size in bytes with Kubernetes' binary suffixes: `65536`, `64Ki`, `10Mi`. */
 export const size: ValueFormat<number> = {
   expected: 'a size in bytes such as 65536, 64Ki or 10Mi',

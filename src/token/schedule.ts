@@ -58,12 +58,6 @@ export function sendableMs(lifetimeMs: number): number {
 /** Ordinary trouble: a provider that restarts should find us waiting seconds, not minutes. */
 const FIRST_BACKOFF_MS = 1000;
 
-/**
- * While no token is held. The longest step is a part of the lifetime, within bounds: when an outage ends the whole
- * fleet comes back within one step, so a step that is short beside a renewal period is a peak above the usual load.
- */
-const URGENT_BACKOFF = { ofLifetime: 0.4, leastMs: 60_000, mostMs: 120_000 };
-
 /** While one is held there is no hurry but to try again before it ends. */
 const HELD_BACKOFF = { factor: 4, longestMs: 600_000 };
 
@@ -88,15 +82,19 @@ export interface FailedAttempt {
   readonly heldForMs: number;
   /** Lifetime of the last token, or what a token is expected to live. */
   readonly lifetimeMs: number;
+  /** How long the attempt took: a provider that hangs must not add its time-out to the way back. */
+  readonly tookMs: number;
+  /** The policy's longest step from one attempt to the next while no token is held. */
+  readonly recoveryMs: number;
 }
 
 /**
- * The bound on the wait before the next grant, Retry-After aside. Without a token it doubles from 1 s at each failure;
- * with one it grows fourfold, though not past the token's end unless it would without. For rejected credentials it
+ * The bound on the wait before the next grant, Retry-After aside. Without a token it doubles from 1 s at each failure,
+ * up to the policy's `recoveryMs` from one attempt to the next; with one it grows fourfold, though not past the token's end unless it would without. For rejected credentials it
  * doubles from 30 s to 10 min; with a token from 10 s to a third of what is left of it.
  */
 export function backoffBoundMs(failure: FailedAttempt): number {
-  const { consecutiveFailures, rejected, previousRejected, heldForMs, lifetimeMs } = failure;
+  const { consecutiveFailures, rejected, previousRejected, heldForMs } = failure;
   // The provider may have just changed sides: the newest are worth a try before the token ends.
   if (previousRejected && heldForMs > 0) return FIRST_BACKOFF_MS;
   const grown = (firstMs: number, factor: number) =>
@@ -109,8 +107,7 @@ export function backoffBoundMs(failure: FailedAttempt): number {
     const longestMs = Math.min(REJECTED_BACKOFF.longestMs, Math.max(leastMs, heldForMs * ofHeld));
     return Math.min(longestMs, grown(firstMs, 2));
   }
-  const { ofLifetime, leastMs, mostMs } = URGENT_BACKOFF;
-  const longestMs = Math.min(mostMs, Math.max(leastMs, lifetimeMs * ofLifetime));
+  const longestMs = Math.max(FIRST_BACKOFF_MS, failure.recoveryMs - failure.tookMs);
   const urgentMs = Math.min(longestMs, grown(FIRST_BACKOFF_MS, 2));
   const relaxedMs = Math.min(HELD_BACKOFF.longestMs, grown(FIRST_BACKOFF_MS, HELD_BACKOFF.factor));
   return Math.max(urgentMs, Math.min(relaxedMs, heldForMs));

@@ -94,6 +94,9 @@ const HISTORY_LENGTH = 20;
 /** On one look at the mounted credentials before a grant. */
 const LONGEST_LOOK_MS = 1000;
 
+/** A request waits for a grant that begins within this; for one that is further off an answer at once serves it better. */
+const NEAR_MS = 1000;
+
 interface Waiter {
   resolve(authorization: string): void;
   reject(error: TokenUnavailable): void;
@@ -207,14 +210,14 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (authorization !== undefined) {
       for (const waiter of settled) waiter.resolve(authorization);
     } else {
-      for (const waiter of settled) if (!nextGrantWithin(config.waitTimeoutMs)) waiter.reject(unavailable());
+      for (const waiter of settled) if (!isGrantNear()) waiter.reject(unavailable());
     }
   }
 
-  /** Whether waiting makes sense: a grant is in flight or will begin within `boundMs`. */
-  function nextGrantWithin(boundMs: number): boolean {
+  /** Whether waiting makes sense. */
+  function isGrantNear(): boolean {
     if (state.grant !== undefined) return true;
-    return state.due !== undefined && remainingMs(state.due.at, clock.now()) < boundMs;
+    return state.due !== undefined && remainingMs(state.due.at, clock.now()) <= NEAR_MS;
   }
 
   function unavailable(): TokenUnavailable {
@@ -256,7 +259,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     apply({ type: 'looked' });
     const authorization = current();
     if (authorization !== undefined) return authorization;
-    if (closed || !nextGrantWithin(config.waitTimeoutMs)) throw unavailable();
+    if (closed || !isGrantNear()) throw unavailable();
     return nextToken();
   }
 

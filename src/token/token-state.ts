@@ -238,7 +238,7 @@ function hold(
 
 function planRetry(
   state: TokenState,
-  { reason, writing }: GrantInFlight,
+  { reason, writing, requestedAt }: GrantInFlight,
   outcome: RefusedGrant,
   { now, random, policy }: Circumstances,
 ): TokenState {
@@ -254,6 +254,8 @@ function planRetry(
     heldForMs: token === undefined ? 0 : remainingMs(token.sendableUntil, now),
     lifetimeMs:
       token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),
+    tookMs: now.monotonicMs - requestedAt.monotonicMs,
+    recoveryMs: policy.recoveryMs,
   };
   const previousCredentials = previousRejected ? 'rejected' : state.previousCredentials;
   const failed: TokenState = {

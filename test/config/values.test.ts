@@ -6,6 +6,7 @@ import {
   isLoopbackHost,
   listenAddress,
   reachableAddress,
+  recoveryTime,
   serverUrl,
   size,
   upstream,
@@ -23,6 +24,12 @@ describe('duration', () => {
   it.each(['5', '', '-5s', '5 s', '5S', 's', '1e3s', '1h30m', '٣s'])('refuses %j', (text) =>
     expect(duration.parse(text)).toBeUndefined(),
   );
+});
+
+it('a recovery is neither a hurry without end nor an outage of its own', () => {
+  expect(recoveryTime.parse('1s')).toBe(1000);
+  expect(recoveryTime.parse('10m')).toBe(600_000);
+  for (const text of ['999ms', '0s', '601s', '30']) expect(recoveryTime.parse(text)).toBeUndefined();
 });
 
 describe('size', () => {

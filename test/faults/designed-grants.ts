@@ -3,6 +3,7 @@
  * matrix holds every row to one of these.
  */
 
+import { DEFAULT_RENEWAL } from '../../src/config/resolve-credentials.ts';
 import { retryDelayMs } from '../../src/token/schedule.ts';
 
 const MINUTE_MS = 60_000;
@@ -14,16 +15,19 @@ function mostAttempts(shortestDelayMs: (consecutiveFailures: number) => number):
   return attempts;
 }
 
+/** Attempts that fail at once, by the default policy. */
+const POLICY = { tookMs: 0, recoveryMs: DEFAULT_RENEWAL.recoveryMs };
+
 /** Without a token: with one the steps are longer. */
 const ordinary = (consecutiveFailures: number) =>
-  retryDelayMs({ consecutiveFailures, rejected: false, heldForMs: 0, lifetimeMs: 1 }, 0);
+  retryDelayMs({ consecutiveFailures, rejected: false, heldForMs: 0, lifetimeMs: 1, ...POLICY }, 0);
 
 const rejected = (consecutiveFailures: number) =>
-  retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 0, lifetimeMs: 1 }, 0);
+  retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 0, lifetimeMs: 1, ...POLICY }, 0);
 
 /** While a token lasts: the longest step is a third of what is left. */
 const rejectedWithToken = (consecutiveFailures: number) =>
-  retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 60_000, lifetimeMs: 300_000 }, 0);
+  retryDelayMs({ consecutiveFailures, rejected: true, heldForMs: 60_000, lifetimeMs: 300_000, ...POLICY }, 0);
 
 export const MOST_GRANTS_PER_MINUTE = {
   /** While the provider is unavailable or answers nonsense. */

@@ -39,7 +39,7 @@ const WAIT_MS = 10_000;
 const REQUEST_MS = 10_000;
 
 /** The longest steps of the backoff (schedule.ts), for tokens of five minutes. */
-const LONGEST_STEP_MS = { unavailable: 120_000, invalid_response: 120_000, rejected: 600_000 };
+const LONGEST_STEP_MS = { unavailable: 30_000, invalid_response: 30_000, rejected: 600_000 };
 
 const html = '<!doctype html><title>Sign in</title>';
 

@@ -6,5 +6,6 @@ export const RENEWAL: RenewalPolicy = {
   jitter: 0.1,
   startupJitterMs: 0,
   minIntervalMs: 1000,
+  recoveryMs: 30_000,
   defaultLifetimeMs: 300_000,
 };

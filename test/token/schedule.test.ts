@@ -95,24 +95,34 @@ describe('retry', () => {
     rejected: false,
     heldForMs: 0,
     lifetimeMs: 300_000,
+    tookMs: 0,
+    recoveryMs: 30_000,
   };
   const bounds = (failure: Partial<FailedAttempt>) =>
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 50].map(
       (consecutiveFailures) => backoffBoundMs({ ...WITHOUT_TOKEN, ...failure, consecutiveFailures }) / 1000,
     );
 
-  it('has a bound that doubles from 1 s to 40 % of the lifetime while no token is held', () => {
-    expect(bounds({})).toEqual([1, 2, 4, 8, 16, 32, 64, 120, 120, 120]);
+  it('has a bound that doubles from 1 s to the policy’s recovery while no token is held, however long tokens live', () => {
+    for (const lifetimeMs of [5000, 300_000, 86_400_000]) {
+      expect(bounds({ lifetimeMs })).toEqual([1, 2, 4, 8, 16, 30, 30, 30, 30, 30]);
+    }
+    expect(bounds({ recoveryMs: 120_000 })).toEqual([1, 2, 4, 8, 16, 32, 64, 120, 120, 120]);
   });
 
-  it('has a longest step of 60 to 120 s, however short or long tokens live', () => {
-    expect(bounds({ lifetimeMs: 5000 }).at(-1)).toBe(60);
-    expect(bounds({ lifetimeMs: 200_000 }).at(-1)).toBe(80);
-    expect(bounds({ lifetimeMs: 86_400_000 }).at(-1)).toBe(120);
+  it('is counted from one attempt to the next: what the attempt took is taken off, down to a second', () => {
+    expect(bounds({ tookMs: 10_000 })).toEqual([1, 2, 4, 8, 16, 20, 20, 20, 20, 20]);
+    expect(bounds({ tookMs: 60_000 })).toEqual(Array(10).fill(1));
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 29_000 }), random, (tookMs, r) => {
+        const delayMs = retryDelayMs({ ...WITHOUT_TOKEN, consecutiveFailures: 50, tookMs }, r);
+        expect(tookMs + delayMs).toBeLessThanOrEqual(30_000);
+      }),
+    );
   });
 
   it('grows fourfold while a token is held, but tries again before that ends', () => {
-    expect(bounds({ heldForMs: 80_000 })).toEqual([1, 4, 16, 64, 80, 80, 80, 120, 120, 120]);
+    expect(bounds({ heldForMs: 80_000 })).toEqual([1, 4, 16, 64, 80, 80, 80, 80, 80, 80]);
     expect(bounds({ heldForMs: 86_400_000 })).toEqual([1, 4, 16, 64, 256, 600, 600, 600, 600, 600]);
   });
 
@@ -159,6 +169,8 @@ describe('retry', () => {
           rejected: fc.boolean(),
           heldForMs: fc.integer({ min: 0, max: 3_600_000 }),
           lifetimeMs,
+          tookMs: fc.integer({ min: 0, max: 60_000 }),
+          recoveryMs: fc.integer({ min: 1000, max: 600_000 }),
         }),
         random,
         (failure, r) => {

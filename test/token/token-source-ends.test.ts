@@ -7,7 +7,7 @@ import { settle } from '../support/manual-clock.ts';
 import { loaded, openSource, rejection, token } from './opened-source.ts';
 
 describe('a wait', () => {
-  it('is over for all who wait as soon as no grant comes within its bound', async () => {
+  it('is over for all who wait as soon as no grant comes within a second', async () => {
     const { source, clock, last } = await openSource();
     const callers = [source.obtain(), source.obtain()].map((caller) => caller.catch((error) => error));
     await last().answer(rejection);

@@ -43,7 +43,20 @@ describe('the first token', () => {
     expect(there).toBe(true);
   });
 
-  it('is refused at once, with the time to come back, while the next grant is further off than the bound', async () => {
+  it('is not waited for once its retries are more than a second apart, though the bound is ten', async () => {
+    const { source, clock, last, grants } = await openSource();
+    const caller = source.obtain().catch((error: unknown) => error);
+    await last().answer(failure);
+    await clock.advance(500);
+    await last().answer(failure);
+    await clock.advance(1000);
+    // Two failures; the third grant is in flight, and is waited for.
+    await last().answer(failure);
+    expect(grants).toHaveLength(3);
+    expect(await caller).toMatchObject({ code: 'token_unavailable', retryAfterSeconds: 2 });
+  });
+
+  it('is refused at once, with the time to come back, while the next grant is further off than a second', async () => {
     const { source, last, grants } = await openSource();
     await last().answer(rejection);
     const error = await source.obtain().catch((thrown: unknown) => thrown);
