@@ -1,25 +1,22 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import type { BearerSource } from '../../token/bearer-source.ts';
-import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import { hasField } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
-import type { ReplayResult } from '../observer.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
-import { UpstreamReset } from '../streams/upstream-reset.ts';
 import type {
   OutgoingRequest,
   RequestFate,
   UpstreamStream,
   UpstreamUser,
 } from '../streams/upstream-stream.ts';
+import { acquireFor, attemptAfter, FIRST } from './attempt.ts';
 import type { ExchangeContext } from './context.ts';
 import { FRESH_FOR_REPEATABLE_MS, FRESH_MS, isRepeatable } from './repetition.ts';
 import { type RequestBody, requestBodyOf } from './request-body.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
-import { grpcHeadVerdict, grpcTrailersVerdict, statusVerdict, type TokenVerdict } from './token-verdict.ts';
+import { RequestToken, TO_OBTAIN } from './request-token.ts';
+import { grpcHeadVerdict, statusVerdict } from './token-verdict.ts';
 
 /** An admitted request on its way: given its token, sent, perhaps sent once more, its answer passed on. */
 export class Forwarding implements RequestService, UpstreamUser {
@@ -29,28 +26,18 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #context: ExchangeContext;
   readonly #route: ActiveRoute;
   readonly #target: string;
-  readonly #keepsOwnAuthorization: boolean;
+  readonly #token: RequestToken;
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
-  /** What was sent last. */
-  #authorization: string | undefined;
-  /** No token was to be had, and the route lets the request go without. */
-  #goesWithout = false;
   #upstream: UpstreamStream | undefined;
-  #sentAgain = false;
-  /** Whether it is sent again because the upstream refused it, on a connection that goes on. */
-  #wasRefused = false;
-  #replay: 'none' | 'unanswered' | 'counted' = 'none';
-  /** Whether it is for the trailers of the answer to say what became of the token. */
-  #awaitsTrailers = false;
+  #attempt = FIRST;
 
   constructor(exchange: ServedExchange, context: ExchangeContext, { route, target }: Destination) {
     this.#exchange = exchange;
     this.#context = context;
     this.#route = route;
     this.#target = target;
-    this.#keepsOwnAuthorization =
-      route.config.existingAuthorization === 'keep' && hasField(exchange.request.fields, 'authorization');
+    this.#token = new RequestToken(route, exchange.request);
     const { stream } = exchange;
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole ? undefined : requestBodyOf(exchange.request, context.limits);
@@ -58,10 +45,9 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   begin(): void {
     // The token is in hand for all but the first requests; those who have it need not wait for a microtask.
-    const bearer = this.#bearer;
-    const authorization = bearer?.current();
-    if (bearer !== undefined && authorization === undefined) {
-      void this.#sendWhenObtained(bearer);
+    const authorization = this.#token.current();
+    if (authorization === TO_OBTAIN) {
+      void this.#sendWhenObtained();
       return;
     }
     const upstream = this.#acquire();
@@ -83,19 +69,17 @@ export class Forwarding implements RequestService, UpstreamUser {
   release(): void {
     this.#upstream?.abandon();
     this.#upstream = undefined;
-    // Whose verdict did not come any more had an answer, as far as it went.
-    this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
+    this.#token.release();
   }
 
   /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
   connected(instead?: UpstreamStream): void {
     if (instead !== undefined) this.#upstream = instead;
-    const bearer = this.#bearer;
-    const authorization = bearer?.current();
-    if (bearer !== undefined && authorization === undefined && !this.#goesWithout) {
+    const authorization = this.#token.current();
+    if (authorization === TO_OBTAIN) {
       this.#upstream?.giveBack();
       this.#upstream = undefined;
-      void this.#sendWhenObtained(bearer);
+      void this.#sendWhenObtained();
       return;
     }
     this.#writeHeldUp(authorization);
@@ -107,14 +91,12 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answered(head: AnswerHead, body: AnswerBody): void {
     const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
-    const refused = verdict === 'refused' ? this.#authorization : undefined;
-    if (refused !== undefined && this.#mayRenew() && this.#isWhole()) {
-      this.#route.observer.upstreamUnauthorized();
+    const refused = this.#token.refusedBy(verdict);
+    if (refused !== undefined && this.#isWhole()) {
       void this.#replayOrDeliver(refused, head, body);
       return;
     }
-    if (verdict === 'in-trailers') this.#awaitsTrailers = true;
-    else this.#heed(verdict);
+    this.#token.heed(verdict);
     this.#deliver(head, body);
   }
 
@@ -126,7 +108,7 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the upstream switched protocols without being asked',
       );
     }
-    this.#heed('accepted');
+    this.#token.heed('accepted');
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
@@ -139,7 +121,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answerEnded(trailers: readonly string[]): void {
     this.#upstream = undefined;
-    if (this.#awaitsTrailers) this.#heed(grpcTrailersVerdict(trailers));
+    this.#token.heedTrailers(trailers);
     this.#exchange.endAnswer(trailers);
   }
 
@@ -170,53 +152,29 @@ export class Forwarding implements RequestService, UpstreamUser {
   upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
     this.#upstream = undefined;
     this.body?.detach();
+    const next = attemptAfter(this.#attempt, error, fate, {
+      whole: this.#isWhole(),
+      repeatable: this.#isSafeToRepeat(),
+    });
     // An answer that has begun is not continued by another one.
-    if (this.#exchange.begun || this.#sentAgain || !this.#maySendAgain(fate)) {
+    if (this.#exchange.begun || next === undefined) {
       this.#fail(error);
       return;
     }
-    this.#sentAgain = true;
-    this.#wasRefused = fate === 'unprocessed' && error instanceof UpstreamReset;
+    this.#attempt = next;
     // Its neighbours were most likely closed by the same hand.
-    if (!this.#wasRefused) this.#route.upstream.discardIdle();
+    if (next.kind === 'anew') this.#route.upstream.discardIdle();
     this.#acquireOrFail();
   }
 
-  /**
-   * Where the token to inject comes from, if one is to be. TRACE answers with the request it got, so credentials must
-   * not go out with it (RFC 9110 §9.3.8): the app would read the token.
-   */
-  get #bearer(): BearerSource | undefined {
-    if (this.#keepsOwnAuthorization || this.#exchange.request.method === 'TRACE') return undefined;
-    return this.#route.bearer;
-  }
-
-  /** Acts upon what an answer that is passed on says of the token. */
-  #heed(verdict: TokenVerdict): void {
-    const authorization = this.#authorization;
-    if (authorization !== undefined && verdict === 'accepted') this.#bearer?.accepted(authorization);
-    if (authorization !== undefined && verdict === 'refused') {
-      this.#route.observer.upstreamUnauthorized();
-      // Too late for this request, in time for the next.
-      if (this.#mayRenew()) void this.#bearer?.replace(authorization);
-    }
-    this.#countReplay(verdict === 'refused' ? 'failure' : 'success');
-  }
-
-  async #sendWhenObtained(bearer: BearerSource): Promise<void> {
+  async #sendWhenObtained(): Promise<void> {
     this.#holdApp();
-    let authorization: string | undefined;
     try {
-      authorization = await bearer.obtain();
+      const authorization = await this.#token.obtain();
+      if (!this.#exchange.over) this.#send(authorization);
     } catch (error) {
-      const passes = this.#route.config.whenTokenUnavailable === 'passthrough';
-      if (!(passes && error instanceof TokenUnavailable)) {
-        this.#fail(asProxyError(error));
-        return;
-      }
-      this.#goesWithout = true;
+      this.#fail(asProxyError(error));
     }
-    if (!this.#exchange.over) this.#send(authorization);
   }
 
   /** Passes the refusal on as it came, unless there is another token. */
@@ -224,7 +182,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upstream?.hold();
     this.#holdApp();
     try {
-      const other = await this.#bearer?.replace(refused);
+      const other = await this.#token.replace(refused);
       if (this.#exchange.over) return;
       // More of the body may have come meanwhile than is kept.
       if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
@@ -235,8 +193,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   #replayWith(authorization: string): void {
-    this.#replay = 'unanswered';
-    this.#sentAgain = false;
+    this.#token.replayed();
+    this.#attempt = FIRST;
     this.body?.detach();
     this.#upstream?.discard();
     this.#send(authorization);
@@ -278,26 +236,21 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** A connection; unless it is ready, `connected` is called when it is. */
   #acquire(): UpstreamStream {
-    const streams = this.#route.upstream;
     const { request } = this.#exchange;
-    const upstream = this.#sentAgain
-      ? this.#wasRefused
-        ? streams.acquireAgain(request, this)
-        : streams.acquireNew(request, this)
-      : streams.acquire(request, this, this.#trustMs());
+    const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());
     this.#upstream = upstream;
     if (!upstream.ready) this.#holdApp();
     return upstream;
   }
 
   #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
-    this.#authorization = authorization;
+    this.#token.sentWith(authorization);
     const request: OutgoingRequest = {
       from: this.#exchange.request,
       target: this.#target,
       authority: this.#route.config.upstream.authority,
       authorization,
-      keepClientAuthorization: this.#keepsOwnAuthorization,
+      keepClientAuthorization: this.#token.keepsOwn,
       instanceId: this.#context.instanceId,
       upgrade: this.#upgrade,
       hasBody: this.body !== undefined,
@@ -312,19 +265,10 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#exchange.beginAnswer(head, body);
   }
 
-  #mayRenew(): boolean {
-    return this.#replay === 'none' && this.#route.config.retryOn401;
-  }
-
-  #maySendAgain(fate: RequestFate): boolean {
-    if (fate === 'unsent' || fate === 'unprocessed') return this.#isWhole();
-    return fate === 'unanswered' && this.#isSafeToRepeat();
-  }
-
   #trustMs(): number {
     if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
     // Many an upstream closes the connection after a 401.
-    return this.#replay === 'none' ? FRESH_MS : 0;
+    return this.#token.wasReplayed ? 0 : FRESH_MS;
   }
 
   #isSafeToRepeat(): boolean {
@@ -338,12 +282,6 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */
   #holdApp(): void {
     if (!this.#exchange.stream.requestWhole) this.#exchange.stream.hold();
-  }
-
-  #countReplay(result: ReplayResult): void {
-    if (this.#replay !== 'unanswered') return;
-    this.#replay = 'counted';
-    this.#route.observer.replayed(result);
   }
 
   #fail(error: SidecarError<ProxyErrorCode>): void {
