@@ -10,6 +10,7 @@ import { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { sharedRead, type TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError } from '../../proxy-error.ts';
+import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
@@ -36,8 +37,6 @@ export interface UpstreamConnectionOptions {
   /** Called in the same turn in which it becomes unfit for any request. */
   onGone(connection: UpstreamConnection): void;
 }
-
-const NOTHING = Buffer.alloc(0);
 
 const GIVEN_UP: UpstreamState = { kind: 'given-up' };
 const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
@@ -185,7 +184,7 @@ export class UpstreamConnection {
   hold(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    this.#state = { kind: 'held', busy, bytes: undefined, end: undefined };
+    this.#state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
     this.#deadline.clear();
     this.socket.pause();
@@ -199,7 +198,7 @@ export class UpstreamConnection {
     if (end !== undefined && busy.answer !== undefined) busy.answer.persistent = false;
     this.#state = busy;
     this.touch();
-    this.#onBytes(bytes ?? NOTHING);
+    this.#readHeld(bytes);
     if (end !== undefined) this.#onEnded(end);
     this.resume();
   }
@@ -214,7 +213,7 @@ export class UpstreamConnection {
     }
     this.#state = { kind: 'discarding', answer, bytes: 0 };
     this.#deadline.set(this.#nowMs() + WORTH_READING_MS);
-    this.#onBytes(held.bytes ?? NOTHING);
+    this.#readHeld(held.bytes);
     this.socket.resume();
   }
 
@@ -316,8 +315,7 @@ export class UpstreamConnection {
         }
         break;
       case 'held':
-        // TLS gives all that it has deciphered, on hold or not.
-        state.bytes = state.bytes === undefined ? Buffer.from(chunk) : Buffer.concat([state.bytes, chunk]);
+        state.bytes.add(chunk);
         break;
       case 'given-up':
         break;
@@ -327,12 +325,21 @@ export class UpstreamConnection {
     }
   }
 
+  /**
+   * Reads what came while nothing was to be passed on; an answer that was whole by then ends here, though nothing came. It is
+   * read in one piece: what follows the end of the answer in another would pass for an answer to the next request.
+   */
+  #readHeld(bytes: ByteQueue): void {
+    const pieces = bytes.pieces();
+    this.#onBytes(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+  }
+
   #read(chunk: Buffer): void {
     let at = 0;
     for (;;) {
       const state = this.#state;
       if (state.kind === 'held') {
-        if (at < chunk.length) state.bytes = Buffer.from(chunk.subarray(at));
+        state.bytes.add(chunk.subarray(at));
         return;
       }
       if (state.kind !== 'busy' && state.kind !== 'discarding') return;

@@ -1,4 +1,5 @@
 import type { Instant } from '../../../clock.ts';
+import type { ByteQueue } from '../../streams/byte-queue.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { AnswerInProgress } from './answer.ts';
 import type { StreamEnd } from './end.ts';
@@ -29,7 +30,8 @@ export interface Busy {
 export interface Held {
   readonly kind: 'held';
   readonly busy: Busy;
-  bytes: Buffer | undefined;
+  /** TLS gives all that it has deciphered of one read, on hold or not: in as many pieces as there were records. */
+  readonly bytes: ByteQueue;
   end: StreamEnd | undefined;
 }
 

@@ -1,0 +1,93 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
+import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
+import { NOBODY } from '../../../../src/proxy/upstream/nobody.ts';
+import { ManualClock } from '../../../support/manual-clock.ts';
+import { message } from '../../../wire/messages.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
+import { Sink } from '../../exchange/ported-exchange.ts';
+
+/** A connection whose user holds the answer at its head. */
+function holdAnswer() {
+  const sink = new Sink({ decodeStrings: false });
+  let onread: OnReadOpts | undefined;
+  let body = '';
+  let ended = 0;
+  let reusable = 0;
+  const user: UpstreamUser = {
+    ...NOBODY,
+    answered: () => connection.hold(),
+    answerData: (slice) => {
+      body += slice.toString('latin1');
+    },
+    answerEnded: () => {
+      ended++;
+    },
+  };
+  const connection = new UpstreamConnection(user, {
+    route: routeTo({ address: { host: 'up.test', port: 80 } }),
+    clock: new ManualClock(),
+    failures: new UpstreamFailures('up.test'),
+    maxAgeMs: 1e9,
+    connect(options) {
+      onread = options;
+      return sink as unknown as Socket;
+    },
+    stands: true,
+    onReusable: () => reusable++,
+    onGone: () => {},
+  });
+  connection.begin('GET');
+  connection.requestSent(0);
+  return {
+    connection,
+    /** Over TLS a record is a piece. */
+    bring(text: string) {
+      const { buffer, callback } = onread as OnReadOpts;
+      const bytes = Buffer.from(text, 'latin1');
+      bytes.copy(buffer as Buffer);
+      callback(bytes.length, buffer as Buffer);
+    },
+    passedOn: () => ({ body, ended, reusable }),
+  };
+}
+
+it('what comes in small pieces is copied twice at most, however many there are', () => {
+  const { connection, bring, passedOn } = holdAnswer();
+  const pieces = 20_000;
+  bring(message('HTTP/1.1 401 No', [`Content-Length: ${pieces}`]));
+  let copied = 0;
+  const { copy } = Buffer.prototype;
+  const { concat } = Buffer;
+  vi.spyOn(Buffer, 'concat').mockImplementation((parts, total) => {
+    for (const part of parts) copied += part.length;
+    return concat(parts, total);
+  });
+  vi.spyOn(Buffer.prototype, 'copy').mockImplementation(function (this: Buffer, ...to) {
+    const count = copy.apply(this, to);
+    copied += count;
+    return count;
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  for (let piece = 0; piece < pieces; piece++) bring('x');
+  expect(passedOn().body).toBe('');
+
+  connection.proceed();
+
+  // Once more by this test, as it is brought.
+  expect(copied).toBeLessThanOrEqual(3 * pieces);
+  expect(passedOn()).toEqual({ body: 'x'.repeat(pieces), ended: 1, reusable: 1 });
+});
+
+it('what follows the end of the answer in a piece of its own makes the connection unfit for another', () => {
+  const { connection, bring, passedOn } = holdAnswer();
+  bring(message('HTTP/1.1 401 No', ['Content-Length: 2']));
+  bring('no');
+  bring('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
+
+  connection.proceed();
+
+  expect(passedOn()).toEqual({ body: 'no', ended: 1, reusable: 0 });
+});
