@@ -7,7 +7,7 @@ import type { RequestHead } from '../../http1/request-head.ts';
 import type { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { TakeBytes } from '../../io/shared-read.ts';
-import { asProxyError } from '../../proxy-error.ts';
+import { asProxyError, logFailure } from '../../proxy-error.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
@@ -227,6 +227,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   /** Bytes that are no request, or part of one that cannot be read on. */
   #refuse(error: unknown): void {
     const cause = asProxyError(error);
+    // The others are the app's to see to, and counted.
+    if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
     const stage = this.#stage;
     if (stage.kind === 'serving') {
       stage.body = undefined;

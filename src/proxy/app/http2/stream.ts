@@ -5,7 +5,7 @@ import { type Fields, fieldValues } from '../../http/fields.ts';
 import { permittedTrailers } from '../../http/trailer-fields.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
-import { asProxyError } from '../../proxy-error.ts';
+import { asProxyError, logFailure } from '../../proxy-error.ts';
 import type { AppStream } from '../../streams/app-stream.ts';
 import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/message.ts';
@@ -261,7 +261,10 @@ export class Http2AppStream
     try {
       this.exchange.takeBody(data);
     } catch (error) {
-      this.exchange.fail(asProxyError(error));
+      const cause = asProxyError(error);
+      // The others are the app's to see to, and counted.
+      if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
+      this.exchange.fail(cause);
     }
   }
 
