@@ -6,13 +6,18 @@ import { isNamed } from './field-names.ts';
  */
 export type Fields = readonly string[];
 
+const NONE: readonly string[] = [];
+
 /** Every value of the field `name` (lower case), in order. */
-export function fieldValues(fields: Fields, name: string): string[] {
-  const values: string[] = [];
+export function fieldValues(fields: Fields, name: string): readonly string[] {
+  // An array of one is a ninth of one that grows, and nearly every field stands once or not at all.
+  let values: string[] | undefined;
   for (let index = 0; index < fields.length; index += 2) {
-    if (isNamed(fields[index] as string, name)) values.push(fields[index + 1] as string);
+    if (!isNamed(fields[index] as string, name)) continue;
+    if (values === undefined) values = [fields[index + 1] as string];
+    else values.push(fields[index + 1] as string);
   }
-  return values;
+  return values ?? NONE;
 }
 
 /** Whether the field `name` (lower case) is there. */

@@ -1,5 +1,6 @@
 /** Answers (RFC 9113 §8.3.2): interim ones, any number, and the final one. */
 
+import { MadeOf } from '../http/lasting-fields.ts';
 import type { FaultReason } from './fault.ts';
 import { type Fields, isPseudo, readFields } from './field-section.ts';
 
@@ -16,12 +17,25 @@ export interface AnswerSection {
 /** What was asked decides what an answer may have. */
 export type Asked = 'ordinary' | 'head' | 'connect';
 
+/** Final answers to what is `ordinary`. */
+const READ = new MadeOf<AnswerSection>();
+
 /**
- * Reads the fields of an answer as they were decoded.
+ * Reads the fields of an answer as they were decoded, which are left as they are.
  * @param asked `connect` also for extended CONNECT
  * @param endStream whether the frame ends the stream
  */
 export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
+  const known = asked === 'ordinary' ? READ.get(fields) : undefined;
+  if (known !== undefined) return known;
+  const answer = read(fields, asked, endStream);
+  if (typeof answer !== 'string' && answer.kind === 'final' && asked === 'ordinary') {
+    READ.keep(fields, answer, answer.fields);
+  }
+  return answer;
+}
+
+function read(fields: Fields, asked: Asked, endStream: boolean): AnswerSection | FaultReason {
   let at = 0;
   for (; at < fields.length && isPseudo(fields[at] as string); at += 2) {
     if (fields[at] !== ':status') return 'pseudo_unknown';
@@ -36,14 +50,14 @@ export function readAnswer(fields: Fields, asked: Asked, endStream: boolean): An
 
   const kind = status < 200 ? 'interim' : 'final';
   if (kind === 'interim' && endStream) return 'interim_ends';
-  const { contentLength } = control;
+  const { contentLength, mended } = control;
   if (contentLength !== undefined) {
     const tunnels = asked === 'connect' && status >= 200 && status < 300;
     // A length of nothing is common where there can be nothing, but before the final answer nobody says it.
     const bodiless = status === 204 || status === 205 || tunnels;
     if (kind === 'interim' || (bodiless && contentLength > 0)) return 'body_not_allowed';
   }
-  return { kind, status, fields: fields.slice(at), contentLength };
+  return { kind, status, fields: (mended ?? fields).slice(at), contentLength };
 }
 
 /** How many octets of data have to follow a final answer, for `BodyLength`; undefined where any number may. */

@@ -27,9 +27,11 @@ export interface ControlFields {
   readonly contentLength: number | undefined;
   /** Value of a request's Host field. */
   readonly host: string | undefined;
+  /** The fields with the length said in one way, where they said it in another. */
+  readonly mended: Fields | undefined;
 }
 
-const NO_CONTROL_FIELDS: ControlFields = { contentLength: undefined, host: undefined };
+const NO_CONTROL_FIELDS: ControlFields = { contentLength: undefined, host: undefined, mended: undefined };
 
 const COLON = 0x3a;
 
@@ -49,10 +51,11 @@ export function isFieldValue(value: string): boolean {
 }
 
 /**
- * Looks over the fields from `from` on, where the pseudo-fields end, and makes `fields` say the length in one way: a
- * repetition in an answer is taken out, leading zeros are taken off.
+ * Looks over the fields from `from` on, where the pseudo-fields end. A length that is repeated in an answer is said once in
+ * what is `mended`, and leading zeros are taken off.
  */
-export function readFields(kind: SectionKind, fields: Fields, from: number): ControlFields | FaultReason {
+export function readFields(kind: SectionKind, given: Fields, from: number): ControlFields | FaultReason {
+  let fields = given;
   let contentLength: number | undefined;
   let host: string | undefined;
 
@@ -88,12 +91,12 @@ export function readFields(kind: SectionKind, fields: Fields, from: number): Con
           if (contentLength !== undefined) {
             // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
-            fields.splice(at, 2);
+            fields = fields.toSpliced(at, 2);
             at -= 2;
             break;
           }
           contentLength = length;
-          if (value.length > 1 && value.startsWith('0')) fields[at + 1] = String(length);
+          if (value.length > 1 && value.startsWith('0')) fields = fields.with(at + 1, String(length));
         }
         break;
       case 16:
@@ -106,7 +109,7 @@ export function readFields(kind: SectionKind, fields: Fields, from: number): Con
     }
   }
   if (contentLength === undefined && host === undefined) return NO_CONTROL_FIELDS;
-  return { contentLength, host };
+  return { contentLength, host, mended: fields === given ? undefined : fields };
 }
 
 /**

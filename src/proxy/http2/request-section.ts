@@ -1,6 +1,7 @@
 /** Requests (RFC 9113 §8.3.1, §8.5, RFC 8441 §4): which pseudo-fields there are, and what they may say. */
 
 import { isAuthority, isAuthorityWithPort } from '../http/authority.ts';
+import { MadeOf } from '../http/lasting-fields.ts';
 import { consistsOf, TARGET, TOKEN } from '../http/octets.ts';
 import type { FaultReason } from './fault.ts';
 import { type Fields, isPseudo, readFields } from './field-section.ts';
@@ -62,13 +63,26 @@ const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 let lastAuthority: string | undefined;
 let lastPath: string | undefined;
 
+const READ = new MadeOf<{ readonly rules: RequestRules; readonly section: RequestSection }>();
+
 /**
- * Reads the fields of a request as they were decoded. Stricter than the RFC where HTTP/1.1 is, as the same servers read
+ * Reads the fields of a request as they were decoded, which are left as they are. Stricter than the RFC where HTTP/1.1 is, as the same servers read
  * both: the octets of a path, the form of an authority, methods that are others in another case.
  * @returns why the request is malformed. `path_too_long` and `host_differs` are no faults of framing, and may be
  *   answered instead.
  */
 export function readRequest(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
+  const known = READ.get(fields);
+  if (known?.rules === rules) return known.section;
+  const section = read(fields, rules);
+  // Max-Forwards, which means something to these alone, is counted down where it stands.
+  if (typeof section !== 'string' && section.method !== 'OPTIONS' && section.method !== 'TRACE') {
+    READ.keep(fields, { rules, section }, section.fields);
+  }
+  return section;
+}
+
+function read(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
   let method: string | undefined;
   let scheme: string | undefined;
   let authority: string | undefined;
@@ -106,8 +120,8 @@ export function readRequest(fields: Fields, rules: RequestRules): RequestSection
   }
   const control = readFields('request', fields, at);
   if (typeof control === 'string') return control;
-  const { contentLength, host } = control;
-  const others = withoutHost(fields, at, host !== undefined);
+  const { contentLength, host, mended } = control;
+  const others = withoutHost(mended ?? fields, at, host !== undefined);
 
   if (method === undefined) return 'pseudo_missing';
   const methodWrong = methodFault(method);

@@ -2,12 +2,21 @@
 
 import { lowerCaseName } from '../../http/field-names.ts';
 import type { Fields } from '../../http/fields.ts';
+import { MadeOf } from '../../http/lasting-fields.ts';
 import { answerFields, informationFields } from '../../streams/header-rules.ts';
 import type { AnswerHead, OwnAnswer } from '../../streams/message.ts';
 
+const SECTIONS = new MadeOf<{ readonly status: number; readonly section: Fields }>();
+
 /** Of an upstream's final answer. */
-export function answerSection(head: AnswerHead): string[] {
-  return section(head.status, answerFields(head, { status: head.status, body: 'framed' }));
+export function answerSection(head: AnswerHead): Fields {
+  const { status, fields } = head;
+  const known = SECTIONS.get(fields);
+  // Fields of HTTP/2 have no Connection that could take others away.
+  if (known?.status === status) return known.section;
+  const made = section(status, answerFields(head, { status, body: 'framed' }));
+  SECTIONS.keep(fields, { status, section: made }, made);
+  return made;
 }
 
 /** Of an informational answer. */
@@ -21,17 +30,23 @@ export function ownAnswerSection(own: OwnAnswer): string[] {
 }
 
 /** Of trailers. */
-export function trailerSection(fields: Fields): string[] {
-  return withLowerCaseNames([], fields);
+export function trailerSection(fields: Fields): Fields {
+  return withLowerCaseNames(fields);
 }
 
 function section(status: number, fields: Fields): string[] {
-  return withLowerCaseNames([':status', String(status)], fields);
+  return [':status', String(status)].concat(withLowerCaseNames(fields));
 }
 
-function withLowerCaseNames(section: string[], fields: Fields): string[] {
+/** What came by HTTP/2 is as it has to be. */
+function withLowerCaseNames(fields: Fields): Fields {
   for (let at = 0; at < fields.length; at += 2) {
-    section.push(lowerCaseName(fields[at] as string), fields[at + 1] as string);
+    const name = fields[at] as string;
+    if (lowerCaseName(name) !== name) return fields.map(lowerCaseAt);
   }
-  return section;
+  return fields;
+}
+
+function lowerCaseAt(part: string, at: number): string {
+  return at % 2 === 0 ? lowerCaseName(part) : part;
 }

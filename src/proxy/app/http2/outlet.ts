@@ -10,6 +10,9 @@ import { type LeavingAnswer, LeavingAnswers } from './leaving-answers.ts';
 /** What is gathered leaves at once from so much on. */
 const GATHERED_BYTES = 64 * 1024;
 
+/** Up to here data is copied behind the header of its frame; larger pieces are written beside it. */
+const SMALL_BYTES = 1024;
+
 /** An app that takes no more of what it is told, data apart, is not listened to any more: what it asks would be kept for it. */
 const MOST_UNREAD_BYTES = 256 * 1024;
 
@@ -72,8 +75,12 @@ export class Http2Outlet<T> {
   /** Sends no more than is `sendable`. The octets are copied when this returns. */
   sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void {
     this.#codec.sendData(stream, data.length, endStream);
-    this.#writer.bytes(this.#codec.output.take());
-    this.#writer.bytes(data);
+    const { output } = this.#codec;
+    if (data.length <= SMALL_BYTES) output.octets(data);
+    else {
+      this.#writer.bytes(output.take());
+      this.#writer.bytes(data);
+    }
     this.#gatheredBytes += data.length;
     if (this.#gatheredBytes >= GATHERED_BYTES) this.flush();
     else this.flushSoon();

@@ -12,6 +12,7 @@
  * ```
  */
 
+import { makeLasting } from '../../http/lasting-fields.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../fault.ts';
 import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
 import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
@@ -26,7 +27,10 @@ export interface FieldSectionLimits {
 
 export interface DecodedFields {
   readonly kind: 'fields';
-  /** Name, value, name, value, …; every octet one char of the same code (latin1). Nothing about them is checked. */
+  /**
+   * Name, value, name, value, …; every octet one char of the same code (latin1). Nothing about them is checked. Once a
+   * block has come again they are lasting: it gives the same array each time.
+   */
   readonly fields: string[];
   /** Names of fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
   readonly neverIndexed: readonly string[];
@@ -41,6 +45,21 @@ export interface TooLarge {
 
 const NONE: readonly string[] = [];
 
+const NO_ADDITIONS: string[] = [];
+
+/** A block that came, and what it means when it comes again. */
+interface KnownBlock {
+  readonly decoded: DecodedFields;
+  /** Name, value, … of what it puts in the table each time. */
+  readonly additions: readonly string[];
+  /** The version of the table for which it means that, if it refers to what is there. */
+  readonly refersTo: number | undefined;
+}
+
+/** Blocks that are known again: heads and trailers of a few calls. Larger ones cost more to keep than it is worth. */
+const KNOWN_BLOCKS = 8;
+const KNOWN_BLOCK_BYTES = 256;
+
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
 
@@ -52,6 +71,11 @@ export class HpackDecoder {
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
+  /** What blocks said that came last. */
+  readonly #known = new Map<string, KnownBlock>();
+  /** Of the block that is being decoded: whether it refers to the table, and what it puts there. */
+  #refers = false;
+  #additions: string[] = NO_ADDITIONS;
 
   constructor(limits: FieldSectionLimits) {
     this.#limits = limits;
@@ -70,6 +94,35 @@ export class HpackDecoder {
 
   /** Decodes one whole block. After a fault the decoder is of no more use. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
+    if (block.length > KNOWN_BLOCK_BYTES || this.#updateDue) return this.#decode(block);
+    const key = block.toString('latin1');
+    const known = this.#known.get(key);
+    if (known === undefined || (known.refersTo !== undefined && known.refersTo !== this.#table.version)) {
+      return this.#decodeAndKeep(block, key);
+    }
+    const { decoded, additions } = known;
+    for (let at = 0; at < additions.length; at += 2) {
+      this.#table.add(additions[at] as string, additions[at + 1] as string);
+    }
+    makeLasting(decoded.fields);
+    return decoded;
+  }
+
+  #decodeAndKeep(block: Buffer, key: string): DecodedFields | TooLarge | ConnectionFault {
+    const { version } = this.#table;
+    this.#refers = false;
+    this.#additions = NO_ADDITIONS;
+    const decoded = this.#decode(block);
+    const additions = this.#additions;
+    if (decoded.kind !== 'fields' || (this.#refers && additions.length > 0)) return decoded;
+    // Every version but that of its own additions is a change that the block makes beside them.
+    if (this.#table.version !== version + additions.length / 2) return decoded;
+    if (this.#known.size === KNOWN_BLOCKS) this.#known.clear();
+    this.#known.set(key, { decoded, additions, refersTo: this.#refers ? version : undefined });
+    return decoded;
+  }
+
+  #decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     const table = this.#table;
     const fields: string[] = [];
     let neverIndexed = NONE as string[];
@@ -91,6 +144,7 @@ export class HpackDecoder {
         } else {
           const entry = index - STATIC_ENTRIES - 1;
           if (entry >= table.entries) return connectionFault('hpack_index');
+          this.#refers = true;
           name = table.name(entry);
           value = table.value(entry);
         }
@@ -103,8 +157,11 @@ export class HpackDecoder {
         if (literalValue === undefined) return connectionFault(this.#fault);
         name = literalName;
         value = literalValue;
-        if (indexed) table.add(name, value);
-        else if (octet >= 0x10) {
+        if (indexed) {
+          table.add(name, value);
+          if (this.#additions === NO_ADDITIONS) this.#additions = [];
+          this.#additions.push(name, value);
+        } else if (octet >= 0x10) {
           if (neverIndexed === NONE) neverIndexed = [];
           neverIndexed.push(name);
         }
@@ -136,7 +193,10 @@ export class HpackDecoder {
     if (index === -1) return undefined;
     if (index <= STATIC_ENTRIES) return STATIC_NAMES[index];
     const entry = index - STATIC_ENTRIES - 1;
-    if (entry < this.#table.entries) return this.#table.name(entry);
+    if (entry < this.#table.entries) {
+      this.#refers = true;
+      return this.#table.name(entry);
+    }
     this.#fault = 'hpack_index';
     return undefined;
   }

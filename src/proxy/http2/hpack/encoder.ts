@@ -12,6 +12,7 @@
  */
 
 import { SidecarError } from '../../../errors.ts';
+import { isLasting, MadeOf } from '../../http/lasting-fields.ts';
 import type { FrameOutput } from '../frame-output.ts';
 import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
 import { STATIC_BY_NAME } from './static-table.ts';
@@ -24,11 +25,16 @@ const WITHOUT_INDEXING = 0x00;
 /** Octets of an integer at most. */
 const INTEGER_BYTES = 6;
 
+const NONE: readonly string[] = [];
+
 /** Credentials: no peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
 
 /** Up to here chars are copied one by one; calling into the system's own copying costs as much. */
 const SHORT_CHARS = 32;
+
+/** A block depends on its fields alone, and is the same for every peer. */
+const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly block: Buffer }>();
 
 /** What may stand in no field: what ends a line for some reader, and what is no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
@@ -68,7 +74,22 @@ export class HpackEncoder {
   }
 
   /** Fields as `HpackDecoder` gives them: name, value, …, and the names of those that are never to be indexed. */
-  fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = []): void {
+  fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[] = NONE): void {
+    const known = BLOCKS.get(fields);
+    if (known?.neverIndexed === neverIndexed) {
+      output.octets(known.block);
+      return;
+    }
+    const start = output.length;
+    this.#fields(output, fields, neverIndexed);
+    if (!isLasting(fields)) return;
+    // Of its own, so that it holds no larger memory.
+    const block = Buffer.allocUnsafeSlow(output.length - start);
+    output.bytes.copy(block, 0, start, output.length);
+    BLOCKS.keep(fields, { neverIndexed, block });
+  }
+
+  #fields(output: FrameOutput, fields: readonly string[], neverIndexed: readonly string[]): void {
     if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;

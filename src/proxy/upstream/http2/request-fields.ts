@@ -1,12 +1,18 @@
 import { SidecarError } from '../../../errors.ts';
 import { lowerCaseName } from '../../http/field-names.ts';
-import type { Fields } from '../../http/fields.ts';
-import { membersOf } from '../../http/fields.ts';
+import { type Fields, membersOf } from '../../http/fields.ts';
+import { MadeOf } from '../../http/lasting-fields.ts';
 import { upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
 /** What HTTP/1.1 says of a connection or of framing, and HTTP/2 otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
+
+const SECTIONS = new MadeOf<{
+  readonly request: OutgoingRequest;
+  readonly scheme: 'http' | 'https';
+  readonly section: Fields;
+}>();
 
 /**
  * The field section of a request as HTTP/2 has it: pseudo-fields, then what the rules of every version let pass, with
@@ -14,7 +20,30 @@ const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfe
  * @param scheme of the upstream.
  * @throws {SidecarError} `upstream_protocol_error` when it wants to become a WebSocket, which this upstream is not asked for.
  */
-export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
+export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
+  const { fields } = request.from;
+  const known = SECTIONS.get(fields);
+  if (known?.scheme === scheme && saysTheSame(known.request, request)) return known.section;
+  const section = make(request, scheme);
+  SECTIONS.keep(fields, { request, scheme, section }, section);
+  return section;
+}
+
+/** Whether two requests with the same fields leave as the same section: with the same token above all. */
+function saysTheSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
+  return (
+    one.authorization === other.authorization &&
+    one.from.method === other.from.method &&
+    one.target === other.target &&
+    one.authority === other.authority &&
+    one.keepClientAuthorization === other.keepClientAuthorization &&
+    one.instanceId === other.instanceId &&
+    one.upgrade === other.upgrade &&
+    one.hasBody === other.hasBody
+  );
+}
+
+function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
   const { from, target, authority, hasBody, upgrade } = request;
   // Of other protocols the client has to expect that they are not switched to (RFC 9110 §7.8).
   if (upgrade !== undefined && membersOf(upgrade).some(isWebSocket)) {
