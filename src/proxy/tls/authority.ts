@@ -1,0 +1,183 @@
+/** The authority of interception (RFC 5280): made at start, in memory, and able to vouch for the listed names alone. */
+
+import { type KeyObject, randomBytes } from 'node:crypto';
+import {
+  BasicConstraints,
+  ExtendedKeyUsage,
+  GeneralName,
+  GeneralSubtree,
+  GeneralSubtrees,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_keyUsage,
+  id_ce_nameConstraints,
+  id_ce_subjectAltName,
+  id_kp_serverAuth,
+  KeyUsage,
+  KeyUsageFlags,
+  type Name,
+  NameConstraints,
+  SubjectAlternativeName,
+} from '@peculiar/asn1-x509';
+import {
+  authorityKeyIdentifier,
+  commonName,
+  extension,
+  type KeyPair,
+  newKeyPairNow,
+  signCertificate,
+  subjectKeyIdentifier,
+  validity,
+} from '../../x509/certificate.ts';
+
+/** What a server shows: PEM, the leaf first, and its key. */
+export interface LeafCertificate {
+  readonly chain: string;
+  /** PEM, PKCS #8. */
+  readonly key: string;
+  /** Unix time in ms. */
+  readonly expiresAtMs: number;
+}
+
+export interface Authority {
+  /** PEM of the root: what apps are to trust. Its key is gone. */
+  readonly root: string;
+  /**
+   * A certificate for one name. Whether it is one of the listed is the caller's to know; for another name every verifier
+   * refuses it, by the constraints of what signed it.
+   * @param nowMs Unix time in ms.
+   */
+  issue(name: string, nowMs: number): LeafCertificate;
+}
+
+export interface AuthorityOptions {
+  /** Lower-case names; `*.suffix` for all names below the suffix. At least one. */
+  readonly names: readonly string[];
+  /** Unix time in ms. */
+  readonly nowMs: number;
+  /** P-256 unless given. */
+  readonly newKeys?: () => KeyPair;
+}
+
+const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
+
+/** Apps whose clocks are behind must accept them, too. */
+const BACKDATED_MS = HOUR_MS;
+
+/** Apps read what they trust when they start: as long as any pod lives. */
+const AUTHORITY_MS = 10 * YEAR_MS;
+
+export const LEAF_MS = 24 * HOUR_MS;
+
+/** Every address (RFC 5280 §4.2.1.10). */
+const ADDRESSES = ['0.0.0.0/0', '::/0'];
+
+/** Makes a root that signs one intermediate and nothing else, ever; and that intermediate. */
+export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: AuthorityOptions): Authority {
+  const { root, certificate, issuer, keys } = signIntermediate(names, nowMs, newKeys);
+  // All names have one: whoever could read it could read each.
+  const leaf = newKeys();
+  const key = leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return {
+    root,
+    issue(name, issuedAtMs) {
+      const expiresAtMs = issuedAtMs + LEAF_MS;
+      const signed = signLeaf({ name, issuer, keys, leafKey: leaf.publicKey, issuedAtMs, expiresAtMs });
+      return { chain: signed + certificate, key, expiresAtMs };
+    },
+  };
+}
+
+/** A function of its own, so that nothing that lives on remembers the key of the root. */
+function signIntermediate(names: readonly string[], nowMs: number, newKeys: () => KeyPair) {
+  const rootKeys = newKeys();
+  const keys = newKeys();
+  // Of this start of this pod: verifiers look issuers up by name.
+  const mark = randomBytes(8).toString('hex');
+  const rootName = commonName(`token-sidecar root ${mark}`);
+  const issuer = commonName(`token-sidecar interception ${mark}`);
+  const lifetime = validity(nowMs - BACKDATED_MS, nowMs + AUTHORITY_MS);
+  const mayCertify = extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true);
+  const root = signCertificate(
+    {
+      issuer: rootName,
+      subject: rootName,
+      publicKey: rootKeys.publicKey,
+      validity: lifetime,
+      extensions: [
+        extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 1 }), true),
+        mayCertify,
+        subjectKeyIdentifier(rootKeys.publicKey),
+      ],
+    },
+    rootKeys.privateKey,
+  );
+  const certificate = signCertificate(
+    {
+      issuer: rootName,
+      subject: issuer,
+      publicKey: keys.publicKey,
+      validity: lifetime,
+      extensions: [
+        extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
+        mayCertify,
+        extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+        // In the intermediate, since verifiers need not look at those of what they trust (RFC 5280 §6.1.1).
+        extension(id_ce_nameConstraints, constraintsTo(names), true),
+        subjectKeyIdentifier(keys.publicKey),
+        authorityKeyIdentifier(rootKeys.publicKey),
+      ],
+    },
+    rootKeys.privateKey,
+  );
+  return { root, certificate, issuer, keys };
+}
+
+/** A name permits what is below it as well: that is taken out again, where nothing of it is listed. */
+function constraintsTo(names: readonly string[]): NameConstraints {
+  const listed = new Set(names.map((name) => name.replace(/^\*\./, '')));
+  const exact = names.filter(
+    (name) => !name.startsWith('*.') && ![...names].some((other) => other.endsWith(`.${name}`)),
+  );
+  return new NameConstraints({
+    permittedSubtrees: subtrees([...listed].map((name) => new GeneralName({ dNSName: name }))),
+    excludedSubtrees: subtrees([
+      ...ADDRESSES.map((range) => new GeneralName({ iPAddress: range })),
+      ...exact.map((name) => new GeneralName({ dNSName: `.${name}` })),
+    ]),
+  });
+}
+
+function subtrees(names: readonly GeneralName[]): GeneralSubtrees {
+  return new GeneralSubtrees(names.map((base) => new GeneralSubtree({ base })));
+}
+
+interface LeafContent {
+  readonly name: string;
+  readonly issuer: Name;
+  readonly keys: KeyPair;
+  readonly leafKey: KeyObject;
+  readonly issuedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+function signLeaf({ name, issuer, keys, leafKey, issuedAtMs, expiresAtMs }: LeafContent): string {
+  return signCertificate(
+    {
+      issuer,
+      subject: commonName(name),
+      publicKey: leafKey,
+      validity: validity(issuedAtMs - BACKDATED_MS, expiresAtMs),
+      extensions: [
+        extension(id_ce_basicConstraints, new BasicConstraints(), true),
+        extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature), true),
+        extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+        extension(id_ce_subjectAltName, new SubjectAlternativeName([new GeneralName({ dNSName: name })])),
+        subjectKeyIdentifier(leafKey),
+        authorityKeyIdentifier(keys.publicKey),
+      ],
+    },
+    keys.privateKey,
+  );
+}

@@ -1,0 +1,60 @@
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import type { Authority } from './authority.ts';
+
+/** With wildcards an app could otherwise have certificates made without end. */
+export const MOST_LEAVES = 128;
+
+/** A certificate is replaced when less than this part of its life is left. */
+const RENEWED_AT = 1 / 3;
+
+interface Kept {
+  readonly context: SecureContext;
+  /** Unix time in ms. */
+  readonly renewAtMs: number;
+}
+
+/** What the sidecar shows apps, by name: made when it is first asked for, kept while it is used, replaced before it ends. */
+export class LeafContexts {
+  readonly #authority: Authority;
+  readonly #clock: Clock;
+  /** The least recently used first. */
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(authority: Authority, clock: Clock) {
+    this.#authority = authority;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** @param name one of the listed, lower-case. */
+  contextFor(name: string): SecureContext {
+    const { wallMs } = this.#clock.now();
+    const known = this.#kept.get(name);
+    this.#kept.delete(name);
+    const kept = known !== undefined && wallMs < known.renewAtMs ? known : this.#make(name, wallMs);
+    this.#kept.set(name, kept);
+    this.#forgetOldest();
+    return kept.context;
+  }
+
+  #make(name: string, nowMs: number): Kept {
+    const { chain, key, expiresAtMs } = this.#authority.issue(name, nowMs);
+    return {
+      // Apps show no certificates: nobody is trusted to sign them, and the public roots are not loaded for it.
+      context: createSecureContext({ cert: chain, key, ca: [], minVersion: 'TLSv1.2' }),
+      renewAtMs: expiresAtMs - (expiresAtMs - nowMs) * RENEWED_AT,
+    };
+  }
+
+  #forgetOldest(): void {
+    if (this.#kept.size <= MOST_LEAVES) return;
+    for (const name of this.#kept.keys()) {
+      this.#kept.delete(name);
+      return;
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectTcp } from 'node:net';
+import { connect, createServer, type TLSSocket } from 'node:tls';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Authority, createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
+import { type KeyPair, newKeyPairNow } from '../../../src/x509/certificate.ts';
+
+const NOW_MS = Date.now();
+const NAMES = ['api.example.com', '*.wild.example.org'];
+const authority = createAuthority({ names: NAMES, nowMs: NOW_MS });
+
+/** What Node (OpenSSL) says to a client that trusts the root and asks for `name`; undefined where it is content. */
+async function verdictOn(
+  name: string,
+  { root, issue }: Authority,
+  issuedAtMs = NOW_MS,
+): Promise<string | undefined> {
+  const { chain, key } = issue(name, issuedAtMs);
+  const server = createServer({ cert: chain, key }).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+  });
+  // The client's verdict is asked below; what the server makes of it is not.
+  server.on('tlsClientError', () => {});
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const socket: TLSSocket = connect({ socket: connectTcp(port, '127.0.0.1'), servername: name, ca: root });
+  return (await new Promise((resolve) => {
+    socket.once('secureConnect', () => resolve(undefined));
+    socket.once('error', (error) => resolve(error.message));
+  }).finally(() => socket.destroy())) as string | undefined;
+}
+
+describe('the authority of interception', () => {
+  it.each(['api.example.com', 'a.wild.example.org', 'b.a.wild.example.org'])(
+    'vouches for %s',
+    async (name) => {
+      expect(await verdictOn(name, authority)).toBeUndefined();
+    },
+  );
+
+  it.each([
+    ['a name that is not listed', 'bank.example.net', 'permitted subtree violation'],
+    ['a name that ends as a listed one does', 'notapi.example.com', 'permitted subtree violation'],
+    ['the name that a listed one is below', 'example.com', 'permitted subtree violation'],
+    ['a name below an exact one', 'x.api.example.com', 'excluded subtree violation'],
+    ['a name with a listed one at its front', 'api.example.com.evil.net', 'permitted subtree violation'],
+  ])('can forge nothing for %s', async (_, name, why) => {
+    expect(await verdictOn(name, authority)).toBe(why);
+  });
+
+  it('permits a name below an exact one where that is listed, too', async () => {
+    const both = createAuthority({ names: ['example.com', 'api.example.com'], nowMs: NOW_MS });
+    expect(await verdictOn('example.com', both)).toBeUndefined();
+    expect(await verdictOn('api.example.com', both)).toBeUndefined();
+  });
+
+  it('is of one start: another one with the same names is not trusted', async () => {
+    const other = createAuthority({ names: NAMES, nowMs: NOW_MS });
+    expect(await verdictOn('api.example.com', { ...other, root: authority.root })).toBeDefined();
+  });
+
+  it('gives a certificate a day, and clocks that are behind an hour', async () => {
+    const { chain, expiresAtMs } = authority.issue('api.example.com', NOW_MS);
+    const leaf = new X509Certificate(chain);
+    expect(expiresAtMs).toBe(NOW_MS + LEAF_MS);
+    expect(leaf.validToDate.getTime()).toBe(Math.floor(expiresAtMs / 1000) * 1000);
+    expect(NOW_MS - leaf.validFromDate.getTime()).toBeGreaterThanOrEqual(3_600_000);
+    expect(leaf.ca).toBe(false);
+    expect(await verdictOn('api.example.com', authority, NOW_MS - LEAF_MS - 1000)).toBe(
+      'certificate has expired',
+    );
+  });
+
+  it('forgets the key of its root as soon as that has signed', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const made: WeakRef<KeyPair['privateKey']>[] = [];
+    const kept = createAuthority({
+      names: NAMES,
+      nowMs: NOW_MS,
+      newKeys: () => {
+        const keys = newKeyPairNow();
+        made.push(new WeakRef(keys.privateKey));
+        return keys;
+      },
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    collect();
+    // The root's, the intermediate's; that of the leaves is kept as text.
+    expect(made).toHaveLength(3);
+    expect(made[0]?.deref()).toBeUndefined();
+    expect(made[1]?.deref()).toBeDefined();
+    expect(kept.issue('api.example.com', NOW_MS).chain).toContain('CERTIFICATE');
+  });
+});

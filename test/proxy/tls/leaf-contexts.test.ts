@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
+import { LeafContexts, MOST_LEAVES } from '../../../src/proxy/tls/leaf-contexts.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+
+function leaves() {
+  const clock = new ManualClock();
+  const authority = createAuthority({ names: ['*.example.com'], nowMs: clock.now().wallMs });
+  let issued = 0;
+  const counting = {
+    ...authority,
+    issue: (name: string, nowMs: number) => {
+      issued++;
+      return authority.issue(name, nowMs);
+    },
+  };
+  return { clock, contexts: new LeafContexts(counting, clock), issued: () => issued };
+}
+
+describe('certificates for apps', () => {
+  it('are made once a name', () => {
+    const { contexts, issued } = leaves();
+    const first = contexts.contextFor('a.example.com');
+    expect(contexts.contextFor('a.example.com')).toBe(first);
+    expect(contexts.contextFor('b.example.com')).not.toBe(first);
+    expect(issued()).toBe(2);
+  });
+
+  it('are replaced when a third of their life is left', async () => {
+    const { clock, contexts, issued } = leaves();
+    const first = contexts.contextFor('a.example.com');
+    await clock.advance((LEAF_MS * 2) / 3 - 1000);
+    expect(contexts.contextFor('a.example.com')).toBe(first);
+    await clock.advance(2000);
+    expect(contexts.contextFor('a.example.com')).not.toBe(first);
+    expect(issued()).toBe(2);
+  });
+
+  it('are bounded: the one used longest ago makes room', () => {
+    const { contexts, issued } = leaves();
+    const first = contexts.contextFor('kept.example.com');
+    for (let number = 0; number < MOST_LEAVES; number++) {
+      contexts.contextFor(`n${number}.example.com`);
+      expect(contexts.contextFor('kept.example.com')).toBe(first);
+    }
+    expect(contexts.size).toBe(MOST_LEAVES);
+    expect(issued()).toBe(MOST_LEAVES + 1);
+    contexts.contextFor('n0.example.com');
+    expect(issued()).toBe(MOST_LEAVES + 2);
+  });
+});
