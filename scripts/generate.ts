@@ -144,6 +144,17 @@ function errorReference(): string {
     '|---|---|---|---|',
     ...rows,
     '',
+    '## What ends a connection',
+    '',
+    'There is nothing to answer, or nobody who could read it: the connection of the app is closed, the log says why, and',
+    '`token_sidecar_proxy_errors_total` counts it under its code.',
+    '',
+    '| code | |',
+    '|---|---|',
+    ...Object.entries(ERRORS).flatMap(([code, row]) =>
+      'ends' in row ? [`| \`${code}\` | ${row.title} |`] : [],
+    ),
+    '',
   ].join('\n');
 }
 

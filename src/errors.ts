@@ -22,13 +22,19 @@ interface ProxyErrorRow {
   readonly exit?: number;
 }
 
+/** What ends a connection: there is nothing to answer, or nobody who could read it. It is counted and logged. */
+interface ConnectionErrorRow {
+  readonly title: string;
+  readonly ends: 'connection';
+}
+
 /** What a command ends with. */
 interface CommandErrorRow {
   readonly title: string;
   readonly exit: number;
 }
 
-type ErrorRow = ProxyErrorRow | CommandErrorRow;
+type ErrorRow = ProxyErrorRow | ConnectionErrorRow | CommandErrorRow;
 
 export const ERRORS = {
   bad_request: {
@@ -63,6 +69,11 @@ export const ERRORS = {
     grpc: 'RESOURCE_EXHAUSTED',
     title: 'The request target is longer than the limit',
   },
+  misdirected_request: {
+    status: 421,
+    grpc: 'INTERNAL',
+    title: 'The request names another host than the one its connection was opened to',
+  },
   headers_too_large: {
     status: 431,
     grpc: 'RESOURCE_EXHAUSTED',
@@ -93,6 +104,19 @@ export const ERRORS = {
   upstream_timeout: { status: 504, grpc: 'DEADLINE_EXCEEDED', title: 'The upstream did not answer in time' },
   loop_detected: { status: 508, grpc: 'INTERNAL', title: 'The upstream is the sidecar itself' },
 
+  client_rejected_certificate: {
+    ends: 'connection',
+    title: 'The app does not trust the certificate by which its TLS is intercepted',
+  },
+  server_name_mismatch: {
+    ends: 'connection',
+    title: 'The TLS of the app asks for another name than its CONNECT',
+  },
+  client_tls_error: {
+    ends: 'connection',
+    title: 'The TLS handshake with the app did not come to its end',
+  },
+
   usage: { exit: 64, title: 'The command line is not understood' },
   provider_unavailable: { exit: 69, title: 'The identity provider or an upstream is unavailable' },
   kubernetes_api: { exit: 69, title: 'The Kubernetes API refused or did not answer' },
@@ -107,6 +131,13 @@ export type ErrorCode = keyof typeof ERRORS;
 export type ProxyErrorCode = {
   [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;
 }[ErrorCode];
+
+/** The codes that are counted of requests and connections of the app. */
+export type CountedErrorCode =
+  | ProxyErrorCode
+  | {
+      [Code in ErrorCode]: (typeof ERRORS)[Code] extends { ends: 'connection' } ? Code : never;
+    }[ErrorCode];
 
 /**
  * The one error class. The message names the thing, the value that was wrong and what would be right; it never
@@ -124,7 +155,7 @@ export class SidecarError<Code extends ErrorCode = ErrorCode> extends Error {
   /** Exit status of a process that ends with this error. */
   get exitCode(): number {
     const row: ErrorRow = ERRORS[this.code];
-    return row.exit ?? 70;
+    return ('exit' in row ? row.exit : undefined) ?? 70;
   }
 }
 

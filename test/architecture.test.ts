@@ -35,6 +35,7 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   upstream: ['streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   exchange: ['routing', 'streams', 'http'],
   app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
+  tls: ['app', 'exchange', 'routing', 'streams', 'http', 'io'],
 };
 
 /** What would be against the table, and why it is not. */

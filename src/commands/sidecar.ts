@@ -10,14 +10,17 @@ import { readStatus } from '../admin/status.ts';
 import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, ListenAddress } from '../config/config.ts';
+import { interceptedNames } from '../config/resolve-interception.ts';
 import { formatAddress } from '../config/values.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
 import type { DataPath } from '../proxy/data-path.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
+import type { Leaves } from '../proxy/tls/interceptor.ts';
 import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
@@ -119,10 +122,13 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       log,
       { hosts: config.admin.hosts, metrics: adminMetrics },
     );
+    // Before the listener opens: whoever waits for it finds what to trust.
+    const leaves = await openLeaves(config, clock, log);
     proxy = await startProxy({
       listen: config.listen,
       routes: config.routes,
       ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
+      ...(leaves === undefined ? {} : { leaves }),
       crossSiteRequests: config.crossSiteRequests,
       limits: config.limits,
       bearers: new Map(tokens.map((token) => [token.name, token])),
@@ -170,6 +176,23 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       return stopped;
     },
   };
+}
+
+/** @throws {SidecarError} `configuration` where the directory cannot be written. */
+async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Leaves | undefined> {
+  const { forwardProxy, interception } = config;
+  if (forwardProxy === undefined || interception === undefined) return undefined;
+  const { directory } = interception;
+  const { openInterception } = await import('./interception.ts');
+  try {
+    return await openInterception({ directory, names: interceptedNames(forwardProxy), clock, log });
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `interception.directory ${directory}: expected a directory that can be written (${systemCodeOf(error) ?? messageOf(error)})`,
+      { cause: error },
+    );
+  }
 }
 
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };

@@ -20,6 +20,8 @@ export interface Config {
   readonly routes: readonly RouteConfig[];
   /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
   readonly forwardProxy?: ForwardProxyConfig;
+  /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
+  readonly interception?: InterceptionConfig;
   /** What becomes of requests on the proxy listener that the page of another site makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
   readonly limits: ProxyLimits;
@@ -153,10 +155,18 @@ export interface ForwardProxyConfig {
   readonly allow: readonly AllowedDestination[];
   /** What becomes of a host that is not on the list: refused, or forwarded without a token. */
   readonly otherHosts: 'deny' | 'pass';
-  /** Whether CONNECT to a listed host is refused, or tunnelled as bytes without a token. */
-  readonly connect: 'deny' | 'tunnel';
+  /**
+   * What becomes of a CONNECT to a listed host: it is refused, tunnelled as bytes without a token, or its TLS ends here and
+   * what is asked inside of it gets the token.
+   */
+  readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** For hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
+}
+
+export interface InterceptionConfig {
+  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12`: in memory, as a rule, and read by the app. */
+  readonly directory: string;
 }
 
 export interface AllowedDestination extends ForwardingPolicy {

@@ -222,7 +222,7 @@ const forwardProxy = v.strictObject(
       v.minLength(1, 'a list of at least one host'),
     ),
     otherHosts: v.optional(words(['deny', 'pass'])),
-    connect: v.optional(words(['deny', 'tunnel'])),
+    connect: v.optional(words(['deny', 'tunnel', 'intercept'])),
   },
   'a mapping',
 );
@@ -243,6 +243,7 @@ export const fileSchema = v.strictObject(
     credentials: v.optional(v.array(credential, 'a list of credentials')),
     routes: v.optional(v.array(route, 'a list of routes')),
     forwardProxy: v.optional(forwardProxy),
+    interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
     limits: v.optional(
       v.strictObject(

@@ -8,6 +8,7 @@ import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
+import { resolveInterception } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
@@ -25,6 +26,7 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
       : await readConfigFile(given.config.text, given.config.key, problems);
   const routes = understood ? resolveRoutes(file, given, problems) : [];
   const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
+  const interception = resolveInterception(file.interception, forwardProxy?.config, problems);
   const users = [...routes, ...(forwardProxy?.destinations ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);
@@ -45,6 +47,7 @@ export async function loadConfig(given: ProxyValues): Promise<Config> {
     credentials: credentials.map(({ entry }) => entry),
     routes: routes.map(({ entry }) => entry),
     ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
+    ...(interception === undefined ? {} : { interception }),
     crossSiteRequests: file.crossSiteRequests ?? 'allow',
     limits: resolveLimits(file.limits),
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },

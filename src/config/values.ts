@@ -1,5 +1,6 @@
 /** How single values are written: the same in flags, environment variables and the configuration file. */
 
+import { isIP } from 'node:net';
 import type { ListenAddress, Upstream } from './config.ts';
 
 export interface ValueFormat<T> {
@@ -122,6 +123,11 @@ export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
     [EVERY_ADDRESS, '127.0.0.1'],
   ]);
   return { host: loopback.get(host) ?? host, port };
+}
+
+/** Whether a host of an authority is a name, or a pattern of names, and no address. */
+export function isName(host: string): boolean {
+  return isIP(host.replace(/^\[|\]$/g, '')) === 0;
 }
 
 /** Whether a host can only be this machine: what travels to it is seen by nobody else. */

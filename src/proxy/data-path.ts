@@ -16,6 +16,7 @@ import type { BearerSupply } from '../token/bearer-source.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { Leaves } from './tls/interceptor.ts';
 
 export interface ProxyOptions {
   readonly listen: ListenAddress;
@@ -30,6 +31,8 @@ export interface ProxyOptions {
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Certificates that apps are shown where their TLS is intercepted. */
+  readonly leaves?: Leaves;
   /** The system's, when absent. */
   readonly network?: Network;
   /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */

@@ -1,4 +1,4 @@
-import { ERRORS, type ProxyErrorCode } from '../errors.ts';
+import { type CountedErrorCode, ERRORS } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { createGrpcTallies } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
@@ -126,7 +126,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
     replayed.success.inc(0);
     replayed.failure.inc(0);
     for (const [error, row] of Object.entries(ERRORS)) {
-      if ('status' in row) errors.labels({ route, error }).inc(0);
+      if (!('exit' in row) || 'status' in row) errors.labels({ route, error }).inc(0);
     }
 
     const counted = new Map<number, RequestTally>();
@@ -151,7 +151,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       duration.observe(durationMs / 1000);
     }
 
-    function countError(error: ProxyErrorCode): void {
+    function countError(error: CountedErrorCode): void {
       tally.errors += 1;
       errors.labels({ route, error }).inc();
     }

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode } from '../errors.ts';
+import type { CountedErrorCode, ProxyErrorCode } from '../errors.ts';
 import type { GrpcStatus } from '../grpc-status.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { IncomingRequest } from './streams/message.ts';
@@ -22,7 +22,7 @@ export interface RouteObserver {
   turnedAway(code: ProxyErrorCode, status: number, protocol: Protocol): void;
   /** Beside its end as a request: the outcome of a gRPC call, where the app got one. */
   grpcEnded(status: GrpcStatus | undefined): void;
-  error(code: ProxyErrorCode): void;
+  error(code: CountedErrorCode): void;
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;
 }

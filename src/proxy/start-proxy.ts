@@ -1,6 +1,7 @@
 import { SidecarError } from '../errors.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';
+import type { AppContext } from './app/context.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
@@ -11,6 +12,7 @@ import type { ActivateRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
+import { TlsInterceptor } from './tls/interceptor.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
 import { UpstreamPools } from './upstream/pools.ts';
 
@@ -24,7 +26,7 @@ const NO_ROUTE = 'none';
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
-  const listener = new Listener({
+  const context: AppContext = {
     destinations: openDestinations(options, network),
     admission: ADMISSION,
     limits,
@@ -36,7 +38,11 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     load: { inFlight: 0, draining: false },
     peers: new PeerWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
-  });
+    ...(options.leaves === undefined
+      ? {}
+      : { interceptor: new TlsInterceptor({ leaves: options.leaves, context: () => context }) }),
+  };
+  const listener = new Listener(context);
   const address = await listener.listen(options.listen);
   return {
     address,

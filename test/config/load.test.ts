@@ -283,6 +283,16 @@ describe('the forward proxy', () => {
       /^forwardProxy.allow\[0\].upgradeToTls: "true": expected the opposite of allowClearText/,
     ],
     [
+      'interception that nothing asks for',
+      'forwardProxy: { allow: [{ host: a.com }] }\ninterception: { directory: /trust }',
+      /^interception: expected forwardProxy.connect: intercept beside it/,
+    ],
+    [
+      'addresses alone',
+      'forwardProxy: { allow: [{ host: 10.0.0.1 }, { host: "[::1]" }], connect: intercept }',
+      /^forwardProxy.connect: "intercept": expected a host with a name/,
+    ],
+    [
       'HTTP/2 without TLS to a host that is reached over TLS',
       'forwardProxy: { allow: [{ host: a.com, protocol: h2c }] }',
       /^forwardProxy.allow\[0\].protocol: "h2c": expected auto, http1 or h2, as requests to this host leave over TLS/,
@@ -293,14 +303,24 @@ describe('the forward proxy', () => {
       /^forwardProxy.allow\[0\].protocol: "h2": expected auto, http1 or h2c, as requests to this host leave in clear/,
     ],
     [
-      'interception',
-      'forwardProxy: { allow: [{ host: a.com }], connect: intercept }',
-      /^forwardProxy.connect: "intercept": expected one of deny, tunnel/,
+      'an unknown word for CONNECT',
+      'forwardProxy: { allow: [{ host: a.com }], connect: forge }',
+      /^forwardProxy.connect: "forge": expected one of deny, tunnel, intercept/,
     ],
   ])('refuses %s', async (_name, text, problem) => {
     expect(await problemsOf(() => loadFile(text, { TOKEN_SIDECAR_AUTH_URL: 'https://sso' }))).toContainEqual(
       expect.stringMatching(problem),
     );
+  });
+
+  it.each([
+    ['', '/var/run/token-sidecar/trust'],
+    ['interception: { directory: /trust }', '/trust'],
+  ])('leaves what apps are to trust in a directory: { %s }', async (more, directory) => {
+    const text = `forwardProxy: { allow: [{ host: a.com }], connect: intercept }\n${more}`;
+    const config = await loadFile(text, { TOKEN_SIDECAR_AUTH_URL: 'https://sso' });
+    expect(config.interception).toEqual({ directory });
+    expect(config.forwardProxy?.connect).toBe('intercept');
   });
 });
 

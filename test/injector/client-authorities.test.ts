@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { followClientAuthorities } from '../../src/injector/certificate/client-authorities.ts';
 import { hasAllowedName, parseAuthorities } from '../../src/injector/certificate/client-verification.ts';
-import { blocksOf } from '../../src/injector/certificate/pem.ts';
+import { blocksOf } from '../../src/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';

@@ -11,8 +11,10 @@ import type {
 } from '../../src/config/config.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { DataPath } from '../../src/proxy/data-path.ts';
+import type { Network } from '../../src/proxy/io/network.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
+import type { Leaves } from '../../src/proxy/tls/interceptor.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
@@ -111,6 +113,10 @@ export interface SidecarSettings {
   readonly routes?: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
   readonly crossSiteRequests?: 'allow' | 'refuse';
+  /** Certificates for apps whose TLS is intercepted. */
+  readonly leaves?: Leaves;
+  /** The system's unless told otherwise. */
+  readonly network?: Network;
   readonly limits?: Partial<ProxyLimits>;
   /** Behind the credential `default`. */
   readonly bearer?: FakeBearer;
@@ -194,6 +200,8 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
     routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
     ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
+    ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
+    ...(settings.network === undefined ? {} : { network: settings.network }),
     crossSiteRequests: settings.crossSiteRequests ?? 'allow',
     limits: { ...LIMITS, ...settings.limits },
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),

@@ -2,7 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import type { PeerCertificate } from 'node:tls';
-import { blocksOf } from './pem.ts';
+import { blocksOf } from '../../x509/pem.ts';
 
 /** What the listener asks of callers. */
 export interface ClientVerification {

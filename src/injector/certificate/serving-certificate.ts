@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { messageOf } from '../../errors.ts';
-import { blocksOf } from './pem.ts';
+import { blocksOf } from '../../x509/pem.ts';
 
 /** What the webhook listener shows the API server. */
 export interface ServingCertificate {

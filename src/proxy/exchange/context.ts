@@ -3,6 +3,7 @@ import type { Logger } from '../../log/logger.ts';
 import type { RouteObserver } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission, RuleContext } from './admission-rules.ts';
+import type { Interceptor } from './interceptor.ts';
 
 /** What every request of one listener shares. */
 export interface ExchangeContext extends RuleContext {
@@ -13,4 +14,6 @@ export interface ExchangeContext extends RuleContext {
   readonly log: Logger;
   /** Is told of what no route matched. */
   readonly noRoute: RouteObserver;
+  /** Absent where no TLS ends here. */
+  readonly interceptor?: Interceptor;
 }

@@ -1,4 +1,4 @@
-import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { GrpcStatus } from '../../grpc-status.ts';
 import type { Fields } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
@@ -76,8 +76,7 @@ export class Exchange implements ServedExchange {
         this.#answerWith(lastHopAnswer(this.request));
         return;
       }
-      const Service = destination.tunnel ? ConnectTunnel : Forwarding;
-      this.#service = new Service(this, this.#context, destination);
+      this.#service = this.#serviceFor(destination);
       this.#service.begin();
     } catch (error) {
       const refusal = asProxyError(error);
@@ -158,6 +157,15 @@ export class Exchange implements ServedExchange {
     }
     this.#context.load.inFlight -= 1;
     this.#observer.ended(this.request, this.#status, durationMs, this.#service?.sentBy);
+  }
+
+  #serviceFor(destination: Destination): RequestService {
+    const context = this.#context;
+    if (!destination.tunnel) return new Forwarding(this, context, destination);
+    if (destination.intercepted === undefined) return new ConnectTunnel(this, context, destination);
+    if (context.interceptor === undefined)
+      throw new SidecarError('internal', 'there is nothing that intercepts');
+    return context.interceptor.serve(this, destination);
   }
 
   /** Decides whether the request may go on, and where to, before anything is spent on it. */

@@ -26,6 +26,7 @@ const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string
   408: 'Request Timeout',
   413: 'Content Too Large',
   414: 'URI Too Long',
+  421: 'Misdirected Request',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   502: 'Bad Gateway',

@@ -44,4 +44,6 @@ export interface ServedExchange {
   cut(): void;
   /** The app's stream is to become a tunnel by an answer of `status`; it is answered when that closes. */
   beginTunnel(status: 101 | 200): void;
+  /** Counts it, where its stream goes on without it. @param nowMs on the monotonic clock. */
+  settle(nowMs: number): void;
 }

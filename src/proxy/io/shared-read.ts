@@ -1,4 +1,5 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
+import { TLSSocket } from 'node:tls';
 
 /** As much as the system gives at once. */
 const READ_BYTES = 64 * 1024;
@@ -41,12 +42,12 @@ export function sharedRead(take: TakeBytes): OnReadOpts {
 
 /**
  * An accepted connection, read through `take`. Node's servers do not have the option that its clients have, so that the
- * connection is moved to a socket of our own; on a Node that keeps it elsewhere it is read by events.
+ * connection is moved to a socket of our own; one over TLS, or on a Node that keeps it elsewhere, is read by events.
  */
 export function acceptShared(accepted: Socket, take: TakeBytes): Socket {
   const shell = accepted as unknown as { _handle: unknown };
   const handle = shell._handle;
-  if (handle === null || handle === undefined) {
+  if (handle === null || handle === undefined || accepted instanceof TLSSocket) {
     accepted.on('data', take).resume();
     return accepted;
   }

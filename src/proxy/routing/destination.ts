@@ -1,4 +1,5 @@
 import type { ActiveRoute } from './active-route.ts';
+import type { AskedDestination } from './forward-destination.ts';
 
 /** Where a request goes. */
 export interface Destination {
@@ -7,4 +8,6 @@ export interface Destination {
   readonly target: string;
   /** Whether bytes are tunnelled there (CONNECT) instead of a request being sent. */
   readonly tunnel: boolean;
+  /** What a CONNECT asked for whose TLS ends here: of that CONNECT, and of each request that comes through it. */
+  readonly intercepted?: AskedDestination;
 }

@@ -2,7 +2,8 @@ import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import { destinationOf } from './find-destination.ts';
+import { destinationOf, interceptedDestinationOf } from './find-destination.ts';
+import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 
 /** Finds where requests go. Another one may take its place at any time: nobody keeps what is behind it. */
@@ -11,6 +12,11 @@ export interface DestinationFinder {
   readonly ownNames: ReadonlySet<string> | undefined;
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
+  /**
+   * Where a request goes that came through an intercepted CONNECT to `asked`.
+   * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
+   */
+  findIntercepted(asked: AskedDestination, request: IncomingRequest): Destination;
   /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
@@ -36,6 +42,10 @@ export class Destinations implements DestinationFinder {
 
   find(request: IncomingRequest): Destination {
     return destinationOf(request, this);
+  }
+
+  findIntercepted(asked: AskedDestination, request: IncomingRequest): Destination {
+    return interceptedDestinationOf(asked, request, this);
   }
 
   spoken(): ReadonlyMap<string, Protocol | undefined> {

@@ -4,7 +4,7 @@ import type {
   ForwardProxyConfig,
   RouteConfig,
 } from '../../config/config.ts';
-import { isLoopbackHost } from '../../config/values.ts';
+import { isLoopbackHost, isName } from '../../config/values.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
@@ -26,6 +26,9 @@ export interface ForwardProxyOptions {
 const MOST_POOLS = 256;
 
 type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
+
+/** With the form of its target, which inside TLS is its path as a rule. */
+type InterceptedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 
 /**
  * For apps that set HTTP_PROXY: finds where an absolute-form request or a CONNECT goes, and what goes with it. A token
@@ -69,7 +72,7 @@ export class ForwardProxy {
   }
 
   /**
-   * The destination of a CONNECT (RFC 9110 §9.3.6): listed hosts only, and never with a token.
+   * The destination of a CONNECT (RFC 9110 §9.3.6), which never carries a token itself: a tunnel, or what ends here.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   tunnelDestination(head: ForwardedHead): Destination {
@@ -86,14 +89,78 @@ export class ForwardProxy {
         'CONNECT is not allowed: a token could not be put into a tunnel',
       );
     }
+    if (config.connect === 'intercept') return this.#interceptedTunnel(asked, listed, head.target);
     if (listed === undefined) throw notAllowed(asked);
-    // A tunnel is bytes to the address that was asked for; what is upgraded or injected elsewhere has no part in it.
-    const route = this.#routeTo({ ...asked, scheme: 'http' }, { ...listed, upgradeToTls: false });
-    return { route, target: head.target, tunnel: true };
+    return this.#tunnelTo(asked, listed, head.target);
+  }
+
+  /**
+   * The destination of a request that came through a CONNECT to `asked` whose TLS ended here.
+   * @throws {SidecarError} `misdirected_request` where it is for another authority, `destination_not_allowed`.
+   */
+  interceptedDestination(asked: AskedDestination, head: InterceptedHead): Destination {
+    if (head.targetForm === 'authority') {
+      throw new SidecarError(
+        'destination_not_allowed',
+        'CONNECT is not allowed inside of an intercepted CONNECT',
+      );
+    }
+    const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
+    const authorities = [head.host, absolute?.authority].filter((authority) => authority !== undefined);
+    const differs = absolute !== undefined && absolute.scheme !== 'https';
+    if (differs || !authorities.every((authority) => isAuthorityOf(asked, authority))) {
+      throw new SidecarError(
+        'misdirected_request',
+        `the request is for another host than ${nameOf(asked)}, to which the connection was opened`,
+      );
+    }
+    const { config } = this.#options;
+    const listed = allowedDestination(config, asked);
+    if (listed === undefined || config.connect !== 'intercept') throw notAllowed(asked);
+    return {
+      route: this.#routeTo(asked, listed),
+      target: absolute === undefined ? head.target : originForm(head.method, absolute.pathAndQuery),
+      tunnel: false,
+      intercepted: asked,
+    };
   }
 
   close(): void {
     for (const { upstream } of this.#routes.values()) upstream.close();
+  }
+
+  /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */
+  #interceptedTunnel(
+    asked: AskedDestination,
+    listed: AllowedDestination | undefined,
+    target: string,
+  ): Destination {
+    if (listed === undefined) {
+      if (this.#options.config.otherHosts === 'deny') throw notAllowed(asked);
+      return this.#tunnelTo(asked, undefined, target);
+    }
+    if (!isName(asked.host)) {
+      throw new SidecarError(
+        'destination_not_allowed',
+        `${asked.host} is an address: TLS is intercepted for names alone`,
+      );
+    }
+    if (asked.port === 80 && listed.port === undefined) {
+      throw new SidecarError(
+        'destination_not_allowed',
+        `${nameOf(asked)} is a port of plain HTTP: TLS is intercepted on 443, and http:// is asked for without CONNECT`,
+      );
+    }
+    return { route: this.#routeTo(asked, listed), target, tunnel: true, intercepted: asked };
+  }
+
+  /** A tunnel is bytes to the address that was asked for; what is upgraded or injected elsewhere has no part in it. */
+  #tunnelTo(asked: AskedDestination, listed: AllowedDestination | undefined, target: string): Destination {
+    const route = this.#routeTo(
+      { ...asked, scheme: 'http' },
+      listed === undefined ? undefined : { ...listed, upgradeToTls: false },
+    );
+    return { route, target, tunnel: true };
   }
 
   #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
@@ -142,14 +209,25 @@ function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
   };
 }
 
-function notAllowed({ host, port }: AskedDestination): SidecarError<'destination_not_allowed'> {
-  const where = port === undefined ? host : `${host}:${port}`;
-  return new SidecarError('destination_not_allowed', `${where} is not on the list of the forward proxy`);
+function notAllowed(asked: AskedDestination): SidecarError<'destination_not_allowed'> {
+  return new SidecarError(
+    'destination_not_allowed',
+    `${nameOf(asked)} is not on the list of the forward proxy`,
+  );
+}
+
+function nameOf({ host, port }: AskedDestination): string {
+  return port === undefined ? host : `${host}:${port}`;
 }
 
 function portOf(authority: string): number | undefined {
   const digits = /:(\d+)$/.exec(authority)?.[1];
   return digits === undefined ? undefined : Number(digits);
+}
+
+/** Whether an authority, as Host or `:authority` has it, is what was asked for: with or without the port of https. */
+function isAuthorityOf({ host, port }: AskedDestination, authority: string): boolean {
+  return hostName(authority) === host && (portOf(authority) ?? 443) === (port ?? 443);
 }
 
 /** RFC 9112 §3.2.1 and §3.2.4. */

@@ -3,6 +3,22 @@ import type { Fields } from '../http/fields.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
+/** Who serves a connection that was given up, as that knows it. */
+export interface ConnectionHeir {
+  /** Whether a request is being served. */
+  readonly busy: boolean;
+  closeIdle(): void;
+  drain(): void;
+}
+
+/** A connection that a CONNECT has given up, and that speaks HTTP again once its TLS has ended here. */
+export interface GivenUpConnection extends TunnelEnd {
+  /** Says who serves it from here on. */
+  bequeath(heir: ConnectionHeir): void;
+  /** To be called whenever one of its requests is settled. */
+  onFree(): void;
+}
+
 /**
  * What an exchange knows of the app's side: one request and the way back to who asked. HTTP/1.1 offers one stream of a
  * connection after another, HTTP/2 many at once. The exchange is told of the request's body, of an app that keeps up
@@ -40,4 +56,6 @@ export interface AppStream {
    * @param idleMs without a byte in either direction for this long it is cut.
    */
   becomeTunnel(switched: AnswerHead | undefined, to: TunnelEnd, idleMs: number): void;
+  /** Answers a CONNECT with 200 and gives its connection up; undefined, and nothing done, where others share that. */
+  giveUp(): GivenUpConnection | undefined;
 }

@@ -13,6 +13,7 @@ it('draining closes the destinations that are in use by then, after the last con
     ownNames: undefined,
     spoken: () => new Map(),
     find: (request) => exchanges.destinations.find(request),
+    findIntercepted: (asked, request) => exchanges.destinations.findIntercepted(asked, request),
     close: () => void closed.push(name),
   });
   const context: AppContext = {

@@ -61,6 +61,7 @@ export class FakeAppStream implements AppStream {
     this.held = false;
   }
   becomeTunnel(): void {}
+  giveUp(): undefined {}
 }
 
 /** A stream to an upstream that does what the test says. */

@@ -83,6 +83,8 @@ export class FakeApp implements Http1Carrier {
     this.cutBy = byReset ? 'reset' : 'end';
   }
   takeOver(): undefined {}
+  bequeath(): void {}
+  onFree(): void {}
 }
 
 /** A connection to the upstream, beneath which is no network. */

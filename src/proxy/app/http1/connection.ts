@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { SidecarError } from '../../../errors.ts';
 import { problemOf } from '../../exchange/problem-answer.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
@@ -8,6 +9,7 @@ import type { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
+import type { ConnectionHeir } from '../../streams/app-stream.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
@@ -29,7 +31,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly socket: Socket;
   readonly writer: GatheredWriter;
   readonly #context: AppContext;
-  readonly #onFree: () => void;
+  readonly onFree: () => void;
   readonly #heads: HeadReader<RequestHead>;
   readonly #deadline: Deadline;
   #stage: Stage = HEAD;
@@ -47,13 +49,14 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.socket = socket;
     this.writer = new GatheredWriter(socket);
     this.#context = context;
-    this.#onFree = onFree;
+    this.onFree = onFree;
     this.#heads = requestHeadReader(context.limits);
     this.#deadline = deadline;
   }
 
   get busy(): boolean {
-    return this.#stage.kind === 'serving' || this.#stage.kind === 'tunnel';
+    const stage = this.#stage;
+    return stage.kind === 'serving' || (stage.kind === 'tunnel' && stage.heir?.busy !== false);
   }
 
   /** Reads no further until `proceed`. */
@@ -115,11 +118,20 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (this.#stage.kind === 'serving') this.#stage.exchange.appReady();
   }
 
-  /** Says nothing: the next answer says that it is the last. */
-  drain(): void {}
+  /** Says nothing itself: the next answer says that it is the last. */
+  drain(): void {
+    this.#heir?.drain();
+  }
 
   closeIdle(): void {
-    this.socket.destroySoon();
+    const heir = this.#heir;
+    if (heir === undefined) this.socket.destroySoon();
+    else heir.closeIdle();
+  }
+
+  bequeath(heir: ConnectionHeir): void {
+    const stage = this.#stage;
+    if (stage.kind === 'tunnel') this.#stage = { ...stage, heir };
   }
 
   /**
@@ -127,7 +139,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
    * @param byReset where a proper end would say that it is.
    */
   cut(byReset: boolean): void {
-    if (byReset) this.socket.resetAndDestroy();
+    // TLS has an end of its own, which is not sent.
+    if (byReset && !(this.socket instanceof TLSSocket)) this.socket.resetAndDestroy();
     else this.socket.destroy();
   }
 
@@ -177,7 +190,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       if (this.#onHold || this.#ahead.length > AHEAD_BYTES) this.socket.pause();
     }
     if (stage.kind === 'serving') stage.exchange.flushRequest();
-    else if (this.#context.load.draining) this.#onFree();
+    else if (this.#context.load.draining) this.onFree();
   }
 
   /** Reads what is wanted now; undefined where nothing is. */
@@ -260,7 +273,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#onHold = false;
     if (this.#reading) return;
     this.#resume();
-    if (this.#context.load.draining && !this.busy) this.#onFree();
+    if (this.#context.load.draining && !this.busy) this.onFree();
   }
 
   #awaitNext(nowMs: number): void {
@@ -313,6 +326,10 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     const stage = this.#stage;
     this.#stage = CLOSING;
     if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.exchange.appGone();
+  }
+
+  get #heir(): ConnectionHeir | undefined {
+    return this.#stage.kind === 'tunnel' ? this.#stage.heir : undefined;
   }
 
   #nowMs(): number {

@@ -1,5 +1,6 @@
 import type { Exchange } from '../../exchange/exchange.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
+import type { ConnectionHeir } from '../../streams/app-stream.ts';
 import type { Http1AppStream } from './stream.ts';
 
 /** How far one connection from the app is. */
@@ -14,7 +15,7 @@ export type Stage =
   /** Nothing that comes now is looked at. */
   | { readonly kind: 'closing' }
   /** The bytes are those of another protocol, and somebody else's. */
-  | { readonly kind: 'tunnel'; readonly exchange: Exchange };
+  | { readonly kind: 'tunnel'; readonly exchange: Exchange; readonly heir?: ConnectionHeir };
 
 export const IDLE: Stage = { kind: 'idle' };
 export const HEAD: Stage = { kind: 'head' };

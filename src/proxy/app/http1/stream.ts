@@ -6,7 +6,7 @@ import { bodyDecoder } from '../../http1/decode-body.ts';
 import type { RequestHead } from '../../http1/request-head.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
 import type { GatheredWriter } from '../../io/gathered-writer.ts';
-import type { AppStream } from '../../streams/app-stream.ts';
+import type { AppStream, ConnectionHeir, GivenUpConnection } from '../../streams/app-stream.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
 import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
@@ -15,6 +15,9 @@ import { ownAnswerMessage } from '../own-answer.ts';
 
 /** A refused request's body is read, to keep the connection, if no more than this can follow. */
 const WORTH_DROPPING_BYTES = 64 * 1024;
+
+/** The answer to a CONNECT. */
+const CONNECTED = serializeResponseHead(200, 'Connection Established', []);
 
 /** How the answer's body is delimited for the app (RFC 9112 §6.3); `none` has none. */
 type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
@@ -37,6 +40,10 @@ export interface Http1Carrier extends TunnelEnd {
    * @param byReset where a proper end would say that it is.
    */
   cut(byReset: boolean): void;
+  /** As in `GivenUpConnection`, for what has been taken over. */
+  bequeath(heir: ConnectionHeir): void;
+  /** As in `GivenUpConnection`. */
+  onFree(): void;
 }
 
 /**
@@ -151,13 +158,15 @@ export class Http1AppStream implements AppStream {
   }
 
   becomeTunnel(switched: AnswerHead | undefined, to: TunnelEnd, idleMs: number): void {
-    const answer =
-      switched === undefined
-        ? serializeResponseHead(200, 'Connection Established', [])
-        : switchingHead(switched);
+    const answer = switched === undefined ? CONNECTED : switchingHead(switched);
     this.#carrier.socket.write(answer, 'latin1');
     const { clock } = this.#context;
     runTunnel(new SocketSide(this.#carrier), new SocketSide(to), { clock, idleMs });
+  }
+
+  giveUp(): GivenUpConnection {
+    this.#carrier.socket.write(CONNECTED, 'latin1');
+    return this.#carrier;
   }
 
   #framingFor(status: number, body: AnswerBody): AnswerFraming {

@@ -185,6 +185,11 @@ export class Http2AppStream
     runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs });
   }
 
+  /** Other requests share it. */
+  giveUp(): undefined {
+    return undefined;
+  }
+
   write(chunk: Buffer): boolean {
     this.#sender.data(chunk);
     return this.#sender.flush();

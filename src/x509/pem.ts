@@ -7,3 +7,9 @@ export function blocksOf(bundle: string): string[] {
     return `-----BEGIN CERTIFICATE-----${text}`;
   });
 }
+
+/** The octets of a PEM certificate; text around it is left out. */
+export function derOf(pem: string): Buffer {
+  const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
+  return Buffer.from(base64, 'base64');
+}

@@ -1,0 +1,151 @@
+/**
+ * What a TLS client says first (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides what it is shown: the name it asks
+ * for and the protocols it offers. Nothing is decided about keys here: the same octets go on to OpenSSL.
+ */
+
+/** With the key shares of post-quantum groups a ClientHello has two kilobytes. */
+export const MOST_HELLO_BYTES = 16 * 1024;
+
+export interface ClientHello {
+  readonly kind: 'hello';
+  /** In lower case (RFC 6066 §3); undefined where none was sent. */
+  readonly serverName: string | undefined;
+  /** Offered by ALPN (RFC 7301), as they came; undefined where the client did not offer any. */
+  readonly protocols: readonly string[] | undefined;
+}
+
+export type ClientHelloReading =
+  | ClientHello
+  /** It goes on: more octets are wanted. */
+  | { readonly kind: 'partial' }
+  | { readonly kind: 'malformed'; readonly why: string };
+
+const HANDSHAKE_RECORD = 22;
+const CLIENT_HELLO = 1;
+const RECORD_HEAD_BYTES = 5;
+const MOST_RECORD_BYTES = 2 ** 14;
+const SERVER_NAME = 0;
+const APPLICATION_PROTOCOLS = 16;
+const HOST_NAME = 0;
+
+const PARTIAL: ClientHelloReading = { kind: 'partial' };
+
+/** @param octets all that has come. */
+export function readClientHello(octets: Buffer): ClientHelloReading {
+  const message = messageIn(octets);
+  if (!Buffer.isBuffer(message)) return message;
+  try {
+    return helloIn(new Reader(message));
+  } catch (error) {
+    if (error instanceof RangeError) return malformed('a ClientHello that is not well formed');
+    throw error;
+  }
+}
+
+/** The body of the handshake message, put together of its records (RFC 8446 §5.1). */
+function messageIn(octets: Buffer): Buffer | ClientHelloReading {
+  const pieces: Buffer[] = [];
+  let wanted = 4;
+  let had = 0;
+  for (let at = 0; ; ) {
+    if (at >= octets.length) return octets.length > MOST_HELLO_BYTES ? tooLong() : PARTIAL;
+    if (octets[at] !== HANDSHAKE_RECORD) return malformed('no TLS: octets that are no handshake');
+    if (octets.length > at + 1 && octets[at + 1] !== 3)
+      return malformed('no TLS: a record of no known version');
+    if (octets.length < at + RECORD_HEAD_BYTES) return PARTIAL;
+    const length = octets.readUInt16BE(at + 3);
+    if (length === 0 || length > MOST_RECORD_BYTES) return malformed('a record of no valid length');
+    const piece = octets.subarray(at + RECORD_HEAD_BYTES, at + RECORD_HEAD_BYTES + length);
+    pieces.push(piece);
+    had += piece.length;
+    at += RECORD_HEAD_BYTES + length;
+    if (had >= 4 && wanted === 4) {
+      const head = Buffer.concat(pieces);
+      if (head[0] !== CLIENT_HELLO) return malformed('a handshake that begins with no ClientHello');
+      wanted = 4 + head.readUIntBE(1, 3);
+      if (wanted > MOST_HELLO_BYTES) return tooLong();
+    }
+    if (had >= wanted) return Buffer.concat(pieces).subarray(4, wanted);
+  }
+}
+
+function helloIn(reader: Reader): ClientHello {
+  // Version and random.
+  reader.skip(2 + 32);
+  reader.vector(1); // session id
+  reader.vector(2); // cipher suites
+  reader.vector(1); // compression methods
+  let serverName: string | undefined;
+  let protocols: readonly string[] | undefined;
+  if (!reader.done) {
+    const extensions = new Reader(reader.vector(2));
+    while (!extensions.done) {
+      const type = extensions.number(2);
+      const content = extensions.vector(2);
+      if (type === SERVER_NAME) serverName = serverNameIn(new Reader(content));
+      else if (type === APPLICATION_PROTOCOLS) protocols = protocolsIn(new Reader(content));
+    }
+  }
+  return { kind: 'hello', serverName, protocols };
+}
+
+function serverNameIn(reader: Reader): string | undefined {
+  const names = new Reader(reader.vector(2));
+  while (!names.done) {
+    const type = names.number(1);
+    const name = names.vector(2);
+    if (type === HOST_NAME) return name.toString('latin1').toLowerCase();
+  }
+  return undefined;
+}
+
+function protocolsIn(reader: Reader): readonly string[] {
+  const names = new Reader(reader.vector(2));
+  const protocols: string[] = [];
+  while (!names.done) protocols.push(names.vector(1).toString('latin1'));
+  return protocols;
+}
+
+function malformed(why: string): ClientHelloReading {
+  return { kind: 'malformed', why };
+}
+
+function tooLong(): ClientHelloReading {
+  return malformed(`a ClientHello of more than ${MOST_HELLO_BYTES} octets`);
+}
+
+/** Throws RangeError where less is there than is said to be. */
+class Reader {
+  readonly #octets: Buffer;
+  #at = 0;
+
+  constructor(octets: Buffer) {
+    this.#octets = octets;
+  }
+
+  get done(): boolean {
+    return this.#at === this.#octets.length;
+  }
+
+  skip(bytes: number): void {
+    this.#take(bytes);
+  }
+
+  /** @param bytes of the number, 1 to 3. */
+  number(bytes: number): number {
+    return this.#take(bytes).readUIntBE(0, bytes);
+  }
+
+  /** What follows its length, which has so many octets. */
+  vector(lengthBytes: number): Buffer {
+    return this.#take(this.number(lengthBytes));
+  }
+
+  #take(bytes: number): Buffer {
+    const end = this.#at + bytes;
+    if (end > this.#octets.length) throw new RangeError('less is there than is said to be');
+    const taken = this.#octets.subarray(this.#at, end);
+    this.#at = end;
+    return taken;
+  }
+}

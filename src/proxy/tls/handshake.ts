@@ -1,0 +1,178 @@
+import type { Socket } from 'node:net';
+import { type SecureContext, TLSSocket } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import { type CountedErrorCode, SidecarError } from '../../errors.ts';
+import type { Protocol } from '../http/protocol.ts';
+import { Deadline } from '../io/deadline.ts';
+import type { GivenUpConnection } from '../streams/app-stream.ts';
+import { readClientHello } from './client-hello.ts';
+import { failureOf } from './client-verdict.ts';
+import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
+
+/** From the answer to CONNECT to the end of the handshake; an upstream that is asked first is waited for no longer. */
+export const HANDSHAKE_MS = 10_000;
+
+/** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
+const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
+
+export interface HandshakeOptions {
+  readonly connection: GivenUpConnection;
+  readonly clock: Clock;
+  /** That the CONNECT named, lower-case. */
+  readonly host: string;
+  /** What the app is shown. */
+  readonly contextFor: (host: string) => SecureContext;
+  /** What the upstream speaks, where that is known. */
+  readonly spoken: () => Protocol | undefined;
+  /** Finds it out, and calls back once unless it is ended. */
+  readonly ask: (onKnown: (spoken: Protocol | undefined) => void) => () => void;
+  /** Its requests follow. Called in the turn in which the handshake ended. */
+  readonly onSecured: (socket: TLSSocket) => void;
+  /** The connection ends, or has ended. */
+  readonly onFailed: (error: SidecarError<CountedErrorCode>) => void;
+}
+
+type Phase =
+  /** The ClientHello is still coming. */
+  | { readonly kind: 'reading'; readonly octets: Buffer }
+  /** The upstream is asked what it speaks. */
+  | { readonly kind: 'asking'; readonly end: () => void }
+  | { readonly kind: 'securing'; readonly tls: TLSSocket }
+  | { readonly kind: 'over' };
+
+const OVER: Phase = { kind: 'over' };
+
+/**
+ * The server's side of TLS on a connection that a CONNECT gave up: what the app asks for is read first, so that the name is
+ * checked, and the upstream asked, before anything is shown.
+ */
+export class Handshake {
+  readonly #options: HandshakeOptions;
+  readonly #socket: Socket;
+  readonly #deadline: Deadline;
+  #phase: Phase = { kind: 'reading', octets: Buffer.alloc(0) };
+
+  constructor(options: HandshakeOptions) {
+    const { connection, clock } = options;
+    this.#options = options;
+    this.#socket = connection.socket;
+    this.#deadline = new Deadline(clock, () =>
+      this.#fail('client_tls_error', `was not over in ${HANDSHAKE_MS} ms`),
+    );
+    this.#deadline.set(clock.monotonicMs() + HANDSHAKE_MS);
+    this.#socket.on('end', this.#onEnd);
+    this.#socket.on('close', this.#onClose);
+    this.#socket.resume();
+    const early = connection.takeOver((chunk) => this.#read(chunk));
+    if (early !== undefined) this.#read(early);
+    // Ended before: nobody else will say so.
+    if (this.#socket.readableEnded) this.#onEnd();
+  }
+
+  // Once there is TLS its own end and close tell more.
+  readonly #onEnd = (): void => {
+    if (this.#phase.kind !== 'securing') this.#fail('client_tls_error', 'was given up by the app');
+  };
+
+  readonly #onClose = (): void => {
+    if (this.#phase.kind !== 'securing') this.#fail('client_tls_error', 'ended with the connection');
+  };
+
+  #read(chunk: Buffer): void {
+    if (this.#phase.kind !== 'reading') return;
+    const octets = Buffer.concat([this.#phase.octets, chunk]);
+    const hello = readClientHello(octets);
+    switch (hello.kind) {
+      case 'partial':
+        this.#phase = { kind: 'reading', octets };
+        break;
+      case 'malformed':
+        this.#fail('client_tls_error', `began with ${hello.why}`);
+        break;
+      case 'hello':
+        this.#answer(octets, hello.serverName, hello.protocols);
+    }
+  }
+
+  #answer(octets: Buffer, serverName: string | undefined, offered: readonly string[] | undefined): void {
+    const { host, spoken, ask } = this.#options;
+    if (serverName !== undefined && serverName !== host) {
+      this.#socket.write(UNRECOGNIZED_NAME);
+      this.#fail('server_name_mismatch', 'asks for a name (SNI) that its CONNECT did not');
+      return;
+    }
+    // What comes next is for OpenSSL to read.
+    this.#socket.pause();
+    const known = spoken();
+    if (known !== undefined || !mustAskUpstream(offered)) {
+      this.#secure(octets, offered, known);
+      return;
+    }
+    let answered = false;
+    const end = ask((found) => {
+      answered = true;
+      if (this.#phase.kind !== 'over') this.#secure(octets, offered, found);
+    });
+    if (!answered) this.#phase = { kind: 'asking', end };
+  }
+
+  #secure(octets: Buffer, offered: readonly string[] | undefined, spoken: Protocol | undefined): void {
+    const { clock, host, contextFor } = this.#options;
+    const choice = chooseProtocol(offered, spoken);
+    // An app that offers neither gets OpenSSL's alert for it: no_application_protocol (RFC 7301 §3.2).
+    const protocols =
+      choice.kind === 'unsaid'
+        ? {}
+        : { ALPNProtocols: [choice.kind === 'none' ? ALPN_NAMES.http1 : choice.name] };
+    this.#socket.unshift(octets);
+    const tls = new TLSSocket(this.#socket, {
+      isServer: true,
+      secureContext: contextFor(host),
+      ...protocols,
+    });
+    this.#phase = { kind: 'securing', tls };
+    const shownAtMs = clock.monotonicMs();
+    let failure: Error | undefined;
+    tls.on('error', (error) => {
+      failure ??= error;
+      tls.destroy();
+    });
+    // After the handshake Node tells of errors of TLS only here, and leaves the socket as it is.
+    tls.on('_tlsError', () => {
+      if (this.#phase.kind === 'over') tls.destroy();
+    });
+    // An end amid the handshake would leave it half open.
+    const onEnd = (): unknown => tls.destroy();
+    tls.once('end', onEnd);
+    tls.once('close', () => {
+      const code = failureOf(failure, clock.monotonicMs() - shownAtMs);
+      this.#fail(code, failure === undefined ? 'was given up by the app' : `failed: ${failure.message}`);
+    });
+    tls.once('secure', () => {
+      if (this.#phase.kind === 'over') return;
+      tls.off('end', onEnd);
+      this.#let();
+      this.#options.onSecured(tls);
+    });
+  }
+
+  #fail(code: CountedErrorCode, what: string): void {
+    const phase = this.#phase;
+    if (phase.kind === 'over') return;
+    this.#let();
+    if (phase.kind === 'asking') phase.end();
+    // What was written, an alert, leaves first.
+    if (phase.kind === 'securing') phase.tls.destroy();
+    else this.#socket.destroySoon();
+    this.#options.onFailed(
+      new SidecarError(code, `the TLS handshake of the app with ${this.#options.host} ${what}`),
+    );
+  }
+
+  #let(): void {
+    this.#phase = OVER;
+    this.#deadline.dispose();
+    this.#socket.off('end', this.#onEnd);
+    this.#socket.off('close', this.#onClose);
+  }
+}

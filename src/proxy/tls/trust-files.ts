@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemCodeOf } from '../../errors.ts';
+import { trustStoreOf } from '../../x509/trust-store.ts';
+
+/** What apps are given to trust: for runtimes that add to what they trust, that replace it, and for the JVM. */
+export const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
+
+/** Everybody may know them: they are public, and apps run as any user. */
+const MODE = 0o644;
+
+/**
+ * Leaves the files in the directory, which is made where there is none. Each takes the place of an earlier one as a whole, so
+ * that nobody reads half of it.
+ * @param root PEM of the sidecar's own authority.
+ * @param publicRoots PEM of those that are trusted anyway.
+ * @returns whether an earlier start has left another root there: apps that began under it do not trust this one.
+ * @throws {Error} the system's, where they cannot be written.
+ */
+export async function writeTrustFiles(
+  directory: string,
+  root: string,
+  publicRoots: readonly string[],
+): Promise<boolean> {
+  await mkdir(directory, { recursive: true });
+  const before = await existing(join(directory, TRUST_FILES.root));
+  const all = [...publicRoots, root].map((pem) => (pem.endsWith('\n') ? pem : `${pem}\n`));
+  await Promise.all([
+    replace(join(directory, TRUST_FILES.bundle), all.join('')),
+    replace(join(directory, TRUST_FILES.trustStore), trustStoreOf(all)),
+  ]);
+  // The last one: who finds it finds the others.
+  await replace(join(directory, TRUST_FILES.root), root);
+  return before !== undefined && before !== root;
+}
+
+async function existing(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function replace(path: string, content: string | Buffer): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}`;
+  try {
+    await writeFile(temporary, content, { mode: MODE, flag: 'wx' });
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import type { Protocol } from '../http/protocol.ts';
+import type { IncomingRequest } from '../streams/message.ts';
+import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
+
+/** Stands for the request that is to come: one that any version of HTTP could carry. */
+const ANY_REQUEST: IncomingRequest = {
+  protocol: 'h2',
+  method: 'OPTIONS',
+  target: '*',
+  targetForm: 'asterisk',
+  host: undefined,
+  fields: [],
+  connectionOptions: [],
+  contentLength: undefined,
+};
+
+/**
+ * Finds out what an upstream speaks before anything is asked of it: by a connection, verified as any other, which is then
+ * kept for the first request.
+ * @param onKnown is called once, unless it is ended before; undefined where no connection could be made.
+ * @returns what ends it.
+ */
+export function askUpstream(
+  upstream: UpstreamStreams,
+  onKnown: (spoken: Protocol | undefined) => void,
+): () => void {
+  let stream: UpstreamStream | undefined;
+  let over = false;
+  const tell = (spoken: Protocol | undefined): void => {
+    if (over) return;
+    over = true;
+    onKnown(spoken);
+  };
+  const user: UpstreamUser = {
+    connected(instead) {
+      const connected = instead ?? stream;
+      stream = undefined;
+      connected?.giveBack();
+      tell(connected?.protocol);
+    },
+    upstreamFailed() {
+      stream = undefined;
+      // The request will fail the same way, and its app will be told of it in words.
+      tell(undefined);
+    },
+    // Nothing is sent, so nothing is answered.
+    informed() {},
+    answered() {},
+    switched() {},
+    answerData() {},
+    answerEnded() {},
+    flushAnswer() {},
+    upstreamReady() {},
+    stalled() {},
+  };
+  const acquired = upstream.acquire(ANY_REQUEST, user, 0);
+  if (acquired.ready) {
+    acquired.giveBack();
+    tell(acquired.protocol);
+  } else if (!over) stream = acquired;
+  return () => {
+    over = true;
+    stream?.abandon();
+    stream = undefined;
+  };
+}

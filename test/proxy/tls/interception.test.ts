@@ -1,0 +1,239 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { selfSigned } from '../../wire/certificate.ts';
+import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
+import { message } from '../../wire/messages.ts';
+import { expectProblem } from '../../wire/problem.ts';
+import { until } from '../../wire/sidecar.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
+import { HOST, type Interception, intercepting, startTlsUpstream, tlsOf } from './intercepting.ts';
+
+const get = (path: string, host: string) => message(`GET ${path} HTTP/1.1`, [`Host: ${host}`]);
+
+/** An HTTP/2 client through the sidecar, and its one request’s answer. */
+async function askOverHttp2(interception: Interception, headers: Record<string, string>) {
+  const { socket } = await interception.secured({ ALPNProtocols: ['h2', 'http/1.1'] });
+  const session = connectHttp2(`https://${HOST}`, { createConnection: () => socket });
+  onTestFinished(() => session.destroy());
+  const stream = session.request({ ':path': '/', ...headers });
+  const [answered] = (await once(stream, 'response')) as [Record<string, unknown>];
+  let body = '';
+  for await (const chunk of stream.setEncoding('utf8')) body += chunk;
+  return { answered, body };
+}
+
+describe('a request inside of TLS that the sidecar ends', () => {
+  it('gets the token, over HTTP/1.1, and another on the same connection', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const host = `${HOST}:${upstream.port}`;
+    const client = await interception.secured();
+    for (const path of ['/first', '/second?x=1']) {
+      const answer = await client.send(get(path, host)).response();
+      expect([answer.status, answer.body]).toEqual([200, `hello ${path}`]);
+    }
+    expect(upstream.arrived).toEqual([
+      { version: '1.1', path: '/first', host, authorization: FIRST },
+      { version: '1.1', path: '/second?x=1', host, authorization: FIRST },
+    ]);
+    const { sidecar } = interception;
+    expect(await sidecar.metric('proxy_requests_total', { route: `forward:${HOST}`, method: 'GET' })).toBe(2);
+    expect(
+      await sidecar.metric('proxy_requests_total', { route: `forward:${HOST}`, method: 'CONNECT' }),
+    ).toBe(1);
+    expect(await sidecar.metric('proxy_requests_in_flight')).toBe(0);
+  });
+
+  it('gets it over HTTP/2 where both sides speak that', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const host = `${HOST}:${upstream.port}`;
+    const { answered, body } = await askOverHttp2(interception, { ':authority': host });
+    expect([answered[':status'], body]).toEqual([200, 'hello /']);
+    expect(upstream.arrived).toEqual([{ version: '2.0', path: '/', host, authorization: FIRST }]);
+    // The connection by which the upstream was asked what it speaks carried the request.
+    expect(upstream.secured()).toBe(1);
+  });
+
+  it('may come in the same write as the CONNECT and the rest of the handshake', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const session = await interception.secured({ maxVersion: 'TLSv1.2' });
+    expect((await session.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
+  });
+
+  it('may be large, both ways', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const client = await interception.secured();
+    const body = 'x'.repeat(3_000_000);
+    const host = `Host: ${HOST}:${upstream.port}`;
+    const post = message('POST /large HTTP/1.1', [host, `Content-Length: ${body.length}`], body);
+    expect((await client.send(post).response()).status).toBe(200);
+    expect(upstream.arrived.at(-1)?.authorization).toBe(FIRST);
+  });
+
+  it('fails closed without a token', async () => {
+    const upstream = await startTlsUpstream();
+    const bearer = new FakeBearer({ held: undefined, obtain: () => Promise.reject(new Error('no')) });
+    const interception = await intercepting(upstream, { bearer });
+    const client = await interception.secured();
+    const answer = await client.send(get('/', `${HOST}:${upstream.port}`)).response();
+    expect(answer.status).toBeGreaterThanOrEqual(500);
+    expect(upstream.arrived).toEqual([]);
+  });
+
+  it('may become a WebSocket', async () => {
+    const certificate = selfSigned(HOST);
+    const server = createServer(certificate);
+    const sockets = new WebSocketServer({ server });
+    const authorizations: (string | undefined)[] = [];
+    sockets.on('connection', (socket, request) => {
+      authorizations.push(request.headers.authorization);
+      socket.on('message', (data) => socket.send(data));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      for (const client of sockets.clients) client.terminate();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const caFile = await temporaryFile('ca.crt', certificate.cert);
+    const interception = await intercepting({ port, caFile, arrived: [], secured: () => 0 });
+    const { socket } = await interception.secured();
+    const webSocket = new WebSocket(`wss://${HOST}:${port}/`, { createConnection: () => socket });
+    onTestFinished(() => webSocket.terminate());
+    await once(webSocket, 'open');
+    const large = Buffer.alloc(1_000_000, 'y');
+    webSocket.send(large);
+    expect(large.equals((await once(webSocket, 'message'))[0])).toBe(true);
+    expect(authorizations).toEqual([FIRST]);
+  });
+});
+
+describe('by ALPN', () => {
+  it.each([
+    ['what the upstream speaks', 'both', ['h2', 'http/1.1'], 'h2'],
+    ['HTTP/1.1 where the upstream speaks nothing else', 'http1', ['h2', 'http/1.1'], 'http/1.1'],
+    ['HTTP/2 to an app that offers nothing else', 'http1', ['h2'], 'h2'],
+    ['HTTP/1.1 to an app that offers nothing else', 'both', ['http/1.1'], 'http/1.1'],
+    ['nothing to an app that offers nothing', 'both', undefined, false],
+  ] as const)('is chosen: %s', async (_, speaks, offered, chosen) => {
+    const upstream = await startTlsUpstream(speaks);
+    const interception = await intercepting(upstream);
+    const client = await interception.secured(offered === undefined ? {} : { ALPNProtocols: [...offered] });
+    expect(tlsOf(client).alpnProtocol).toBe(chosen);
+  });
+
+  it('a request by HTTP/2 reaches an upstream that speaks HTTP/1.1 alone', async () => {
+    const upstream = await startTlsUpstream('http1');
+    const interception = await intercepting(upstream);
+    const { socket } = await interception.secured({ ALPNProtocols: ['h2'] });
+    const session = connectHttp2(`https://${HOST}`, { createConnection: () => socket });
+    onTestFinished(() => session.destroy());
+    const stream = session.request({ ':path': '/', ':authority': `${HOST}:${upstream.port}` });
+    const [answered] = await once(stream, 'response');
+    expect(answered[':status']).toBe(200);
+    expect(upstream.arrived.map(({ version, authorization }) => [version, authorization])).toEqual([
+      ['1.1', FIRST],
+    ]);
+  });
+
+  it('an app that offers neither is refused, and counted', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    await expect(interception.secured({ ALPNProtocols: ['imap'] })).rejects.toThrow(
+      /no application protocol/,
+    );
+    await until(
+      async () =>
+        (await interception.sidecar.metric('proxy_errors_total', { error: 'client_tls_error' })) === 1,
+    );
+  });
+});
+
+describe('an upstream that does not prove itself', () => {
+  it.each([
+    ['has the certificate of another name', selfSigned('evil.example.net')],
+    ['has one that somebody else signed', undefined],
+  ])('gets no token: it %s', async (_, certificate) => {
+    const upstream = await startTlsUpstream('both', certificate);
+    const caFile =
+      certificate === undefined ? await temporaryFile('other.crt', selfSigned(HOST).cert) : upstream.caFile;
+    const interception = await intercepting({ ...upstream, caFile });
+    for (const ALPNProtocols of [['http/1.1'], ['h2', 'http/1.1']]) {
+      const client = await interception.secured({ ALPNProtocols });
+      expect(tlsOf(client).alpnProtocol).toBe('http/1.1');
+      const answer = await client.send(get('/', `${HOST}:${upstream.port}`)).response();
+      expectProblem(answer, 'upstream_tls_error');
+    }
+    expect(upstream.arrived).toEqual([]);
+  });
+});
+
+describe('a request for another host than the CONNECT named', () => {
+  it.each(['other.example.com', `${HOST}.evil.net`, 'api.example.com:1', '127.0.0.1'])(
+    'is 421, with no token sent: %s',
+    async (host) => {
+      const upstream = await startTlsUpstream();
+      const interception = await intercepting(upstream, { names: [HOST, 'other.example.com'] });
+      const client = await interception.secured();
+      expectProblem(await client.send(get('/', host)).response(), 'misdirected_request');
+      const { answered } = await askOverHttp2(interception, { ':authority': host });
+      expect(answered[':status']).toBe(421);
+      expect(upstream.arrived).toEqual([]);
+    },
+  );
+
+  it('is 421 where its target names another one', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const host = `${HOST}:${upstream.port}`;
+    const client = await interception.secured();
+    for (const target of [`https://other.example.com:${upstream.port}/`, `http://${host}/`]) {
+      expectProblem(await client.send(get(target, host)).response(), 'misdirected_request');
+    }
+    expect((await client.send(get(`https://${host}/there`, host)).response()).body).toBe('hello /there');
+    expect(upstream.arrived.map(({ path }) => path)).toEqual(['/there']);
+  });
+
+  it('cannot go further by a CONNECT inside of the first', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const client = await interception.secured();
+    const authority = `${HOST}:${upstream.port}`;
+    const inner = message(`CONNECT ${authority} HTTP/1.1`, [`Host: ${authority}`]);
+    expectProblem(await client.send(inner).response(), 'destination_not_allowed');
+  });
+});
+
+describe('requests of other sites', () => {
+  it('are refused inside of TLS as elsewhere, and the site’s own are not', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream, { crossSiteRequests: 'refuse' });
+    const host = `${HOST}:${upstream.port}`;
+    const client = await interception.secured();
+    const from = (origin: string) => message('GET / HTTP/1.1', [`Host: ${host}`, `Origin: ${origin}`]);
+    expectProblem(await client.send(from('https://evil.example')).response(), 'cross_site_request');
+    expect((await client.send(from(`https://${host}`)).response()).status).toBe(200);
+    expect(upstream.arrived).toHaveLength(1);
+  });
+});
+
+describe('draining', () => {
+  it('lets a request inside of TLS finish, then closes its connection', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const client = await interception.secured();
+    const host = `${HOST}:${upstream.port}`;
+    expect((await client.send(get('/', host)).response()).status).toBe(200);
+    const drained = interception.sidecar.proxy.drain(10_000);
+    expect(await client.closed()).toBe('end');
+    await drained;
+  });
+});

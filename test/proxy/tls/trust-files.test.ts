@@ -1,0 +1,74 @@
+import { X509Certificate } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { openInterception } from '../../../src/commands/interception.ts';
+import { createAuthority } from '../../../src/proxy/tls/authority.ts';
+import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
+import { blocksOf } from '../../../src/x509/pem.ts';
+import { captureLog } from '../../support/log-capture.ts';
+
+async function directory(): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'token-sidecar-trust-'));
+  onTestFinished(() => rm(made, { recursive: true }));
+  return join(made, 'trust');
+}
+
+const newRoot = () => createAuthority({ names: ['api.example.com'], nowMs: Date.now() }).root;
+const PUBLIC = rootCertificates.slice(0, 3);
+
+it('hold the root, and beside it the public ones, for everybody to read', async () => {
+  const trust = await directory();
+  const root = newRoot();
+  expect(await writeTrustFiles(trust, root, PUBLIC)).toBe(false);
+  expect(await readFile(join(trust, 'ca.crt'), 'utf8')).toBe(root);
+  const bundle = blocksOf(await readFile(join(trust, 'bundle.pem'), 'utf8'));
+  const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256;
+  expect(bundle.map(fingerprint)).toEqual([...PUBLIC, root].map(fingerprint));
+  const store = await readFile(join(trust, 'truststore.p12'));
+  for (const pem of [...PUBLIC, root]) expect(store.includes(new X509Certificate(pem).raw)).toBe(true);
+  for (const file of await readdir(trust)) expect((await stat(join(trust, file))).mode & 0o777).toBe(0o644);
+});
+
+it('take the place of those of an earlier start, which is told', async () => {
+  const trust = await directory();
+  const first = newRoot();
+  await writeTrustFiles(trust, first, PUBLIC);
+  expect(await writeTrustFiles(trust, first, PUBLIC)).toBe(false);
+  const second = newRoot();
+  expect(await writeTrustFiles(trust, second, PUBLIC)).toBe(true);
+  expect(await readFile(join(trust, 'bundle.pem'), 'utf8')).not.toContain(first);
+  expect((await readdir(trust)).sort()).toEqual(['bundle.pem', 'ca.crt', 'truststore.p12']);
+});
+
+it('leave nothing behind where one cannot be written', async () => {
+  const trust = await directory();
+  await writeTrustFiles(trust, newRoot(), PUBLIC);
+  // A directory cannot be replaced by a file, whoever runs this.
+  await rm(join(trust, 'ca.crt'));
+  await writeTrustFiles(join(trust, 'ca.crt'), newRoot(), PUBLIC);
+  await expect(writeTrustFiles(trust, newRoot(), PUBLIC)).rejects.toThrow(/EISDIR/);
+  expect((await readdir(trust)).sort()).toEqual(['bundle.pem', 'ca.crt', 'truststore.p12']);
+});
+
+it('are public certificates and nothing else, as the sidecar leaves them', async () => {
+  const trust = await directory();
+  const { log, lines } = captureLog();
+  const options = { directory: trust, names: ['api.example.com'], clock: systemClock, log };
+  await openInterception(options);
+  const texts = await Promise.all(
+    ['ca.crt', 'bundle.pem'].map((file) => readFile(join(trust, file), 'utf8')),
+  );
+  for (const text of texts)
+    expect(text.replaceAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/g, '')).toBe('');
+  // Of the store, which is not encrypted, certificates leave a name and an attribute for each.
+  const certificates = blocksOf(texts[1] as string).map((pem) => new X509Certificate(pem).raw.length);
+  const store = (await readFile(join(trust, 'truststore.p12'))).length;
+  expect(store - certificates.reduce((sum, length) => sum + length)).toBeLessThan(130 * certificates.length);
+  expect(lines.join('')).not.toContain('an earlier start');
+  await openInterception(options);
+  expect(lines.join('')).toContain('an earlier start');
+});
