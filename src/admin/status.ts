@@ -1,6 +1,6 @@
 /** What `/api/status` tells: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
-import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
+import type { Config, ProviderAddress, RouteConfig } from '../config/config.ts';
 import type { TokenSnapshot } from '../token/token-source.ts';
 import { withoutQuery } from '../token/why-no-token.ts';
 import { REVISION, VERSION } from '../version.ts';
@@ -47,14 +47,11 @@ export function readStatus(sources: StatusSources): unknown {
   };
 }
 
-function describeToken(
-  token: TokenSnapshot,
-  config: Pick<CredentialConfig, 'tokenUrl'> | undefined,
-  nowMs: number,
-): unknown {
+function describeToken(token: TokenSnapshot, config: ProviderAddress | undefined, nowMs: number): unknown {
   return {
     name: token.name,
-    tokenUrl: config && withoutQuery(config.tokenUrl),
+    tokenUrl: token.tokenUrl && withoutQuery(token.tokenUrl),
+    issuerUrl: config?.issuerUrl && withoutQuery(config.issuerUrl),
     required: token.required,
     ready: token.ready,
     requestedAt: isoTime(token.requestedAtMs),

@@ -8,8 +8,9 @@ import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags } from '../config/settings.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/client/client-credentials.ts';
+import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
-import { connectionRemedy, whyNoToken } from '../token/why-no-token.ts';
+import { connectionRemedy, whyNoToken, withoutQuery } from '../token/why-no-token.ts';
 import type { Command } from './command.ts';
 
 /** One line of the table: what was tried and how it went. */
@@ -64,16 +65,50 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
 
   const endpoint = createTokenEndpoint(config, systemClock);
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
+  const tokenUrl = endpoint.tokenUrl() ?? '';
+  const discovered = describeDiscovery(config, endpoint.metadata());
   await endpoint.close();
   const token = `credential ${config.name}: token`;
   const usable: Finding = { what: mounted, detail: config.directory };
   if (outcome.result === 'success') {
-    const { host } = new URL(config.tokenUrl);
+    const { host } = new URL(tokenUrl);
     const lifetime = Math.round(outcome.lifetimeMs / 1000);
-    return [usable, { what: token, detail: `granted by ${host}, lives ${lifetime} s` }];
+    return [usable, ...discovered, { what: token, detail: `granted by ${host}, lives ${lifetime} s` }];
   }
   const { code, message } = whyNoToken(config, { lastFailure: outcome });
-  return [usable, { what: token, detail: message, failure: code, optional }];
+  return [usable, ...discovered, { what: token, detail: message, failure: code, optional }];
+}
+
+/** What the metadata calls a method of ours. */
+function publishedNames(method: CredentialConfig['clientAuth']['method']): readonly string[] {
+  switch (method) {
+    case 'kubernetes_jwt':
+      return ['private_key_jwt'];
+    case 'tls_client_auth':
+      return ['tls_client_auth', 'self_signed_tls_client_auth'];
+    default:
+      return [method];
+  }
+}
+
+/** Where the issuer's metadata was found, what it says, and whether it offers what the client does; metadata may be incomplete. */
+function describeDiscovery(
+  { name, clientAuth: { method } }: CredentialConfig,
+  metadata: IssuerMetadata | undefined,
+): Finding[] {
+  if (metadata === undefined) return [];
+  const { foundAt, tokenUrl, clientAuthentication } = metadata;
+  const found = {
+    what: `credential ${name}: issuer`,
+    detail: `${foundAt} names ${withoutQuery(tokenUrl)}`,
+  };
+  const what = `credential ${name}: client authentication`;
+  if (publishedNames(method).some((one) => clientAuthentication.includes(one))) {
+    return [found, { what, detail: `${method} is offered` }];
+  }
+  const offered = clientAuthentication.filter((one) => /^[\w-]{1,40}$/.test(one)).slice(0, 10);
+  const detail = `${method} is not among those that the issuer offers: ${offered.join(', ') || 'none'}`;
+  return [found, { what, detail, failure: 'configuration', optional: true }];
 }
 
 async function examineUpstream(route: RouteConfig): Promise<Finding> {

@@ -78,10 +78,15 @@ export type AssertionAlgorithm =
   | 'PS512'
   | 'EdDSA';
 
-export interface CredentialConfig {
+/** Where tokens are asked for: at a whole URL, or where the issuer's metadata says. */
+export type ProviderAddress =
+  | { readonly tokenUrl: string; readonly issuerUrl?: undefined }
+  | { readonly issuerUrl: string; readonly tokenUrl?: undefined };
+
+export type CredentialConfig = CredentialSettings & ProviderAddress;
+
+export interface CredentialSettings {
   readonly name: string;
-  /** The whole token endpoint URL. */
-  readonly tokenUrl: string;
   /** Directory of the mounted Secret. */
   readonly directory: string;
   /** Instead of the file `client_id`. */

@@ -127,6 +127,7 @@ const credential = v.strictObject(
     authUrl: v.optional(url),
     realm: v.optional(text),
     tokenUrl: v.optional(url),
+    issuerUrl: v.optional(url),
     allowInsecureTokenUrl: v.optional(flag),
     dir: v.optional(path),
     clientId: v.optional(text),

@@ -1,4 +1,4 @@
-import type { ClientAuthentication } from './config.ts';
+import type { ClientAuthentication, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 
@@ -35,9 +35,10 @@ const METHOD_SETTINGS: readonly MethodSetting[] = [
 export function resolveClientAuthentication(
   key: string,
   entry: CredentialEntry,
-  tokenUrl: string | undefined,
+  provider: ProviderAddress | undefined,
   problems: Problem[],
 ): ClientAuthentication {
+  const url = provider?.tokenUrl ?? provider?.issuerUrl;
   const method = entry.clientAuth ?? DEFAULT_METHOD;
   for (const setting of METHOD_SETTINGS) {
     const value = setting.read(entry);
@@ -65,11 +66,11 @@ export function resolveClientAuthentication(
       };
     }
     case 'tls_client_auth':
-      if (tokenUrl !== undefined && new URL(tokenUrl).protocol === 'http:') {
+      if (url !== undefined && new URL(url).protocol === 'http:') {
         problems.push({
           key: `${key}.clientAuth`,
           value: method,
-          expected: `a method that works over http, or an https token endpoint instead of ${tokenUrl}`,
+          expected: `a method that works over http, or an https ${provider?.issuerUrl === undefined ? 'token endpoint' : 'issuer'} instead of ${url}`,
         });
       }
       return { method };

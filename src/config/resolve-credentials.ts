@@ -4,9 +4,8 @@ import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
+import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
 import { resolveTls } from './resolve-tls.ts';
-import { readValue } from './settings.ts';
-import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
 
 export const DEFAULT_RENEWAL: RenewalPolicy = {
   at: 0.75,
@@ -19,9 +18,6 @@ export const DEFAULT_RENEWAL: RenewalPolicy = {
 
 /** A route or destination: whatever names the credential whose token it injects. */
 export type CredentialUser = Keyed<{ readonly credential: string }>;
-
-/** Stands for the credential that is not in the file; its settings are known by their variables. */
-const MADE_UP_KEY = 'environment';
 
 /**
  * The file's credentials; flags and environment override the one named `default`, or add it when the file has none
@@ -41,14 +37,14 @@ export function resolveCredentials(
   return entries.flatMap(({ key, entry }) => {
     const overrides = entry.name === DEFAULT_NAME ? given : {};
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
-    const tokenUrl = resolveTokenUrl(key, entry, overrides, problems);
-    const clientAuth = resolveClientAuthentication(key, entry, tokenUrl, problems);
-    if (tokenUrl === undefined) return [];
+    const provider = resolveProvider(key, entry, overrides, problems);
+    const clientAuth = resolveClientAuthentication(key, entry, provider, problems);
+    if (provider === undefined) return [];
     const scope = overrides.scope?.text ?? entry.scope;
     const audience = overrides.audience?.text ?? entry.audience;
     const resolved: CredentialConfig = {
       name: entry.name,
-      tokenUrl,
+      ...provider,
       directory: overrides['credentials-dir']?.text ?? entry.dir ?? PROXY_SETTINGS['credentials-dir'].default,
       ...(entry.clientId === undefined ? {} : { clientId: entry.clientId }),
       clientAuth,
@@ -83,55 +79,6 @@ export function checkCredentials(
       expected: `a credential's name: ${names.join(', ')}`,
     });
   }
-}
-
-function resolveTokenUrl(
-  key: string,
-  entry: CredentialEntry,
-  given: ProxyValues,
-  problems: Problem[],
-): string | undefined {
-  const source =
-    given['token-url'] ??
-    given['auth-url'] ??
-    (entry.tokenUrl !== undefined
-      ? { key: `${key}.tokenUrl`, text: entry.tokenUrl }
-      : entry.authUrl !== undefined
-        ? { key: `${key}.authUrl`, text: entry.authUrl }
-        : undefined);
-  if (source === undefined) {
-    const name = key === MADE_UP_KEY ? 'TOKEN_SIDECAR_AUTH_URL' : `${key}.authUrl`;
-    problems.push({ key: name, expected: 'the URL of the identity provider, or a whole token URL' });
-    return undefined;
-  }
-  if (given['token-url'] !== undefined && given['auth-url'] !== undefined) {
-    problems.push({
-      key: given['auth-url'].key,
-      expected: `nothing beside ${given['token-url'].key}: give one of the two`,
-    });
-  } else if (entry.tokenUrl !== undefined && entry.authUrl !== undefined) {
-    problems.push({ key: `${key}.authUrl`, expected: 'nothing beside tokenUrl: give one of the two' });
-  }
-  const base = readValue(source, serverUrl, problems);
-  if (base === undefined) return undefined;
-  const isWhole =
-    source === given['token-url'] || (given['auth-url'] === undefined && entry.tokenUrl !== undefined);
-  const realm = given.realm?.text ?? entry.realm ?? 'dx';
-  const url = isWhole
-    ? source.text
-    : `${source.text.replace(/\/+$/, '')}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/token`;
-  const mayBeInsecure =
-    readValue(given['allow-insecure-token-url'], oneOf(['true', 'false']), problems) === 'true' ||
-    entry.allowInsecureTokenUrl === true;
-  if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
-    problems.push({
-      key: source.key,
-      value: source.text,
-      expected:
-        'https, because the client proves itself and receives tokens there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
-    });
-  }
-  return url;
 }
 
 /** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */

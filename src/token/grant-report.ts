@@ -10,17 +10,17 @@ export interface EndedGrant {
   /** After it. */
   readonly state: TokenState;
   readonly now: Instant;
-  /** Where it was asked for. */
-  readonly tokenUrl: string;
+  /** Where it was asked for: the token endpoint, or the issuer that has not named it. */
+  readonly where: string | undefined;
 }
 
 /** One log line for each grant that ended: what came of it, and what is next. Never a token. */
 export function reportGrant(
   log: Logger,
-  { grant, outcome, durationMs, state, now, tokenUrl }: EndedGrant,
+  { grant, outcome, durationMs, state, now, where }: EndedGrant,
 ): void {
   const facts = {
-    tokenUrl,
+    ...(where === undefined ? {} : { tokenUrl: where }),
     reason: grant.reason,
     durationMs: Math.round(durationMs),
     ...(outcome.result === 'success' ? { lifetimeMs: Math.round(outcome.lifetimeMs) } : {}),

@@ -1,6 +1,6 @@
 /** Why a credential has never had a token, as whoever reads `kubectl describe pod` wants it. */
 
-import type { CredentialConfig } from '../config/config.ts';
+import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import type { TokenSnapshot } from './token-source.ts';
 import { type NoToken, whyNoToken } from './why-no-token.ts';
 
@@ -9,7 +9,7 @@ import { type NoToken, whyNoToken } from './why-no-token.ts';
  * @param config of the credential that the snapshot shows. Undefined when it has had a token.
  */
 export function whyNeverGranted(
-  config: Pick<CredentialConfig, 'name' | 'tokenUrl' | 'directory'>,
+  config: Pick<CredentialSettings, 'name' | 'directory'> & ProviderAddress,
   { obtainedFirstToken, credentials, lastFailure }: TokenSnapshot,
 ): NoToken | undefined {
   if (obtainedFirstToken) return undefined;

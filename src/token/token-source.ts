@@ -41,6 +41,8 @@ export interface TokenSnapshot {
   readonly name: string;
   /** The pod's start and readiness wait for its token. */
   readonly required: boolean;
+  /** Where tokens are asked for; undefined while the issuer has not yet said. */
+  readonly tokenUrl: string | undefined;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;
   readonly requestedAtMs: number | undefined;
@@ -160,8 +162,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (history.length > HISTORY_LENGTH) history.shift();
     metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    const { tokenUrl } = config;
-    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), tokenUrl });
+    const where = endpoint.tokenUrl() ?? config.issuerUrl;
+    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where });
   }
 
   /** Bounded: a volume's file system may hang, and the last reading is good enough then. */
@@ -301,6 +303,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return {
       name: config.name,
       required: config.required !== false,
+      tokenUrl: endpoint.tokenUrl(),
       ready: validToken(state, now) !== undefined,
       obtainedFirstToken: state.token !== undefined,
       requestedAtMs: state.token?.requestedAt.wallMs,

@@ -1,6 +1,6 @@
 /** Why there is no token, in one sentence for whoever has to mend it: where, what, and what to do. */
 
-import type { CredentialConfig } from '../config/config.ts';
+import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import type { FailedGrant } from './token-state.ts';
 
 export interface NoToken {
@@ -37,6 +37,8 @@ const OF_CONNECTIONS: Remedies = [
 ];
 
 const OF_ANSWERS: Remedies = [
+  [/issuerUrl has to be/, 'set issuerUrl to what the provider calls itself'],
+  [/no metadata of the issuer/, 'check issuerUrl, or set tokenUrl for a provider that publishes no metadata'],
   [/status (404|405)/, "check the URL's path and the realm"],
   [/status 429|status 5\d\d/, 'look at the provider'],
 ];
@@ -48,10 +50,10 @@ const OF_REFUSALS: Remedies = [
 ];
 
 export function whyNoToken(
-  { tokenUrl, directory }: Pick<CredentialConfig, 'tokenUrl' | 'directory'>,
+  { tokenUrl, issuerUrl, directory }: Pick<CredentialSettings, 'directory'> & ProviderAddress,
   { unusable, lastFailure }: WhatHappened,
 ): NoToken {
-  const where = withoutQuery(tokenUrl);
+  const where = withoutQuery(tokenUrl ?? issuerUrl);
   if (unusable !== undefined) {
     return {
       code: 'configuration',

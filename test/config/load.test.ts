@@ -508,3 +508,43 @@ routes:
     ).toContainEqual('TOKEN_SIDECAR_ALLOW_INSECURE_TOKEN_URL: "yes": expected one of true, false');
   });
 });
+
+describe('issuerUrl', () => {
+  const withCredential = (settings: string, env: Record<string, string> = {}) =>
+    loadFile(
+      `credentials: [{ name: default, ${settings} }]\nroutes: [{ name: r, upstream: https://r }]`,
+      env,
+    );
+
+  it('is kept as it is written, and no token URL is made of it', async () => {
+    const [credential] = (await withCredential('issuerUrl: https://login.example.com/tenant/')).credentials;
+    expect(credential?.issuerUrl).toBe('https://login.example.com/tenant/');
+    expect(credential).not.toHaveProperty('tokenUrl');
+  });
+
+  it('gives way to the environment', async () => {
+    const env = { TOKEN_SIDECAR_TOKEN_URL: 'https://sso/token' };
+    const [credential] = (await withCredential('issuerUrl: https://login.example.com', env)).credentials;
+    expect(credential).toMatchObject({ tokenUrl: 'https://sso/token' });
+    expect(credential).not.toHaveProperty('issuerUrl');
+  });
+
+  it.each([
+    [
+      'issuerUrl: https://a, tokenUrl: https://b',
+      'credentials[0].issuerUrl: expected nothing beside tokenUrl',
+    ],
+    ['issuerUrl: https://a, authUrl: https://b', 'credentials[0].authUrl: expected nothing beside issuerUrl'],
+    ['issuerUrl: https://a, realm: b', 'credentials[0].realm: "b": expected nothing beside issuerUrl'],
+    [
+      'issuerUrl: http://sso.example.com',
+      'credentials[0].issuerUrl: "http://sso.example.com": expected https, because',
+    ],
+    [
+      'issuerUrl: http://localhost, clientAuth: tls_client_auth',
+      'credentials[0].clientAuth: "tls_client_auth": expected a method that works over http, or an https issuer instead of http://localhost',
+    ],
+  ])('%s is refused', async (settings, problem) => {
+    expect(await problemsOf(() => withCredential(settings))).toEqual([expect.stringContaining(problem)]);
+  });
+});

@@ -350,6 +350,40 @@ describe('check', () => {
     const rejecting = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
     expect(await check(rejecting.url)).toMatchObject({ code: 77 });
   });
+
+  it('prints what an issuer says of itself, and warns where it does not offer what the client does', async () => {
+    const token = answerToken();
+    const provider = await ScriptedTokenEndpoint.start((response, request) => {
+      if (request.method === 'POST') return token(response, request);
+      const metadata = {
+        issuer: issuerUrl,
+        token_endpoint: provider.url,
+        token_endpoint_auth_methods_supported: ['client_secret_basic', 'private_key_jwt'],
+      };
+      answer(200, JSON.stringify(metadata))(response, request);
+    });
+    const issuerUrl = new URL('/realms/dx', provider.url).href;
+    const { directory: dir } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+    const upstream = `http://127.0.0.1:${await openPort()}`;
+    const config = join(await mkdtemp(join(tmpdir(), 'issuer-')), 'config.json');
+    onTestFinished(() => rm(dirname(config), { recursive: true }));
+    const credentials = [
+      { name: 'default', issuerUrl, dir },
+      { name: 'post', issuerUrl, dir, clientAuth: 'client_secret_post' },
+    ];
+    await writeFile(config, JSON.stringify({ credentials, routes: [{ name: 'a', upstream }] }));
+    const { code, stdout } = await runToEnd(['check', `--config=${config}`]);
+    expect(stdout).toMatch(
+      /^ok {4}credential default: issuer +http:\S+\/realms\/dx\/.well-known\/openid-configuration names http:\S+\/token$/m,
+    );
+    expect(stdout).toMatch(
+      /^ok {4}credential default: client authentication +client_secret_basic is offered$/m,
+    );
+    expect(stdout).toMatch(
+      /^WARN {2}credential post: client authentication +client_secret_post is not among those that the issuer offers: client_secret_basic, private_key_jwt$/m,
+    );
+    expect(code).toBe(0);
+  });
 });
 
 describe('wait', () => {

@@ -1,10 +1,8 @@
-import type { CredentialConfig } from '../../src/config/config.ts';
+import type { CredentialConfig, CredentialSettings, ProviderAddress } from '../../src/config/config.ts';
 import { RENEWAL } from '../token/policy.ts';
 
 /** A credential with the defaults of the configuration. */
-export function credentialConfig(
-  settings: Partial<CredentialConfig> & Pick<CredentialConfig, 'tokenUrl'>,
-): CredentialConfig {
+export function credentialConfig(settings: Partial<CredentialSettings> & ProviderAddress): CredentialConfig {
   return {
     name: 'default',
     directory: '/nonexistent',

@@ -22,7 +22,7 @@ const HOLDING: TokenState = {
 function reported(reason: GrantReason, ended: Pick<EndedGrant, 'outcome' | 'state'>) {
   const { log, lines } = captureLog();
   const grant = { id: 1, reason, requestedAt: NOW, writing: 'newest' } as const;
-  reportGrant(log, { grant, durationMs: 12.4, now: NOW, tokenUrl: 'https://sso/token', ...ended });
+  reportGrant(log, { grant, durationMs: 12.4, now: NOW, where: 'https://sso/token', ...ended });
   expect(lines).toHaveLength(1);
   const { time: _, msg: __, tokenUrl, ...facts } = JSON.parse(lines[0] as string);
   expect(tokenUrl).toBe('https://sso/token');

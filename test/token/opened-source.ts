@@ -107,6 +107,8 @@ export async function openSource(
             },
           });
         }),
+      tokenUrl: () => 'http://127.0.0.1/token',
+      metadata: () => undefined,
       close: async () => {},
     },
     clock,

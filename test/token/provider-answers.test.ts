@@ -3,7 +3,7 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { CredentialConfig } from '../../src/config/config.ts';
+import type { CredentialSettings } from '../../src/config/config.ts';
 import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
 import { VERSION } from '../../src/version.ts';
@@ -23,7 +23,7 @@ const CLIENT: ClientCredentials = { method: 'client_secret_post', clientId: 'sho
 
 async function grant(
   { status = 200, headers = { 'content-type': 'application/json' }, fields, body }: Answer,
-  settings: Partial<CredentialConfig> = {},
+  settings: Partial<CredentialSettings> = {},
 ) {
   const agents: (string | undefined)[] = [];
   const provider = await ScriptedTokenEndpoint.start((response, request) => {

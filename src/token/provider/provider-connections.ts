@@ -16,15 +16,12 @@ export interface ProviderConnections {
    * authority's, means another agent: no connection and no TLS session outlives the certificate it was made with.
    * @throws {UnusableFile} when the authority's certificates cannot be read.
    */
-  with(credentials: ClientCredentials): Promise<Agent>;
+  with(credentials: ClientCredentials, protocol: ProviderProtocol): Promise<Agent>;
   /** Closes the idle connection. A request in flight is for whoever sent it to give up. */
   close(): void;
 }
 
-export interface ProviderConnectionsOptions {
-  readonly protocol: 'http:' | 'https:';
-  readonly tls: CredentialConfig['tls'];
-}
+export type ProviderProtocol = 'http:' | 'https:';
 
 /** PEM texts, as `tls.connect` takes them. */
 interface TlsMaterial {
@@ -37,26 +34,26 @@ interface TlsMaterial {
 /** An idle connection is closed after so many ms, or a second before the provider says that it does (Keep-Alive). */
 const IDLE_MS = 4000;
 
-export function providerConnections(options: ProviderConnectionsOptions): ProviderConnections {
-  let material: TlsMaterial | undefined;
-  let agent: Agent | undefined;
+export function providerConnections(tls: CredentialConfig['tls']): ProviderConnections {
+  let made:
+    | { readonly protocol: ProviderProtocol; readonly material: TlsMaterial; readonly agent: Agent }
+    | undefined;
 
   return {
-    async with(credentials) {
-      const wanted = await readTlsMaterial(options.tls, credentials);
-      if (agent !== undefined && isDeepStrictEqual(wanted, material)) return agent;
-      if (agent !== undefined) retire(agent);
-      material = wanted;
-      agent = createAgent(options.protocol, wanted);
-      return agent;
+    async with(credentials, protocol) {
+      const material = await readTlsMaterial(tls, credentials);
+      if (made?.protocol === protocol && isDeepStrictEqual(material, made.material)) return made.agent;
+      if (made !== undefined) retire(made.agent);
+      made = { protocol, material, agent: createAgent(protocol, material) };
+      return made.agent;
     },
     close() {
-      if (agent !== undefined) retire(agent);
+      if (made !== undefined) retire(made.agent);
     },
   };
 }
 
-function createAgent(protocol: ProviderConnectionsOptions['protocol'], material: TlsMaterial): Agent {
+function createAgent(protocol: ProviderProtocol, material: TlsMaterial): Agent {
   const connections = {
     keepAlive: true,
     maxSockets: 1,

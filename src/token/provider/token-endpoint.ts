@@ -1,5 +1,6 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
+import type { Agent } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
@@ -8,6 +9,8 @@ import type { ClientCredentials } from '../client/client-credentials.ts';
 import { proveClient } from '../client/client-proof.ts';
 import { basicPair } from '../client/client-secret.ts';
 import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
+import { discovery, UndiscoveredProvider } from './discovery.ts';
+import type { IssuerMetadata } from './issuer-metadata.ts';
 import { providerConnections } from './provider-connections.ts';
 import { StaleConnection, sendProviderRequest } from './provider-request.ts';
 import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
@@ -18,6 +21,10 @@ export interface TokenEndpoint {
    * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
    */
   requestToken(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse>;
+  /** Where tokens are asked for; undefined while the issuer has not yet said. */
+  tokenUrl(): string | undefined;
+  /** What the issuer's metadata says, once a request has asked for it. */
+  metadata(): IssuerMetadata | undefined;
   /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
@@ -27,16 +34,36 @@ const FORM = 'application/x-www-form-urlencoded';
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 export function createTokenEndpoint(config: CredentialConfig, clock: Clock): TokenEndpoint {
-  const url = new URL(config.tokenUrl);
-  const connections = providerConnections({
-    protocol: url.protocol === 'http:' ? 'http:' : 'https:',
-    tls: config.tls,
-  });
+  const connections = providerConnections(config.tls);
   const closing = new AbortController();
+  const issuer =
+    config.issuerUrl === undefined
+      ? undefined
+      : discovery(
+          {
+            issuerUrl: config.issuerUrl,
+            showsCertificate: config.clientAuth.method === 'tls_client_auth',
+          },
+          clock,
+        );
+
+  function agentFor(url: URL, credentials: ClientCredentials): Promise<Agent> {
+    return connections.with(credentials, url.protocol === 'http:' ? 'http:' : 'https:');
+  }
+
+  async function findTokenUrl(credentials: ClientCredentials, signal: AbortSignal): Promise<string> {
+    if (issuer === undefined) return config.tokenUrl as string;
+    const { tokenUrl } = await issuer.metadata(async (url) =>
+      sendProviderRequest({ url, agent: await agentFor(url, credentials) }, signal),
+    );
+    return tokenUrl;
+  }
 
   async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
-    const agent = await connections.with(credentials);
-    const { authorization, parameters } = await proveClient(credentials, config.tokenUrl, clock);
+    const tokenUrl = await findTokenUrl(credentials, signal);
+    const url = new URL(tokenUrl);
+    const agent = await agentFor(url, credentials);
+    const { authorization, parameters } = await proveClient(credentials, tokenUrl, clock);
     const form = { type: FORM, text: grantForm(config, parameters).toString() };
     const requestedAtMs = clock.now().wallMs;
     const answer = await sendProviderRequest({ url, agent, authorization, body: form }, signal);
@@ -67,13 +94,18 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
       const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
         const givenUp = AbortSignal.any([timeout.signal, signal, closing.signal]);
-        return await postAgainIfStale(credentials, givenUp);
+        const outcome = await postAgainIfStale(credentials, givenUp);
+        if (outcome.result === 'unavailable' || outcome.result === 'invalid_response') issuer?.doubt();
+        return outcome;
       } catch (error) {
+        issuer?.doubt();
         return describeFailure(error, config.requestTimeoutMs);
       } finally {
         cancelTimeout();
       }
     },
+    tokenUrl: () => config.tokenUrl ?? issuer?.known()?.tokenUrl,
+    metadata: () => issuer?.known(),
     async close() {
       closing.abort();
       connections.close();
@@ -107,6 +139,7 @@ function grantForm(config: CredentialConfig, proof: Readonly<Record<string, stri
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (error === TIMED_OUT) return { result: 'unavailable', detail: `no whole answer within ${timeoutMs} ms` };
+  if (error instanceof UndiscoveredProvider) return { result: error.result, detail: error.message };
   if (error instanceof OverlongAnswer || error instanceof GarbledAnswer)
     return { result: 'invalid_response', detail: error.message };
   const code = systemCodeOf(error);

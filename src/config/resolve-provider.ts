@@ -1,0 +1,96 @@
+/** Where a credential's tokens are asked for. */
+
+import type { ProviderAddress } from './config.ts';
+import type { CredentialEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import type { ProxyValues } from './proxy-settings.ts';
+import { readValue } from './settings.ts';
+import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
+
+/** Stands for the credential that is not in the file; its settings are known by their variables. */
+export const MADE_UP_KEY = 'environment';
+
+type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
+
+/** One setting that says where: its way, the key that names it in messages, and its text. */
+interface Said {
+  readonly way: Way;
+  readonly key: string;
+  readonly text: string;
+}
+
+/** Undefined when nothing says where, or nothing that is understood; either has been reported. */
+export function resolveProvider(
+  key: string,
+  entry: CredentialEntry,
+  given: ProxyValues,
+  problems: Problem[],
+): ProviderAddress | undefined {
+  const inFile = soleWay(saidInFile(key, entry), problems);
+  const said = soleWay(saidOutside(given), problems) ?? inFile;
+  if (said === undefined) {
+    const name = key === MADE_UP_KEY ? 'TOKEN_SIDECAR_AUTH_URL' : `${key}.authUrl`;
+    problems.push({ key: name, expected: 'the URL of the identity provider, or a whole token URL' });
+    return undefined;
+  }
+  if (said.way === 'issuerUrl' && entry.realm !== undefined) {
+    problems.push({
+      key: `${key}.realm`,
+      value: entry.realm,
+      expected: 'nothing beside issuerUrl, which names the realm',
+    });
+  }
+  const base = readValue(said, serverUrl, problems);
+  if (base === undefined) return undefined;
+  const mayBeInsecure =
+    readValue(given['allow-insecure-token-url'], oneOf(['true', 'false']), problems) === 'true' ||
+    entry.allowInsecureTokenUrl === true;
+  if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
+    problems.push({
+      key: said.key,
+      value: said.text,
+      expected:
+        'https, because the client proves itself and receives tokens there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
+    });
+  }
+  switch (said.way) {
+    case 'tokenUrl':
+      return { tokenUrl: said.text };
+    case 'issuerUrl':
+      return { issuerUrl: said.text };
+    case 'authUrl':
+      return { tokenUrl: realmTokenUrl(said.text, given.realm?.text ?? entry.realm ?? 'dx') };
+  }
+}
+
+/** As Keycloak lays its realms out. */
+function realmTokenUrl(authUrl: string, realm: string): string {
+  return `${authUrl.replace(/\/+$/, '')}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/token`;
+}
+
+function saidOutside(given: ProxyValues): Said[] {
+  const ways = [
+    { way: 'tokenUrl', given: given['token-url'] },
+    { way: 'authUrl', given: given['auth-url'] },
+  ] as const;
+  return ways.flatMap(({ way, given: value }) => (value === undefined ? [] : [{ way, ...value }]));
+}
+
+function saidInFile(key: string, entry: CredentialEntry): Said[] {
+  const ways = ['tokenUrl', 'issuerUrl', 'authUrl'] as const;
+  return ways.flatMap((way) => {
+    const text = entry[way];
+    return text === undefined ? [] : [{ way, key: `${key}.${way}`, text }];
+  });
+}
+
+/** The first of several, each other of which is a mistake. */
+function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
+  const [first, ...others] = ways;
+  if (first === undefined) return undefined;
+  for (const { key } of others) {
+    const name = first.key.split('.').at(-1);
+    problems.push({ key, expected: `nothing beside ${name}: give one of the two` });
+  }
+  return first;
+}

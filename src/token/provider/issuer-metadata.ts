@@ -1,0 +1,89 @@
+/**
+ * What an issuer's metadata says of its token endpoint (OpenID Connect Discovery 1.0 §4, RFC 8414 §3): pure. The document
+ * comes over the network and decides where secrets go, so it is believed no further than the issuer's own address.
+ */
+
+import { isLoopbackHost, serverUrl } from '../../config/values.ts';
+import { parseObject } from './json-object.ts';
+
+export interface IssuerMetadata {
+  /** Where the document was found. */
+  readonly foundAt: string;
+  readonly tokenUrl: string;
+  /** `token_endpoint_auth_methods_supported`, or what its absence means (RFC 8414 §2). */
+  readonly clientAuthentication: readonly string[];
+}
+
+export interface IssuerExpectation {
+  /** As it was configured; the document has to name it letter by letter. */
+  readonly issuerUrl: string;
+  /** The client shows a certificate: it goes to the endpoint that asks for one, where there is such (RFC 8705 §5). */
+  readonly showsCertificate: boolean;
+}
+
+/** Where to look, in this order. */
+export function metadataUrls(issuerUrl: string): readonly string[] {
+  const { origin, pathname } = new URL(issuerUrl);
+  const path = pathname.replace(/\/+$/, '');
+  return [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ];
+}
+
+/** @returns the metadata, or what is wrong with the document, as a clause. Of the document no more is in it than a URL. */
+export function readIssuerMetadata(
+  body: string,
+  foundAt: string,
+  { issuerUrl, showsCertificate }: IssuerExpectation,
+): IssuerMetadata | { readonly wrong: string } {
+  const fields = parseObject(body);
+  if (fields === undefined) return { wrong: 'is no JSON object' };
+  const { issuer } = fields;
+  if (issuer !== issuerUrl) {
+    return {
+      wrong: `is that of the issuer ${shownUrl(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
+    };
+  }
+  const aliases = fields['mtls_endpoint_aliases'];
+  const alias = showsCertificate && isObject(aliases) ? aliases['token_endpoint'] : undefined;
+  const tokenUrl = alias ?? fields['token_endpoint'];
+  if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
+  const wrong = wrongEndpoint(tokenUrl, issuerUrl);
+  if (wrong !== undefined) return { wrong: `names the token_endpoint ${shownUrl(tokenUrl)}: ${wrong}` };
+  return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
+}
+
+const LONGEST_URL = 2048;
+
+/** Why secrets do not go there; undefined where they do. */
+function wrongEndpoint(tokenUrl: unknown, issuerUrl: string): string | undefined {
+  if (typeof tokenUrl !== 'string' || tokenUrl.length > LONGEST_URL || /[\s\\]/.test(tokenUrl))
+    return 'it is no URL';
+  const url = URL.canParse(tokenUrl) ? new URL(tokenUrl) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return 'it is no http or https URL';
+  if (url.username !== '' || url.password !== '') return 'it has credentials in it';
+  if (url.hash !== '') return 'it has a fragment';
+  const issuer = new URL(issuerUrl);
+  // http was allowed for the issuer, or it is this machine.
+  if (url.protocol === 'http:' && issuer.protocol === 'https:') return 'it is not https, as the issuer is';
+  if (isLoopbackHost(url.hostname) && !isLoopbackHost(issuer.hostname))
+    return 'it is this machine, and the issuer is not';
+  return undefined;
+}
+
+function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[] {
+  const methods = fields['token_endpoint_auth_methods_supported'];
+  if (!Array.isArray(methods)) return ['client_secret_basic'];
+  return methods.filter((method): method is string => typeof method === 'string');
+}
+
+/** A URL as far as it may be shown. */
+function shownUrl(value: unknown): string {
+  if (typeof value !== 'string' || value.length > 200) return '(no URL)';
+  return serverUrl.parse(value) === undefined ? '(no plain URL)' : value;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
