@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import type { ClientProgram } from './programs.ts';
+import type { Program } from './programs.ts';
 
 /** What a client prints at the end of its call. */
 export interface Answer {
@@ -15,7 +15,7 @@ export interface Answer {
   readonly trailing: Readonly<Record<string, string>>;
 }
 
-export type Command = 'once' | 'split' | 'join' | 'large' | 'many' | 'deadline' | 'cancel' | 'fail';
+export type Command = 'once' | 'split' | 'join' | 'large' | 'many' | 'deadline' | 'cancel' | 'fail' | 'own';
 
 export interface Conversation {
   /** Sends one message, and resolves to its reply. */
@@ -29,7 +29,7 @@ export interface Conversation {
  * @throws {Error} with what it printed, when it prints no answer.
  */
 export async function call(
-  client: ClientProgram,
+  client: Program,
   address: string,
   command: Command,
   argument: string,
@@ -38,12 +38,12 @@ export async function call(
 }
 
 /** A call that goes on for as long as the test likes. */
-export function converse(client: ClientProgram, address: string): Conversation {
+export function converse(client: Program, address: string): Conversation {
   return start(client, address, 'converse', '');
 }
 
 function start(
-  { name, command, args, env }: ClientProgram,
+  { name, command, args, env }: Program,
   address: string,
   clientCommand: Command | 'converse',
   argument: string,

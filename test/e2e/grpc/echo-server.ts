@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
 import { selfSigned } from '../../wire/certificate.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
-import { GO_PROGRAMS } from './programs.ts';
+import { GO_SERVER, type Program } from './programs.ts';
 
 /** A call as the server has seen it end. */
 export interface ServedCall {
@@ -31,19 +30,26 @@ export interface EchoServerOptions {
   readonly authorization: string;
   /** An authorization that it refuses from its second call on. */
   readonly revoked?: string;
-  /** After how long it ends each connection, gracefully; as a duration in Go. */
+  /** What serves; the server in Go, unless it is said. */
+  readonly program?: Program;
+  /** After how long the server in Go ends each connection, gracefully; as a duration in Go. */
   readonly connectionAge?: string;
 }
 
-/** The gRPC server of `server/main.go`, gone after the test. @throws {Error} when it ends before it serves. */
+/** A gRPC server, gone after the test. @throws {Error} when it ends before it serves. */
 export async function startEchoServer(options: EchoServerOptions): Promise<EchoServer> {
-  const { upstream, authorization, revoked = '', connectionAge = '0' } = options;
-  const args = ['-authorization', authorization, '-revoked', revoked, '-connection-age', connectionAge];
+  const { upstream, authorization, program = GO_SERVER, revoked = '', connectionAge } = options;
+  const args = [...program.args, '-authorization', authorization];
+  if (revoked !== '') args.push('-revoked', revoked);
+  if (connectionAge !== undefined) args.push('-connection-age', connectionAge);
   const certificate = selfSigned('127.0.0.1');
   const caFile = await temporaryFile('ca.crt', certificate.cert);
   if (upstream === 'TLS') args.push('-cert', caFile, '-key', await temporaryFile('tls.key', certificate.key));
 
-  const child = spawn(join(GO_PROGRAMS, 'server'), args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(program.command, args, {
+    env: { ...process.env, ...program.env },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const exited = once(child, 'close');
   onTestFinished(async () => {
     child.stdin.end();

@@ -1,4 +1,4 @@
-/** The programs of the HTTP/2 and gRPC tests: where `install.ts` puts them, and how a client is started. */
+/** The programs of the HTTP/2 and gRPC tests: where `install.ts` puts them, and how clients and servers are started. */
 
 import { join } from 'node:path';
 
@@ -11,22 +11,39 @@ export const JAVA_CLASSES = join(CACHE, 'java');
 
 const CLIENTS_DIRECTORY = join(import.meta.dirname, 'clients');
 
-export interface ClientProgram {
+export interface Program {
+  /** Of the gRPC library that it is built on. */
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-export const CLIENTS: readonly ClientProgram[] = [
-  { name: 'grpc-go', command: join(GO_PROGRAMS, 'go'), args: [] },
-  { name: 'grpc-js', command: process.execPath, args: [join(CLIENTS_DIRECTORY, 'node/client.js')] },
-  {
+function inNode(file: string): Program {
+  return { name: 'grpc-js', command: process.execPath, args: [join(CLIENTS_DIRECTORY, 'node', file)] };
+}
+
+function inPython(file: string): Program {
+  return {
     name: 'grpcio (Python)',
     command: 'python3',
-    args: [join(CLIENTS_DIRECTORY, 'python/client.py')],
+    args: [join(CLIENTS_DIRECTORY, 'python', file)],
     env: { PYTHONPATH: PYTHON_PACKAGES },
-  },
+  };
+}
+
+/** Of `server/main.go`, which has the most to be asked for. */
+export const GO_SERVER: Program = { name: 'grpc-go', command: join(GO_PROGRAMS, 'server'), args: [] };
+
+/** Beside it. */
+export const OTHER_SERVERS: readonly Program[] = [inNode('server.js'), inPython('server.py')];
+
+/** Those that have a server of the same library beside them, and more commands. */
+export const CLIENTS_WITH_SERVERS: readonly Program[] = [inNode('client.js'), inPython('client.py')];
+
+export const CLIENTS: readonly Program[] = [
+  { name: 'grpc-go', command: join(GO_PROGRAMS, 'go'), args: [] },
+  ...CLIENTS_WITH_SERVERS,
   {
     name: 'grpc-java',
     command: 'java',

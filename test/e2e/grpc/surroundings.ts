@@ -23,6 +23,7 @@ export interface SurroundingsOptions {
   /** The token that the server refuses once it has been used, counted from 1. */
   readonly revokedToken?: number;
   readonly connectionAge?: string;
+  readonly program?: EchoServerOptions['program'];
   /** Whether there is a token at all. */
   readonly provider?: 'grants' | 'refuses';
   readonly route?: Readonly<Record<string, unknown>>;
@@ -50,6 +51,7 @@ export async function startSurroundings(options: SurroundingsOptions): Promise<S
     upstream,
     authorization: bearer(0).slice(0, -1),
     revoked: bearer(revokedToken),
+    ...(options.program === undefined ? {} : { program: options.program }),
     ...(options.connectionAge === undefined ? {} : { connectionAge: options.connectionAge }),
   });
   const sidecar = await runSidecar({

@@ -14,11 +14,17 @@ const client = new Echo(target, credentials.createInsecure(), {
   'grpc.max_receive_message_length': MOST_MESSAGE_BYTES,
 });
 
+let ownAuthorization;
 const answer = { code: 0, message: '', replies: [], initial: {}, trailing: {} };
 
 const commands = {
   once: (text) => unary('Once', text),
   fail: (code) => unary('Fail', code),
+
+  own(authorization) {
+    ownAuthorization = authorization;
+    return unary('Once', 'hello');
+  },
 
   async deadline(ms) {
     await unary('Once', 'connected');
@@ -116,6 +122,7 @@ function metadata() {
   const sent = new Metadata();
   sent.set('echo-text', 'some text');
   sent.set('echo-bin', Buffer.from([0x00, 0xff, 0x80, 0x2c, 0x0a]));
+  if (ownAuthorization !== undefined) sent.set('authorization', ownAuthorization);
   return sent;
 }
 

@@ -60,6 +60,11 @@ class Call:
     def fail(self, code):
         self.unary("Fail", code)
 
+    def own(self, authorization):
+        global METADATA
+        METADATA = (*METADATA, ("authorization", authorization))
+        self.once("hello")
+
     def deadline(self, ms):
         self.once("connected")
         self.unary("Hang", "", timeout=int(ms) / 1000)
