@@ -21,63 +21,34 @@
  * is held, and carry back-pressure from one side to the other.
  */
 
-import { AbuseCounter, type AbuseKind } from './abuse.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
-import { ErrorCode } from './error-code.ts';
-import { type ConnectionFault, codeOf, connectionFault, type FaultReason } from './fault.ts';
+import type { ErrorCode } from './error-code.ts';
+import { type ConnectionFault, connectionFault, type FaultReason } from './fault.ts';
 import { trailersFault } from './field-section.ts';
 import type { DataPiece, Frame, GoawayFrame, HeadersFrame } from './frame.ts';
 import { FrameOutput } from './frame-output.ts';
 import { FrameReader } from './frame-reader.ts';
-import { MAX_31_BITS } from './frame-type.ts';
 import { type DecodedFields, HpackDecoder, type TooLarge } from './hpack/decoder.ts';
-import { HpackEncoder } from './hpack/encoder.ts';
-import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
+import { OutgoingSide } from './outgoing-side.ts';
+import type { Role } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
-import { ENDED, FORGOTTEN, RESET_SENT } from './stream-state.ts';
-import { newWindows, type Stream, Streams } from './streams.ts';
-import { ReceiveWindow, SendWindow } from './windows.ts';
-
-const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
-
-/** Streams that end earn what their frames may cost. */
-const FRAMES_PER_STREAM = 4;
+import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
 
 /** WINDOW_UPDATE for fewer octets is counted; what gives back more, of what was sent, is not (Go does for 4096 each). */
 const TINY_INCREMENT_BYTES = 1024;
 
-export abstract class Connection<S extends MessageStream<unknown>> {
-  readonly output: FrameOutput;
-  readonly peer: PeerSettings;
-  protected readonly streams: Streams<S>;
-  protected readonly limits: ConnectionLimits;
-  protected readonly encoder = new HpackEncoder();
-  #nowMs = 0;
+export abstract class Connection<S extends MessageStream<unknown>> extends OutgoingSide<S> {
   #midFrameSinceMs: number | undefined;
-  readonly #handler: StreamHandler<S>;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
-  readonly #abuse: AbuseCounter;
-  readonly #sendWindow = new SendWindow(DEFAULT_WINDOW_BYTES);
-  readonly #receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
   /** Whether the peer has said its first SETTINGS, and `peer` is what it said. */
   settingsCame = false;
-  #settingsUnacknowledged = 0;
-  #pingsUnanswered = 0;
-  /** What peers may still send, in octets of DATA and in other frames, for streams that this side has reset. */
-  #underWayBytes = 0;
-  #underWayFrames = 0;
   #fault: ConnectionFault | undefined;
 
   constructor(role: Role, limits: ConnectionLimits, handler: StreamHandler<S>, output = new FrameOutput()) {
-    this.output = output;
-    this.limits = limits;
-    this.peer = new PeerSettings(role === 'server' ? 'client' : 'server');
-    this.streams = new Streams(role);
-    this.#handler = handler;
+    super(role, limits, handler, output);
     this.#reader = new FrameReader(limits.frames);
     this.#decoder = new HpackDecoder(limits.section);
-    this.#abuse = new AbuseCounter(limits.abuse);
   }
 
   /** Since when part of a frame has waited for its rest, if it does: the peer is slow or gone, not idle. */
@@ -90,23 +61,13 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     return this.#reader.midData ? undefined : this.#midFrameSinceMs;
   }
 
-  /** Streams that are open or half-closed. */
-  get openStreams(): number {
-    return this.streams.size;
-  }
-
-  /** The stream of that identifier, while it is open or half-closed. */
-  stream(streamId: number): S | undefined {
-    return this.streams.get(streamId);
-  }
-
   /**
    * Takes what came. A fault ends the connection: GOAWAY is then in `output`, and nothing more may be given.
    * @param nowMs on a monotonic clock
    */
   receive(chunk: Buffer, nowMs: number): ConnectionFault | undefined {
     if (this.#fault !== undefined) return this.#fault;
-    this.#nowMs = nowMs;
+    this.nowMs = nowMs;
     for (let at = 0; ; at = this.#reader.position) {
       const frame = this.#reader.read(chunk, at);
       if (frame === undefined) break;
@@ -124,93 +85,6 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     return undefined;
   }
 
-  /** How many octets of data may be sent on a stream, in one frame, now. */
-  sendable(stream: S): number {
-    const available = Math.min(
-      this.#sendWindow.available,
-      stream.sendWindow.available,
-      this.peer.maxFrameBytes,
-    );
-    return Math.max(0, available);
-  }
-
-  /** Writes the header of a DATA frame; its payload of so many octets, no more than are `sendable`, follows at once. */
-  sendData(stream: S, bytes: number, endStream: boolean): void {
-    this.streams.send(stream, 'data', endStream);
-    this.#sendWindow.take(bytes);
-    stream.sendWindow.take(bytes);
-    this.output.dataHeader(stream.id, bytes, endStream);
-    this.#abuse.earn('window_update', 2);
-    this.#abuse.earn('ping', 1);
-    if (endStream) this.#closed(stream);
-  }
-
-  /** Sends a head, or trailers: pseudo-fields come first, and credentials are never indexed. */
-  sendFields(
-    stream: S,
-    fields: readonly string[],
-    endStream: boolean,
-    neverIndexed: readonly string[] = [],
-  ): void {
-    const state = this.streams.after(stream, 'headers', endStream);
-    this.writeFields(stream.id, fields, endStream, neverIndexed);
-    this.streams.move(stream, state);
-    if (endStream) this.#closed(stream);
-  }
-
-  /** Resets a stream; one that is closed is left as it is. */
-  reset(stream: S, code: ErrorCode): void {
-    if (stream.state.kind === 'closed') return;
-    this.#letRunOut(stream.receiveWindow.granted);
-    this.streams.send(stream, 'reset', false);
-    this.output.reset(stream.id, code);
-  }
-
-  /** Octets that `data` brought have left: the peer may send as many again, on this stream while it is open. */
-  consume(stream: S, bytes: number): void {
-    this.consumeConnection(bytes);
-    this.consumeStream(stream, bytes);
-  }
-
-  /** The same for the window of the connection alone: streams that keep up are not to wait for one that does not. */
-  consumeConnection(bytes: number): void {
-    const increment = this.#receiveWindow.consume(bytes);
-    if (increment > 0) this.output.windowUpdate(0, increment);
-  }
-
-  /** The same for the window of the stream alone. */
-  consumeStream(stream: S, bytes: number): void {
-    // A peer that has ended its side, or hears that the stream is over, has no use for a window.
-    const { state } = stream;
-    if (state.kind !== 'open' && !(state.kind === 'half_closed' && state.endedBy === 'local')) return;
-    const increment = stream.receiveWindow.consume(bytes);
-    if (increment > 0) this.output.windowUpdate(stream.id, increment);
-  }
-
-  /**
-   * Says that no streams are taken but those that came (RFC 9113 §6.8). `announceGoaway` goes a round trip before. A
-   * client speaks of pushes: it opens no more streams, and those that are open go on.
-   */
-  goaway(code: ErrorCode): void {
-    if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
-    else this.streams.openNoMore();
-    this.output.goaway(this.lastProcessedId, code);
-  }
-
-  /** Says that GOAWAY is about to come, without refusing what is on its way. */
-  announceGoaway(): void {
-    this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
-  }
-
-  /** Sends PING, by which a connection that is dead is told from one that is quiet. */
-  ping(opaque: Buffer): void {
-    this.#pingsUnanswered++;
-    this.output.ping(false, opaque);
-  }
-
-  /** The highest stream of the peer's that anything was done for. */
-  protected abstract get lastProcessedId(): number;
-
   /**
    * HEADERS that are not trailers, with which a stream begins, or an answer on the stream that is given.
    * @returns what ends the connection
@@ -227,79 +101,6 @@ export abstract class Connection<S extends MessageStream<unknown>> {
 
   /** A frame was heeded. */
   protected settled(): void {}
-
-  protected startSettings(more: readonly (readonly [number, number])[]): void {
-    const { frames, section, streamWindowBytes, connectionWindowBytes } = this.limits;
-    this.output.settings([
-      ...more,
-      [Setting.HEADER_TABLE_SIZE, this.limits.tableBytes],
-      [Setting.INITIAL_WINDOW_SIZE, streamWindowBytes],
-      [Setting.MAX_FRAME_SIZE, frames.frameBytes],
-      [Setting.MAX_HEADER_LIST_SIZE, section.sectionBytes],
-    ]);
-    this.#settingsUnacknowledged++;
-    if (connectionWindowBytes > DEFAULT_WINDOW_BYTES) {
-      this.output.windowUpdate(0, this.#receiveWindow.enlarge(connectionWindowBytes - DEFAULT_WINDOW_BYTES));
-    }
-  }
-
-  protected newWindows(): Pick<Stream, 'sendWindow' | 'receiveWindow'> {
-    return newWindows({
-      receiveBytes: this.limits.streamWindowBytes,
-      sendBytes: this.peer.initialWindowBytes,
-    });
-  }
-
-  protected writeFields(
-    streamId: number,
-    fields: readonly string[],
-    endStream: boolean,
-    neverIndexed: readonly string[],
-  ): void {
-    const before = this.output.length;
-    const start = this.output.beginHeaders();
-    this.encoder.begin(this.output);
-    try {
-      this.encoder.fields(this.output, fields, neverIndexed);
-    } catch (error) {
-      // Nothing of it is sent: what was written before it still stands.
-      this.output.length = before;
-      this.encoder.abandon();
-      throw error;
-    }
-    this.output.endHeaders(start, streamId, endStream, this.peer.maxFrameBytes);
-  }
-
-  /** Resets a stream for a reason: an open one, or one that is only just refused. */
-  protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
-    const stream = this.streams.get(streamId);
-    this.output.reset(streamId, codeOf(reason));
-    if (stream === undefined) {
-      if (REFUSALS.has(reason)) this.#letRunOut(this.limits.streamWindowBytes);
-      this.streams.refuse(streamId);
-    } else {
-      this.#letRunOut(stream.receiveWindow.granted);
-      this.streams.send(stream, 'reset', false);
-      this.#handler.broken(stream, { kind: 'fault', reason });
-    }
-    // A stream that is refused has cost no more than its frame.
-    return this.#spend(REFUSALS.has(reason) ? 'ignored_frame' : 'fault');
-  }
-
-  /** Resets a stream for a reason, though its own frame may have moved it to its end. */
-  protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
-    if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
-    this.output.reset(stream.id, codeOf(reason));
-    // However its frame was cut, what comes after it meets a stream that was reset, not one that ended.
-    stream.state = RESET_SENT;
-    this.streams.refuse(stream.id);
-    this.#handler.broken(stream, { kind: 'fault', reason });
-    return this.#spend('fault');
-  }
-
-  #spend(kind: AbuseKind): FaultReason | undefined {
-    return this.#abuse.spend(kind, this.#nowMs);
-  }
 
   /** Heeds a frame; what is wrong with it, if that ends the connection. */
   #take(frame: Frame): FaultReason | undefined {
@@ -322,13 +123,13 @@ export abstract class Connection<S extends MessageStream<unknown>> {
       case 'ping':
         if (frame.ack) return this.#pongCame(frame.opaque);
         this.output.ping(true, frame.opaque);
-        return this.#spend('ping');
+        return this.spend('ping');
       case 'goaway':
         return this.#goawayCame(frame);
       case 'window_update':
         return this.#windowUpdate(frame.streamId, frame.increment);
       case 'ignored':
-        return this.#spend('ignored_frame');
+        return this.spend('ignored_frame');
       case 'stream_fault':
         return this.#streamFault(frame.streamId, frame.reason);
     }
@@ -336,9 +137,9 @@ export abstract class Connection<S extends MessageStream<unknown>> {
 
   #data(piece: DataPiece): FaultReason | undefined {
     const { streamId, windowBytes, endStream } = piece;
-    if (!this.#receiveWindow.receive(windowBytes)) return 'window_exceeded';
-    if (!piece.empty) this.#abuse.earn('empty_data', 1);
-    const flood = piece.empty ? this.#spend('empty_data') : undefined;
+    if (!this.receiveWindow.receive(windowBytes)) return 'window_exceeded';
+    if (!piece.empty) this.abuse.earn('empty_data', 1);
+    const flood = piece.empty ? this.spend('empty_data') : undefined;
     if (flood !== undefined) return flood;
 
     const stream = this.streams.get(streamId);
@@ -348,7 +149,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
         return verdict.reason;
       case 'ignored':
         this.consumeConnection(windowBytes);
-        return this.#dataRanOut(piece);
+        return this.runOut.data(piece) ? undefined : this.spend('ignored_frame');
       case 'stream':
         this.consumeConnection(windowBytes);
         return this.failStream(streamId, verdict.reason);
@@ -369,8 +170,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     }
     const padding = windowBytes - data.length;
     if (padding > 0) this.consume(stream, padding);
-    if (data.length > 0 || endStream) this.#handler.data(stream, data, endStream);
-    if (endStream) this.#closed(stream);
+    if (data.length > 0 || endStream) this.handler.data(stream, data, endStream);
+    if (endStream) this.closed(stream);
     return undefined;
   }
 
@@ -405,8 +206,8 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     if (block.kind === 'too_large') return this.failMoved(stream, 'fields_too_large');
     const wrong = trailersFault(block.fields, endStream) ?? stream.body?.receive(0, true);
     if (wrong !== undefined) return this.failMoved(stream, wrong);
-    this.#handler.trailers(stream, block.fields, block.neverIndexed);
-    this.#closed(stream);
+    this.handler.trailers(stream, block.fields, block.neverIndexed);
+    this.closed(stream);
     return undefined;
   }
 
@@ -414,55 +215,55 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     const stream = this.streams.get(streamId);
     const verdict = this.streams.receive(streamId, 'reset', false);
     if (verdict.kind === 'connection') return verdict.reason;
-    if (stream !== undefined) this.#handler.broken(stream, { kind: 'reset', code });
+    if (stream !== undefined) this.handler.broken(stream, { kind: 'reset', code });
     // A server that resets what it was asked pays for it itself.
-    if (this.peer.role === 'client') return this.#spend('reset');
+    if (this.peer.role === 'client') return this.spend('reset');
     return stream === undefined ? this.#frameRanOut() : undefined;
   }
 
   #settings(payload: Buffer): FaultReason | undefined {
     const before = this.peer.initialWindowBytes;
-    const wrong = this.#spend('settings') ?? this.peer.apply(payload);
+    const wrong = this.spend('settings') ?? this.peer.apply(payload);
     if (wrong !== undefined) return wrong;
     const grown = this.peer.initialWindowBytes - before;
     if (grown !== 0 && !this.streams.adjustSendWindows(grown)) return 'window_overflow';
     this.encoder.setPeerTableSize(this.peer.smallestHeaderTableBytes);
     this.output.settingsAck();
-    if (grown > 0) this.#handler.writable(undefined);
+    if (grown > 0) this.handler.writable(undefined);
     return undefined;
   }
 
   #settingsAcknowledged(): FaultReason | undefined {
-    if (this.#settingsUnacknowledged === 0) return 'settings_ack_unasked';
-    this.#settingsUnacknowledged--;
+    if (this.settingsUnacknowledged === 0) return 'settings_ack_unasked';
+    this.settingsUnacknowledged--;
     this.#decoder.setLimit(this.limits.tableBytes);
     return undefined;
   }
 
   #pongCame(opaque: Buffer): FaultReason | undefined {
     // Unasked it means nothing.
-    if (this.#pingsUnanswered === 0) return this.#spend('ignored_frame');
-    this.#pingsUnanswered--;
-    this.#handler.pong?.(opaque);
+    if (this.pingsUnanswered === 0) return this.spend('ignored_frame');
+    this.pingsUnanswered--;
+    this.handler.pong?.(opaque);
     return undefined;
   }
 
   #goawayCame(frame: GoawayFrame): FaultReason | undefined {
     // To a server it says that nothing may be pushed, and that no more requests come.
     const beyond = this.peer.role === 'server' ? this.streams.limitTo(frame.lastStreamId) : [];
-    for (const stream of beyond) this.#handler.broken(stream, { kind: 'unprocessed' });
-    this.#handler.goaway(frame);
-    return this.#spend('goaway');
+    for (const stream of beyond) this.handler.broken(stream, { kind: 'unprocessed' });
+    this.handler.goaway(frame);
+    return this.spend('goaway');
   }
 
   #windowUpdate(streamId: number, increment: number): FaultReason | undefined {
-    const window = streamId === 0 ? this.#sendWindow : this.streams.get(streamId)?.sendWindow;
+    const window = streamId === 0 ? this.sendWindow : this.streams.get(streamId)?.sendWindow;
     const returned = window?.returns(increment) === true;
-    const flood = returned && increment >= TINY_INCREMENT_BYTES ? undefined : this.#spend('window_update');
+    const flood = returned && increment >= TINY_INCREMENT_BYTES ? undefined : this.spend('window_update');
     if (flood !== undefined) return flood;
     if (streamId === 0) {
-      if (!this.#sendWindow.grow(increment)) return 'window_overflow';
-      this.#handler.writable(undefined);
+      if (!this.sendWindow.grow(increment)) return 'window_overflow';
+      this.handler.writable(undefined);
       return undefined;
     }
     const verdict = this.streams.receive(streamId, 'window_update', false);
@@ -470,7 +271,7 @@ export abstract class Connection<S extends MessageStream<unknown>> {
     const stream = this.streams.get(streamId);
     if (stream === undefined) return undefined;
     if (!stream.sendWindow.grow(increment)) return this.failStream(streamId, 'window_overflow');
-    this.#handler.writable(stream);
+    this.handler.writable(stream);
     return undefined;
   }
 
@@ -478,42 +279,12 @@ export abstract class Connection<S extends MessageStream<unknown>> {
   #streamFault(streamId: number, reason: FaultReason): FaultReason | undefined {
     const state = this.streams.stateOf(streamId);
     if (state.kind === 'idle') return reason;
-    if (state === RESET_SENT || state === FORGOTTEN) return this.#spend('ignored_frame');
+    if (state === RESET_SENT || state === FORGOTTEN) return this.spend('ignored_frame');
     return this.failStream(streamId, reason);
-  }
-
-  /** This side resets a stream: what the peer sent before it knew is legal. */
-  #letRunOut(bytes: number): void {
-    this.#underWayBytes += bytes;
-    this.#underWayFrames += FRAMES_PER_STREAM;
-  }
-
-  /** DATA for a stream that was reset: what its window had allowed is free, and a frame that was cut counts once. */
-  #dataRanOut({ windowBytes, last }: DataPiece): FaultReason | undefined {
-    const free = windowBytes > 0 && windowBytes <= this.#underWayBytes;
-    this.#underWayBytes = Math.max(0, this.#underWayBytes - windowBytes);
-    return free || !last ? undefined : this.#spend('ignored_frame');
   }
 
   /** Another frame for a stream that is closed. */
   #frameRanOut(): FaultReason | undefined {
-    if (this.#underWayFrames === 0) return this.#spend('ignored_frame');
-    this.#underWayFrames--;
-    return undefined;
-  }
-
-  /**
-   * A stream was useful work: it goes with one that the peer resets. The owner says so, who knows what an answer has
-   * cost: those that cost nothing are not to pay for requests that do.
-   */
-  wasUseful(): void {
-    this.#abuse.earn('reset', 1);
-  }
-
-  /** A stream that both sides have ended, and neither has reset, goes with a few frames. */
-  #closed(stream: S): void {
-    if (stream.state !== ENDED) return;
-    this.#abuse.earn('window_update', FRAMES_PER_STREAM);
-    this.#abuse.earn('ping', 1);
+    return this.runOut.frame() ? undefined : this.spend('ignored_frame');
   }
 }

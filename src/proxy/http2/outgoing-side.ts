@@ -1,0 +1,229 @@
+import { AbuseCounter, type AbuseKind } from './abuse.ts';
+import type { ConnectionLimits } from './connection-limits.ts';
+import { ErrorCode } from './error-code.ts';
+import { codeOf, type FaultReason } from './fault.ts';
+import type { FrameOutput } from './frame-output.ts';
+import { MAX_31_BITS } from './frame-type.ts';
+import { HpackEncoder } from './hpack/encoder.ts';
+import { FRAMES_PER_STREAM, RunOut } from './run-out.ts';
+import { DEFAULT_WINDOW_BYTES, PeerSettings, type Role, Setting } from './settings.ts';
+import type { MessageStream, StreamHandler } from './stream-handler.ts';
+import { ENDED, RESET_SENT } from './stream-state.ts';
+import { newWindows, type Stream, Streams } from './streams.ts';
+import { ReceiveWindow, SendWindow } from './windows.ts';
+
+/** Why streams are refused as they begin. */
+const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
+
+/** What one connection says: its frames, and the windows, settings and streams that they go by. */
+export abstract class OutgoingSide<S extends MessageStream<unknown>> {
+  readonly output: FrameOutput;
+  readonly peer: PeerSettings;
+  protected readonly streams: Streams<S>;
+  protected readonly limits: ConnectionLimits;
+  protected readonly handler: StreamHandler<S>;
+  /** When something came last, on a monotonic clock. */
+  protected nowMs = 0;
+  protected readonly encoder = new HpackEncoder();
+  protected readonly abuse: AbuseCounter;
+  protected readonly runOut = new RunOut();
+  protected readonly sendWindow = new SendWindow(DEFAULT_WINDOW_BYTES);
+  protected readonly receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
+  protected settingsUnacknowledged = 0;
+  protected pingsUnanswered = 0;
+
+  constructor(role: Role, limits: ConnectionLimits, handler: StreamHandler<S>, output: FrameOutput) {
+    this.handler = handler;
+    this.output = output;
+    this.limits = limits;
+    this.peer = new PeerSettings(role === 'server' ? 'client' : 'server');
+    this.streams = new Streams(role);
+    this.abuse = new AbuseCounter(limits.abuse);
+  }
+
+  /** Streams that are open or half-closed. */
+  get openStreams(): number {
+    return this.streams.size;
+  }
+
+  /** The stream of that identifier, while it is open or half-closed. */
+  stream(streamId: number): S | undefined {
+    return this.streams.get(streamId);
+  }
+
+  /** How many octets of data may be sent on a stream, in one frame, now. */
+  sendable(stream: S): number {
+    const available = Math.min(
+      this.sendWindow.available,
+      stream.sendWindow.available,
+      this.peer.maxFrameBytes,
+    );
+    return Math.max(0, available);
+  }
+
+  /** Writes the header of a DATA frame; its payload of so many octets, no more than are `sendable`, follows at once. */
+  sendData(stream: S, bytes: number, endStream: boolean): void {
+    this.streams.send(stream, 'data', endStream);
+    this.sendWindow.take(bytes);
+    stream.sendWindow.take(bytes);
+    this.output.dataHeader(stream.id, bytes, endStream);
+    this.abuse.earn('window_update', 2);
+    this.abuse.earn('ping', 1);
+    if (endStream) this.closed(stream);
+  }
+
+  /** Sends a head, or trailers: pseudo-fields come first, and credentials are never indexed. */
+  sendFields(
+    stream: S,
+    fields: readonly string[],
+    endStream: boolean,
+    neverIndexed: readonly string[] = [],
+  ): void {
+    const state = this.streams.after(stream, 'headers', endStream);
+    this.writeFields(stream.id, fields, endStream, neverIndexed);
+    this.streams.move(stream, state);
+    if (endStream) this.closed(stream);
+  }
+
+  /** Resets a stream; one that is closed is left as it is. */
+  reset(stream: S, code: ErrorCode): void {
+    if (stream.state.kind === 'closed') return;
+    this.runOut.reset(stream.receiveWindow.granted);
+    this.streams.send(stream, 'reset', false);
+    this.output.reset(stream.id, code);
+  }
+
+  /** Octets that `data` brought have left: the peer may send as many again, on this stream while it is open. */
+  consume(stream: S, bytes: number): void {
+    this.consumeConnection(bytes);
+    this.consumeStream(stream, bytes);
+  }
+
+  /** The same for the window of the connection alone: streams that keep up are not to wait for one that does not. */
+  consumeConnection(bytes: number): void {
+    const increment = this.receiveWindow.consume(bytes);
+    if (increment > 0) this.output.windowUpdate(0, increment);
+  }
+
+  /** The same for the window of the stream alone. */
+  consumeStream(stream: S, bytes: number): void {
+    // A peer that has ended its side, or hears that the stream is over, has no use for a window.
+    const { state } = stream;
+    if (state.kind !== 'open' && !(state.kind === 'half_closed' && state.endedBy === 'local')) return;
+    const increment = stream.receiveWindow.consume(bytes);
+    if (increment > 0) this.output.windowUpdate(stream.id, increment);
+  }
+
+  /**
+   * Says that no streams are taken but those that came (RFC 9113 §6.8). `announceGoaway` goes a round trip before. A
+   * client speaks of pushes: it opens no more streams, and those that are open go on.
+   */
+  goaway(code: ErrorCode): void {
+    if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
+    else this.streams.openNoMore();
+    this.output.goaway(this.lastProcessedId, code);
+  }
+
+  /** Says that GOAWAY is about to come, without refusing what is on its way. */
+  announceGoaway(): void {
+    this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
+  }
+
+  /** Sends PING, by which a connection that is dead is told from one that is quiet. */
+  ping(opaque: Buffer): void {
+    this.pingsUnanswered++;
+    this.output.ping(false, opaque);
+  }
+
+  /** The highest stream of the peer's that anything was done for. */
+  protected abstract get lastProcessedId(): number;
+
+  protected startSettings(more: readonly (readonly [number, number])[]): void {
+    const { frames, section, streamWindowBytes, connectionWindowBytes } = this.limits;
+    this.output.settings([
+      ...more,
+      [Setting.HEADER_TABLE_SIZE, this.limits.tableBytes],
+      [Setting.INITIAL_WINDOW_SIZE, streamWindowBytes],
+      [Setting.MAX_FRAME_SIZE, frames.frameBytes],
+      [Setting.MAX_HEADER_LIST_SIZE, section.sectionBytes],
+    ]);
+    this.settingsUnacknowledged++;
+    if (connectionWindowBytes > DEFAULT_WINDOW_BYTES) {
+      this.output.windowUpdate(0, this.receiveWindow.enlarge(connectionWindowBytes - DEFAULT_WINDOW_BYTES));
+    }
+  }
+
+  protected newWindows(): Pick<Stream, 'sendWindow' | 'receiveWindow'> {
+    return newWindows({
+      receiveBytes: this.limits.streamWindowBytes,
+      sendBytes: this.peer.initialWindowBytes,
+    });
+  }
+
+  protected writeFields(
+    streamId: number,
+    fields: readonly string[],
+    endStream: boolean,
+    neverIndexed: readonly string[],
+  ): void {
+    const before = this.output.length;
+    const start = this.output.beginHeaders();
+    this.encoder.begin(this.output);
+    try {
+      this.encoder.fields(this.output, fields, neverIndexed);
+    } catch (error) {
+      // Nothing of it is sent: what was written before it still stands.
+      this.output.length = before;
+      this.encoder.abandon();
+      throw error;
+    }
+    this.output.endHeaders(start, streamId, endStream, this.peer.maxFrameBytes);
+  }
+
+  /**
+   * A stream was useful work: it goes with one that the peer resets. The owner says so, who knows what an answer has
+   * cost: those that cost nothing are not to pay for requests that do.
+   */
+  wasUseful(): void {
+    this.abuse.earn('reset', 1);
+  }
+
+  /** A stream that both sides have ended, and neither has reset, goes with a few frames. */
+  protected closed(stream: S): void {
+    if (stream.state !== ENDED) return;
+    this.abuse.earn('window_update', FRAMES_PER_STREAM);
+    this.abuse.earn('ping', 1);
+  }
+
+  /** Resets a stream for a reason: an open one, or one that is only just refused. */
+  protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
+    const stream = this.streams.get(streamId);
+    this.output.reset(streamId, codeOf(reason));
+    if (stream === undefined) {
+      if (REFUSALS.has(reason)) this.runOut.reset(this.limits.streamWindowBytes);
+      this.streams.refuse(streamId);
+    } else {
+      this.runOut.reset(stream.receiveWindow.granted);
+      this.streams.send(stream, 'reset', false);
+      this.handler.broken(stream, { kind: 'fault', reason });
+    }
+    // A stream that is refused has cost no more than its frame.
+    return this.spend(REFUSALS.has(reason) ? 'ignored_frame' : 'fault');
+  }
+
+  /** Resets a stream for a reason, though its own frame may have moved it to its end. */
+  protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
+    if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
+    this.output.reset(stream.id, codeOf(reason));
+    // However its frame was cut, what comes after it meets a stream that was reset, not one that ended.
+    stream.state = RESET_SENT;
+    this.streams.refuse(stream.id);
+    this.handler.broken(stream, { kind: 'fault', reason });
+    return this.spend('fault');
+  }
+
+  /** What it costs to have something heeded; what ends the connection where that is too much. */
+  protected spend(kind: AbuseKind): FaultReason | undefined {
+    return this.abuse.spend(kind, this.nowMs);
+  }
+}
