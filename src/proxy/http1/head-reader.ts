@@ -7,6 +7,7 @@
 import { CR, LF, SP } from '../http/octets.ts';
 import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
+import { KnownSection } from './known-section.ts';
 import { IN_LINE, lineFault } from './line-ends.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 import { parseRequestHead, parseRequestLine, type RequestHead } from './request-head.ts';
@@ -15,7 +16,13 @@ import { parseResponseHead, parseStatusLine, type ResponseHead } from './respons
 /** How messages of one kind are read. */
 interface Grammar<Head> {
   readonly kind: MessageKind;
-  readonly parseHead: (bytes: Buffer, start: number, end: number, limits: HeadLimits) => Head | RefusalReason;
+  readonly parseHead: (
+    bytes: Buffer,
+    start: number,
+    end: number,
+    limits: HeadLimits,
+    known: KnownSection,
+  ) => Head | RefusalReason;
   /** What is wrong with the start line at `bytes[start]`, which is ended by CRLF. */
   readonly startLineFault: (
     bytes: Buffer,
@@ -59,6 +66,7 @@ export class HeadReader<Head extends object> {
   readonly #grammar: Grammar<Head>;
   readonly #limits: HeadLimits;
   readonly #held: HeldSection;
+  readonly #known = new KnownSection();
   /** Whether the start line of the head that is held has been looked at. */
   #begun = false;
   #emptyLine: number;
@@ -109,7 +117,7 @@ export class HeadReader<Head extends object> {
   }
 
   #finish(bytes: Buffer, start: number, end: number, position: number): Head {
-    const head = this.#grammar.parseHead(bytes, start, end, this.#limits);
+    const head = this.#grammar.parseHead(bytes, start, end, this.#limits, this.#known);
     if (typeof head === 'string') return this.#refuse(this.#firstFault(bytes, start, end) ?? head);
     this.#held.clear();
     this.#begun = false;

@@ -1,9 +1,11 @@
 import { CR, endOfRun, isLineEnd, SP, TARGET, TOKEN, UPPER_CASE_TOKEN } from '../http/octets.ts';
 import { formOf, type TargetForm } from '../http/target-form.ts';
 import { type BodyFraming, frameRequest } from './body-framing.ts';
-import { type ControlFields, readControlFields } from './control-fields.ts';
-import { type FieldLines, parseFieldLines } from './field-lines.ts';
+import type { ControlFields } from './control-fields.ts';
+import type { FieldLines } from './field-lines.ts';
+import { readFieldSection } from './field-section.ts';
 import type { HeadLimits } from './head-limits.ts';
+import type { KnownSection } from './known-section.ts';
 import type { RefusalReason } from './message-refused.ts';
 import { minorVersionOf } from './minor-version.ts';
 
@@ -47,16 +49,25 @@ export function parseRequestHead(
   start: number,
   end: number,
   limits: HeadLimits,
+  known?: KnownSection,
 ): RequestHead | RefusalReason {
-  const text = bytes.toString('latin1', start, end);
-  const line = parseRequestLine(bytes, start, text, limits);
+  const lineEnd = bytes.indexOf(CR, start);
+  const line = parseRequestLine(bytes, start, bytes.toString('latin1', start, lineEnd), limits);
   if (typeof line === 'string') return line;
   const { method, target, targetForm, minorVersion } = line;
 
-  const fields = parseFieldLines(bytes, start, text, line.end + 2, limits.headerCount);
-  if (typeof fields === 'string') return fields;
-  const control = readControlFields('request', fields, minorVersion);
-  if (typeof control === 'string') return control;
+  // Max-Forwards, which means something to these alone, is counted down where it stands.
+  const lasts = minorVersion === 1 && method !== 'OPTIONS' && method !== 'TRACE';
+  const section = readFieldSection('request', {
+    bytes,
+    start: line.end + 2,
+    end,
+    minorVersion,
+    maxFields: limits.headerCount,
+    known: lasts ? known : undefined,
+  });
+  if (typeof section === 'string') return section;
+  const { fields, control } = section;
   const { contentLength, chunked, host, connectionOptions } = control;
   if (minorVersion === 1 && host === undefined) return 'host_missing';
   if (method === 'CONNECT' && (chunked || contentLength !== undefined)) return 'body_not_allowed';

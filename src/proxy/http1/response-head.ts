@@ -1,7 +1,9 @@
-import { endOfRun, FIELD_VALUE, isLineEnd, SP } from '../http/octets.ts';
-import { type ControlFields, readControlFields } from './control-fields.ts';
-import { type FieldLines, parseFieldLines } from './field-lines.ts';
+import { CR, endOfRun, FIELD_VALUE, isLineEnd, SP } from '../http/octets.ts';
+import type { ControlFields } from './control-fields.ts';
+import type { FieldLines } from './field-lines.ts';
+import { readFieldSection } from './field-section.ts';
 import type { HeadLimits } from './head-limits.ts';
+import type { KnownSection } from './known-section.ts';
 import type { RefusalReason } from './message-refused.ts';
 import { minorVersionOf } from './minor-version.ts';
 
@@ -31,16 +33,23 @@ export function parseResponseHead(
   start: number,
   end: number,
   limits: HeadLimits,
+  known?: KnownSection,
 ): ResponseHead | RefusalReason {
-  const text = bytes.toString('latin1', start, end);
-  const line = parseStatusLine(bytes, start, text);
+  const lineEnd = bytes.indexOf(CR, start);
+  const line = parseStatusLine(bytes, start, bytes.toString('latin1', start, lineEnd));
   if (typeof line === 'string') return line;
   const { status, reason, minorVersion } = line;
 
-  const fields = parseFieldLines(bytes, start, text, line.end + 2, limits.headerCount);
-  if (typeof fields === 'string') return fields;
-  const control = readControlFields('response', fields, minorVersion);
-  if (typeof control === 'string') return control;
+  const section = readFieldSection('response', {
+    bytes,
+    start: line.end + 2,
+    end,
+    minorVersion,
+    maxFields: limits.headerCount,
+    known: minorVersion === 1 ? known : undefined,
+  });
+  if (typeof section === 'string') return section;
+  const { fields, control } = section;
   const { contentLength, chunked, host, connectionOptions } = control;
 
   return {

@@ -5,6 +5,7 @@
 
 import { SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
+import { isLasting, MadeOf } from '../http/lasting-fields.ts';
 
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';
@@ -45,7 +46,18 @@ export function lastChunk(trailers: Fields): string {
   return `0\r\n${fieldLines(trailers)}\r\n`;
 }
 
+const LINES = new MadeOf<string>();
+
 function fieldLines(fields: Fields): string {
+  const known = LINES.get(fields);
+  if (known !== undefined) return known;
+  const lines = makeLines(fields);
+  // In one piece: each copy of a string that was put together goes through its parts.
+  if (isLasting(fields)) LINES.keep(fields, Buffer.from(lines, 'latin1').toString('latin1'));
+  return lines;
+}
+
+function makeLines(fields: Fields): string {
   if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
   let lines = '';
   for (let at = 0; at < fields.length; at += 2) {

@@ -2,6 +2,7 @@
 
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
+import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection } from './message.ts';
 import type { OutgoingRequest } from './upstream-stream.ts';
 
@@ -47,8 +48,37 @@ export type UpstreamFieldRules = Pick<
  */
 export type RequestBodyForm = 'chunked' | 'empty' | 'plain';
 
+const REQUESTS = new MadeOf<{
+  readonly rules: UpstreamFieldRules;
+  readonly body: RequestBodyForm;
+  readonly passed: Fields;
+}>();
+
 /** The field section of the request sent upstream. */
 export function upstreamFields(
+  section: FieldSection,
+  rules: UpstreamFieldRules,
+  body: RequestBodyForm,
+): Fields {
+  const known = REQUESTS.get(section.fields);
+  if (known?.body === body && isSameRule(known.rules, rules)) return known.passed;
+  const passed = makeUpstreamFields(section, rules, body);
+  REQUESTS.keep(section.fields, { rules, body, passed }, passed);
+  return passed;
+}
+
+/** With the same token above all. */
+export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
+  return (
+    one.authorization === other.authorization &&
+    one.authority === other.authority &&
+    one.keepClientAuthorization === other.keepClientAuthorization &&
+    one.instanceId === other.instanceId &&
+    one.upgrade === other.upgrade
+  );
+}
+
+function makeUpstreamFields(
   section: FieldSection,
   rules: UpstreamFieldRules,
   body: RequestBodyForm,
@@ -135,8 +165,18 @@ export interface AnswerFieldRules {
   readonly body: 'chunked' | 'framed' | 'plain';
 }
 
+const ANSWERS = new MadeOf<{ readonly rules: AnswerFieldRules; readonly passed: Fields }>();
+
 /** The field section of the answer sent to the app, with its framing but without connection options. */
-export function answerFields(section: FieldSection, rules: AnswerFieldRules): string[] {
+export function answerFields(section: FieldSection, rules: AnswerFieldRules): Fields {
+  const known = ANSWERS.get(section.fields);
+  if (known?.rules.status === rules.status && known.rules.body === rules.body) return known.passed;
+  const passed = makeAnswerFields(section, rules);
+  ANSWERS.keep(section.fields, { rules, passed }, passed);
+  return passed;
+}
+
+function makeAnswerFields(section: FieldSection, rules: AnswerFieldRules): string[] {
   const { fields } = section;
   const nominated = nominatedNames(section);
   const passed: string[] = [];
@@ -157,7 +197,7 @@ export function answerFields(section: FieldSection, rules: AnswerFieldRules): st
 }
 
 /** The field section of an informational answer (1xx but 101), or of a 101 without its connection options. */
-export function informationFields(section: FieldSection): string[] {
+export function informationFields(section: FieldSection): Fields {
   return answerFields(section, { status: 100, body: 'plain' });
 }
 

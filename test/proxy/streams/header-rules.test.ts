@@ -33,7 +33,7 @@ function section(fields: Fields): FieldSection {
 
 type Rules = Partial<UpstreamFieldRules & { readonly body: RequestBodyForm }>;
 
-function sent(fields: Fields, { body = 'plain', ...rules }: Rules = {}): string[] {
+function sent(fields: Fields, { body = 'plain', ...rules }: Rules = {}): Fields {
   return upstreamFields(section(fields), { ...RULES, ...rules }, body);
 }
 

@@ -108,8 +108,8 @@ export class Http1AppStream implements AppStream {
     const fields = answerFields(head, { status, body: this.#framing === 'chunked' ? 'chunked' : 'plain' });
     // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
     this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
-    if (this.#last) fields.push('connection', 'close');
-    this.#carrier.writer.text(serializeResponseHead(status, head.reason, fields));
+    const section = this.#last ? [...fields, 'connection', 'close'] : fields;
+    this.#carrier.writer.text(serializeResponseHead(status, head.reason, section));
   }
 
   data(slice: Buffer): void {

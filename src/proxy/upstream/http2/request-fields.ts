@@ -2,7 +2,7 @@ import { SidecarError } from '../../../errors.ts';
 import { lowerCaseName } from '../../http/field-names.ts';
 import { type Fields, membersOf } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
-import { upstreamFields } from '../../streams/header-rules.ts';
+import { isSameRule, upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
 /** What HTTP/1.1 says of a connection or of framing, and HTTP/2 otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
@@ -23,22 +23,18 @@ const SECTIONS = new MadeOf<{
 export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
   const { fields } = request.from;
   const known = SECTIONS.get(fields);
-  if (known?.scheme === scheme && saysTheSame(known.request, request)) return known.section;
+  if (known?.scheme === scheme && isSame(known.request, request)) return known.section;
   const section = make(request, scheme);
   SECTIONS.keep(fields, { request, scheme, section }, section);
   return section;
 }
 
-/** Whether two requests with the same fields leave as the same section: with the same token above all. */
-function saysTheSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
+/** Whether two requests with the same fields leave as the same section. */
+function isSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
   return (
-    one.authorization === other.authorization &&
+    isSameRule(one, other) &&
     one.from.method === other.from.method &&
     one.target === other.target &&
-    one.authority === other.authority &&
-    one.keepClientAuthorization === other.keepClientAuthorization &&
-    one.instanceId === other.instanceId &&
-    one.upgrade === other.upgrade &&
     one.hasBody === other.hasBody
   );
 }

@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isLasting } from '../../../src/proxy/http/lasting-fields.ts';
+import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { LIMITS } from './transcript.ts';
+
+const SECTIONS = [
+  'Host: a\r\n\r\n',
+  'Host: a\r\nX-One: 1\r\n\r\n',
+  'Host: a\r\nX-One: 2\r\n\r\n',
+  'Host: a\r\nContent-Length: 007\r\n\r\n',
+  'Host: a\r\nTransfer-Encoding: chunked\r\n\r\n',
+  'Host: a\r\nConnection: close\r\n\r\n',
+  'Content-Length: 5\r\nContent-Length: 5\r\n\r\n',
+  'Host : a\r\n\r\n',
+];
+
+const REQUEST_LINES = [
+  'GET / HTTP/1.1',
+  'POST /b HTTP/1.1',
+  'OPTIONS * HTTP/1.1',
+  'GET /c HTTP/1.0',
+  'TRACE / HTTP/1.1',
+];
+const STATUS_LINES = [
+  'HTTP/1.1 200 OK',
+  'HTTP/1.1 404 Not Found',
+  'HTTP/1.0 200 OK',
+  'HTTP/1.1 204 No Content',
+];
+
+/** What a head is read as: itself, or why it is refused. */
+function read(reader: { read(chunk: Buffer, start: number): object | undefined }, text: string): unknown {
+  try {
+    return reader.read(Buffer.from(text, 'latin1'), 0);
+  } catch (error) {
+    return String(error);
+  }
+}
+
+test.each([
+  ['requests', REQUEST_LINES, requestHeadReader],
+  ['answers', STATUS_LINES, responseHeadReader],
+] as const)('%s are read the same whatever came before them', (_kind, lines, makeReader) => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.constantFrom(...lines), fc.nat(SECTIONS.length - 1)), {
+        minLength: 1,
+        maxLength: 30,
+      }),
+      (heads) => {
+        let reader = makeReader(LIMITS);
+        for (const [line, index] of heads) {
+          const text = `${line}\r\n${SECTIONS[index]}`;
+          const head = read(reader, text);
+          expect(head).toEqual(read(makeReader(LIMITS), text));
+          if (typeof head === 'string') reader = makeReader(LIMITS);
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('the fields of a section that comes again are one array, and lasting, whatever the line before says', () => {
+  const reader = requestHeadReader(LIMITS);
+  const heads = ['GET /a', 'GET /b', 'POST /c'].map((line) => {
+    return reader.read(Buffer.from(`${line} HTTP/1.1\r\n${SECTIONS[1]}`), 0);
+  });
+  const fields = heads.map((head) => head?.fields ?? []);
+  expect(fields[1]).toBe(fields[0]);
+  expect(fields[2]).toBe(fields[0]);
+  expect(isLasting(fields[0] ?? [])).toBe(true);
+});
+
+test.each([
+  ['TRACE and OPTIONS, whose Max-Forwards changes', 'OPTIONS / HTTP/1.1', SECTIONS[1]],
+  ['HTTP/1.0', 'GET / HTTP/1.0', SECTIONS[1]],
+  ['a section that is large', 'GET / HTTP/1.1', `Host: a\r\nX: ${'x'.repeat(2048)}\r\n\r\n`],
+])('the fields are others each time: %s', (_why, line, section) => {
+  const reader = requestHeadReader(LIMITS);
+  const [one, other] = [0, 1].map(() => reader.read(Buffer.from(`${line}\r\n${section}`), 0));
+  expect(other?.fields).toEqual(one?.fields);
+  expect(other?.fields).not.toBe(one?.fields);
+});
