@@ -100,6 +100,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   };
   let admin: AdminServer | undefined;
   try {
+    // Before any probe is answered: apps that it lets start find what to trust.
+    const leaves = await openLeaves(config, clock, log);
     admin = await startAdminServer(
       config.admin.listen,
       {
@@ -122,8 +124,6 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       log,
       { hosts: config.admin.hosts, metrics: adminMetrics },
     );
-    // Before the listener opens: whoever waits for it finds what to trust.
-    const leaves = await openLeaves(config, clock, log);
     proxy = await startProxy({
       listen: config.listen,
       routes: config.routes,

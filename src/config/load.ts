@@ -8,7 +8,7 @@ import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
-import { resolveInterception } from './resolve-interception.ts';
+import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
@@ -20,13 +20,14 @@ import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
  */
 export async function loadConfig(given: ProxyValues): Promise<Config> {
   const problems: Problem[] = [];
-  const { config: file, understood } =
+  const { config: read, understood } =
     given.config === undefined
       ? { config: {} as FileConfig, understood: true }
       : await readConfigFile(given.config.text, given.config.key, problems);
+  const file = withNamedHosts(read, given, problems);
   const routes = understood ? resolveRoutes(file, given, problems) : [];
   const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
-  const interception = resolveInterception(file.interception, forwardProxy?.config, problems);
+  const interception = resolveInterception(file.interception, forwardProxy?.config, given, problems);
   const users = [...routes, ...(forwardProxy?.destinations ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);

@@ -29,6 +29,16 @@ export const PROXY_SETTINGS = {
     description: `Which version of HTTP is spoken to it: one of ${UPSTREAM_PROTOCOLS.join(', ')}`,
     default: 'auto',
   },
+  hosts: {
+    argument: 'HOSTS',
+    description:
+      'Hosts by commas, each with an optional port, whose TLS is intercepted so that apps with HTTPS_PROXY get the token there; other hosts pass untouched',
+  },
+  'trust-dir': {
+    argument: 'DIR',
+    description: 'Where interception leaves the certificates that apps are to trust',
+    default: '/var/run/token-sidecar/trust',
+  },
   scope: { argument: 'SCOPE', description: 'Scope sent with the grant' },
   audience: { argument: 'AUDIENCE', description: 'Audience sent with the grant' },
   listen: {

@@ -82,6 +82,44 @@ export const hostNames: ValueFormat<readonly string[]> = {
   },
 };
 
+/** A host of a list, as `host` or `host:port`. */
+export interface NamedHost {
+  /** Lower-case, or `*.suffix`. */
+  readonly host: string;
+  readonly port?: number;
+}
+
+/** As many names as constrain one certificate without making it too large for clients. */
+const MOST_NAMED_HOSTS = 100;
+
+/** Names whose TLS may be intercepted, by commas; more specific ones first as a result, and each once. */
+export const namedHosts: ValueFormat<readonly NamedHost[]> = {
+  expected: `1 to ${MOST_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
+  parse(text) {
+    const hosts = text.split(',').map((entry) => parseNamedHost(entry.trim().toLowerCase()));
+    if (hosts.length > MOST_NAMED_HOSTS || hosts.includes(undefined)) return undefined;
+    const named = hosts as readonly NamedHost[];
+    const isSame = (a: NamedHost) => (b: NamedHost) => a.host === b.host && a.port === b.port;
+    return named
+      .filter((host, index) => named.findIndex(isSame(host)) === index)
+      .sort(
+        (a, b) =>
+          Number(a.host.startsWith('*')) - Number(b.host.startsWith('*')) || b.host.length - a.host.length,
+      );
+  },
+};
+
+function parseNamedHost(text: string): NamedHost | undefined {
+  const [, host, digits] =
+    /^((?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?::(\d{1,5}))?$/.exec(
+      text,
+    ) ?? [];
+  if (host === undefined || host.length > 253 || !isName(host)) return undefined;
+  if (digits === undefined) return { host };
+  const port = Number(digits);
+  return port >= 1 && port <= 65_535 ? { host, port } : undefined;
+}
+
 /** An upstream: where requests go, with an optional base path. */
 export const upstream: ValueFormat<Upstream> = {
   expected: serverUrl.expected,

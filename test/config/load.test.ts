@@ -313,6 +313,52 @@ describe('the forward proxy', () => {
     );
   });
 
+  it('is what named hosts stand for', async () => {
+    const { TOKEN_SIDECAR_UPSTREAM: _, ...env } = SIMPLE;
+    const hosts = '*.example.com, API.example.com, api.example.com:8443, api.example.com';
+    const config = await load({ ...env, TOKEN_SIDECAR_HOSTS: hosts, TOKEN_SIDECAR_TRUST_DIR: '/trust' });
+    expect(config.forwardProxy).toMatchObject({ connect: 'intercept', otherHosts: 'pass' });
+    // The more specific ones first, each once.
+    expect(config.forwardProxy?.allow.map(({ host, port }) => [host, port])).toEqual([
+      ['api.example.com', undefined],
+      ['api.example.com', 8443],
+      ['*.example.com', undefined],
+    ]);
+    expect(config.interception).toEqual({ directory: '/trust' });
+    expect(config.routes).toEqual([]);
+  });
+
+  it.each([
+    [
+      { TOKEN_SIDECAR_HOSTS: 'https://a.com' },
+      /^TOKEN_SIDECAR_HOSTS: "https:\/\/a.com": expected 1 to 100 host names/,
+    ],
+    [
+      { TOKEN_SIDECAR_HOSTS: Array.from({ length: 101 }, (_, n) => `h${n}.com`).join() },
+      /expected 1 to 100 host names/,
+    ],
+    [
+      { TOKEN_SIDECAR_HOSTS: 'a.com', TOKEN_SIDECAR_TRUST_DIR: 'trust' },
+      /^TOKEN_SIDECAR_TRUST_DIR: "trust": expected an absolute/,
+    ],
+    [
+      { TOKEN_SIDECAR_TRUST_DIR: '/trust' },
+      /^TOKEN_SIDECAR_TRUST_DIR: "\/trust": expected forwardProxy.connect: intercept/,
+    ],
+  ])('refuses %j', async (env, problem) => {
+    expect(await problemsOf(() => load({ ...SIMPLE, ...env }))).toContainEqual(
+      expect.stringMatching(problem),
+    );
+  });
+
+  it('refuses named hosts beside those of the file', async () => {
+    const text = 'forwardProxy: { allow: [{ host: a.com }] }';
+    const env = { TOKEN_SIDECAR_AUTH_URL: 'https://sso', TOKEN_SIDECAR_HOSTS: 'b.com' };
+    expect(await problemsOf(() => loadFile(text, env))).toContainEqual(
+      expect.stringMatching(/^TOKEN_SIDECAR_HOSTS: "b.com": expected nothing beside forwardProxy/),
+    );
+  });
+
   it.each([
     ['', '/var/run/token-sidecar/trust'],
     ['interception: { directory: /trust }', '/trust'],

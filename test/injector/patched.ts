@@ -17,6 +17,7 @@ export interface PatchedPod {
 export interface PatchedContainer {
   readonly name: string;
   readonly env?: readonly { readonly name: string; readonly value: string }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly readOnly?: boolean }[];
   readonly resources: unknown;
   readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
 }

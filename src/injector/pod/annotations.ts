@@ -30,13 +30,16 @@ export const UPSTREAM = 'token-sidecar.dev/upstream';
 /** Which version of HTTP is spoken to the upstream: `auto`, `http1`, `h2` or `h2c`. */
 export const PROTOCOL = 'token-sidecar.dev/protocol';
 
+/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward`. */
+export const HOSTS = 'token-sidecar.dev/hosts';
+
 /** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
 /** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
 export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
 
-/** `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs a ConfigMap. */
+/** `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs hosts or a ConfigMap. */
 export const MODE = 'token-sidecar.dev/mode';
 
 /** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container among the others. */
@@ -75,6 +78,7 @@ export const ANNOTATIONS = [
   AUDIENCE,
   UPSTREAM,
   PROTOCOL,
+  HOSTS,
   CONFIG_MAP,
   CA_CONFIG_MAP,
   MODE,

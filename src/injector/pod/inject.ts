@@ -1,12 +1,13 @@
 /** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
 
-import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
+import { HOSTS, INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
+import { appContainersPatch } from './app-containers.ts';
 import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod } from './pod.ts';
-import { appEnvironment, sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
+import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
 export type Injection = InjectedPod | SkippedPod | RejectedPod;
@@ -109,18 +110,19 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
   return { result: 'skipped', reason, warnings };
 }
 
-/** Other webhooks may have added containers since the first pass: in forward mode they get its variables too. */
+/** Other webhooks may have added containers since the first pass: in forward mode they get what the others have. */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can write that there was a first one, which would have found this.
   const obstacles = tooManyContainers(spec);
   if (obstacles.length > 0) {
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
-  const settings = { mode: modeOf(metadata?.annotations ?? {}, defaults) };
+  const annotations = metadata?.annotations ?? {};
+  const settings = { mode: modeOf(annotations, defaults), hosts: annotations[HOSTS] };
   const patch = [
-    ...environmentPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
+    ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
-    ...environmentPatch('initContainers', spec.initContainers, settings, (_, before) =>
+    ...appContainersPatch('initContainers', spec.initContainers, settings, (_, before) =>
       before.some(isSidecar),
     ),
   ];
@@ -137,9 +139,9 @@ function patchFor(
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
   const initContainers = spec.initContainers ?? undefined;
   return [
-    ...environmentPatch('containers', spec.containers, settings),
+    ...appContainersPatch('containers', spec.containers, settings),
     // Before the insertion, which moves them. A classic sidecar is not there yet when they run.
-    ...(settings.native ? environmentPatch('initContainers', initContainers, settings) : []),
+    ...(settings.native ? appContainersPatch('initContainers', initContainers, settings) : []),
     ...(!settings.native
       ? append(spec.containers, ['spec', 'containers'], [container])
       : initContainers === undefined
@@ -154,23 +156,6 @@ function patchFor(
       ...prometheusAnnotations(annotations, settings),
     }),
   ];
-}
-
-/** Variables that a container sets itself stay as they are. */
-function environmentPatch(
-  list: 'containers' | 'initContainers',
-  containers: readonly Container[] | null | undefined,
-  settings: Pick<SidecarSettings, 'mode'>,
-  isServed: (container: Container, before: readonly Container[]) => boolean = () => true,
-): AddOperation[] {
-  const variables = appEnvironment(settings);
-  return itemsOf(containers).flatMap((container, index, all) => {
-    const { env } = container;
-    if (!isServed(container, all.slice(0, index))) return [];
-    const own = new Set(itemsOf(env).map(({ name }) => name));
-    const missing = variables.filter(({ name }) => !own.has(name));
-    return append(env, ['spec', list, index, 'env'], missing);
-  });
 }
 
 /** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */

@@ -1,4 +1,4 @@
-/** The one operation that injection needs (RFC 6902 §4.1): it adds, and never takes away or replaces. */
+/** The one operation that injection needs (RFC 6902 §4.1): it adds, and replaces one value alone, which is appended to. */
 export interface AddOperation {
   readonly op: 'add';
   /** A JSON Pointer. */

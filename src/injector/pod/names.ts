@@ -13,6 +13,10 @@ export const CA_VOLUME = 'token-sidecar-ca';
 export const CA_DIRECTORY = '/etc/token-sidecar-ca';
 export const CA_KEY = 'ca.crt';
 
+/** In memory: the sidecar writes it, the app's containers read it. */
+export const TRUST_VOLUME = 'token-sidecar-trust';
+export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
+
 /** The app's side, on the pod's loopback. */
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */

@@ -2,6 +2,7 @@
 
 import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
+import { appEnvironment } from './app-containers.ts';
 import {
   ADMIN_PORT,
   ADMIN_PORT_NAME,
@@ -9,10 +10,11 @@ import {
   CONFIG_VOLUME,
   CREDENTIALS_VOLUME,
   PROXY_PORT,
+  TRUST_VOLUME,
 } from './names.ts';
 import { type Container, itemsOf, type Pod, type PodSpec } from './pod.ts';
-import { appEnvironment } from './sidecar-container.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
 /** No pod has more; each one costs memory for its part of the patch. */
 const MOST_CONTAINERS = 200;
@@ -84,7 +86,7 @@ function windows({ os, nodeSelector }: PodSpec): Problem[] {
 
 function takenVolumeNames({ volumes }: PodSpec): Problem[] {
   return itemsOf(volumes).flatMap(({ name }, index) =>
-    [CREDENTIALS_VOLUME, CONFIG_VOLUME, CA_VOLUME].includes(name)
+    [CREDENTIALS_VOLUME, CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME].includes(name)
       ? [
           {
             key: `spec.volumes[${index}].name`,
@@ -149,7 +151,8 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
     );
   }
   const proxied = new Set(appEnvironment(settings).map(({ name }) => name));
-  for (const { name, env } of itemsOf(spec.containers)) {
+  for (const container of itemsOf(spec.containers)) {
+    const { name, env } = container;
     const own = itemsOf(env)
       .filter((variable) => proxied.has(variable.name))
       .map((variable) => variable.name);
@@ -158,8 +161,28 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
         `container ${name} sets ${own.join(', ')} itself and keeps it: it may not use the sidecar`,
       );
     }
+    if (settings.hosts !== undefined) warnings.push(...interceptionWarnings(container));
   }
   return warnings.slice(0, MOST_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
+}
+
+/** What a container will not heed of interception. */
+function interceptionWarnings({ name, env, envFrom }: Container): readonly string[] {
+  const warnings: string[] = [];
+  const java = itemsOf(env).find((variable) => variable.name === JAVA_OPTIONS);
+  const keepsJava = java !== undefined && (java.value === undefined || namesTrustStore(java.value));
+  if (keepsJava) {
+    const how = java.value === undefined ? 'takes it from elsewhere' : 'names a trust store';
+    warnings.push(
+      `container ${name} ${how} in ${JAVA_OPTIONS} and keeps it: a JVM in it will not trust the sidecar`,
+    );
+  }
+  if (itemsOf(envFrom).length > 0) {
+    warnings.push(
+      `container ${name} has envFrom: variables from it that are named like those of the proxy and of trust have no effect`,
+    );
+  }
+  return warnings;
 }
 
 /** The Secret may come later: its volume is not optional, so the kubelet waits for it. */

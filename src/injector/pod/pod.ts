@@ -48,12 +48,14 @@ export interface Container {
   readonly name: string;
   readonly restartPolicy?: string;
   readonly env?: readonly EnvironmentVariable[] | null;
+  readonly envFrom?: readonly object[] | null;
   readonly ports?: readonly ContainerPort[] | null;
   readonly volumeMounts?: readonly { readonly name: string }[] | null;
 }
 
 export interface EnvironmentVariable {
   readonly name: string;
+  /** Absent where it comes from elsewhere. */
   readonly value?: string;
 }
 

@@ -12,14 +12,18 @@ import {
   CONTAINER_NAME,
   CREDENTIALS_PATH,
   CREDENTIALS_VOLUME,
-  PROXY_PORT,
   TERMINATION_LOG,
+  TRUST_DIRECTORY,
+  TRUST_VOLUME,
 } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 
 /** 0440: readable by root and by the pod's fsGroup. */
 const CREDENTIALS_MODE = 0o440;
+
+/** Three files of a few hundred kilobytes, and one more of each while they are replaced. */
+const TRUST_SIZE = '8Mi';
 
 /** Kubernetes' own default, for pods that do not say. */
 const DEFAULT_GRACE_SECONDS = 30;
@@ -68,6 +72,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
       ...(settings.caConfigMap === undefined
         ? []
         : [{ name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true }]),
+      ...(settings.hosts === undefined ? [] : [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY }]),
     ],
   };
 }
@@ -76,7 +81,8 @@ function userAndGroup({ runAsUser }: SidecarSettings): object {
   return runAsUser === 'none' ? {} : { runAsUser, runAsGroup: runAsUser };
 }
 
-export function sidecarVolumes({ secret, configMap, caConfigMap }: SidecarSettings): readonly object[] {
+export function sidecarVolumes(settings: SidecarSettings): readonly object[] {
+  const { secret, configMap, caConfigMap, hosts } = settings;
   const credentials = {
     name: CREDENTIALS_VOLUME,
     projected: {
@@ -84,27 +90,14 @@ export function sidecarVolumes({ secret, configMap, caConfigMap }: SidecarSettin
       sources: [{ secret: { name: secret, optional: false } }],
     },
   };
+  const trust = { name: TRUST_VOLUME, emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
   const mapped = (name: string, from: string | undefined, items: object): object[] =>
     from === undefined ? [] : [{ name, configMap: { name: from, optional: false, ...items } }];
   return [
     credentials,
     ...mapped(CONFIG_VOLUME, configMap, {}),
     ...mapped(CA_VOLUME, caConfigMap, { items: [{ key: CA_KEY, path: CA_KEY }] }),
-  ];
-}
-
-/** Environment of the app's containers. Both spellings, because clients disagree. */
-export function appEnvironment({
-  mode,
-}: Pick<SidecarSettings, 'mode'>): readonly Required<EnvironmentVariable>[] {
-  if (mode === 'reverse') return [];
-  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
-  const direct = 'localhost,127.0.0.1,::1';
-  return [
-    { name: 'HTTP_PROXY', value: proxy },
-    { name: 'http_proxy', value: proxy },
-    { name: 'NO_PROXY', value: direct },
-    { name: 'no_proxy', value: direct },
+    ...(hosts === undefined ? [] : [trust]),
   ];
 }
 
@@ -116,6 +109,8 @@ function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVari
     ALLOW_INSECURE_TOKEN_URL: settings.allowInsecureTokenUrl ? 'true' : undefined,
     UPSTREAM: settings.upstream,
     PROTOCOL: settings.protocol,
+    HOSTS: settings.hosts,
+    TRUST_DIR: settings.hosts === undefined ? undefined : TRUST_DIRECTORY,
     SCOPE: settings.scope,
     AUDIENCE: settings.audience,
     LOG_LEVEL: settings.logLevel,

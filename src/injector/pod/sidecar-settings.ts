@@ -17,6 +17,7 @@ import {
   CONFIG_MAP,
   CPU_LIMIT,
   CPU_REQUEST,
+  HOSTS,
   IMAGE,
   LOG_LEVEL,
   MEMORY_LIMIT,
@@ -37,6 +38,7 @@ import {
   type SidecarMode,
   type SidecarResources,
 } from './injection-defaults.ts';
+import { hostsProblems } from './intercepted-hosts.ts';
 import { SIDECAR_USER } from './names.ts';
 import { type Quantity, quantity } from './quantity.ts';
 
@@ -53,6 +55,8 @@ export interface SidecarSettings {
   readonly allowInsecureTokenUrl: boolean;
   readonly upstream: string | undefined;
   readonly protocol: UpstreamProtocol | undefined;
+  /** Whose TLS is intercepted, as the annotation has them. */
+  readonly hosts: string | undefined;
   readonly scope: string | undefined;
   readonly audience: string | undefined;
   readonly caConfigMap?: string;
@@ -133,8 +137,11 @@ export function resolveSettings(
     if (defaults.allowInsecureTokenUrl) warnings.push(`${AUTH_URL}: http carries the client secret in clear`);
     else problems.push({ key: AUTH_URL, value: authUrl, expected: message });
   }
-  const target = readText(UPSTREAM, upstream) ?? general.upstream;
-  if (target === undefined && annotations[UPSTREAM] === undefined && configMap === undefined) {
+  const hosts = annotations[HOSTS];
+  // Beside hosts the operator's default would be a further place for the token.
+  const target = readText(UPSTREAM, upstream) ?? (hosts === undefined ? general.upstream : undefined);
+  const names = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
+  if (target === undefined && !names && configMap === undefined) {
     problems.push({ key: UPSTREAM, expected: "the URL where the app's requests go" });
   }
   if (target !== undefined && travelsInClear(target)) {
@@ -144,13 +151,15 @@ export function resolveSettings(
   const parsedTarget = target === undefined ? undefined : upstream.parse(target);
   if (parsedTarget !== undefined) problems.push(...protocolProblems(PROTOCOL, protocol, parsedTarget));
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? defaults.mode;
-  if (mode === 'forward' && annotations[CONFIG_MAP] === undefined) {
+  if (mode === 'forward' && annotations[CONFIG_MAP] === undefined && hosts === undefined) {
     problems.push({
       key: CONFIG_MAP,
       expected:
         'the name of a ConfigMap whose forwardProxy lists the hosts allowed, because the mode is forward',
     });
   }
+  const native = resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems);
+  problems.push(...hostsProblems({ annotations, mode, native, allowed: defaults.allowed }));
   const realm = read(REALM, grantValue) ?? general.realm;
   const scope = read(SCOPE, grantValue) ?? general.scope;
   const audience = read(AUDIENCE, grantValue) ?? general.audience;
@@ -181,11 +190,12 @@ export function resolveSettings(
         defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
       upstream: target,
       protocol,
+      hosts,
       scope,
       audience,
       ...(caConfigMap === undefined ? {} : { caConfigMap }),
       mode,
-      native: resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems),
+      native,
       logLevel: read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel,
       resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
       startupSeconds: defaults.startupSeconds,

@@ -1,0 +1,70 @@
+/** What the app's containers get so that they use the sidecar. What they set themselves stays as it is. */
+
+import { type AddOperation, add, append, pointer } from './json-patch.ts';
+import { PROXY_PORT, TRUST_DIRECTORY, TRUST_VOLUME } from './names.ts';
+import { type Container, type EnvironmentVariable, itemsOf } from './pod.ts';
+import type { SidecarSettings } from './sidecar-settings.ts';
+import { interceptionVariables, JAVA_OPTIONS, javaOptions } from './trust-variables.ts';
+
+/** As much of the settings as concerns the app. */
+export type AppSettings = Pick<SidecarSettings, 'mode' | 'hosts'>;
+
+/** Environment of the app's containers. Both spellings, because clients disagree. */
+export function appEnvironment({ mode, hosts }: AppSettings): readonly Required<EnvironmentVariable>[] {
+  if (mode === 'reverse') return [];
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  const direct = 'localhost,127.0.0.1,::1';
+  return [
+    { name: 'HTTP_PROXY', value: proxy },
+    { name: 'http_proxy', value: proxy },
+    { name: 'NO_PROXY', value: direct },
+    { name: 'no_proxy', value: direct },
+    ...(hosts === undefined ? [] : interceptionVariables()),
+  ];
+}
+
+/** @param isServed whether the sidecar is there when the container runs. */
+export function appContainersPatch(
+  list: 'containers' | 'initContainers',
+  containers: readonly Container[] | null | undefined,
+  settings: AppSettings,
+  isServed: (container: Container, before: readonly Container[]) => boolean = () => true,
+): AddOperation[] {
+  const variables = appEnvironment(settings);
+  const intercepts = settings.mode === 'forward' && settings.hosts !== undefined;
+  return itemsOf(containers).flatMap((container, index, all) => {
+    if (!isServed(container, all.slice(0, index))) return [];
+    const path = ['spec', list, index];
+    const own = new Set(itemsOf(container.env).map(({ name }) => name));
+    const missing = variables.filter(({ name }) => !own.has(name));
+    if (!intercepts) return append(container.env, [...path, 'env'], missing);
+    const java = javaPatch(container, path);
+    return [
+      ...java.changed,
+      ...append(container.env, [...path, 'env'], [...missing, ...java.added]),
+      ...trustMount(container, path),
+    ];
+  });
+}
+
+interface JavaPatch {
+  readonly changed: readonly AddOperation[];
+  readonly added: readonly EnvironmentVariable[];
+}
+
+function javaPatch({ env }: Container, path: readonly (string | number)[]): JavaPatch {
+  const at = itemsOf(env).findIndex(({ name }) => name === JAVA_OPTIONS);
+  const own = itemsOf(env)[at];
+  // From a Secret or ConfigMap: what it says is not known.
+  if (own !== undefined && own.value === undefined) return { changed: [], added: [] };
+  const value = javaOptions(own?.value ?? '');
+  if (value === undefined) return { changed: [], added: [] };
+  if (own === undefined) return { changed: [], added: [{ name: JAVA_OPTIONS, value }] };
+  return { changed: [add(pointer(...path, 'env', at, 'value'), value)], added: [] };
+}
+
+function trustMount({ volumeMounts }: Container, path: readonly (string | number)[]): AddOperation[] {
+  if (itemsOf(volumeMounts).some(({ name }) => name === TRUST_VOLUME)) return [];
+  const mount = { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true };
+  return append(volumeMounts, [...path, 'volumeMounts'], [mount]);
+}

@@ -1,0 +1,91 @@
+/** By which variables the runtimes of apps trust the authority of interception, and find the proxy that needs it. */
+
+import { PROXY_PORT, TRUST_DIRECTORY } from './names.ts';
+import type { EnvironmentVariable } from './pod.ts';
+
+/** What a variable does with the authorities in the file that it names. */
+type Effect =
+  /** They are trusted beside those that are anyway: the sidecar's root is enough. */
+  | 'adds'
+  /** They are trusted and no others: the public ones have to be among them. */
+  | 'replaces';
+
+interface TrustVariable {
+  readonly name: string;
+  readonly effect: Effect;
+  /** Who heeds it. */
+  readonly servedBy: string;
+}
+
+/** The one table; docs/reference/interception.md has the same rows. */
+export const TRUST_VARIABLES: readonly TrustVariable[] = [
+  { name: 'NODE_EXTRA_CA_CERTS', effect: 'adds', servedBy: 'Node' },
+  { name: 'DENO_CERT', effect: 'adds', servedBy: 'Deno' },
+  {
+    name: 'SSL_CERT_FILE',
+    effect: 'replaces',
+    servedBy: 'OpenSSL, Python ssl and httpx, Go, Ruby, .NET, rustls-native-certs',
+  },
+  { name: 'REQUESTS_CA_BUNDLE', effect: 'replaces', servedBy: 'Python requests' },
+  { name: 'CURL_CA_BUNDLE', effect: 'replaces', servedBy: 'curl' },
+  { name: 'PIP_CERT', effect: 'replaces', servedBy: 'pip' },
+  { name: 'AWS_CA_BUNDLE', effect: 'replaces', servedBy: 'AWS CLI and SDKs' },
+  { name: 'GIT_SSL_CAINFO', effect: 'replaces', servedBy: 'git' },
+  { name: 'CARGO_HTTP_CAINFO', effect: 'replaces', servedBy: 'cargo' },
+  {
+    name: 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
+    effect: 'replaces',
+    servedBy: 'gRPC in C++, Python, Ruby, PHP and Node',
+  },
+  { name: 'npm_config_cafile', effect: 'replaces', servedBy: 'npm' },
+  { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
+];
+
+const FILES: Readonly<Record<Effect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
+
+/** Variables for a container whose TLS to listed hosts is intercepted. */
+export function interceptionVariables(): readonly Required<EnvironmentVariable>[] {
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`;
+  return [
+    { name: 'HTTPS_PROXY', value: proxy },
+    { name: 'https_proxy', value: proxy },
+    // Node heeds the others only so.
+    { name: 'NODE_USE_ENV_PROXY', value: '1' },
+    ...TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` })),
+  ];
+}
+
+/** The JVM heeds none of the others. It reads options of its own from here, and prints a line that it did. */
+export const JAVA_OPTIONS = 'JAVA_TOOL_OPTIONS';
+
+const TRUST_STORE = `-Djavax.net.ssl.trustStore=${TRUST_DIRECTORY}/truststore.p12`;
+const TRUST_STORE_TYPE = '-Djavax.net.ssl.trustStoreType=PKCS12';
+
+const PROXY_PROPERTIES = [
+  '-Dhttp.proxyHost=127.0.0.1',
+  `-Dhttp.proxyPort=${PROXY_PORT}`,
+  '-Dhttps.proxyHost=127.0.0.1',
+  `-Dhttps.proxyPort=${PROXY_PORT}`,
+];
+
+/** Whether options of the JVM say whom it trusts. */
+export function namesTrustStore(options: string): boolean {
+  return options.includes(nameOf(TRUST_STORE));
+}
+
+/**
+ * The app's options and those that interception needs behind them; undefined where all are set, by the app or by a first pass.
+ * Each that the app sets is its own.
+ */
+export function javaOptions(own: string): string | undefined {
+  // One store is of one type.
+  const trust = namesTrustStore(own) ? [] : [TRUST_STORE, TRUST_STORE_TYPE];
+  const missing = [...trust, ...PROXY_PROPERTIES.filter((property) => !own.includes(nameOf(property)))];
+  if (missing.length === 0) return undefined;
+  return [own, ...missing].filter((part) => part !== '').join(' ');
+}
+
+/** With its `=`. */
+function nameOf(property: string): string {
+  return property.slice(0, property.indexOf('=') + 1);
+}
