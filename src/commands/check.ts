@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags } from '../config/settings.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
-import { readCredentials } from '../token/client/client-credentials.ts';
+import { readCredentials } from '../token/credentials.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { connectionRemedy, whyNoToken, withoutQuery } from '../token/why-no-token.ts';
@@ -65,15 +65,16 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
 
   const endpoint = createTokenEndpoint(config, systemClock);
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
-  const tokenUrl = endpoint.tokenUrl() ?? '';
+  const tokenUrl = endpoint.tokenUrl();
   const discovered = describeDiscovery(config, endpoint.metadata());
   await endpoint.close();
   const token = `credential ${config.name}: token`;
   const usable: Finding = { what: mounted, detail: config.directory };
   if (outcome.result === 'success') {
-    const { host } = new URL(tokenUrl);
+    const source = tokenUrl === undefined ? 'mounted' : `granted by ${new URL(tokenUrl).host}`;
     const lifetime = Math.round(outcome.lifetimeMs / 1000);
-    return [usable, ...discovered, { what: token, detail: `granted by ${host}, lives ${lifetime} s` }];
+    const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
+    return [usable, ...discovered, { what: token, detail: `${source}, ${end}` }];
   }
   const { code, message } = whyNoToken(config, { lastFailure: outcome });
   return [usable, ...discovered, { what: token, detail: message, failure: code, optional }];

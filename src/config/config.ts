@@ -50,7 +50,57 @@ export type ClientAuthentication =
   | { readonly method: 'client_secret_post' }
   | PrivateKeyJwt
   | { readonly method: 'tls_client_auth' }
-  | { readonly method: 'kubernetes_jwt'; readonly tokenFile: string };
+  | { readonly method: 'kubernetes_jwt'; readonly tokenFile: string }
+  /** The grant is proof enough. */
+  | { readonly method: 'none' };
+
+/** By what a token is granted, with what only this grant needs. Files are names in the credential's directory. */
+export type GrantConfig = JwtBearerGrant | TokenExchangeGrant | StaticGrant;
+
+export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: string } & (
+  | {
+      readonly kind: 'rfc7523';
+      readonly certificateFile?: string;
+      readonly keyId?: string;
+      readonly algorithm?: AssertionAlgorithm;
+      /** The client id when absent. */
+      readonly issuer?: string;
+      /** The issuer when absent. */
+      readonly subject?: string;
+      /** The token endpoint's URL when absent. */
+      readonly audience?: string;
+      readonly claims: Readonly<Record<string, string>>;
+    }
+  | {
+      readonly kind: 'google_service_account';
+      /** In whose name the account acts. */
+      readonly subject?: string;
+      /** The token endpoint's URL when absent. */
+      readonly audience?: string;
+    }
+  | {
+      readonly kind: 'github_app';
+      /** The client id when absent. */
+      readonly issuer?: string;
+      readonly repositories?: readonly string[];
+      readonly permissions?: Readonly<Record<string, string>>;
+    }
+);
+
+export interface TokenExchangeGrant {
+  readonly type: 'token_exchange';
+  readonly subjectTokenFile: string;
+  /** URIs, as all types of tokens here (RFC 8693 §3). */
+  readonly subjectTokenType: string;
+  readonly actorTokenFile?: string;
+  readonly actorTokenType?: string;
+  readonly requestedTokenType?: string;
+}
+
+export interface StaticGrant {
+  readonly type: 'static';
+  readonly tokenFile: string;
+}
 
 export interface PrivateKeyJwt {
   readonly method: 'private_key_jwt';
@@ -81,7 +131,9 @@ export type AssertionAlgorithm =
 /** Where tokens are asked for: at a whole URL, or where the issuer's metadata says. */
 export type ProviderAddress =
   | { readonly tokenUrl: string; readonly issuerUrl?: undefined }
-  | { readonly issuerUrl: string; readonly tokenUrl?: undefined };
+  | { readonly issuerUrl: string; readonly tokenUrl?: undefined }
+  /** Nowhere: the token is mounted. */
+  | { readonly issuerUrl?: undefined; readonly tokenUrl?: undefined };
 
 export type CredentialConfig = CredentialSettings & ProviderAddress;
 
@@ -92,6 +144,8 @@ export interface CredentialSettings {
   /** Instead of the file `client_id`. */
   readonly clientId?: string;
   readonly clientAuth: ClientAuthentication;
+  /** The client credentials grant when absent. */
+  readonly grant?: GrantConfig;
   /** The pod starts and is ready without its token; requests that want it wait, or fail, as ever. */
   readonly required?: false;
   /** Take tokens whose type is not said, or is a name of the provider's own. */

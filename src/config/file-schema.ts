@@ -82,7 +82,10 @@ export const CLIENT_AUTHENTICATION_METHODS = [
   'private_key_jwt',
   'tls_client_auth',
   'kubernetes_jwt',
+  'none',
 ] as const;
+
+export const GRANTS = ['client_credentials', 'jwt_bearer', 'token_exchange', 'static'] as const;
 
 const ASSERTION_ALGORITHMS = [
   'ES256',
@@ -109,6 +112,42 @@ const assertion = v.strictObject(
   'a mapping',
 );
 
+const jwtBearer = v.strictObject(
+  {
+    kind: v.optional(words(['rfc7523', 'google_service_account', 'github_app'])),
+    keyFile: v.optional(fileName),
+    certificateFile: v.optional(fileName),
+    keyId: v.optional(text),
+    algorithm: v.optional(words(ASSERTION_ALGORITHMS)),
+    issuer: v.optional(text),
+    subject: v.optional(text),
+    audience: v.optional(text),
+    claims: v.optional(v.record(v.string(), text, 'a mapping of claims to strings')),
+    repositories: v.optional(v.array(text, 'a list of names')),
+    permissions: v.optional(v.record(v.string(), text, 'a mapping of permissions to strings')),
+  },
+  'a mapping',
+);
+
+const TOKEN_TYPE = 'access_token, id_token, refresh_token, jwt, saml1, saml2 or a URI';
+const tokenTypeUri = v.pipe(
+  v.string(TOKEN_TYPE),
+  v.regex(/^(?:access_token|id_token|refresh_token|jwt|saml[12]|[a-z][a-z0-9+.-]*:\S+)$/, TOKEN_TYPE),
+);
+
+const tokenExchange = v.strictObject(
+  {
+    subjectTokenFile: v.optional(fileName),
+    subjectTokenType: v.optional(tokenTypeUri),
+    actorTokenFile: v.optional(fileName),
+    actorTokenType: v.optional(tokenTypeUri),
+    requestedTokenType: v.optional(tokenTypeUri),
+  },
+  'a mapping',
+);
+
+const staticToken = v.strictObject({ tokenFile: v.optional(fileName) }, 'a mapping');
+
 const credentialTls = v.strictObject({ caFile: v.optional(path), serverName: v.optional(text) }, 'a mapping');
 
 const routeTls = v.strictObject(
@@ -133,6 +172,10 @@ const credential = v.strictObject(
     clientId: v.optional(text),
     clientAuth: v.optional(words(CLIENT_AUTHENTICATION_METHODS)),
     assertion: v.optional(assertion),
+    grant: v.optional(words(GRANTS)),
+    jwtBearer: v.optional(jwtBearer),
+    tokenExchange: v.optional(tokenExchange),
+    static: v.optional(staticToken),
     basicEncoding: v.optional(words(['form', 'raw'])),
     required: v.optional(flag),
     tokenType: v.optional(words(['bearer', 'any'])),

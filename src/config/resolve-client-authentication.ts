@@ -1,10 +1,14 @@
 import type { ClientAuthentication, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
+import { DEFAULT_GRANT } from './resolve-grant.ts';
 
 type Method = ClientAuthentication['method'];
 
 const DEFAULT_METHOD: Method = 'client_secret_basic';
+
+/** Grants that come with a proof of their own. */
+const SELF_PROVING: ReadonlySet<string> = new Set(['jwt_bearer', 'static']);
 
 interface MethodSetting {
   readonly name: string;
@@ -39,7 +43,8 @@ export function resolveClientAuthentication(
   problems: Problem[],
 ): ClientAuthentication {
   const url = provider?.tokenUrl ?? provider?.issuerUrl;
-  const method = entry.clientAuth ?? DEFAULT_METHOD;
+  const grant = entry.grant ?? DEFAULT_GRANT;
+  const method = entry.clientAuth ?? (SELF_PROVING.has(grant) ? 'none' : DEFAULT_METHOD);
   for (const setting of METHOD_SETTINGS) {
     const value = setting.read(entry);
     if (value === undefined || setting.method === method) continue;
@@ -76,5 +81,14 @@ export function resolveClientAuthentication(
       return { method };
     case 'kubernetes_jwt':
       return { method, tokenFile: entry.assertion?.tokenFile ?? 'token' };
+    case 'none':
+      if (grant === 'client_credentials') {
+        problems.push({
+          key: `${key}.clientAuth`,
+          value: method,
+          expected: 'a method that proves the client: with grant client_credentials nothing else does',
+        });
+      }
+      return { method };
   }
 }

@@ -4,6 +4,7 @@ import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
+import { resolveGrant } from './resolve-grant.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
 import { resolveTls } from './resolve-tls.ts';
 
@@ -37,7 +38,8 @@ export function resolveCredentials(
   return entries.flatMap(({ key, entry }) => {
     const overrides = entry.name === DEFAULT_NAME ? given : {};
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
-    const provider = resolveProvider(key, entry, overrides, problems);
+    const grant = resolveGrant(key, entry, problems);
+    const provider = resolveProvider(key, entry, grant, overrides, problems);
     const clientAuth = resolveClientAuthentication(key, entry, provider, problems);
     if (provider === undefined) return [];
     const scope = overrides.scope?.text ?? entry.scope;
@@ -48,6 +50,7 @@ export function resolveCredentials(
       directory: overrides['credentials-dir']?.text ?? entry.dir ?? PROXY_SETTINGS['credentials-dir'].default,
       ...(entry.clientId === undefined ? {} : { clientId: entry.clientId }),
       clientAuth,
+      ...(grant === undefined ? {} : { grant }),
       ...(entry.required === false ? { required: false as const } : {}),
       ...(entry.tokenType === 'any' ? { tokenType: 'any' as const } : {}),
       ...(scope === undefined ? {} : { scope }),
@@ -88,6 +91,12 @@ const OWN_PARAMETERS = [
   'client_secret',
   'client_assertion',
   'client_assertion_type',
+  'assertion',
+  'subject_token',
+  'subject_token_type',
+  'actor_token',
+  'actor_token_type',
+  'requested_token_type',
   'scope',
   'audience',
 ];

@@ -1,6 +1,6 @@
 /** Where a credential's tokens are asked for. */
 
-import type { ProviderAddress } from './config.ts';
+import type { GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
@@ -9,6 +9,9 @@ import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
 
 /** Stands for the credential that is not in the file; its settings are known by their variables. */
 export const MADE_UP_KEY = 'environment';
+
+/** The token endpoint of every service account (accounts.google.com/.well-known/openid-configuration). */
+const GOOGLE = 'https://oauth2.googleapis.com/token';
 
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
 
@@ -23,11 +26,16 @@ interface Said {
 export function resolveProvider(
   key: string,
   entry: CredentialEntry,
+  grant: GrantConfig | undefined,
   given: ProxyValues,
   problems: Problem[],
 ): ProviderAddress | undefined {
+  if (grant?.type === 'static') return {};
   const inFile = soleWay(saidInFile(key, entry), problems);
   const said = soleWay(saidOutside(given), problems) ?? inFile;
+  if (said === undefined && grant?.type === 'jwt_bearer' && grant.kind === 'google_service_account') {
+    return { tokenUrl: GOOGLE };
+  }
   if (said === undefined) {
     const name = key === MADE_UP_KEY ? 'TOKEN_SIDECAR_AUTH_URL' : `${key}.authUrl`;
     problems.push({ key: name, expected: 'the URL of the identity provider, or a whole token URL' });

@@ -23,7 +23,7 @@ export function reportGrant(
     ...(where === undefined ? {} : { tokenUrl: where }),
     reason: grant.reason,
     durationMs: Math.round(durationMs),
-    ...(outcome.result === 'success' ? { lifetimeMs: Math.round(outcome.lifetimeMs) } : {}),
+    ...(outcome.result === 'success' ? finite({ lifetimeMs: Math.round(outcome.lifetimeMs) }) : {}),
     ...(state.due === undefined ? {} : { nextInMs: Math.round(remainingMs(state.due.at, now)) }),
   };
   if (outcome.result !== 'success') {
@@ -34,7 +34,9 @@ export function reportGrant(
         result: outcome.result,
         detail: outcome.detail,
         consecutiveFailures: state.consecutiveFailures,
-        heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
+        ...finite({
+          heldTokenEndsInMs: held === undefined ? 0 : Math.round(remainingMs(held.expiresAt, now)),
+        }),
       },
       'no token obtained',
     );
@@ -43,4 +45,9 @@ export function reportGrant(
   } else {
     log.info(facts, 'token obtained');
   }
+}
+
+/** Nothing of a token without end. */
+function finite(fact: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  return Object.values(fact).every(Number.isFinite) ? fact : {};
 }

@@ -3,11 +3,7 @@ import type { CredentialConfig } from '../config/config.ts';
 import type { WatchMode } from '../credentials/directory-watch.ts';
 import { type LiveSecretOptions, openLiveSecret } from '../credentials/live-secret.ts';
 import type { MountedSecret } from '../credentials/mounted-secret.ts';
-import {
-  type CredentialsReading,
-  credentialFiles,
-  understandCredentials,
-} from './client/client-credentials.ts';
+import { type CredentialsReading, credentialFiles, understandCredentials } from './credentials.ts';
 
 /** The client's credentials as a live value: always the newest reading, announced when it differs from the last. */
 export interface LiveCredentials {

@@ -9,7 +9,7 @@ import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource, BearerSupply } from './bearer-source.ts';
-import type { ClientCredentials, CredentialsReading } from './client/client-credentials.ts';
+import type { Credentials, CredentialsReading } from './credentials.ts';
 import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
@@ -112,8 +112,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
   /** The last two that were usable, as they were mounted. */
-  let credentials: ClientCredentials | undefined;
-  let previousCredentials: ClientCredentials | undefined;
+  let credentials: Credentials | undefined;
+  let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
   let closed = false;
@@ -149,7 +149,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (abort.signal.aborted) return;
     const client = grant.reason === 'previous_credentials' ? previousCredentials : credentials;
     // A grant is only planned once its credentials were read.
-    const outcome = await endpoint.requestToken(client as ClientCredentials, abort.signal);
+    const outcome = await endpoint.requestToken(client as Credentials, abort.signal);
     // Superseded: it counts nowhere.
     if (abort.signal.aborted) return;
     const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
@@ -307,7 +307,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       ready: validToken(state, now) !== undefined,
       obtainedFirstToken: state.token !== undefined,
       requestedAtMs: state.token?.requestedAt.wallMs,
-      expiresAtMs: state.token?.expiresAt.wallMs,
+      expiresAtMs: finite(state.token?.expiresAt.wallMs),
       renewalAtMs: state.due?.at.wallMs,
       renewalReason: state.due?.reason,
       grantInFlight: state.grant !== undefined,
@@ -349,4 +349,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       await endpoint.close();
     },
   };
+}
+
+/** Undefined of a token without end. */
+function finite(atMs: number | undefined): number | undefined {
+  return Number.isFinite(atMs) ? atMs : undefined;
 }

@@ -216,6 +216,10 @@ function hold(
   { random, policy }: Circumstances,
 ): TokenState {
   const delayMs = reason === 'scheduled' ? renewalDelayMs : spreadRenewalDelayMs;
+  // What replaces a token without end is a change of what is mounted.
+  const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
+    ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
+    : undefined;
   const grantedTo = reason === 'previous_credentials' ? 'previous' : 'newest';
   return {
     ...state,
@@ -227,7 +231,7 @@ function hold(
       sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
       grantedTo,
     },
-    due: state.due ?? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' },
+    due: state.due ?? renewal,
     consecutiveFailures: 0,
     backoffStep: 0,
     // That the newest credentials are rejected stays true, and to be seen.

@@ -53,7 +53,9 @@ export function whyNoToken(
   { tokenUrl, issuerUrl, directory }: Pick<CredentialSettings, 'directory'> & ProviderAddress,
   { unusable, lastFailure }: WhatHappened,
 ): NoToken {
-  const where = withoutQuery(tokenUrl ?? issuerUrl);
+  const asked = tokenUrl ?? issuerUrl;
+  if (asked === undefined) return whyNoMountedToken(directory, { unusable, lastFailure });
+  const where = withoutQuery(asked);
   if (unusable !== undefined) {
     return {
       code: 'configuration',
@@ -74,6 +76,15 @@ export function whyNoToken(
     firstFor(failure, [...OF_CONNECTIONS, ...OF_ANSWERS]) ??
     'check that it is the URL of a token endpoint, and that the pod may reach it';
   return { code: 'provider_unavailable', message: `${where} gave no token (${failure}): ${remedy}` };
+}
+
+/** The same of a token that is mounted itself. */
+function whyNoMountedToken(directory: string, { unusable, lastFailure }: WhatHappened): NoToken {
+  const why = unusable ?? lastFailure?.detail ?? 'it has not been read yet';
+  return {
+    code: 'configuration',
+    message: `the token that is mounted at ${directory} cannot be used (${why}): mend the Secret`,
+  };
 }
 
 /** What mends a connection that failed with `detail`, where that is known. */

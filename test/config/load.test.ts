@@ -525,8 +525,8 @@ routes:
     ],
     [
       'client authentication of another kind',
-      'credentials: [{ name: default, authUrl: https://x, clientAuth: none }]',
-      /^credentials\[0\].clientAuth: "none": expected one of/,
+      'credentials: [{ name: default, authUrl: https://x, clientAuth: password }]',
+      /^credentials\[0\].clientAuth: "password": expected one of/,
     ],
   ])('%s', async (_name, text, problem) => {
     expect(await problemsOf(() => loadFile(text, SIMPLE))).toContainEqual(expect.stringMatching(problem));

@@ -3,7 +3,7 @@ import { watch } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { CredentialConfig } from '../../src/config/config.ts';
-import type { CredentialsReading } from '../../src/token/client/client-credentials.ts';
+import type { CredentialsReading } from '../../src/token/credentials.ts';
 import { openLiveCredentials } from '../../src/token/live-credentials.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';

@@ -2,7 +2,7 @@ import { Registry } from '@prometheus-io/client';
 import { onTestFinished } from 'vitest';
 import type { WatchMode } from '../../src/credentials/directory-watch.ts';
 import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
-import type { CredentialsReading } from '../../src/token/client/client-credentials.ts';
+import type { CredentialsReading } from '../../src/token/credentials.ts';
 import type { LiveCredentials } from '../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';

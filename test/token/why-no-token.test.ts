@@ -37,3 +37,30 @@ it('a connection that fails for a reason of its own has no remedy of ours', () =
   expect(connectionRemedy('ECONNREFUSED')).toBe('check host and port, and NetworkPolicies');
   expect(connectionRemedy('EPROTO')).toBeUndefined();
 });
+
+it('a token that is mounted itself is for whoever mounts it to mend', () => {
+  const { code, message } = whyNoToken(
+    { directory: '/secret' },
+    { unusable: '/secret/token does not exist' },
+  );
+  expect(code).toBe('configuration');
+  expect(message).toBe(
+    'the token that is mounted at /secret cannot be used (/secret/token does not exist): mend the Secret',
+  );
+  const ended = { result: 'invalid_response', detail: 'its exp is past: replace it' } as const;
+  expect(whyNoToken({ directory: '/secret' }, { lastFailure: ended }).message).toContain('its exp is past');
+});
+
+it.each([
+  ['no metadata of the issuer: https://sso/x: status 404', 'check issuerUrl, or set tokenUrl'],
+  [
+    'the metadata at x is that of y, not of z: issuerUrl has to be the same',
+    'set issuerUrl to what the provider calls',
+  ],
+])('an issuer that is not found by its metadata: %s', (detail, remedy) => {
+  const config = { issuerUrl: 'https://sso/realms/dx', directory: '/secret' };
+  const { code, message } = whyNoToken(config, { lastFailure: { result: 'invalid_response', detail } });
+  expect(code).toBe('provider_unavailable');
+  expect(message).toContain('https://sso/realms/dx gave no token');
+  expect(message).toContain(remedy);
+});

@@ -1,26 +1,32 @@
 /** What a client proves itself with: which mounted files its method needs, and what they must hold. */
 
-import type { ClientAuthentication, CredentialConfig } from '../../config/config.ts';
-import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
+import type { ClientAuthentication, CredentialSettings } from '../../config/config.ts';
+import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
 import type { BasicClient, PostClient } from './client-secret.ts';
 import { type AttestedClient, attestedClient } from './kubernetes-jwt.ts';
-import { type MountedFiles, mountedFiles } from './mounted-files.ts';
+import type { MountedFiles } from './mounted-files.ts';
 import { type SigningClient, signingClient } from './private-key-jwt.ts';
+import type { PublicClient } from './public-client.ts';
 import { CERTIFICATE_FILES, type CertifiedClient, certifiedClient } from './tls-client-auth.ts';
 
 /** A method with everything it takes: one of these alone is enough to prove who the client is. */
-export type ClientCredentials = BasicClient | PostClient | SigningClient | CertifiedClient | AttestedClient;
+export type ClientCredentials =
+  | BasicClient
+  | PostClient
+  | SigningClient
+  | CertifiedClient
+  | AttestedClient
+  | PublicClient;
 
-export type CredentialsReading =
-  | { readonly state: 'loaded'; readonly credentials: ClientCredentials; readonly detail?: undefined }
-  | UnusableSecret;
+type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
 
-type CredentialSettings = Pick<CredentialConfig, 'directory' | 'clientId' | 'clientAuth'>;
+/** Methods that name no client unless they are told to. */
+const NAMELESS: ReadonlySet<ClientAuthentication['method']> = new Set(['kubernetes_jwt', 'none']);
 
 /** The files that the method reads in the credential's directory. */
-export function credentialFiles({ clientId, clientAuth }: CredentialSettings): readonly string[] {
+export function clientFiles({ clientId, clientAuth }: Settings): readonly string[] {
   const own = methodFiles(clientAuth);
-  return clientId !== undefined || clientAuth.method === 'kubernetes_jwt' ? own : ['client_id', ...own];
+  return clientId !== undefined || NAMELESS.has(clientAuth.method) ? own : ['client_id', ...own];
 }
 
 function methodFiles(clientAuth: ClientAuthentication): readonly string[] {
@@ -36,26 +42,14 @@ function methodFiles(clientAuth: ClientAuthentication): readonly string[] {
       return CERTIFICATE_FILES;
     case 'kubernetes_jwt':
       return [clientAuth.tokenFile];
+    case 'none':
+      return [];
   }
 }
 
-/** The credentials as they are mounted now. Never throws; the state says what is wrong, without a value. */
-export async function readCredentials(settings: CredentialSettings): Promise<CredentialsReading> {
-  const reading = await readMountedSecret(settings.directory, credentialFiles(settings));
-  return reading.state === 'loaded' ? understandCredentials(settings, reading.values) : reading;
-}
-
-/** @param files contents of `credentialFiles`, by name. */
-export function understandCredentials(
-  settings: CredentialSettings,
-  files: Readonly<Record<string, string>>,
-): CredentialsReading {
-  const credentials = understandClient(settings, mountedFiles(settings.directory, files));
-  return 'state' in credentials ? credentials : { state: 'loaded', credentials };
-}
-
-function understandClient(
-  settings: CredentialSettings,
+/** @param files contents of `clientFiles`. */
+export function understandClient(
+  settings: Settings,
   files: MountedFiles,
 ): ClientCredentials | UnusableSecret {
   const { clientAuth } = settings;
@@ -70,5 +64,7 @@ function understandClient(
       return certifiedClient(clientId, files);
     case 'kubernetes_jwt':
       return attestedClient(clientAuth.tokenFile, settings.clientId, files);
+    case 'none':
+      return { method: 'none', clientId: settings.clientId };
   }
 }

@@ -6,6 +6,7 @@ import { proveInForm, proveInHeader } from './client-secret.ts';
 import { proveByAttestation } from './kubernetes-jwt.ts';
 import { proveBySignature } from './private-key-jwt.ts';
 import type { ProofOfClient } from './proof-of-client.ts';
+import { nameClient } from './public-client.ts';
 import { proveByCertificate } from './tls-client-auth.ts';
 
 /**
@@ -29,5 +30,7 @@ export async function proveClient(
       return proveByCertificate(credentials);
     case 'kubernetes_jwt':
       return proveByAttestation(credentials);
+    case 'none':
+      return nameClient(credentials);
   }
 }

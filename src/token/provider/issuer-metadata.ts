@@ -4,7 +4,7 @@
  */
 
 import { isLoopbackHost, serverUrl } from '../../config/values.ts';
-import { parseObject } from './json-object.ts';
+import { parseObject } from '../json-object.ts';
 
 export interface IssuerMetadata {
   /** Where the document was found. */

@@ -5,9 +5,12 @@ import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { systemCodeOf } from '../../errors.ts';
-import type { ClientCredentials } from '../client/client-credentials.ts';
+
 import { proveClient } from '../client/client-proof.ts';
 import { basicPair } from '../client/client-secret.ts';
+import type { Credentials } from '../credentials.ts';
+import { type GrantMaterial, grantRequest } from '../grants/grants.ts';
+import { readMountedToken } from '../grants/static-token.ts';
 import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
 import { discovery, UndiscoveredProvider } from './discovery.ts';
 import type { IssuerMetadata } from './issuer-metadata.ts';
@@ -17,10 +20,10 @@ import { type RefusedGrant, readTokenResponse, type TokenResponse } from './toke
 
 export interface TokenEndpoint {
   /**
-   * Requests one token with the client credentials grant (RFC 6749 §4.4). Never rejects: whatever goes wrong is a
+   * Requests one token by the credential's grant. Never rejects: whatever goes wrong is a
    * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
    */
-  requestToken(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse>;
+  requestToken(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse>;
   /** Where tokens are asked for; undefined while the issuer has not yet said. */
   tokenUrl(): string | undefined;
   /** What the issuer's metadata says, once a request has asked for it. */
@@ -28,8 +31,6 @@ export interface TokenEndpoint {
   /** Gives up the request in flight, and sends no other. */
   close(): Promise<void>;
 }
-
-const FORM = 'application/x-www-form-urlencoded';
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
@@ -47,11 +48,11 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
           clock,
         );
 
-  function agentFor(url: URL, credentials: ClientCredentials): Promise<Agent> {
+  function agentFor(url: URL, credentials: Credentials): Promise<Agent> {
     return connections.with(credentials, url.protocol === 'http:' ? 'http:' : 'https:');
   }
 
-  async function findTokenUrl(credentials: ClientCredentials, signal: AbortSignal): Promise<string> {
+  async function findTokenUrl(credentials: Credentials, signal: AbortSignal): Promise<string> {
     if (issuer === undefined) return config.tokenUrl as string;
     const { tokenUrl } = await issuer.metadata(async (url) =>
       sendProviderRequest({ url, agent: await agentFor(url, credentials) }, signal),
@@ -59,26 +60,25 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
     return tokenUrl;
   }
 
-  async function post(credentials: ClientCredentials, signal: AbortSignal): Promise<TokenResponse> {
+  async function post(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
     const agent = await agentFor(url, credentials);
-    const { authorization, parameters } = await proveClient(credentials, tokenUrl, clock);
-    const form = { type: FORM, text: grantForm(config, parameters).toString() };
+    const proof = await proveClient(credentials, tokenUrl, clock);
+    const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs };
+    const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const requestedAtMs = clock.now().wallMs;
-    const answer = await sendProviderRequest({ url, agent, authorization, body: form }, signal);
+    const answer = await sendProviderRequest({ url, agent, ...asked }, signal);
     const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       tokenType: config.tokenType,
+      translate,
     };
     return readTokenResponse(received, expected, confidentialParts(credentials));
   }
 
-  async function postAgainIfStale(
-    credentials: ClientCredentials,
-    signal: AbortSignal,
-  ): Promise<TokenResponse> {
+  async function postAgainIfStale(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse> {
     try {
       return await post(credentials, signal);
     } catch (error) {
@@ -90,6 +90,9 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
 
   return {
     async requestToken(credentials, signal) {
+      if (credentials.material?.grant === 'static') {
+        return readMountedToken(credentials.material, clock.now().wallMs);
+      }
       const timeout = new AbortController();
       const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
@@ -114,7 +117,24 @@ export function createTokenEndpoint(config: CredentialConfig, clock: Clock): Tok
 }
 
 /** What a provider might repeat in its answer. An assertion, or a key, is known by its length. */
-function confidentialParts(credentials: ClientCredentials): readonly string[] {
+function confidentialParts(credentials: Credentials): readonly string[] {
+  const { material } = credentials;
+  return [...clientParts(credentials), ...(material === undefined ? [] : namesIn(material))];
+}
+
+function namesIn(material: GrantMaterial): readonly string[] {
+  switch (material.grant) {
+    case 'jwt_bearer':
+    case 'github_app':
+      return [material.issuer];
+    case 'google_service_account':
+      return [material.email];
+    case 'static':
+      return [material.token];
+  }
+}
+
+function clientParts(credentials: Credentials): readonly string[] {
   if (!('clientSecret' in credentials)) {
     return [credentials.clientId].filter((clientId) => clientId !== undefined);
   }
@@ -125,16 +145,6 @@ function confidentialParts(credentials: ClientCredentials): readonly string[] {
     clientSecret,
     clientId,
   ];
-}
-
-function grantForm(config: CredentialConfig, proof: Readonly<Record<string, string>>): URLSearchParams {
-  const form = new URLSearchParams({ grant_type: 'client_credentials', ...proof });
-  if (config.scope !== undefined) form.set('scope', config.scope);
-  if (config.audience !== undefined) form.set('audience', config.audience);
-  for (const [name, value] of Object.entries(config.parameters)) {
-    for (const one of typeof value === 'string' ? [value] : value) form.append(name, one);
-  }
-  return form;
 }
 
 function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {

@@ -1,6 +1,6 @@
 /** How long a token lives, by what the answer and the token itself say of it. */
 
-import { parseObject } from './json-object.ts';
+import { parseObject } from '../json-object.ts';
 
 /** Ten years. More is not a lifetime but a way to say that there is no end, or a mistake. */
 export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
@@ -61,7 +61,7 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
   return seconds > 0 && seconds <= MAX_LIFETIME_SECONDS ? seconds * 1000 : undefined;
 }
 
-interface OwnLifetime {
+export interface OwnLifetime {
   /** `exp` is past, by a clock that may be wrong. */
   readonly hasEnded: boolean;
   /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
@@ -75,7 +75,7 @@ interface OwnLifetime {
  * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
  * the upstream's part. Undefined for what is no JWT, or one without `exp`.
  */
-function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
+export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
   const parts = token.split('.');
   const claims =
     parts.length === 3

@@ -1,16 +1,17 @@
 /** What a token endpoint's answer means (RFC 6749 §5), judged from its status, type and bytes alone. */
 
-import { parseObject } from './json-object.ts';
+import type { TranslateAnswer } from '../grants/grant-request.ts';
+import { parseObject } from '../json-object.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
 import type { ProviderAnswer } from './provider-request.ts';
-import { type AnswerTimes, lifetimeOf, parseRetryAfter } from './token-lifetime.ts';
+import { type AnswerTimes, lifetimeOf, parseRetryAfter, requestedAtByProvider } from './token-lifetime.ts';
 
 export type TokenResponse = GrantedToken | RefusedGrant;
 
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /** From the moment the request was sent. */
+  /** From the moment the request was sent; infinite of one that is mounted and says of no end. */
   readonly lifetimeMs: number;
 }
 
@@ -48,6 +49,8 @@ export interface ExpectedAnswer {
   readonly defaultLifetimeMs: number;
   /** Take a token whose type is not said, or is a name of the provider's own. */
   readonly tokenType?: 'any' | undefined;
+  /** For an answer that is not that of RFC 6749 §5: its fields in, those of the RFC out. */
+  readonly translate?: TranslateAnswer | undefined;
 }
 
 /** @param secrets what must not be repeated, should the provider say it: the client's secret and id. */
@@ -56,7 +59,7 @@ export function readTokenResponse(
   expected: ExpectedAnswer,
   secrets: readonly string[],
 ): TokenResponse {
-  const fields = parseObject(answer.body);
+  const fields = fieldsOf(answer, expected);
   const error = readProviderError(fields);
   const grants = GRANTING_STATUSES.has(answer.status);
   if (grants && (fields?.['access_token'] !== undefined || error === undefined)) {
@@ -70,6 +73,16 @@ export function readTokenResponse(
   };
 }
 
+function fieldsOf(
+  answer: EndpointAnswer,
+  { translate }: ExpectedAnswer,
+): Readonly<Record<string, unknown>> | undefined {
+  const fields = parseObject(answer.body);
+  return fields === undefined || translate === undefined
+    ? fields
+    : translate(fields, requestedAtByProvider(answer).wallMs);
+}
+
 function classifyRefusal(status: number, error: string | undefined): RefusedGrant['result'] {
   if (PASSING_ERRORS.has(error)) return 'unavailable';
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
@@ -81,7 +94,7 @@ function classifyRefusal(status: number, error: string | undefined): RefusedGran
 
 function readGrant(
   answer: EndpointAnswer,
-  fields: Record<string, unknown> | undefined,
+  fields: Readonly<Record<string, unknown>> | undefined,
   expected: ExpectedAnswer,
 ): TokenResponse {
   if (fields === undefined) {

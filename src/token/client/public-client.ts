@@ -1,0 +1,13 @@
+/** `none`: the client proves nothing, because the grant itself is proof, or asks for none (RFC 7591 §2). */
+
+import type { ProofOfClient } from './proof-of-client.ts';
+
+export interface PublicClient {
+  readonly method: 'none';
+  /** Not sent unless configured. */
+  readonly clientId: string | undefined;
+}
+
+export function nameClient({ clientId }: PublicClient): ProofOfClient {
+  return { parameters: clientId === undefined ? {} : { client_id: clientId } };
+}

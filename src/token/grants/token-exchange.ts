@@ -1,0 +1,49 @@
+/** `token_exchange`: a token that somebody else keeps fresh is changed into one for the upstream (RFC 8693 §2.1). */
+
+import { join } from 'node:path';
+import type { CredentialSettings, TokenExchangeGrant } from '../../config/config.ts';
+import { readMountedSecret, type UnusableSecret } from '../../credentials/mounted-secret.ts';
+import { UnusableFile } from '../../credentials/unusable-file.ts';
+import type { MountedFiles } from '../client/mounted-files.ts';
+import { formRequest, type GrantOccasion, type GrantRequest } from './grant-request.ts';
+
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+/** One line of what a header could carry: a token of any kind. */
+const TOKEN_TEXT = /^[\x21-\x7e]+$/;
+const EXPECTED = 'a token: one line of visible ASCII';
+
+export function exchangedFiles({ subjectTokenFile, actorTokenFile }: TokenExchangeGrant): readonly string[] {
+  return actorTokenFile === undefined ? [subjectTokenFile] : [subjectTokenFile, actorTokenFile];
+}
+
+/** What is wrong with the mounted tokens. They are read anew for each grant, and are no part of the credentials. */
+export function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles): UnusableSecret | undefined {
+  const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
+  return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
+}
+
+/** @throws {UnusableFile} when a token cannot be read now. */
+export async function askByExchange(
+  grant: TokenExchangeGrant,
+  config: CredentialSettings,
+  { proof }: GrantOccasion,
+): Promise<GrantRequest> {
+  const { directory } = config;
+  // Both of one version of the volume.
+  const reading = await readMountedSecret(directory, exchangedFiles(grant));
+  if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
+  const tokens = Object.entries(reading.values);
+  const wrong = tokens.find(([, token]) => !TOKEN_TEXT.test(token));
+  if (wrong !== undefined) throw new UnusableFile(`${join(directory, wrong[0])} is not ${EXPECTED}`);
+  const { subjectTokenFile, actorTokenFile } = grant;
+  const own = {
+    grant_type: TOKEN_EXCHANGE,
+    subject_token: reading.values[subjectTokenFile],
+    subject_token_type: grant.subjectTokenType,
+    actor_token: actorTokenFile === undefined ? undefined : reading.values[actorTokenFile],
+    actor_token_type: actorTokenFile === undefined ? undefined : grant.actorTokenType,
+    requested_token_type: grant.requestedTokenType,
+  };
+  return formRequest(own, proof, config);
+}

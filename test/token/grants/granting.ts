@@ -1,0 +1,37 @@
+/** A credential of the configuration file against a provider that the test scripts: whole, from YAML-like settings to a verdict. */
+
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { CredentialConfig } from '../../../src/config/config.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { readCredentials } from '../../../src/token/credentials.ts';
+import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
+import { mountSecret } from '../../support/kubelet-secret.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
+
+/** @throws {ConfigurationError} */
+export async function resolveCredential(settings: Record<string, unknown>): Promise<CredentialConfig> {
+  const text = {
+    credentials: [{ name: 'default', ...settings }],
+    routes: [{ name: 'r', upstream: 'https://r' }],
+  };
+  const path = await temporaryFile('token-sidecar.json', JSON.stringify(text));
+  const { credentials } = await loadConfig({ config: { key: '--config', text: path } });
+  return credentials[0] as CredentialConfig;
+}
+
+export async function openGrant(settings: Record<string, unknown>, files: Record<string, string>) {
+  const secret = await mountSecret(files);
+  const config = await resolveCredential({ dir: secret.directory, ...settings });
+  const endpoint = createTokenEndpoint(config, systemClock);
+  onTestFinished(() => endpoint.close());
+  return {
+    secret,
+    read: () => readCredentials(config),
+    async request() {
+      const reading = await readCredentials(config);
+      if (reading.state !== 'loaded') throw new Error(reading.detail);
+      return await endpoint.requestToken(reading.credentials, new AbortController().signal);
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { answerToken, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
+import { openGrant } from './granting.ts';
+
+const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const TYPE = 'urn:ietf:params:oauth:token-type:';
+
+describe('a token exchange', () => {
+  it('sends the mounted token as the subject, as it is at that moment', async () => {
+    const provider = await ScriptedTokenEndpoint.start(
+      answerToken({ issued_token_type: `${TYPE}access_token` }),
+    );
+    const { request, secret } = await openGrant(
+      { tokenUrl: provider.url, grant: 'token_exchange', audience: 'api', scope: 'read' },
+      { client_id: 'shop', client_secret: 'x', subject_token: 'a.b.c' },
+    );
+    expect(await request()).toMatchObject({ result: 'success', accessToken: 'token-1' });
+    await secret.update({ client_id: 'shop', client_secret: 'x', subject_token: 'd.e.f' });
+    await request();
+    const [first, second] = provider.received;
+    expect(first?.authorization).toBe(`Basic ${Buffer.from('shop:x').toString('base64')}`);
+    expect(Object.fromEntries(first?.form ?? [])).toEqual({
+      grant_type: GRANT,
+      subject_token: 'a.b.c',
+      subject_token_type: `${TYPE}jwt`,
+      scope: 'read',
+      audience: 'api',
+    });
+    expect(second?.form.get('subject_token')).toBe('d.e.f');
+  });
+
+  it('names types, an actor, and what it wants', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { request } = await openGrant(
+      {
+        tokenUrl: provider.url,
+        grant: 'token_exchange',
+        clientAuth: 'none',
+        tokenExchange: {
+          subjectTokenFile: 'user',
+          subjectTokenType: 'access_token',
+          actorTokenFile: 'pod',
+          actorTokenType: 'urn:example:own',
+          requestedTokenType: 'jwt',
+        },
+      },
+      { user: 'opaque!', pod: 'a.b.c' },
+    );
+    await request();
+    expect(provider.received[0]?.authorization).toBeUndefined();
+    expect(Object.fromEntries(provider.received[0]?.form ?? [])).toEqual({
+      grant_type: GRANT,
+      subject_token: 'opaque!',
+      subject_token_type: `${TYPE}access_token`,
+      actor_token: 'a.b.c',
+      actor_token_type: 'urn:example:own',
+      requested_token_type: `${TYPE}jwt`,
+    });
+  });
+
+  it('keeps nothing of the token: another is no reason for a grant', async () => {
+    const { read, secret } = await openGrant(
+      { tokenUrl: 'https://sso/token', grant: 'token_exchange', clientAuth: 'none' },
+      { subject_token: 'a.b.c' },
+    );
+    const before = await read();
+    await secret.update({ subject_token: 'd.e.f' });
+    expect(await read()).toEqual(before);
+    expect(JSON.stringify(before)).not.toContain('a.b.c');
+  });
+
+  it.each([
+    ['without its file', {}, /subject_token does not exist/],
+    ['with an empty one', { subject_token: '' }, /subject_token is empty/],
+    ['with what is no token', { subject_token: 'S3CRET and more' }, /subject_token is not a token: one line/],
+  ])('%s asks nobody', async (_name, files, detail) => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { read, request, secret } = await openGrant(
+      { tokenUrl: provider.url, grant: 'token_exchange', clientAuth: 'none' },
+      { other: 'x', ...files },
+    );
+    const reading = await read();
+    expect(reading).toMatchObject({ detail: expect.stringMatching(detail) });
+    expect(JSON.stringify(reading)).not.toContain('S3CRET');
+    await expect(request()).rejects.toThrow(detail);
+    await secret.update({ subject_token: 'a.b.c' });
+    expect(await request()).toMatchObject({ result: 'success' });
+    expect(provider.received).toHaveLength(1);
+  });
+});
