@@ -52,8 +52,10 @@ async function walk(driver: Driver, options: Omit<ExploreOptions, 'worlds'>): Pr
     const { seed, error, walk: short } = finding;
     print(`${error.message}\n`);
     print(`again: npm run chaos -- --driver ${driver} --seed ${seed} --walks 1`);
-    print(`shortened to ${short.steps.length} steps (${short.transport}, renewal ${short.renewal}):`);
-    await runWalk(short, await worlds.open(short.transport), options.product, print);
+    print(
+      `shortened to ${short.steps.length} steps (${short.app} to ${short.upstream}, ${short.transport}, renewal ${short.renewal}):`,
+    );
+    await runWalk(short, await worlds.open(short), options.product, print);
     process.exitCode = 1;
   }
   await worlds.close();

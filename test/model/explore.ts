@@ -19,6 +19,8 @@ export interface ExploreOptions {
   readonly seed: number;
   readonly durationMs: number;
   readonly mostWalks?: number;
+  /** Whether the walk that finds something is made shorter; it is, unless told otherwise. */
+  readonly shortens?: boolean;
 }
 
 export interface Explored {
@@ -31,7 +33,14 @@ export interface Explored {
 
 /** Takes walk after walk until one finds something, or the time is over. */
 export async function explore(options: ExploreOptions): Promise<Explored> {
-  const { worlds, product, seed, durationMs, mostWalks = Number.POSITIVE_INFINITY } = options;
+  const {
+    worlds,
+    product,
+    seed,
+    durationMs,
+    mostWalks = Number.POSITIVE_INFINITY,
+    shortens = true,
+  } = options;
   const startedAt = performance.now();
   const endsAt = startedAt + durationMs;
   let steps = 0;
@@ -43,12 +52,12 @@ export async function explore(options: ExploreOptions): Promise<Explored> {
     steps += walk.steps.length;
     if (error === undefined) continue;
     const foundAfterMs = performance.now() - startedAt;
-    const short = await shrunk(walk, error, attempt);
+    const short = shortens ? await shrunk(walk, error, attempt) : { walk, error };
     return { walks, steps, finding: { seed: seed + walks - 1, ...short }, foundAfterMs };
   }
   return { walks, steps, finding: undefined, foundAfterMs: undefined };
 
   async function attempt(walk: Walk): Promise<Error | undefined> {
-    return await runWalk(walk, await worlds.open(walk.transport), product);
+    return await runWalk(walk, await worlds.open(walk), product);
   }
 }

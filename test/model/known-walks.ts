@@ -78,7 +78,7 @@ export const KNOWN_WALKS: Readonly<Record<string, Walk>> = {
 };
 
 function walk(transport: Walk['transport'], renewal: Walk['renewal'], steps: readonly Step[]): Walk {
-  return { transport, protocol: 'http/1.1', renewal, steps };
+  return { transport, app: 'http/1.1', upstream: 'http/1.1', renewal, steps };
 }
 
 function asks(
@@ -95,6 +95,7 @@ function asks(
     version: '1.1',
     closes: false,
     stops: 'whole',
+    grpc: false,
     pace: 'settled',
   };
 }

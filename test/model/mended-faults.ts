@@ -12,36 +12,80 @@ interface Change {
   readonly faulty: string;
 }
 
+export interface Fault {
+  readonly changes: readonly Change[];
+  /** Walks from this seed on find it soon. */
+  readonly seed: number;
+}
+
 /** Faults that there were, by how their mends are taken out again. */
 export const MENDED_FAULTS = {
   /** The end of the stream was acted upon while the 401 before it was held back. */
-  'held-401': [
-    {
-      file: 'proxy/upstream/http1/connection.ts',
-      mended: '        state.end ??= end;\n',
-      faulty: '        this.#state = state.busy;\n        this.#endStream(state.busy.answer, end);\n',
-    },
-  ],
+  'held-401': {
+    seed: 10,
+    changes: [
+      {
+        file: 'proxy/upstream/http1/connection.ts',
+        mended: '        state.end ??= end;\n',
+        faulty: '        this.#state = state.busy;\n        this.#endStream(state.busy.answer, end);\n',
+      },
+    ],
+  },
   /** A connection that was given up in this turn was in the pool until it said 'close'. */
-  'dead-lent': [
-    {
-      file: 'proxy/upstream/http1/connection.ts',
-      mended: '    this.socket.destroy();\n    this.#options.onGone(this);\n',
-      faulty: '    this.socket.destroy();\n',
-    },
-    {
-      file: 'proxy/upstream/http1/connection.ts',
-      mended:
-        "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {\n",
-      faulty: "    if (!dead && (idle.kind !== 'idle' || isSpent(idle, now))) {\n",
-    },
-    {
-      file: 'proxy/upstream/http1/connection.ts',
-      mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {\n',
-      faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= trustMs)) {\n',
-    },
-  ],
-} as const satisfies Record<string, readonly Change[]>;
+  'dead-lent': {
+    seed: 360,
+    changes: [
+      {
+        file: 'proxy/upstream/http1/connection.ts',
+        mended: '    this.socket.destroy();\n    this.#options.onGone(this);\n',
+        faulty: '    this.socket.destroy();\n',
+      },
+      {
+        file: 'proxy/upstream/http1/connection.ts',
+        mended:
+          "    if (dead || idle.kind !== 'idle' || isSpent(idle, now) || isPast(this.#retiresAt, now)) {\n",
+        faulty: "    if (!dead && (idle.kind !== 'idle' || isSpent(idle, now))) {\n",
+      },
+      {
+        file: 'proxy/upstream/http1/connection.ts',
+        mended: '    if (idle.doubtful || elapsedMs(idle.since, now) >= trustMs) {\n',
+        faulty: '    if (!dead && (idle.doubtful || elapsedMs(idle.since, now) >= trustMs)) {\n',
+      },
+    ],
+  },
+  /** An answer that had begun was continued by another one, where the upstream then said that it had not looked at the request. */
+  'http2-answer-continued': {
+    seed: 360,
+    changes: [
+      {
+        file: 'proxy/exchange/forwarding.ts',
+        mended: '    if (this.#exchange.begun || this.#sentAgain || !this.#maySendAgain(fate)) {\n',
+        faulty: '    if (this.#sentAgain || !this.#maySendAgain(fate)) {\n',
+      },
+      {
+        file: 'proxy/upstream/http2/stream.ts',
+        mended: "    this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);\n",
+        faulty: '    this.user.upstreamFailed(error, fate);\n',
+      },
+    ],
+  },
+  /** An upstream that allowed more streams than before was not heard by those who waited for one. */
+  'http2-raised-limit': {
+    seed: 30,
+    changes: [
+      {
+        file: 'proxy/upstream/http2/connection.ts',
+        mended: '    this.#options.onAllowed(maxConcurrentStreams);\n    this.#offer();\n',
+        faulty: '    this.#options.onAllowed(maxConcurrentStreams);\n',
+      },
+      {
+        file: 'proxy/upstream/http2/connection.ts',
+        mended: '  mayOpen(): void {\n    this.#offer();\n',
+        faulty: '  mayOpen(): void {\n',
+      },
+    ],
+  },
+} as const satisfies Record<string, Fault>;
 
 export type MendedFault = keyof typeof MENDED_FAULTS;
 
@@ -62,7 +106,7 @@ export async function sourceWith(fault: MendedFault): Promise<FaultySource> {
     cp(join(ROOT, 'package.json'), join(copy, 'package.json')),
     symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules')),
   ]);
-  const changes: readonly Change[] = MENDED_FAULTS[fault];
+  const { changes }: Fault = MENDED_FAULTS[fault];
   for (const { file, mended, faulty } of changes) {
     const path = join(directory, file);
     const text = await readFile(path, 'utf8');

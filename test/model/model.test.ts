@@ -26,7 +26,7 @@ describe.each(DRIVERS)('on %s sockets', (driver) => {
   afterAll(() => worlds.close());
 
   it.each(Object.entries(KNOWN_WALKS))('%s: no more', async (_, walk) => {
-    expect(await runWalk(walk, await worlds.open(walk.transport), product)).toBeUndefined();
+    expect(await runWalk(walk, await worlds.open(walk), product)).toBeUndefined();
   });
 
   // What decides whether a change lands walks known ways; new ones are for those who can look into what they find.
@@ -47,7 +47,9 @@ describe('a fault that was mended is found again', () => {
     const worlds = await createWorlds('simulated');
     try {
       const faulty = await loadProduct(source.directory);
-      const { finding } = await explore({ worlds, product: faulty, seed: FIXED_SEED, durationMs: 50_000 });
+      const { seed } = MENDED_FAULTS[fault];
+      const bounds = { seed, durationMs: 50_000, shortens: false };
+      const { finding } = await explore({ worlds, product: faulty, ...bounds });
       expect(finding?.error.message).toMatch(/^request \d+ /);
     } finally {
       await worlds.close();

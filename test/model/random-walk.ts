@@ -1,7 +1,9 @@
 import { Random } from '../proxy/http1/fuzz/random.ts';
-import type { Action, Afterwards, Method, Pace, Step, Stop, Walk } from './walk.ts';
+import type { Action, Afterwards, Method, Pace, Step, Stop, Version, Walk } from './walk.ts';
 
 type Answer = Extract<Action, { do: 'upstream answers' }>;
+
+type Ask = Extract<Action, { do: 'app asks' }>;
 
 type Kind = readonly [weight: number, make: (random: Random) => Action];
 
@@ -42,33 +44,69 @@ const KINDS: readonly Kind[] = [
   [0.3, () => ({ do: 'drain begins' })],
 ];
 
-const ALL = KINDS.reduce((sum, [weight]) => sum + weight, 0);
+/** What apps do beside, where they speak HTTP/2. */
+const APP_STREAMS: readonly Kind[] = [
+  [5, (random) => ({ do: 'app resets a stream', app: pick(random) })],
+  [1, (random) => ({ do: 'app says goodbye', app: pick(random) })],
+  [2, (random) => ({ do: 'app shuts its windows', app: pick(random) })],
+];
 
-/** The walk that a seed stands for. */
-export function randomWalk(seed: number): Walk {
+/** What upstreams do beside, where they speak HTTP/2. */
+const UPSTREAM_STREAMS: readonly Kind[] = [
+  [
+    6,
+    (random) => ({
+      do: 'upstream resets a stream',
+      upstream: pick(random),
+      code: random.pick(['refused', 'refused', 'cancelled', 'failed']),
+    }),
+  ],
+  [3, (random) => ({ do: 'upstream says goodbye', upstream: pick(random), unprocessed: random.chance(0.5) })],
+  [2, (random) => ({ do: 'upstream shuts its windows', upstream: pick(random) })],
+  [2, (random) => ({ do: 'upstream allows', upstream: pick(random), streams: random.pick([0, 1, 2, 100]) })],
+];
+
+type Versions = Pick<Walk, 'app' | 'upstream'>;
+
+function kindsOf({ app, upstream }: Versions): readonly Kind[] {
+  const mayCall = app === 'h2' && upstream === 'h2';
+  const common = KINDS.map(([weight, make]): Kind => [weight, make === ask && mayCall ? askOrCall : make]);
+  return [...common, ...(app === 'h2' ? APP_STREAMS : []), ...(upstream === 'h2' ? UPSTREAM_STREAMS : [])];
+}
+
+/** The walk that a seed stands for; of these versions of HTTP, or of those that the seed draws. */
+export function randomWalk(seed: number, versions = versionsOf(seed)): Walk {
   const random = new Random(seed, 0);
+  const kinds = kindsOf(versions);
   const length = 2 + random.below(39);
   return {
     transport: random.chance(0.5) ? 'tls' : 'plain',
-    protocol: 'http/1.1',
+    ...versions,
     renewal: random.chance(0.5) ? 'at once' : 'by the walk',
     steps: [
       { do: 'app opens', pace: pace(random) },
-      ...Array.from({ length }, (): Step => ({ ...randomAction(random), pace: pace(random) })),
+      ...Array.from({ length }, (): Step => ({ ...randomAction(random, kinds), pace: pace(random) })),
     ],
   };
 }
 
-function randomAction(random: Random): Action {
-  let rest = random.next() * ALL;
-  for (const [weight, make] of KINDS) {
+/** By a chance of their own, so that what a seed does over HTTP/1.1 stays as it is. */
+function versionsOf(seed: number): Versions {
+  const random = new Random(seed, 1);
+  const version = (): Version => random.pick(['h2', 'http/1.1']);
+  return { app: version(), upstream: version() };
+}
+
+function randomAction(random: Random, kinds: readonly Kind[]): Action {
+  let rest = random.next() * kinds.reduce((sum, [weight]) => sum + weight, 0);
+  for (const [weight, make] of kinds) {
     rest -= weight;
     if (rest < 0) return make(random);
   }
   return { do: 'app opens' };
 }
 
-function ask(random: Random): Action {
+function ask(random: Random): Ask {
   const method = random.pick<Method>(['GET', 'GET', 'POST', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD']);
   const bodiless = method === 'GET' || method === 'HEAD' || method === 'DELETE';
   const version = random.chance(0.05) ? '1.0' : '1.1';
@@ -86,7 +124,14 @@ function ask(random: Random): Action {
     version,
     closes: random.chance(0.05),
     stops: stop(random, 0.8),
+    grpc: false,
   };
+}
+
+/** Some of them are calls of gRPC. */
+function askOrCall(random: Random): Action {
+  const asked = ask(random);
+  return asked.method === 'POST' ? { ...asked, grpc: random.chance(0.5) } : asked;
 }
 
 function answer(random: Random): Action {

@@ -73,7 +73,12 @@ class WalkRun {
       bearers: new Map([['default', bearer]]),
       metrics,
       clock,
-      log: product.createLogger('warn', { write: (line) => log.push(line) }),
+      log: product.createLogger('warn', {
+        write: (line) => {
+          log.push(line);
+          trace(line);
+        },
+      }),
       network: world.network,
       instanceId: 'model-instance',
     });
@@ -100,7 +105,7 @@ class WalkRun {
     this.#metrics = parts.metrics;
     this.#log = parts.log;
     this.#trace = parts.trace;
-    this.#model = new Model(world, parts.bearer, parts.proxy.address, parts.trace);
+    this.#model = new Model(walk, world, parts.bearer, parts.proxy.address, parts.trace);
   }
 
   async take(): Promise<Error | undefined> {
@@ -139,6 +144,7 @@ class WalkRun {
         this.#model.act(action);
         // Whoever waits for it hears of it before the clocks can move; no turn goes by in which no socket is read.
         await ticks();
+        await this.#writtenHasLeft();
         return true;
       default:
         return this.#model.act(action);
@@ -170,12 +176,18 @@ class WalkRun {
   }
 
   async #suspend({ monotonicMs, wallMs, timersFirst }: Extract<Action, { do: 'process is suspended' }>) {
+    await this.#writtenHasLeft();
     this.#model.beforeJump();
     this.#clock.jump(monotonicMs, wallMs);
     this.#model.moved(Math.max(monotonicMs, wallMs));
     if (!timersFirst) await this.#world.turn();
     this.#clock.fireDue();
     if (timersFirst) await this.#world.turn();
+  }
+
+  /** Over HTTP/2 what is written in a turn leaves at its end. */
+  async #writtenHasLeft(): Promise<void> {
+    if (this.#walk.upstream === 'h2') await new Promise((resolve) => setImmediate(resolve));
   }
 
   #drain(): void {
@@ -200,11 +212,22 @@ class WalkRun {
       for (const upstream of upstreams) if (upstream.state !== 'gone') upstream.finish();
       await this.#settle();
       this.#check();
-      if (apps.every(({ due }) => due.length === 0)) return;
+      if (apps.every(({ due }) => due.length === 0)) {
+        this.#checkForsaken();
+        return;
+      }
     }
     for (const app of apps) {
       const [asked] = app.due;
       if (asked !== undefined) throw new Violation(`${asked} was never answered`);
+    }
+  }
+
+  /** Nothing is asked of an upstream that nobody wants any more. */
+  #checkForsaken(): void {
+    for (const { streams, id } of this.#model.upstreams) {
+      const [asked] = streams?.forsaken ?? [];
+      if (asked !== undefined) throw new Violation(`${asked} is open on connection ${id} after its end`);
     }
   }
 
@@ -245,7 +268,8 @@ class WalkRun {
   }
 }
 
-function routeTo({ transport }: Walk, { upstreamAddress, caFile }: World): RouteConfig {
+function routeTo(walk: Walk, { upstreamAddress, caFile }: World): RouteConfig {
+  const { transport } = walk;
   const { host, port } = upstreamAddress;
   return {
     name: 'api',
@@ -261,9 +285,16 @@ function routeTo({ transport }: Walk, { upstreamAddress, caFile }: World): Route
     credential: 'default',
     existingAuthorization: 'replace',
     whenTokenUnavailable: 'fail',
-    protocol: 'auto',
+    protocol: spokenBy(walk),
     retryOn401: true,
     timeouts: { connectMs: BOUNDS.connectMs, responseMs: BOUNDS.responseMs, idleMs: BOUNDS.idleMs },
     tls: transport === 'tls' && caFile !== undefined ? { caFile } : {},
   };
+}
+
+/** HTTP/2 is said where it has to be, and found out where that can be. */
+function spokenBy({ app, upstream, transport }: Walk): RouteConfig['protocol'] {
+  if (upstream === 'http/1.1') return 'auto';
+  if (transport === 'plain') return 'h2c';
+  return app === 'h2' ? 'auto' : 'h2';
 }

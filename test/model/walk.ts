@@ -11,6 +11,8 @@ export type Pace =
   /** Everything that the step can cause has happened. */
   | 'settled';
 
+export type Version = 'h2' | 'http/1.1';
+
 export type Method = 'DELETE' | 'GET' | 'HEAD' | 'PATCH' | 'POST' | 'PUT';
 
 export type AnswerFraming = 'chunked' | 'close' | 'length';
@@ -33,12 +35,18 @@ export type Action =
       readonly version: '1.0' | '1.1';
       readonly closes: boolean;
       readonly stops: Stop;
+      /** A call of gRPC, where both sides speak HTTP/2. */
+      readonly grpc: boolean;
     }
   | { readonly do: 'app goes on'; readonly app: number }
   | { readonly do: 'app ends'; readonly app: number }
   | { readonly do: 'app leaves'; readonly app: number; readonly how: 'closes' | 'resets' }
   | { readonly do: 'app stops reading'; readonly app: number }
   | { readonly do: 'app reads on'; readonly app: number }
+  | { readonly do: 'app resets a stream'; readonly app: number }
+  | { readonly do: 'app says goodbye'; readonly app: number }
+  /** Until it reads on. */
+  | { readonly do: 'app shuts its windows'; readonly app: number }
   | {
       readonly do: 'upstream answers';
       readonly upstream: number;
@@ -57,6 +65,16 @@ export type Action =
   | { readonly do: 'upstream resets'; readonly upstream: number; readonly idle: boolean }
   | { readonly do: 'upstream stops reading'; readonly upstream: number }
   | { readonly do: 'upstream reads on'; readonly upstream: number }
+  | {
+      readonly do: 'upstream resets a stream';
+      readonly upstream: number;
+      readonly code: 'cancelled' | 'failed' | 'refused';
+    }
+  /** By GOAWAY; `unprocessed`: it has not looked at those that it has not answered. */
+  | { readonly do: 'upstream says goodbye'; readonly upstream: number; readonly unprocessed: boolean }
+  /** Until it reads on. */
+  | { readonly do: 'upstream shuts its windows'; readonly upstream: number }
+  | { readonly do: 'upstream allows'; readonly upstream: number; readonly streams: number }
   /** Connections that are asked for from now on are made at once, later, or not at all. */
   | { readonly do: 'connections'; readonly are: 'made' | 'held' | 'refused' }
   | { readonly do: 'token ends' }
@@ -76,8 +94,9 @@ export type Step = Action & { readonly pace: Pace };
 
 export interface Walk {
   readonly transport: 'plain' | 'tls';
-  /** What the peers speak. */
-  readonly protocol: 'http/1.1';
+  /** What the apps speak, and what the upstream does. */
+  readonly app: Version;
+  readonly upstream: Version;
   /** Whether the token source answers by itself, or when the walk says so. */
   readonly renewal: 'at once' | 'by the walk';
   readonly steps: readonly Step[];

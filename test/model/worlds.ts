@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { RealWorld } from './real/world.ts';
 import { SimulatedWorld } from './simulated/network.ts';
+import type { Walk } from './walk.ts';
 import type { World } from './world.ts';
 
 export const DRIVERS = ['simulated', 'real'] as const;
@@ -12,7 +13,7 @@ export type Driver = (typeof DRIVERS)[number];
 
 /** Makes the worlds of many walks. */
 export interface Worlds {
-  open(transport: 'plain' | 'tls'): Promise<World>;
+  open(walk: Pick<Walk, 'transport' | 'upstream'>): Promise<World>;
   close(): Promise<void>;
 }
 
@@ -23,9 +24,10 @@ export async function createWorlds(driver: Driver): Promise<Worlds> {
   const caFile = join(directory, 'ca.crt');
   await writeFile(caFile, authority.cert);
   return {
-    async open(transport) {
-      if (driver === 'simulated') return new SimulatedWorld(caFile);
-      return await RealWorld.start(transport === 'tls' ? { caFile, ...server } : undefined);
+    async open({ transport, upstream }) {
+      if (driver === 'simulated') return new SimulatedWorld(caFile, upstream);
+      const identity = { caFile, protocol: upstream, ...server };
+      return await RealWorld.start(transport === 'tls' ? identity : undefined);
     },
     close: () => rm(directory, { recursive: true }),
   };

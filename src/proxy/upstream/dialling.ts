@@ -1,5 +1,5 @@
 import type { OnReadOpts, Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { Deadline } from '../io/deadline.ts';
@@ -75,8 +75,7 @@ export class Dialling {
 
   readonly #onStands = (): void => {
     if (this.#phase === 'over') return;
-    const { socket } = this;
-    const chosen = socket instanceof TLSSocket ? socket.alpnProtocol : false;
+    const { alpnProtocol: chosen } = this.socket as Partial<TLSSocket>;
     this.#options.onStands(this, typeof chosen === 'string' ? chosen : undefined);
   };
 

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { connect as connectTls, createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { ListenAddress } from '../../../src/config/config.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
+import type { Version } from '../walk.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';
 
 /** As many turns without a byte, a connection or an end anywhere are taken for rest. */
@@ -14,6 +15,8 @@ export interface UpstreamIdentity {
   readonly caFile: string;
   readonly cert: string;
   readonly key: string;
+  /** What is chosen by ALPN, where it is offered. */
+  readonly protocol: Version;
 }
 
 /** Sockets of loopback. All ends are in this process, so that rest can be told. */
@@ -24,6 +27,7 @@ export class RealWorld implements World {
   onWritten: (written: Written) => void = () => {};
   readonly #server: Server;
   readonly #secureContext: SecureContext | undefined;
+  readonly #protocols: readonly string[];
   readonly #upstream = new Set<Socket>();
   readonly #peers = new Set<Socket>();
   #connecting: Connecting = 'made';
@@ -39,6 +43,7 @@ export class RealWorld implements World {
 
   private constructor(identity: UpstreamIdentity | undefined) {
     this.caFile = identity?.caFile;
+    this.#protocols = identity === undefined ? [] : [identity.protocol];
     this.#secureContext = identity === undefined ? undefined : createSecureContext(identity);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#arrived(socket),
@@ -136,7 +141,11 @@ export class RealWorld implements World {
         this.onUpstream(this.#peer(raw, raw, port));
         return;
       }
-      const secured = new TLSSocket(raw, { isServer: true, secureContext: this.#secureContext });
+      const secured = new TLSSocket(raw, {
+        isServer: true,
+        secureContext: this.#secureContext,
+        ALPNProtocols: [...this.#protocols],
+      });
       secured.once('secure', () => this.onUpstream(this.#peer(secured, raw, port)));
       secured.on('error', () => raw.destroy());
     };

@@ -3,6 +3,7 @@ import type { OnReadOpts, Server, Socket, TcpNetConnectOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ListenAddress } from '../../../src/config/config.ts';
 import type { Network } from '../../../src/proxy/io/network.ts';
+import type { Version } from '../walk.ts';
 import type { Connecting, PeerEnd, World, Written } from '../world.ts';
 import { SimulatedSocket } from './socket.ts';
 import { Turns } from './turns.ts';
@@ -22,12 +23,17 @@ export class SimulatedWorld implements World {
   #onAccepted: (socket: Socket) => void = () => {};
   #next = 1;
 
-  constructor(caFile: string | undefined) {
+  /** @param protocol what the upstream chooses by ALPN, where it is offered. */
+  constructor(caFile: string | undefined, protocol: Version) {
     this.caFile = caFile;
     this.network = {
       connectTcp: ({ onread }) => this.#dial('plain', onread) as unknown as Socket,
-      connectTls: (options) =>
-        this.#dial('tls', (options as TcpNetConnectOpts).onread) as unknown as TLSSocket,
+      connectTls: (options) => {
+        const socket = this.#dial('tls', (options as TcpNetConnectOpts).onread);
+        const offered = options.ALPNProtocols as readonly string[] | undefined;
+        if (offered?.includes(protocol)) socket.alpnProtocol = protocol;
+        return socket as unknown as TLSSocket;
+      },
       createServer: (_options, onAccepted) => {
         this.#onAccepted = onAccepted;
         return new SimulatedServer() as unknown as Server;
@@ -94,11 +100,18 @@ export class SimulatedWorld implements World {
     }
     this.#turns.deliver(() => {
       if (socket.destroyed) return undefined;
-      this.onUpstream(socket.peer);
+      if (transport === 'plain') this.onUpstream(socket.peer);
       socket.connected();
-      if (transport === 'tls') this.#turns.deliver(() => void socket.secured());
+      if (transport === 'tls') this.#turns.deliver(() => this.#secure(socket));
       return undefined;
     });
+  }
+
+  /** Nobody speaks before that but TLS itself. */
+  #secure(socket: SimulatedSocket): undefined {
+    if (socket.destroyed) return;
+    this.onUpstream(socket.peer);
+    socket.secured();
   }
 
   #socket(

@@ -36,7 +36,7 @@ export class SimulatedSocket extends Duplex {
   readonly localAddress = '127.0.0.1';
   readonly encrypted: boolean;
   readonly authorized: boolean;
-  readonly alpnProtocol = false;
+  alpnProtocol: string | false = false;
   connecting: boolean;
   bytesRead = 0;
   bytesWritten = 0;

@@ -1,33 +1,16 @@
-import type { Arrival, AskedRequest } from './asked-request.ts';
-import { Http1Reader, type Message } from './http1-reader.ts';
-import { bodyOf, message } from './http1-writer.ts';
-import { Violation } from './violation.ts';
-import type { Action, Afterwards, AnswerFraming } from './walk.ts';
-import type { PeerEnd } from './world.ts';
+import type { Arrival } from '../asked-request.ts';
+import { bodyOf, idOf, type Message } from '../message.ts';
+import { IN_PEACE, type UpstreamJudge, type UpstreamPeer } from '../peers.ts';
+import { Violation } from '../violation.ts';
+import type { Action, Afterwards, AnswerFraming } from '../walk.ts';
+import type { PeerEnd } from '../world.ts';
+import { Http1Reader } from './reader.ts';
+import { message } from './writer.ts';
 
 type Answer = Extract<Action, { do: 'upstream answers' }>;
 
-export interface UpstreamJudge {
-  find(id: number): AskedRequest | undefined;
-  arrived(arrival: Arrival): void;
-  /** What came is no request. */
-  failed(error: unknown): void;
-}
-
-const IN_PEACE: Answer = {
-  do: 'upstream answers',
-  upstream: 0,
-  status: 200,
-  framing: 'length',
-  bytes: 20,
-  closes: false,
-  keepAlive: undefined,
-  stops: 'whole',
-  afterwards: 'stays',
-};
-
-/** One connection of the data path, at the upstream. */
-export class UpstreamPeer {
+/** One connection of the data path, at an upstream that speaks HTTP/1.1. */
+export class Http1UpstreamPeer implements UpstreamPeer {
   readonly id: number;
   /** `ended` reads on, `gone` does not. */
   state: 'ended' | 'gone' | 'open' = 'open';
@@ -35,6 +18,7 @@ export class UpstreamPeer {
   brokenOff = false;
   /** Its end has come to the data path, or lies there to be read. */
   endHasCome = false;
+  isUsed = false;
   readonly arrivals: Arrival[] = [];
   readonly #end: PeerEnd;
   readonly #judge: UpstreamJudge;
@@ -86,12 +70,24 @@ export class UpstreamPeer {
     );
   }
 
+  looksAt(): boolean {
+    return true;
+  }
+
+  wasUsed(): void {
+    this.isUsed = true;
+  }
+
+  settled(): void {
+    this.endHasCome = this.brokenOff;
+  }
+
   answer({ status, framing, bytes, closes, keepAlive, stops, afterwards }: Answer): void {
     const arrival = this.waiting;
     if (arrival === undefined) return;
     const isBodiless = status === 204 || status === 304;
     const body = isBodiless ? Buffer.alloc(0) : bodyOf(`answer ${arrival.name}`, bytes);
-    arrival.answer = { status, body, complete: false };
+    arrival.answer = { status, body, complete: false, begun: true, refusesToken: status === 401 };
     const isHead = arrival.asked.method === 'HEAD';
     const head = [
       `HTTP/1.1 ${status} Modelled`,
@@ -204,10 +200,13 @@ export class UpstreamPeer {
       asked,
       name: `${asked.id}.${asked.arrivals.length + 1}`,
       connection: this.id,
+      stream: undefined,
       authorization: fields.get('authorization') ?? '',
       whole: false,
       answer: undefined,
       broken: this.state !== 'open' || this.#strayed,
+      unprocessed: false,
+      reset: false,
     };
     this.#judge.arrived(arrival);
     this.arrivals.push(arrival);
@@ -225,9 +224,4 @@ export class UpstreamPeer {
       throw new Violation(`the body of ${arrival.asked} came as another: ${what}`);
     }
   }
-}
-
-/** @returns the number in `METHOD /r/NUMBER HTTP/1.1`. */
-export function idOf(startLine: string): number {
-  return Number(/ \/r\/(\d+) /.exec(startLine)?.[1]);
 }

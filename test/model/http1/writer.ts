@@ -1,14 +1,9 @@
-import type { AnswerFraming, Stop } from './walk.ts';
+import type { AnswerFraming, Stop } from '../walk.ts';
 
 /** A message that is sent in two parts at most. */
 export interface Sending {
   readonly first: Buffer;
   readonly rest: Buffer;
-}
-
-/** A body that tells whose it is wherever it is cut. */
-export function bodyOf(name: string, bytes: number): Buffer {
-  return Buffer.alloc(bytes, `<${name}>`);
 }
 
 export function message(

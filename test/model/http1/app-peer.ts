@@ -1,22 +1,17 @@
-import type { AskedRequest } from './asked-request.ts';
-import { Http1Reader, type Message } from './http1-reader.ts';
-import { message } from './http1-writer.ts';
-import { Violation } from './violation.ts';
-import type { Action } from './walk.ts';
-import type { PeerEnd } from './world.ts';
+import type { AskedRequest } from '../asked-request.ts';
+import { type Message, statusOf } from '../message.ts';
+import type { AppJudge, AppPeer } from '../peers.ts';
+import { Violation } from '../violation.ts';
+import type { Action } from '../walk.ts';
+import type { PeerEnd } from '../world.ts';
+import { Http1Reader } from './reader.ts';
+import { message } from './writer.ts';
 
 type Ask = Extract<Action, { do: 'app asks' }>;
 
-export interface AppJudge {
-  answered(app: AppPeer, asked: AskedRequest, answer: Message): void;
-  /** The data path has ended the connection without an answer to this one, or amid it. */
-  cut(app: AppPeer, asked: AskedRequest, amidst: boolean): void;
-  /** What came is no answer. */
-  failed(error: unknown): void;
-}
-
-/** One connection of an app. */
-export class AppPeer {
+/** One connection of an app that speaks HTTP/1.1. */
+export class Http1AppPeer implements AppPeer {
+  readonly cutsTogether = true;
   readonly asked: AskedRequest[] = [];
   /** How many have their answer. */
   answered = 0;
@@ -70,6 +65,10 @@ export class AppPeer {
   /** Those whose answer may still come. */
   get outstanding(): readonly AskedRequest[] {
     return this.isOpen ? this.asked.slice(this.answered) : [];
+  }
+
+  get nextAnswered(): readonly AskedRequest[] {
+    return this.outstanding.slice(0, 1);
   }
 
   /** Those whose answer has to come: what is broken off by its app has none. */
@@ -147,10 +146,6 @@ export class AppPeer {
     const [first] = this.outstanding;
     this.closedByProxy = true;
     this.#end.close();
-    if (first !== undefined && (amidst || !this.closing)) this.#judge.cut(this, first, amidst);
+    if (first !== undefined && (amidst || !this.closing)) this.#judge.cut(this, first, amidst, 'cut');
   }
-}
-
-export function statusOf(startLine: string): number {
-  return Number(startLine.slice(9, 12));
 }

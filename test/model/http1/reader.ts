@@ -1,11 +1,4 @@
-/** A message as a peer of the data path reads it, on its own and strictly: what the data path reads it by is not used. */
-export interface Message {
-  readonly startLine: string;
-  readonly fields: ReadonlyMap<string, string>;
-  /** Its body so far. */
-  readonly body: Buffer[];
-  bodyBytes: number;
-}
+import type { Message } from '../message.ts';
 
 export interface Http1ReaderOptions {
   /** @returns whether a body may follow, whatever the fields say. */
@@ -19,7 +12,10 @@ type Framing =
   | { readonly kind: 'chunked'; state: 'data' | 'size' | 'trailers'; rest: number }
   | { readonly kind: 'close' };
 
-/** Reads HTTP/1.1 messages, one after the other. @throws {Error} at what is none. */
+/**
+ * Reads HTTP/1.1 messages, one after the other, strictly: what the data path reads them by is not used.
+ * @throws {Error} at what is none.
+ */
 export class Http1Reader {
   readonly #kind: 'answers' | 'requests';
   readonly #options: Http1ReaderOptions;
