@@ -64,7 +64,7 @@ export class AskedRequest {
   /** The walk had connections refused while it was under way. */
   connectionsRefused = false;
   tokenRefused = false;
-  /** How often the upstream has broken something off while it was under way. */
+  /** How often the upstream has broken something off while it was under way, or so shortly before that nobody knew. */
   disturbances = 0;
   /** Its answer had come before the clocks jumped: they excuse nothing. */
   answeredInTime = false;

@@ -3,7 +3,7 @@ import { idOf, type Message, statusOf } from './message.ts';
 import type { ModelBearer } from './model-bearer.ts';
 import type { AppPeer, Cut, UpstreamPeer } from './peers.ts';
 import { Violation } from './violation.ts';
-import { BOUNDS, REPLAY_BYTES } from './walk.ts';
+import { BOUNDS, REPLAY_BYTES, type Walk } from './walk.ts';
 
 /** Every bound of the data path on a request is longer, but for the second that it gives one it has answered. */
 const LATE_MS = BOUNDS.connectMs - 500;
@@ -11,6 +11,7 @@ const LINGER_MS = 900;
 
 /** What is known of both sides of the data path. */
 export interface Scene {
+  readonly versions: Pick<Walk, 'app' | 'upstream'>;
   readonly bearer: ModelBearer;
   readonly requests: readonly AskedRequest[];
   readonly upstreams: readonly UpstreamPeer[];
@@ -35,7 +36,10 @@ export class Judge {
     if (asked === undefined) throw new Violation(`a request left that nobody had asked: ${startLine}`);
     const authorization = fields.get('authorization');
     if (authorization === undefined) throw new Violation(`${asked} left without a token`);
-    if (!bearer.mayLeave(authorization)) throw new Violation(`${asked} left with a token that was over`);
+    // Over HTTP/2 what is written in a turn leaves at its end.
+    const isOverHttp2 = stream !== undefined;
+    if (!(isOverHttp2 ? bearer.mayLeaveInTurn(authorization) : bearer.mayLeave(authorization)))
+      throw new Violation(`${asked} left with a token that was over`);
     trace(`${asked} leaves on connection ${connection}${stream === undefined ? '' : `, stream ${stream}`}`);
     this.#repetition(asked, authorization);
     const upstream = this.#upstreamOf({ connection });
@@ -111,13 +115,12 @@ export class Judge {
     const before = asked.departures.at(-1);
     if (before === undefined) return;
     const answer = this.#arrivalOf(asked, before)?.answer;
-    if (answer?.refusesToken === true) {
+    if (answer?.begun !== true) return;
+    if (answer.refusesToken) {
       if (asked.departures.every((departure) => departure.authorization !== authorization)) return;
       throw new Violation(`${asked} was sent again with the token that was refused`);
     }
-    if (answer?.begun === true) {
-      throw new Violation(`${asked} was sent again though it was being answered`);
-    }
+    throw new Violation(`${asked} was sent again though it was being answered`);
   }
 
   #ownAnswer(asked: AskedRequest, code: string): void {
@@ -140,7 +143,8 @@ export class Judge {
     const departure = asked.departures.at(-1);
     if (departure === undefined) {
       // Over HTTP/2 it leaves at the end of the turn: of a connection that ends in it a larger body can't be had back.
-      if (asked.disturbances > 0 && asked.body.length > REPLAY_BYTES) return;
+      const isLost = asked.disturbances > 0 && asked.body.length > REPLAY_BYTES;
+      if (isLost && this.#scene.versions.upstream === 'h2') return;
       throw new Violation(`${asked} got ${code}, and had never left`);
     }
     const upstream = this.#upstreamOf(departure);

@@ -59,8 +59,8 @@ export const MENDED_FAULTS = {
     changes: [
       {
         file: 'proxy/exchange/forwarding.ts',
-        mended: '    if (this.#exchange.begun || this.#sentAgain || !this.#maySendAgain(fate)) {\n',
-        faulty: '    if (this.#sentAgain || !this.#maySendAgain(fate)) {\n',
+        mended: '    if (this.#exchange.begun || next === undefined) {\n',
+        faulty: '    if (next === undefined) {\n',
       },
       {
         file: 'proxy/upstream/http2/stream.ts',

@@ -12,6 +12,8 @@ export class ModelBearer implements BearerSource, BearerSupply {
   readonly #clock: ModelClock;
   readonly #refuse: () => Error;
   readonly #ends = new Map<string, Instant>();
+  /** Tokens that were good when the last turn ended, or have come since. */
+  #goodBefore = new Set<string>();
   #held: string | undefined;
   #atOnce: boolean;
   #waiting: PromiseWithResolvers<string | undefined>[] = [];
@@ -53,6 +55,18 @@ export class ModelBearer implements BearerSource, BearerSupply {
     return end !== undefined && !isPast(end, this.#clock.now());
   }
 
+  /** The same for what is written together at the end of a turn: it is enough that it was good at some time in it. */
+  mayLeaveInTurn(authorization: string): boolean {
+    return this.mayLeave(authorization) || this.#goodBefore.has(authorization);
+  }
+
+  /** A turn of the event loop has ended. */
+  turnEnded(): void {
+    const now = this.#clock.now();
+    const good = [...this.#ends].filter(([, end]) => !isPast(end, now));
+    this.#goodBefore = new Set(good.map(([authorization]) => authorization));
+  }
+
   grant(lifetimeMs: number): void {
     const token = this.#make(lifetimeMs);
     for (const waiting of this.#waiting.splice(0)) waiting.resolve(token);
@@ -75,6 +89,7 @@ export class ModelBearer implements BearerSource, BearerSupply {
   #make(lifetimeMs: number): string {
     this.#held = `Bearer ${TOKEN_MARK}-${this.#ends.size + 1}`;
     this.#ends.set(this.#held, later(this.#clock.now(), lifetimeMs));
+    this.#goodBefore.add(this.#held);
     return this.#held;
   }
 

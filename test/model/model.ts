@@ -9,7 +9,7 @@ import { Http2UpstreamPeer } from './http2/upstream-peer.ts';
 import { Judge, type Scene } from './judge.ts';
 import type { ModelBearer } from './model-bearer.ts';
 import type { AppJudge, AppPeer, UpstreamJudge, UpstreamPeer } from './peers.ts';
-import type { Action, Version, Walk } from './walk.ts';
+import type { Action, Walk } from './walk.ts';
 import type { PeerEnd, World } from './world.ts';
 
 const MOST_APPS = 4;
@@ -26,9 +26,11 @@ export class Model implements Scene {
   movedMs = 0;
   draining = false;
   readonly #world: World;
-  readonly #versions: { readonly app: Version; readonly upstream: Version };
+  readonly versions: Pick<Walk, 'app' | 'upstream'>;
   readonly #address: DataPath['address'];
   readonly #judge: Judge;
+  /** How often an upstream has broken something off since all had happened that was under way. */
+  #unnoticed = 0;
   /** Reads what the data path writes to each upstream connection, while it lives. */
   readonly #written = new Map<number, { push(bytes: Buffer): void }>();
 
@@ -41,10 +43,11 @@ export class Model implements Scene {
   ) {
     this.trace = trace;
     this.bearer = bearer;
-    this.#versions = versions;
+    this.versions = versions;
     this.#world = world;
     this.#address = address;
     this.#judge = new Judge(this);
+    world.onTurn = () => bearer.turnEnded();
     world.onUpstream = (end) => this.#connected(end);
     world.onWritten = ({ connection, bytes, alive }) => {
       if (alive) this.#guard(() => this.#readerOf(connection).push(bytes));
@@ -61,7 +64,10 @@ export class Model implements Scene {
     if ('app' in action) return this.#actApp(action);
     if ('upstream' in action) {
       const acted = this.#actUpstream(action);
-      if (acted && breaksOff(action)) for (const asked of this.outstanding) asked.disturbances += 1;
+      if (acted && breaksOff(action)) {
+        this.#unnoticed += 1;
+        for (const asked of this.outstanding) asked.disturbances += 1;
+      }
       return acted;
     }
     switch (action.do) {
@@ -95,6 +101,7 @@ export class Model implements Scene {
 
   /** Says that all has happened that was under way. */
   settled(): void {
+    this.#unnoticed = 0;
     for (const upstream of this.upstreams) upstream.settled();
     for (const asked of this.outstanding) asked.mayBeAnsweredAtMs = undefined;
   }
@@ -223,7 +230,7 @@ export class Model implements Scene {
       },
       failed: (error) => this.#fail(error),
     };
-    const app = this.#versions.app === 'h2' ? new Http2AppPeer(end, judge) : new Http1AppPeer(end, judge);
+    const app = this.versions.app === 'h2' ? new Http2AppPeer(end, judge) : new Http1AppPeer(end, judge);
     app.usedMs = this.movedMs;
     return app;
   }
@@ -231,6 +238,7 @@ export class Model implements Scene {
   #request(action: Extract<Action, { do: 'app asks' }>, app: AppPeer): AskedRequest {
     const asked = new AskedRequest(this.requests.length + 1, action, app.usedMs);
     this.requests.push(asked);
+    asked.disturbances = this.#unnoticed;
     asked.connectionsRefused = this.#world.connecting === 'refused';
     return asked;
   }
@@ -246,7 +254,7 @@ export class Model implements Scene {
       arrived: (arrival) => this.#judge.arrival(arrival),
       failed: (error) => this.#fail(error),
     };
-    const speaksHttp2 = this.#versions.upstream === 'h2';
+    const speaksHttp2 = this.versions.upstream === 'h2';
     this.upstreams.push(speaksHttp2 ? new Http2UpstreamPeer(end, judge) : new Http1UpstreamPeer(end, judge));
   }
 
@@ -254,7 +262,7 @@ export class Model implements Scene {
     const known = this.#written.get(connection);
     if (known !== undefined) return known;
     const reader =
-      this.#versions.upstream === 'h2'
+      this.versions.upstream === 'h2'
         ? new Http2RequestReader((message, stream) => this.#judge.departure(connection, message, stream))
         : new Http1Reader('requests', {
             onHead: (message) => {

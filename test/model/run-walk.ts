@@ -144,7 +144,6 @@ class WalkRun {
         this.#model.act(action);
         // Whoever waits for it hears of it before the clocks can move; no turn goes by in which no socket is read.
         await ticks();
-        await this.#writtenHasLeft();
         return true;
       default:
         return this.#model.act(action);
@@ -176,18 +175,12 @@ class WalkRun {
   }
 
   async #suspend({ monotonicMs, wallMs, timersFirst }: Extract<Action, { do: 'process is suspended' }>) {
-    await this.#writtenHasLeft();
     this.#model.beforeJump();
     this.#clock.jump(monotonicMs, wallMs);
     this.#model.moved(Math.max(monotonicMs, wallMs));
     if (!timersFirst) await this.#world.turn();
     this.#clock.fireDue();
     if (timersFirst) await this.#world.turn();
-  }
-
-  /** Over HTTP/2 what is written in a turn leaves at its end. */
-  async #writtenHasLeft(): Promise<void> {
-    if (this.#walk.upstream === 'h2') await new Promise((resolve) => setImmediate(resolve));
   }
 
   #drain(): void {

@@ -40,6 +40,8 @@ export interface World {
   /** What the data path writes to upstreams, as it is written. */
   onWritten: (written: Written) => void;
   connectApp(address: ListenAddress): PeerEnd;
+  /** Called at the end of every turn of the event loop. */
+  onTurn: () => void;
   /** One turn of the event loop. */
   turn(): Promise<void>;
   /** Resolves when nothing happens any more; rejects when that does not come about. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import { type BothEnds, kernelQueues } from './kernel-queues.ts';
+import { type BothEnds, stillQueues } from './kernel-queues.ts';
 import { get, message, ok, request } from './messages.ts';
 import { type RawUpstream, startUpstream, type UpstreamConnection } from './raw-upstream.ts';
 import { type Sidecar, startSidecar, until } from './sidecar.ts';
@@ -62,17 +62,11 @@ const TURNS = 4;
  * @returns how much of it the sidecar holds itself: what lies in none of the kernel's queues.
  */
 async function heldBack(from: Socket, to: Socket, sent: () => number): Promise<number> {
-  let last = '';
-  for (let turns = 0; ; ) {
+  for (;;) {
+    const [up, down] = (await stillQueues([from, to], sent, TURNS)) as [BothEnds, BothEnds];
     if (sent() >= TOTAL) throw new Error('nothing held the sender back');
-    const [up, down] = kernelQueues(from, to) as [BothEnds, BothEnds];
-    const now = JSON.stringify([sent(), up, down]);
-    turns = now === last && up.peer.unread > 0 && down.peer.peerIsFull ? turns + 1 : 0;
-    if (turns === TURNS) {
-      return sent() - up.own.unsent - up.peer.unread - down.peer.unsent - down.own.unread;
-    }
-    last = now;
-    await new Promise((resolve) => setImmediate(resolve));
+    if (up.peer.unread === 0 || !down.peer.peerIsFull) continue;
+    return sent() - up.own.unsent - up.peer.unread - down.peer.unsent - down.own.unread;
   }
 }
 

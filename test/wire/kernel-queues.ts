@@ -20,6 +20,34 @@ export interface BothEnds {
   readonly peer: KernelQueues;
 }
 
+/**
+ * Resolves when `moved` has said the same for `turns` turns of the event loop, and the kernel then holds the same twice, so many
+ * turns apart. The table of all sockets is long where many were closed lately: it is read only where all else stands still.
+ */
+export async function stillQueues(
+  sockets: readonly Socket[],
+  moved: () => unknown,
+  turns: number,
+): Promise<BothEnds[]> {
+  for (let before = ''; ; ) {
+    await standsStill(moved, turns);
+    const queues = kernelQueues(...sockets);
+    const now = JSON.stringify([moved(), queues]);
+    if (now === before) return queues;
+    before = now;
+  }
+}
+
+async function standsStill(moved: () => unknown, turns: number): Promise<void> {
+  let last = JSON.stringify(moved());
+  for (let still = 0; still < turns; ) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = JSON.stringify(moved());
+    still = now === last ? still + 1 : 0;
+    last = now;
+  }
+}
+
 /** What the kernel holds for both ends of each connection of which a socket is one end. */
 export function kernelQueues(...sockets: readonly Socket[]): BothEnds[] {
   const table = readFileSync('/proc/net/tcp', 'latin1');

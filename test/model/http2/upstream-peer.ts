@@ -101,7 +101,7 @@ export class Http2UpstreamPeer implements UpstreamPeer {
 
   settled(): void {
     this.endHasCome = this.brokenOff || Number.isFinite(this.#last);
-    this.isUsed ||= this.arrivals.some(({ answer }) => answer !== undefined);
+    this.isUsed ||= this.arrivals.some(({ answer }) => answer?.begun === true);
   }
 
   answer(action: Answer): void {
@@ -236,7 +236,7 @@ export class Http2UpstreamPeer implements UpstreamPeer {
     serving.over = true;
     arrival.broken = true;
     arrival.reset = true;
-    arrival.unprocessed = refuses && !this.hasSpokenFor(arrival);
+    arrival.unprocessed = refuses && arrival.answer === undefined && !serving.informed;
   }
 
   /** @returns the last stream that is looked at. */
@@ -316,6 +316,7 @@ export class Http2UpstreamPeer implements UpstreamPeer {
     serving.over = true;
     // Nobody wants the rest of it.
     serving.rest = undefined;
+    this.#connection.goOn();
   }
 }
 

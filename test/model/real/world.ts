@@ -25,6 +25,7 @@ export class RealWorld implements World {
   readonly caFile: string | undefined;
   onUpstream: (end: PeerEnd) => void = () => {};
   onWritten: (written: Written) => void = () => {};
+  onTurn: () => void = () => {};
   readonly #server: Server;
   readonly #secureContext: SecureContext | undefined;
   readonly #protocols: readonly string[];
@@ -81,13 +82,14 @@ export class RealWorld implements World {
 
   async turn(): Promise<void> {
     await turnOfTheLoop();
+    this.onTurn();
   }
 
   async settle(): Promise<void> {
     let before = this.#signature();
     for (let turn = 0, quiet = 0; quiet < QUIET_TURNS; turn++) {
       if (turn > MOST_TURNS) throw new Error(`something still happens after ${MOST_TURNS} turns`);
-      await turnOfTheLoop();
+      await this.turn();
       const now = this.#signature();
       quiet = now === before ? quiet + 1 : 0;
       before = now;

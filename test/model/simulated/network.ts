@@ -16,7 +16,8 @@ export class SimulatedWorld implements World {
   connecting: Connecting = 'made';
   onUpstream: (end: PeerEnd) => void = () => {};
   onWritten: (written: Written) => void = () => {};
-  readonly #turns = new Turns();
+  onTurn: () => void = () => {};
+  readonly #turns = new Turns(() => this.onTurn());
   readonly #app = new Set<SimulatedSocket>();
   readonly #upstream = new Set<SimulatedSocket>();
   #held: (() => void)[] = [];

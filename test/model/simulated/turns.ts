@@ -12,6 +12,12 @@ const MOST_TURNS = 2000;
 export class Turns {
   #deliveries: Task[] = [];
   #closings: (() => void)[] = [];
+  readonly #onTurn: () => void;
+
+  /** @param onTurn is called at the end of each. */
+  constructor(onTurn: () => void) {
+    this.#onTurn = onTurn;
+  }
 
   /** In the next turn. */
   deliver(task: Task): void {
@@ -38,6 +44,7 @@ export class Turns {
       task();
       await ticks();
     }
+    this.#onTurn();
     return deliveries.length + closings.length > 0;
   }
 

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
-import { type BothEnds, kernelQueues } from '../kernel-queues.ts';
+import { type BothEnds, kernelQueues, stillQueues } from '../kernel-queues.ts';
 import { CHUNKED, chunk, message, ok } from '../messages.ts';
 import { type RawUpstream, startUpstream } from '../raw-upstream.ts';
 import { type Sidecar, startSidecar, until } from '../sidecar.ts';
-import { Setting, Type, windowUpdate } from './frames.ts';
+import { type Frame, Setting, Type, windowUpdate } from './frames.ts';
 import { type ClientOptions, connectHttp2, type RawHttp2Client } from './raw-http2-client.ts';
 
 /** Nothing here is about time, and how long so many bytes take is the machine's affair. */
@@ -49,28 +49,14 @@ function pour(socket: Socket): { accepted(): number } {
   return { accepted: () => accepted };
 }
 
-/** Resolves when nothing has moved for some turns of the event loop, which the sidecar shares. */
-async function stuck(progress: () => unknown): Promise<void> {
-  let last = '';
-  for (let turns = 0; turns < TURNS; ) {
-    const now = JSON.stringify(progress());
-    turns = now === last ? turns + 1 : 0;
-    last = now;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
 /**
  * Resolves when the sidecar has stopped reading from `socket` though bytes lie before it.
+ * @param progress of whoever shares this event loop with it.
  * @returns how much the kernel holds of what was sent to the sidecar there.
  */
 async function unread(socket: Socket, progress: () => unknown): Promise<number> {
   for (;;) {
-    let ends: BothEnds | undefined;
-    await stuck(() => {
-      [ends] = kernelQueues(socket);
-      return [ends, progress()];
-    });
+    const [ends] = await stillQueues([socket], progress, TURNS);
     if (ends !== undefined && ends.peer.unread > 0) return ends.own.unsent + ends.peer.unread;
   }
 }
@@ -160,6 +146,10 @@ class Upload {
   sent = 0;
   readonly #client: RawHttp2Client;
   readonly #stream: number;
+  #ofStream = 65_536;
+  #ofConnection = 65_535;
+  /** Frames that have been counted. */
+  #heeded = 0;
 
   constructor(client: RawHttp2Client, stream: number) {
     this.#client = client;
@@ -168,11 +158,14 @@ class Upload {
 
   /** What the sidecar has allowed in all. */
   get allowed(): number {
-    const grown = (streamId: number) =>
-      this.#client.frames
-        .filter((frame) => frame.type === Type.WINDOW_UPDATE && frame.streamId === streamId)
-        .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0);
-    return Math.min(65_536 + grown(this.#stream), 65_535 + grown(0), TOTAL);
+    const { frames } = this.#client;
+    for (; this.#heeded < frames.length; this.#heeded++) {
+      const { type, streamId, payload } = frames[this.#heeded] as Frame;
+      if (type !== Type.WINDOW_UPDATE) continue;
+      if (streamId === 0) this.#ofConnection += payload.readUInt32BE(0);
+      if (streamId === this.#stream) this.#ofStream += payload.readUInt32BE(0);
+    }
+    return Math.min(this.#ofStream, this.#ofConnection, TOTAL);
   }
 
   send(): void {
@@ -202,13 +195,16 @@ describe('a request body', () => {
     const upload = new Upload(client, stream);
 
     // As long as the kernel takes it, it is given back; then no more is allowed.
-    await stuck(() => {
-      upload.send();
-      return [upload.sent, kernelQueues(arrived.connection.socket, client.socket)];
-    });
+    const sockets = [arrived.connection.socket, client.socket];
+    const [up, down] = (await stillQueues(
+      sockets,
+      () => {
+        upload.send();
+        return upload.sent;
+      },
+      TURNS,
+    )) as [BothEnds, BothEnds];
     expect(upload.sent).toBeLessThan(TOTAL);
-    const [up] = kernelQueues(arrived.connection.socket) as [BothEnds];
-    const [down] = kernelQueues(client.socket) as [BothEnds];
     const inKernel = up.own.unread + up.peer.unsent + down.own.unsent + down.peer.unread;
     expect(upload.sent - inKernel - arrived.connection.received.count).toBeLessThan(HELD);
 
@@ -238,7 +234,7 @@ describe('an app that asks and does not read', () => {
     // No more at once than may be open: those before have been answered, as far as the sidecar is concerned.
     for (let isHeard = true; isHeard; ) {
       for (let index = 0; index < 50; index++) streams.push(client.get('/'));
-      await stuck(() => [upstream.requests.length, kernelQueues(client.socket)]);
+      await stillQueues([client.socket], () => upstream.requests.length, TURNS);
       isHeard = upstream.requests.length === streams.length;
       if (streams.length > MOST_UNHEARD) throw new Error('nothing held the app back');
     }

@@ -112,7 +112,8 @@ describe('an app that still reads its last answer, as slowly as it does,', () =>
   /** It has asked for more than the system takes at once, and reads a piece of it every so often. */
   async function start(windowBytes: number) {
     const upstream = await startUpstream(answering(ok('x'.repeat(SIZE_BYTES))));
-    const sidecar = await startSidecar({ upstream });
+    const clock = new ManualClock();
+    const sidecar = await startSidecar({ upstream, clock });
     const client = await connectHttp2(sidecar, {
       keepsBodies: false,
       settings: [[Setting.INITIAL_WINDOW_SIZE, windowBytes]],
@@ -120,7 +121,7 @@ describe('an app that still reads its last answer, as slowly as it does,', () =>
     client.send(windowUpdate(0, 1024 * MIB));
     client.socket.on('data', () => {
       client.socket.pause();
-      setTimeout(() => client.socket.resume(), 25);
+      void clock.advance(25).then(() => client.socket.resume());
     });
     const stream = client.get('/large');
     await client.head(stream);
