@@ -4,8 +4,8 @@ import { readSettings, readValue, type Settings } from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import { injectManifests } from '../injector/manifests/inject-manifests.ts';
+import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { ClusterVersion } from '../injector/pod/injection-defaults.ts';
-import { objectName } from '../injector/pod/sidecar-settings.ts';
 import type { Command, CommandContext } from './command.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 

@@ -4,10 +4,10 @@ import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
 import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
+import { grantValue, imageReference, objectName } from '../injector/pod/annotation-formats.ts';
 import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
 import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
-import { grantValue, imageReference, objectName } from '../injector/pod/sidecar-settings.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
 import { VERSION } from '../version.ts';
 

@@ -7,8 +7,8 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import type { ClientFiles } from '../injector/certificate/client-authorities.ts';
 import type { CertificateFiles } from '../injector/certificate/file-certificate.ts';
+import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
-import { objectName } from '../injector/pod/sidecar-settings.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 

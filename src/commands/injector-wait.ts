@@ -6,7 +6,7 @@ import { type GivenValues, readValue } from '../config/settings.ts';
 import { duration } from '../config/values.ts';
 import { SidecarError } from '../errors.ts';
 import { connectKubernetes } from '../injector/kubernetes/client.ts';
-import { objectName } from '../injector/pod/sidecar-settings.ts';
+import { objectName } from '../injector/pod/annotation-formats.ts';
 import { waitForWebhook } from '../injector/webhook-check.ts';
 import type { CommandContext } from './command.ts';
 import type { INJECTOR_SETTINGS } from './injector-settings.ts';

@@ -57,12 +57,24 @@ export async function parseConfig(text: string, path: string, problems: Problem[
     problems.push({ key: '(file)', value: describeInput(value), expected: 'a mapping of settings' });
     return NOTHING_UNDERSTOOD;
   }
-  // What is wrong is taken out and the rest read again, so that the checks across settings report in the same run.
+  const config = readShape(fileSchema, value, problems);
+  return config === undefined ? NOTHING_UNDERSTOOD : { config, understood: true };
+}
+
+/**
+ * As much of a value as a schema understands; undefined where so much is wrong that nothing can be told of the rest.
+ * @param value is changed: what is wrong is taken out and the rest read again, so that the checks across settings report in the same run.
+ */
+export function readShape<const Schema extends v.GenericSchema>(
+  schema: Schema,
+  value: unknown,
+  problems: Problem[],
+): v.InferOutput<Schema> | undefined {
   for (;;) {
-    const result = v.safeParse(fileSchema, value);
-    if (result.success) return { config: result.output, understood: true };
-    problems.push(...result.issues.flatMap(describeIssue));
-    if (!result.issues.every((issue) => takeOut(value, issue.path))) return NOTHING_UNDERSTOOD;
+    const result = v.safeParse(schema, value);
+    if (result.success) return result.output;
+    problems.push(...result.issues.flatMap((issue) => describeIssue(schema, issue)));
+    if (!result.issues.every((issue) => takeOut(value, issue.path))) return undefined;
   }
 }
 
@@ -78,17 +90,17 @@ function takeOut(root: unknown, path: readonly v.IssuePathItem[] | undefined): b
   );
 }
 
-function describeIssue(issue: v.BaseIssue<unknown>): Problem[] {
+function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Problem[] {
   // Members of a union say less than the union itself.
   const key = v.getDotPath(issue)?.replace(/\.(\d+)(?=\.|$)/g, '[$1]') ?? '(file)';
   const isUnknownKey = issue.type === 'strict_object' && issue.expected === 'never';
   if (isUnknownKey) {
     const wrong = String(issue.path?.at(-1)?.key);
-    const known = knownKeys(issue.path ?? []);
+    const known = knownKeys(schema, issue.path ?? []);
     return [{ key, expected: `one of the keys ${known.join(', ')}${didYouMean(wrong, known)}` }];
   }
   if (issue.input === undefined)
-    return [{ key, expected: schemaAt(issue.path ?? [])?.message ?? issue.message }];
+    return [{ key, expected: schemaAt(schema, issue.path ?? [])?.message ?? issue.message }];
   return [{ key, value: describeInput(issue.input), expected: issue.message }];
 }
 
@@ -107,12 +119,12 @@ interface SchemaShape {
 }
 
 /** The keys that the mapping at the parent of `path` may have. */
-function knownKeys(path: readonly v.IssuePathItem[]): string[] {
-  return Object.keys(schemaAt(path.slice(0, -1))?.entries ?? {});
+function knownKeys(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): string[] {
+  return Object.keys(schemaAt(schema, path.slice(0, -1))?.entries ?? {});
 }
 
-function schemaAt(path: readonly v.IssuePathItem[]): SchemaShape | undefined {
-  let shape: SchemaShape | undefined = fileSchema as unknown as SchemaShape;
+function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): SchemaShape | undefined {
+  let shape: SchemaShape | undefined = schema as unknown as SchemaShape;
   for (const { key } of path) shape = unwrap(shape?.item ?? ownEntry(shape?.entries, String(key)));
   return shape;
 }

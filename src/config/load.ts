@@ -1,18 +1,12 @@
 /** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
 
-import { LOG_LEVELS } from '../log/logger.ts';
 import type { Config } from './config.ts';
 import { readConfigFile } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
-import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
-import { resolveForwardProxy } from './resolve-forward-proxy.ts';
-import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
-import { resolveLimits } from './resolve-limits.ts';
-import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
-import { readValue } from './settings.ts';
-import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
+import { resolveConfig } from './resolve-config.ts';
+import { checkTlsFiles } from './tls-files.ts';
 
 /**
  * Resolves and checks everything, certificate files included.
@@ -20,39 +14,12 @@ import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
  */
 export async function loadConfig(given: ProxyValues): Promise<Config> {
   const problems: Problem[] = [];
-  const { config: read, understood } =
+  const reading =
     given.config === undefined
       ? { config: {} as FileConfig, understood: true }
       : await readConfigFile(given.config.text, given.config.key, problems);
-  const file = withNamedHosts(read, given, problems);
-  const routes = understood ? resolveRoutes(file, given, problems) : [];
-  const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
-  const interception = resolveInterception(file.interception, forwardProxy?.config, given, problems);
-  const users = [...routes, ...(forwardProxy?.destinations ?? [])];
-  const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
-  checkCredentials(credentials, users, problems);
-  checkRoutes(routes, problems);
-
-  const config: Config = {
-    listen: readValue(given.listen, listenAddress, problems) ??
-      file.listen ?? { host: '127.0.0.1', port: 15_080 },
-    admin: {
-      listen: readValue(given['admin-listen'], listenAddress, problems) ??
-        file.admin?.listen ?? { host: EVERY_ADDRESS, port: 15_081 },
-      hosts:
-        readValue(given['admin-hosts'], hostNames, problems) ??
-        file.admin?.hosts?.map((host) => host.toLowerCase()) ??
-        [],
-    },
-    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
-    credentials: credentials.map(({ entry }) => entry),
-    routes: routes.map(({ entry }) => entry),
-    ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
-    ...(interception === undefined ? {} : { interception }),
-    crossSiteRequests: file.crossSiteRequests ?? 'allow',
-    limits: resolveLimits(file.limits),
-    shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
-  };
+  checkTlsFiles(reading.config, problems);
+  const config = resolveConfig(reading, given, problems);
   if (problems.length > 0) throw new ConfigurationError(firstOfEachKey(problems));
   return deepFreeze(config);
 }

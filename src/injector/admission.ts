@@ -63,8 +63,8 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
       const body = admissionResponse(uid, { allowed: false, message: injection.message });
       return { counted: { result, reason }, body };
     }
-    const missing = caller === 'api_server' ? await missingSecret(injection, namespace) : undefined;
-    const warnings = [...injection.warnings, ...(missing === undefined ? [] : [missing])];
+    const missing = caller === 'api_server' ? await missingSecrets(injection, namespace) : [];
+    const warnings = [...injection.warnings, ...missing];
     const level = reason === 'not_requested' ? 'debug' : 'info';
     log[level]({ ...named, ...(warnings.length === 0 ? {} : { warnings }) }, 'pod admitted');
     const owner = controllerOf(pod);
@@ -76,11 +76,10 @@ export function createMutatingWebhook(options: AdmissionOptions): Webhook {
     return { counted, body: admissionResponse(uid, { allowed: true, patch, warnings, audit: counted }) };
   }
 
-  async function missingSecret(injection: Injection, namespace: string): Promise<string | undefined> {
-    const { secret } = injection;
-    if (secret === undefined) return undefined;
-    const exists = await contact.secretExists?.(namespace, secret);
-    return exists === false ? secretMissing(secret, namespace) : undefined;
+  async function missingSecrets(injection: Injection, namespace: string): Promise<readonly string[]> {
+    const secrets = injection.result === 'injected' ? injection.secrets : [];
+    const exist = await Promise.all(secrets.map((name) => contact.secretExists?.(namespace, name)));
+    return secrets.filter((_, index) => exist[index] === false).map((name) => secretMissing(name, namespace));
   }
 
   return answering(options, admit);

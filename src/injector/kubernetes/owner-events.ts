@@ -88,9 +88,13 @@ export function createOwnerEvents(
       const [message] = injection.warnings;
       return message === undefined ? undefined : { reason: 'TokenSidecarNotInjected', message };
     }
-    const { secret } = injection;
-    if (secret === undefined || (await secretExists?.(namespace, secret)) !== false) return undefined;
-    return { reason: 'TokenSidecarSecretMissing', message: secretMissing(secret, namespace) };
+    const secrets = injection.result === 'injected' ? injection.secrets : [];
+    for (const name of secrets) {
+      if ((await secretExists?.(namespace, name)) === false) {
+        return { reason: 'TokenSidecarSecretMissing', message: secretMissing(name, namespace) };
+      }
+    }
+    return undefined;
   }
 }
 

@@ -7,10 +7,10 @@ import type { SidecarSettings } from './sidecar-settings.ts';
 import { interceptionVariables, JAVA_OPTIONS, javaOptions } from './trust-variables.ts';
 
 /** As much of the settings as concerns the app. */
-export type AppSettings = Pick<SidecarSettings, 'mode' | 'hosts'>;
+export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts'>;
 
 /** Environment of the app's containers. Both spellings, because clients disagree. */
-export function appEnvironment({ mode, hosts }: AppSettings): readonly Required<EnvironmentVariable>[] {
+export function appEnvironment({ mode, intercepts }: AppSettings): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const direct = 'localhost,127.0.0.1,::1';
@@ -19,7 +19,7 @@ export function appEnvironment({ mode, hosts }: AppSettings): readonly Required<
     { name: 'http_proxy', value: proxy },
     { name: 'NO_PROXY', value: direct },
     { name: 'no_proxy', value: direct },
-    ...(hosts === undefined ? [] : interceptionVariables()),
+    ...(intercepts ? interceptionVariables() : []),
   ];
 }
 
@@ -31,7 +31,7 @@ export function appContainersPatch(
   isServed: (container: Container, before: readonly Container[]) => boolean = () => true,
 ): AddOperation[] {
   const variables = appEnvironment(settings);
-  const intercepts = settings.mode === 'forward' && settings.hosts !== undefined;
+  const intercepts = settings.mode === 'forward' && settings.intercepts;
   return itemsOf(containers).flatMap((container, index, all) => {
     if (!isServed(container, all.slice(0, index))) return [];
     const path = ['spec', list, index];

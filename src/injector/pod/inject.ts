@@ -1,10 +1,10 @@
 /** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
 
-import { HOSTS, INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
+import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
 import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
-import { ADMIN_PORT, CONTAINER_NAME } from './names.ts';
+import { ADMIN_PORT, CONTAINER_NAME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod } from './pod.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
@@ -18,15 +18,14 @@ export interface InjectedPod {
   readonly reason: 'native' | 'classic' | 'later_containers';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
-  /** The Secret that the pod will need; a second pass has said so before. */
-  readonly secret?: string;
+  /** The Secrets that the pod will need; a second pass has said so before. */
+  readonly secrets: readonly string[];
 }
 
 export interface SkippedPod {
   readonly result: 'skipped';
   readonly reason: SkipReason;
   readonly warnings: readonly string[];
-  readonly secret?: undefined;
 }
 
 export type SkipReason =
@@ -41,7 +40,6 @@ export interface RejectedPod {
   readonly reason: 'invalid_annotations' | 'unsuitable_pod';
   /** Every problem in one message. */
   readonly message: string;
-  readonly secret?: undefined;
 }
 
 /** Their pods keep the cluster going; an injector that is wrong must not be able to stop them. */
@@ -93,7 +91,7 @@ export function inject(
     reason: settings.native ? 'native' : 'classic',
     patch: patchFor(pod, annotations, settings),
     warnings: [...warnings, ...warningsFor(pod, settings)],
-    secret: settings.secret,
+    secrets: settings.secrets,
   };
 }
 
@@ -118,7 +116,8 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
   const annotations = metadata?.annotations ?? {};
-  const settings = { mode: modeOf(annotations, defaults), hosts: annotations[HOSTS] };
+  const intercepts = itemsOf(spec.volumes).some(({ name }) => name === TRUST_VOLUME);
+  const settings = { mode: modeOf(annotations, defaults), intercepts };
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
@@ -127,7 +126,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
     ),
   ];
   if (patch.length === 0) return skipped('already_injected');
-  return { result: 'injected', reason: 'later_containers', patch, warnings: [] };
+  return { result: 'injected', reason: 'later_containers', patch, warnings: [], secrets: [] };
 }
 
 function patchFor(

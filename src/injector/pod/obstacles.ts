@@ -3,16 +3,9 @@
 import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
 import { appEnvironment } from './app-containers.ts';
-import {
-  ADMIN_PORT,
-  ADMIN_PORT_NAME,
-  CA_VOLUME,
-  CONFIG_VOLUME,
-  CREDENTIALS_VOLUME,
-  PROXY_PORT,
-  TRUST_VOLUME,
-} from './names.ts';
+import { ADMIN_PORT, ADMIN_PORT_NAME, PROXY_PORT } from './names.ts';
 import { type Container, itemsOf, type Pod, type PodSpec } from './pod.ts';
+import { isCredentialsVolume, isSidecarVolume } from './sidecar-mounts.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
@@ -86,7 +79,7 @@ function windows({ os, nodeSelector }: PodSpec): Problem[] {
 
 function takenVolumeNames({ volumes }: PodSpec): Problem[] {
   return itemsOf(volumes).flatMap(({ name }, index) =>
-    [CREDENTIALS_VOLUME, CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME].includes(name)
+    isSidecarVolume(name)
       ? [
           {
             key: `spec.volumes[${index}].name`,
@@ -102,7 +95,7 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
 function takenMounts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
   return itemsOf(containers).flatMap(({ volumeMounts }, container) =>
     itemsOf(volumeMounts).flatMap(({ name }, index) =>
-      name === CREDENTIALS_VOLUME
+      isCredentialsVolume(name)
         ? [
             {
               key: `${path}[${container}].volumeMounts[${index}].name`,
@@ -161,7 +154,7 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
         `container ${name} sets ${own.join(', ')} itself and keeps it: it may not use the sidecar`,
       );
     }
-    if (settings.hosts !== undefined) warnings.push(...interceptionWarnings(container));
+    if (settings.intercepts) warnings.push(...interceptionWarnings(container));
   }
   return warnings.slice(0, MOST_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
 }

@@ -1,29 +1,7 @@
 /** The sidecar as a container and its volumes: what charts/token-sidecar/templates/_sidecar.tpl writes for charts. */
 
-import {
-  ADMIN_PORT,
-  ADMIN_PORT_NAME,
-  CA_DIRECTORY,
-  CA_KEY,
-  CA_VOLUME,
-  CONFIG_DIRECTORY,
-  CONFIG_KEY,
-  CONFIG_VOLUME,
-  CONTAINER_NAME,
-  CREDENTIALS_PATH,
-  CREDENTIALS_VOLUME,
-  TERMINATION_LOG,
-  TRUST_DIRECTORY,
-  TRUST_VOLUME,
-} from './names.ts';
-import type { EnvironmentVariable } from './pod.ts';
+import { ADMIN_PORT, ADMIN_PORT_NAME, CONTAINER_NAME, TERMINATION_LOG } from './names.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
-
-/** 0440: readable by root and by the pod's fsGroup. */
-const CREDENTIALS_MODE = 0o440;
-
-/** Three files of a few hundred kilobytes, and one more of each while they are replaced. */
-const TRUST_SIZE = '8Mi';
 
 /** Kubernetes' own default, for pods that do not say. */
 const DEFAULT_GRACE_SECONDS = 30;
@@ -39,7 +17,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     imagePullPolicy: settings.imagePullPolicy,
     args: ['proxy'],
     ...(settings.native ? { restartPolicy: 'Always' } : {}),
-    env: sidecarEnvironment(settings),
+    env: settings.environment,
     ports: [{ name: ADMIN_PORT_NAME, containerPort: ADMIN_PORT, protocol: 'TCP' }],
     // On a native sidecar it holds back the app's containers until the first token is there.
     // The first second belongs to Node and the first grant: asked then, a healthy pod would be reported as failing.
@@ -64,71 +42,20 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     },
     terminationMessagePath: TERMINATION_LOG,
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    volumeMounts: [
-      { name: CREDENTIALS_VOLUME, mountPath: CREDENTIALS_PATH, readOnly: true },
-      ...(settings.configMap === undefined
-        ? []
-        : [{ name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true }]),
-      ...(settings.caConfigMap === undefined
-        ? []
-        : [{ name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true }]),
-      ...(settings.hosts === undefined ? [] : [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY }]),
-    ],
+    volumeMounts: settings.mounts.map(({ name, mountPath, readOnly }) => ({
+      name,
+      mountPath,
+      ...(readOnly ? { readOnly } : {}),
+    })),
   };
+}
+
+export function sidecarVolumes({ mounts }: SidecarSettings): readonly object[] {
+  return mounts.map(({ name, volume }) => ({ name, ...volume }));
 }
 
 function userAndGroup({ runAsUser }: SidecarSettings): object {
   return runAsUser === 'none' ? {} : { runAsUser, runAsGroup: runAsUser };
-}
-
-export function sidecarVolumes(settings: SidecarSettings): readonly object[] {
-  const { secret, configMap, caConfigMap, hosts } = settings;
-  const credentials = {
-    name: CREDENTIALS_VOLUME,
-    projected: {
-      defaultMode: CREDENTIALS_MODE,
-      sources: [{ secret: { name: secret, optional: false } }],
-    },
-  };
-  const trust = { name: TRUST_VOLUME, emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
-  const mapped = (name: string, from: string | undefined, items: object): object[] =>
-    from === undefined ? [] : [{ name, configMap: { name: from, optional: false, ...items } }];
-  return [
-    credentials,
-    ...mapped(CONFIG_VOLUME, configMap, {}),
-    ...mapped(CA_VOLUME, caConfigMap, { items: [{ key: CA_KEY, path: CA_KEY }] }),
-    ...(hosts === undefined ? [] : [trust]),
-  ];
-}
-
-function sidecarEnvironment(settings: SidecarSettings): readonly EnvironmentVariable[] {
-  const values: Readonly<Record<string, string | undefined>> = {
-    CONFIG: settings.configMap === undefined ? undefined : `${CONFIG_DIRECTORY}/${CONFIG_KEY}`,
-    AUTH_URL: settings.authUrl,
-    REALM: settings.realm,
-    ALLOW_INSECURE_TOKEN_URL: settings.allowInsecureTokenUrl ? 'true' : undefined,
-    UPSTREAM: settings.upstream,
-    PROTOCOL: settings.protocol,
-    HOSTS: settings.hosts,
-    TRUST_DIR: settings.hosts === undefined ? undefined : TRUST_DIRECTORY,
-    SCOPE: settings.scope,
-    AUDIENCE: settings.audience,
-    LOG_LEVEL: settings.logLevel,
-  };
-  const own = Object.entries(values).flatMap(([name, value]) =>
-    value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
-  );
-  // Node reads it at its start, and trusts what is in it beside the public CAs.
-  const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
-  return settings.caConfigMap === undefined ? own : [...own, authorities];
-}
-
-/**
- * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign. So every one is doubled: of `$$(NAME)`
- * with one sign more it would make `$` and the variable.
- */
-function withoutExpansion(value: string): string {
-  return value.replaceAll('$', '$$$$');
 }
 
 function probe(path: string): object {

@@ -1,12 +1,12 @@
 /** Annotations and defaults, to what this pod's sidecar runs by. */
 
-import type { UpstreamProtocol } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/settings.ts';
 import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
-import { LOG_LEVELS, type LogLevel } from '../../log/logger.ts';
+import { LOG_LEVELS } from '../../log/logger.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
+import { grantValue, imageReference, objectName } from './annotation-formats.ts';
 import {
   ANNOTATION_PREFIX,
   ANNOTATIONS,
@@ -39,30 +39,31 @@ import {
   type SidecarResources,
 } from './injection-defaults.ts';
 import { hostsProblems } from './intercepted-hosts.ts';
-import { SIDECAR_USER } from './names.ts';
+import { CONFIG_DIRECTORY, CONFIG_KEY, SIDECAR_USER } from './names.ts';
+import type { EnvironmentVariable } from './pod.ts';
 import { type Quantity, quantity } from './quantity.ts';
+import { sidecarEnvironment } from './sidecar-environment.ts';
+import {
+  authoritiesMount,
+  configMapMount,
+  type SidecarMount,
+  secretMount,
+  trustMount,
+} from './sidecar-mounts.ts';
 
 export interface SidecarSettings {
   readonly image: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly imagePullSecrets: readonly string[];
   readonly runAsUser: number | 'none';
-  readonly secret: string;
-  readonly configMap: string | undefined;
-  readonly authUrl: string | undefined;
-  /** Absent when a ConfigMap says it. */
-  readonly realm: string | undefined;
-  readonly allowInsecureTokenUrl: boolean;
-  readonly upstream: string | undefined;
-  readonly protocol: UpstreamProtocol | undefined;
-  /** Whose TLS is intercepted, as the annotation has them. */
-  readonly hosts: string | undefined;
-  readonly scope: string | undefined;
-  readonly audience: string | undefined;
-  readonly caConfigMap?: string;
+  /** Secrets that have to be there before the pod can start. */
+  readonly secrets: readonly string[];
+  readonly environment: readonly Required<EnvironmentVariable>[];
+  readonly mounts: readonly SidecarMount[];
   readonly mode: SidecarMode;
+  /** Whether TLS of the app's containers ends here, so that they have to trust the sidecar. */
+  readonly intercepts: boolean;
   readonly native: boolean;
-  readonly logLevel: LogLevel;
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
   readonly prometheusAnnotations: boolean;
@@ -76,28 +77,6 @@ export interface ResolvedSettings {
 }
 
 type Annotations = Readonly<Record<string, string>>;
-
-/** Names of Secrets and ConfigMaps (RFC 1123 subdomain). */
-export const objectName: ValueFormat<string> = {
-  expected: 'a name of lower-case letters, digits, "-" and "."',
-  parse: (text) =>
-    text.length <= 253 && /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(text)
-      ? text
-      : undefined,
-};
-
-/** Not a whole grammar: what is clearly none is refused, the rest is the kubelet's to judge. */
-export const imageReference: ValueFormat<string> = {
-  expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
-  parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),
-};
-
-/** One value of the grant. Control characters would be a mistake in any of them. */
-export const grantValue: ValueFormat<string> = {
-  expected: 'text that is not empty, without control characters',
-  parse: (text) =>
-    text.trim() !== '' && [...text].every((character) => character >= ' ') ? text : undefined,
-};
 
 export function resolveSettings(
   annotations: Annotations,
@@ -174,6 +153,8 @@ export function resolveSettings(
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
+  const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
+  const intercepts = hosts !== undefined;
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   return {
@@ -182,21 +163,31 @@ export function resolveSettings(
       imagePullPolicy: defaults.imagePullPolicy,
       imagePullSecrets: defaults.imagePullSecrets ?? [],
       runAsUser: defaults.runAsUser ?? SIDECAR_USER,
-      secret: secret as string,
-      configMap,
-      authUrl,
-      realm,
-      allowInsecureTokenUrl:
-        defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
-      upstream: target,
-      protocol,
-      hosts,
-      scope,
-      audience,
-      ...(caConfigMap === undefined ? {} : { caConfigMap }),
+      secrets: [secret as string],
+      environment: sidecarEnvironment(
+        {
+          config: configMap === undefined ? undefined : `${CONFIG_DIRECTORY}/${CONFIG_KEY}`,
+          authUrl,
+          realm,
+          allowInsecureTokenUrl:
+            defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
+          upstream: target,
+          protocol,
+          hosts,
+          scope,
+          audience,
+        },
+        { intercepts, logLevel, trustsOwnAuthorities: caConfigMap !== undefined },
+      ),
+      mounts: [
+        secretMount(secret as string),
+        ...(configMap === undefined ? [] : [configMapMount(configMap)]),
+        ...(caConfigMap === undefined ? [] : [authoritiesMount(caConfigMap)]),
+        ...(intercepts ? [trustMount()] : []),
+      ],
       mode,
+      intercepts,
       native,
-      logLevel: read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel,
       resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
       startupSeconds: defaults.startupSeconds,
       prometheusAnnotations: defaults.prometheusAnnotations,

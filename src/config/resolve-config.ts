@@ -1,0 +1,51 @@
+/** What the configuration file, flags and environment come to: pure, so that it can be judged where its files are not. */
+
+import { LOG_LEVELS } from '../log/logger.ts';
+import type { Config } from './config.ts';
+import type { FileReading } from './file.ts';
+import type { Problem } from './problems.ts';
+import type { ProxyValues } from './proxy-settings.ts';
+import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
+import { resolveForwardProxy } from './resolve-forward-proxy.ts';
+import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
+import { resolveLimits } from './resolve-limits.ts';
+import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
+import { readValue } from './settings.ts';
+import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
+
+/** Every setting resolved and checked; what is wrong joins `problems`, and the result is only right when nothing does. */
+export function resolveConfig(
+  { config: read, understood }: FileReading,
+  given: ProxyValues,
+  problems: Problem[],
+): Config {
+  const file = withNamedHosts(read, given, problems);
+  const routes = understood ? resolveRoutes(file, given, problems) : [];
+  const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
+  const interception = resolveInterception(file.interception, forwardProxy?.config, given, problems);
+  const users = [...routes, ...(forwardProxy?.destinations ?? [])];
+  const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
+  checkCredentials(credentials, users, problems);
+  checkRoutes(routes, problems);
+
+  return {
+    listen: readValue(given.listen, listenAddress, problems) ??
+      file.listen ?? { host: '127.0.0.1', port: 15_080 },
+    admin: {
+      listen: readValue(given['admin-listen'], listenAddress, problems) ??
+        file.admin?.listen ?? { host: EVERY_ADDRESS, port: 15_081 },
+      hosts:
+        readValue(given['admin-hosts'], hostNames, problems) ??
+        file.admin?.hosts?.map((host) => host.toLowerCase()) ??
+        [],
+    },
+    logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
+    credentials: credentials.map(({ entry }) => entry),
+    routes: routes.map(({ entry }) => entry),
+    ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
+    ...(interception === undefined ? {} : { interception }),
+    crossSiteRequests: file.crossSiteRequests ?? 'allow',
+    limits: resolveLimits(file.limits),
+    shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
+  };
+}

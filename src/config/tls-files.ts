@@ -1,0 +1,46 @@
+import { X509Certificate } from 'node:crypto';
+import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import type { FileConfig, RouteEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+
+/** The files of all TLS settings are read once now, so that a wrong path stops the start and not the first request. */
+export function checkTlsFiles(file: FileConfig, problems: Problem[]): void {
+  const lists = {
+    credentials: file.credentials,
+    routes: file.routes,
+    'forwardProxy.allow': file.forwardProxy?.allow,
+  };
+  for (const [list, entries = []] of Object.entries(lists)) {
+    entries.forEach(({ tls }, index) => {
+      checkFiles(`${list}[${index}].tls`, tls ?? {}, problems);
+    });
+  }
+}
+
+function checkFiles(key: string, tls: NonNullable<RouteEntry['tls']>, problems: Problem[]): void {
+  for (const name of ['caFile', 'certFile'] as const) {
+    const path = tls[name];
+    if (path !== undefined) checkPem(`${key}.${name}`, path, problems, (pem) => new X509Certificate(pem));
+  }
+  if (tls.keyFile !== undefined) checkPem(`${key}.keyFile`, tls.keyFile, problems, () => undefined);
+}
+
+function checkPem(key: string, path: string, problems: Problem[], parse: (pem: string) => unknown): void {
+  let pem: string;
+  try {
+    pem = readBoundedFileSync(path, MAX_PEM_BYTES);
+  } catch (error) {
+    problems.push({
+      key,
+      value: path,
+      expected: `a readable file (${systemCodeOf(error) ?? messageOf(error)})`,
+    });
+    return;
+  }
+  try {
+    parse(pem);
+  } catch {
+    problems.push({ key, value: path, expected: 'a file of PEM certificates' });
+  }
+}

@@ -1,0 +1,80 @@
+/** What the sidecar mounts, each as a volume of its own: Secrets, CAs, its configuration, what apps are to trust. */
+
+import {
+  CA_DIRECTORY,
+  CA_KEY,
+  CA_VOLUME,
+  CONFIG_DIRECTORY,
+  CONFIG_VOLUME,
+  CREDENTIALS_PATH,
+  CREDENTIALS_VOLUME,
+  TRUST_DIRECTORY,
+  TRUST_VOLUME,
+} from './names.ts';
+
+export interface SidecarMount {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly readOnly: boolean;
+  /** The volume, without its name. */
+  readonly volume: object;
+}
+
+/** 0440: readable by root and by the pod's fsGroup. */
+const CREDENTIALS_MODE = 0o440;
+
+/** Three files of a few hundred kilobytes, and one more of each while they are replaced. */
+const TRUST_SIZE = '8Mi';
+
+/** The Secret, with all its keys. */
+export function secretMount(secret: string): SidecarMount {
+  return credentialsMount(CREDENTIALS_VOLUME, CREDENTIALS_PATH, [
+    { secret: { name: secret, optional: false } },
+  ]);
+}
+
+/** @param sources of a projected volume. */
+export function credentialsMount(name: string, mountPath: string, sources: readonly object[]): SidecarMount {
+  return {
+    name,
+    mountPath,
+    readOnly: true,
+    volume: { projected: { defaultMode: CREDENTIALS_MODE, sources } },
+  };
+}
+
+/** A ConfigMap with the configuration file. */
+export function configMapMount(configMap: string): SidecarMount {
+  const volume = { configMap: { name: configMap, optional: false } };
+  return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
+}
+
+/** A ConfigMap with CAs. */
+export function authoritiesMount(configMap: string): SidecarMount {
+  const items = [{ key: CA_KEY, path: CA_KEY }];
+  const volume = { configMap: { name: configMap, optional: false, items } };
+  return { name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true, volume };
+}
+
+/** Memory that the sidecar leaves its public certificates in, and that apps mount too. */
+export function trustMount(): SidecarMount {
+  const volume = { emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
+  return { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: false, volume };
+}
+
+/** Whether a name is one that a volume of the sidecar has, or may have in another pod. */
+export function isSidecarVolume(name: string): boolean {
+  return (
+    [CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME].some((own) => isNumbered(name, own)) || isCredentialsVolume(name)
+  );
+}
+
+/** Whether a volume of this name holds what no app may see. */
+export function isCredentialsVolume(name: string): boolean {
+  return isNumbered(name, CREDENTIALS_VOLUME);
+}
+
+/** The name itself, or one of several that begin with it. */
+function isNumbered(name: string, base: string): boolean {
+  return name === base || (name.startsWith(`${base}-`) && /^\d+$/.test(name.slice(base.length + 1)));
+}
