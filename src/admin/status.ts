@@ -1,7 +1,7 @@
 /** What `/api/status` tells: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
 import type { Config, ProviderAddress, RouteConfig } from '../config/config.ts';
-import type { TokenSnapshot } from '../token/token-source.ts';
+import type { TokenSnapshot } from '../token/token-snapshot.ts';
 import { withoutQuery } from '../token/why-no-token.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { readMemoryUse } from './memory.ts';

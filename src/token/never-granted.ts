@@ -1,7 +1,7 @@
 /** Why a credential has never had a token, as whoever reads `kubectl describe pod` wants it. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
-import type { TokenSnapshot } from './token-source.ts';
+import type { TokenSnapshot } from './token-snapshot.ts';
 import { type NoToken, whyNoToken } from './why-no-token.ts';
 
 /**

@@ -14,11 +14,9 @@ import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
-import type { TokenResponse } from './provider/token-response.ts';
+import type { FinishedGrant, TokenSnapshot } from './token-snapshot.ts';
 import {
-  type FailedGrant,
   type GrantInFlight,
-  type GrantReason,
   INITIAL_STATE,
   reduce,
   type TokenEvent,
@@ -26,6 +24,7 @@ import {
   validToken,
 } from './token-state.ts';
 import { TokenUnavailable } from './token-unavailable.ts';
+import { WaitingCallers } from './waiting-callers.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
@@ -34,42 +33,6 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
   readonly firstToken: Promise<void>;
   /** Ends timers and gives up the grant in flight; callers that wait get TokenUnavailable. */
   close(): Promise<void>;
-}
-
-/** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
-export interface TokenSnapshot {
-  readonly name: string;
-  /** The pod's start and readiness wait for its token. */
-  readonly required: boolean;
-  /** Where tokens are asked for; undefined while the issuer has not yet said. */
-  readonly tokenUrl: string | undefined;
-  readonly ready: boolean;
-  readonly obtainedFirstToken: boolean;
-  readonly requestedAtMs: number | undefined;
-  readonly expiresAtMs: number | undefined;
-  readonly renewalAtMs: number | undefined;
-  readonly renewalReason: GrantReason | undefined;
-  readonly grantInFlight: boolean;
-  readonly consecutiveFailures: number;
-  readonly lastFailure: FailedGrant | undefined;
-  /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
-  readonly credentials: {
-    readonly state: CredentialsReading['state'];
-    readonly detail: string | undefined;
-    /** The held token was granted to the previous credentials, because the newest are rejected. */
-    readonly previousInUse: boolean;
-    /** How changes of the mounted Secret are seen. */
-    readonly watchedBy: WatchMode['by'];
-  };
-  /** The latest grants, oldest first. */
-  readonly history: readonly FinishedGrant[];
-}
-
-export interface FinishedGrant {
-  readonly atMs: number;
-  readonly reason: GrantReason;
-  readonly result: TokenResponse['result'];
-  readonly durationMs: number;
 }
 
 export interface TokenSourceOptions {
@@ -99,15 +62,10 @@ const LONGEST_LOOK_MS = 1000;
 /** A request waits for a grant that begins within this; for one that is further off an answer at once serves it better. */
 const NEAR_MS = 1000;
 
-interface Waiter {
-  resolve(authorization: string): void;
-  reject(error: TokenUnavailable): void;
-}
-
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
-  const waiters = new Set<Waiter>();
+  const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
   const history: FinishedGrant[] = [];
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
@@ -125,7 +83,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
     if (state.grant !== undefined && state.grant.id !== before.grant?.id) void request(state.grant);
     if (state.token !== before.token) firstToken.resolve();
-    if (before.grant !== undefined && state.grant === undefined) settleWaiters();
+    if (before.grant !== undefined && state.grant === undefined) settleCallers();
     if (state !== before || cancelTimer === undefined) restartTimer();
   }
 
@@ -206,14 +164,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     );
   }
 
-  function settleWaiters(): void {
-    const settled = [...waiters];
+  function settleCallers(): void {
     const authorization = current();
-    if (authorization !== undefined) {
-      for (const waiter of settled) waiter.resolve(authorization);
-    } else {
-      for (const waiter of settled) if (!isGrantNear()) waiter.reject(unavailable());
-    }
+    if (authorization !== undefined) callers.give(authorization);
+    else if (!isGrantNear()) callers.refuse(unavailable);
   }
 
   /** Whether waiting makes sense. */
@@ -233,26 +187,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return new TokenUnavailable(`credential ${config.name}: no valid token is held; ${why}`, retryAfterMs);
   }
 
-  /** Resolves to the token in hand when a grant has ended, rejects when the wait is over without one. */
-  function nextToken(): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const cancelTimeout = clock.after(config.waitTimeoutMs, () => waiter.reject(unavailable()));
-      const waiter: Waiter = {
-        resolve(authorization) {
-          waiters.delete(waiter);
-          cancelTimeout();
-          resolve(authorization);
-        },
-        reject(error) {
-          waiters.delete(waiter);
-          cancelTimeout();
-          reject(error);
-        },
-      };
-      waiters.add(waiter);
-    });
-  }
-
   function current(): string | undefined {
     return validToken(state, clock.now())?.authorization;
   }
@@ -262,7 +196,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const authorization = current();
     if (authorization !== undefined) return authorization;
     if (closed || !isGrantNear()) throw unavailable();
-    return nextToken();
+    return callers.wait();
   }
 
   async function replace(upstream: string, refused: string): Promise<string | undefined> {
@@ -270,7 +204,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (state.token?.authorization !== refused) return current();
     if (state.grant === undefined || closed) return undefined;
     try {
-      const authorization = await nextToken();
+      const authorization = await callers.wait();
       // Some providers grant the same token again while it lives.
       return authorization === refused ? undefined : authorization;
     } catch {
@@ -345,7 +279,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       options.credentials.close();
       cancelTimer?.();
       abortGrant?.abort();
-      for (const waiter of [...waiters]) waiter.reject(unavailable());
+      callers.refuse(unavailable);
       await endpoint.close();
     },
   };

@@ -6,7 +6,7 @@ import { seededRandom } from '../../scripts/simulation/random.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { KubeletSecret } from '../../src/demo/kubelet-secret.ts';
-import type { TokenSnapshot } from '../../src/token/token-source.ts';
+import type { TokenSnapshot } from '../../src/token/token-snapshot.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';

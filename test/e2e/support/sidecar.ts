@@ -6,7 +6,7 @@ import { type Sidecar, startSidecar } from '../../../src/commands/sidecar.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatAddress } from '../../../src/config/values.ts';
 import type { SecretValues } from '../../../src/demo/kubelet-secret.ts';
-import type { TokenSnapshot } from '../../../src/token/token-source.ts';
+import type { TokenSnapshot } from '../../../src/token/token-snapshot.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import type { Verdict } from './upstream.ts';

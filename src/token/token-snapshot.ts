@@ -1,0 +1,40 @@
+import type { WatchMode } from '../credentials/directory-watch.ts';
+import type { CredentialsReading } from './credentials.ts';
+import type { TokenResponse } from './provider/token-response.ts';
+import type { FailedGrant, GrantReason } from './token-state.ts';
+
+/** What may be shown of a credential: no token, no secret, no client id. Instants are wall time in ms. */
+export interface TokenSnapshot {
+  readonly name: string;
+  /** The pod's start and readiness wait for its token. */
+  readonly required: boolean;
+  /** Where tokens are asked for; undefined while the issuer has not yet said. */
+  readonly tokenUrl: string | undefined;
+  readonly ready: boolean;
+  readonly obtainedFirstToken: boolean;
+  readonly requestedAtMs: number | undefined;
+  readonly expiresAtMs: number | undefined;
+  readonly renewalAtMs: number | undefined;
+  readonly renewalReason: GrantReason | undefined;
+  readonly grantInFlight: boolean;
+  readonly consecutiveFailures: number;
+  readonly lastFailure: FailedGrant | undefined;
+  /** The state of the mounted Secret, and what is wrong with it if it cannot be used. */
+  readonly credentials: {
+    readonly state: CredentialsReading['state'];
+    readonly detail: string | undefined;
+    /** The held token was granted to the previous credentials, because the newest are rejected. */
+    readonly previousInUse: boolean;
+    /** How changes of the mounted Secret are seen. */
+    readonly watchedBy: WatchMode['by'];
+  };
+  /** The latest grants, oldest first. */
+  readonly history: readonly FinishedGrant[];
+}
+
+export interface FinishedGrant {
+  readonly atMs: number;
+  readonly reason: GrantReason;
+  readonly result: TokenResponse['result'];
+  readonly durationMs: number;
+}
