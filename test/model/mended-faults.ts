@@ -80,8 +80,8 @@ export const MENDED_FAULTS = {
       },
       {
         file: 'proxy/upstream/http2/connection.ts',
-        mended: '  mayOpen(): void {\n    this.#offer();\n',
-        faulty: '  mayOpen(): void {\n',
+        mended: '      onMayOpen: () => this.#offer(),\n',
+        faulty: '      onMayOpen: () => {},\n',
       },
     ],
   },

@@ -2,19 +2,17 @@ import type { Socket } from 'node:net';
 import { type Clock, type Instant, isPast, later } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
-import type { AnswerSection, Asked } from '../../http2/answer-section.ts';
-import { ClientConnection, type ClientHandler, type ClientStream } from '../../http2/client-connection.ts';
+import { ClientConnection } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
-import type { GoawayFrame } from '../../http2/frame.ts';
-import type { Broken } from '../../http2/stream-handler.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { Dialling } from '../dialling.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
+import { Arrivals } from './arrivals.ts';
 import type { CarriedStream } from './carried-stream.ts';
-import { FrameWriter } from './frame-writer.ts';
+import { type ConnectionState, ENDING, GONE, OPEN } from './connection-state.ts';
 import {
   LINGER_MS,
   MOST_STREAMS,
@@ -24,11 +22,8 @@ import {
   STUCK_MS,
   UPSTREAM_LIMITS,
 } from './limits.ts';
-import { SendTurns } from './send-turns.ts';
+import { UpstreamOutlet } from './outlet.ts';
 import { StuckSocket } from './stuck-socket.ts';
-import { UnreadBytes } from './unread-bytes.ts';
-
-export type WireStream = ClientStream<CarriedStream>;
 
 export interface Http2ConnectionOptions {
   readonly route: RouteConfig;
@@ -48,62 +43,44 @@ export interface Http2ConnectionOptions {
   onAllowed(streams: number): void;
 }
 
-type State =
-  | { readonly kind: 'open' }
-  /**
-   * Before further requests are sent it is found out whether the upstream is still there. `behind`: the question itself
-   * waited for the system to take what was written before it.
-   */
-  | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
-  /** Carries no further requests, and ends with those that it carries. */
-  | { readonly kind: 'ending' }
-  /** All is said; what was said last is leaving. */
-  | { readonly kind: 'closing'; readonly untilMs: number }
-  | { readonly kind: 'gone' };
-
-const OPEN: State = { kind: 'open' };
-const ENDING: State = { kind: 'ending' };
-const GONE: State = { kind: 'gone' };
-
 /** What PING carries has no meaning: whatever comes after it shows that the upstream is there. */
 const PING = Buffer.from('sidecar?');
 
 /** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
-export class Http2Connection implements ClientHandler<CarriedStream> {
+export class Http2Connection {
   readonly socket: Socket;
+  readonly outlet: UpstreamOutlet;
   /** Requests that it carries, or is lent out for. */
   readonly #streams = new Set<CarriedStream>();
-  readonly #turns = new SendTurns();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
-  readonly #writer: FrameWriter;
+  readonly #arrivals: Arrivals;
   readonly #stuck: StuckSocket;
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
-  readonly #unread: UnreadBytes;
-  #state: State = OPEN;
+  #state: ConnectionState = OPEN;
   /** When something came last, or the connection was made. */
   #heardAt: Instant;
   #heardAny = false;
   /** What the upstream allowed when `onAllowed` was called last. */
   #allowed: number | undefined;
-  #refuses = false;
-  #answeredAny = false;
   #idleUntilMs = Number.POSITIVE_INFINITY;
   #lookAtMs = Number.POSITIVE_INFINITY;
-  /** The code of the GOAWAY that came. */
-  #goaway: ErrorCode | undefined;
-  /** Those that what is being read has brought something for. */
-  #touched: CarriedStream[] = [];
 
   constructor(dialling: Dialling, options: Http2ConnectionOptions) {
     this.#options = options;
     const { clock, maxAgeMs, failures } = options;
-    this.#codec = new ClientConnection(UPSTREAM_LIMITS, this);
-    this.#unread = new UnreadBytes((bytes) => this.#codec.consumeConnection(bytes));
+    this.#arrivals = new Arrivals({
+      // Who is refused decides by it where to go.
+      onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
+      onGoaway: () => this.retire(),
+      onWritable: () => this.outlet.serveWaiting(),
+      onMayOpen: () => this.#offer(),
+    });
+    this.#codec = new ClientConnection(UPSTREAM_LIMITS, this.#arrivals);
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
-    this.#writer = new FrameWriter(socket, this.#codec.output, () => this.#watch());
+    this.outlet = new UpstreamOutlet(socket, this.#codec, () => this.#watch());
     this.#stuck = new StuckSocket(socket);
     const now = clock.now();
     this.#heardAt = now;
@@ -114,7 +91,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
       this.#guarded(() => {
         // Whoever waits for room has it before the others fill it.
         this.#offer();
-        this.#turns.run(this);
+        this.outlet.serveWaiting();
       });
     });
     socket.on('error', (error) => this.#fail(failures.of(error, 'busy'), true));
@@ -124,18 +101,18 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     });
     this.#codec.start();
     this.#becomeIdle();
-    this.#writer.flushSoon();
+    this.outlet.flushSoon();
   }
 
   /** Requests that may be sent at once. */
   get free(): number {
-    return this.#state.kind === 'open' && this.takesMore ? this.#room : 0;
+    return this.#state.kind === 'open' && this.outlet.takesMore ? this.#room : 0;
   }
 
   /** Requests that may be sent once it is known that the upstream is there, and the socket takes more. */
   get freeSoon(): number {
     const state = this.#state;
-    const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.takesMore;
+    const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
     return comes && this.#stuck.stuckMs(this.nowMs()) < STUCK_MS ? this.#room : 0;
   }
 
@@ -145,12 +122,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Whether the upstream has refused a request since it answered one. */
   get refuses(): boolean {
-    return this.#refuses;
+    return this.#arrivals.refuses;
   }
 
   /** Whether an answer has come on it: an upstream that ends it now has most likely not seen what was sent last. */
   get reused(): boolean {
-    return this.#answeredAny;
+    return this.#arrivals.answeredAny;
   }
 
   /**
@@ -172,7 +149,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Takes back what was lent, used or not. */
   release(stream: CarriedStream): void {
-    this.#turns.remove(stream);
+    this.outlet.waitNoMore(stream);
     if (!this.#streams.delete(stream)) return;
     if (this.#streams.size === 0) {
       if (this.#state.kind === 'ending') this.#close(ErrorCode.NO_ERROR);
@@ -194,89 +171,10 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     if (this.#state.kind === 'gone') return;
     const { kind } = this.#state;
     this.#state = GONE;
-    this.#writer.end();
+    this.outlet.close();
     this.socket.destroy();
     if (kind !== 'ending' && kind !== 'closing') this.#options.onGone(this);
     if (kind !== 'closing') this.#options.onClosed();
-  }
-
-  /** The largest field section that the upstream takes, in octets as `sectionBytes` counts them. */
-  get mostSectionBytes(): number {
-    return this.#codec.peer.maxFieldSectionBytes;
-  }
-
-  /** Begins a request; undefined where the upstream has come to allow none. */
-  request(
-    stream: CarriedStream,
-    fields: readonly string[],
-    asked: Asked,
-    endStream: boolean,
-    neverIndexed?: readonly string[],
-  ): WireStream | undefined {
-    const wire = this.#codec.request(fields, asked, endStream, neverIndexed);
-    if (wire === undefined) return undefined;
-    wire.context = stream;
-    this.#writer.wrote(stream);
-    return wire;
-  }
-
-  /**
-   * Sends one frame with as much of `bytes` as the windows and the socket take; says how much that is.
-   * @param last whether nothing follows `bytes`.
-   */
-  send(wire: WireStream, bytes: Buffer, last: boolean): number {
-    if (!this.takesMore) return 0;
-    const count = Math.min(bytes.length, this.#codec.sendable(wire));
-    if (count === 0) return 0;
-    const whole = count === bytes.length;
-    this.#codec.sendData(wire, count, last && whole);
-    this.#writer.payload(whole ? bytes : bytes.subarray(0, count));
-    return count;
-  }
-
-  /** Has `sendWaiting` called when windows, or the socket, take more. */
-  wait(stream: CarriedStream): void {
-    this.#turns.add(stream);
-  }
-
-  /** Undoes `wait`. */
-  waitNoMore(stream: CarriedStream): void {
-    this.#turns.remove(stream);
-  }
-
-  /** Ends a request, with trailers where there are any. */
-  end(wire: WireStream, trailers: readonly string[]): void {
-    // Of trailers none is put in a table: which of them may be is not known any more (RFC 7541 §6.2.3).
-    if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
-    else this.#codec.sendData(wire, 0, true);
-  }
-
-  /** Ends a stream that the upstream has not ended, or that this side has not. */
-  reset(wire: WireStream): void {
-    this.#codec.reset(wire, ErrorCode.CANCEL);
-    this.#writer.flushFramesSoon();
-  }
-
-  /** Sends what was written, together with what else is written in this turn of the event loop. */
-  flushSoon(): void {
-    this.#writer.flushSoon();
-  }
-
-  /** Whether the socket takes more. */
-  get takesMore(): boolean {
-    return this.#writer.takesMore;
-  }
-
-  /** So many octets of an answer have come, and are the program's to hold until `passedOn`. */
-  came(bytes: number): void {
-    this.#unread.came(bytes);
-  }
-
-  /** So many octets of an answer have left the program, or are of no interest any more. */
-  passedOn(wire: WireStream, bytes: number): void {
-    this.#unread.left(bytes);
-    this.#codec.consumeStream(wire, bytes);
-    this.#writer.flushFramesSoon();
   }
 
   /** Has `tooLate` called on a stream whose `dueAtMs` has come. */
@@ -288,48 +186,6 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   nowMs(): number {
     return this.#options.clock.monotonicMs();
-  }
-
-  answer(wire: WireStream, answer: AnswerSection, endStream: boolean, neverIndexed: readonly string[]): void {
-    this.#answeredAny = true;
-    this.#refuses = false;
-    const { context } = wire;
-    if (context === undefined) return;
-    this.#touched.push(context);
-    context.answerCame(answer, endStream, neverIndexed);
-  }
-
-  data(wire: WireStream, data: Buffer, endStream: boolean): void {
-    const { context } = wire;
-    if (context === undefined) return;
-    this.#touched.push(context);
-    context.dataCame(data, endStream);
-  }
-
-  trailers(wire: WireStream, fields: string[]): void {
-    wire.context?.trailersCame(fields);
-  }
-
-  broken(wire: WireStream, how: Broken): void {
-    if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
-      this.#refuses = true;
-      // Who is refused decides by it where to go.
-      this.#options.onAllowed(this.#codec.peer.maxConcurrentStreams);
-    }
-    wire.context?.brokenOff(how);
-  }
-
-  writable(_wire: WireStream | undefined): void {
-    this.#turns.run(this);
-  }
-
-  goaway({ code }: GoawayFrame): void {
-    this.#goaway = code;
-    this.retire();
-  }
-
-  mayOpen(): void {
-    this.#offer();
   }
 
   /** Says that it may be lent, unless it has grown too old for that. */
@@ -372,16 +228,12 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     }
     this.#heardAny = true;
     this.#tellAllowed();
-    const touched = this.#touched;
-    if (touched.length > 0) {
-      this.#touched = [];
-      for (const stream of touched) stream.pieceEnded(now.monotonicMs);
-    }
+    this.#arrivals.pieceEnded(now.monotonicMs);
     if (this.#state.kind === 'examined') {
       this.#state = OPEN;
       this.#offer();
     }
-    this.#writer.flushFramesSoon();
+    this.outlet.flushFramesSoon();
   }
 
   /** For how long nothing has come, by the clock that says more: either may have stood still. */
@@ -408,7 +260,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const untilMs = now.monotonicMs + this.#pingMs;
     this.#state = { kind: 'examined', untilMs, behind: false };
     this.#codec.ping(PING);
-    this.#writer.flushSoon();
+    this.outlet.flushSoon();
     this.due(untilMs);
   }
 
@@ -424,7 +276,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Has the socket looked at for as long as something waits in it. */
   #watch(): void {
-    if (this.#state.kind === 'gone' || this.takesMore) return;
+    if (this.#state.kind === 'gone' || this.outlet.takesMore) return;
     const nowMs = this.nowMs();
     this.#stuck.stuckMs(nowMs);
     this.due(nowMs + STUCK_MS);
@@ -441,7 +293,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   /** Whether it has said meanwhile that it is not there shows in what has come and was not read. */
   #poll(): void {
-    const examined: State = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
+    const examined: ConnectionState = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
     this.#state = examined;
     afterPoll(() => {
       if (this.#state !== examined) return;
@@ -457,7 +309,8 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
 
   #ended(): SidecarError<ProxyErrorCode> {
     const { failures } = this.#options;
-    return this.#goaway === undefined ? failures.closed() : failures.goneAway(this.#goaway);
+    const { goawayCode } = this.#arrivals;
+    return goawayCode === undefined ? failures.closed() : failures.goneAway(goawayCode);
   }
 
   /** Nothing more will come. @param byPeer as in `fateOf`. */
@@ -470,7 +323,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
   #tellAll(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void {
     const streams = [...this.#streams];
     this.#streams.clear();
-    this.#turns.clear();
+    this.outlet.nobodyWaits();
     for (const stream of streams) stream.connectionFailed(error, byPeer);
   }
 
@@ -481,7 +334,7 @@ export class Http2Connection implements ClientHandler<CarriedStream> {
     const untilMs = this.nowMs() + LINGER_MS;
     this.#state = { kind: 'closing', untilMs };
     if (code !== undefined) this.#codec.goaway(code);
-    this.#writer.flush();
+    this.outlet.flush();
     this.socket.destroySoon();
     this.due(untilMs);
     if (!ended) this.#options.onGone(this);

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
-import { Deadline } from '../../io/deadline.ts';
 import type { IncomingRequest } from '../../streams/message.ts';
 import type { UpstreamStream, UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { Dialer } from '../dialer.ts';
@@ -10,8 +9,9 @@ import { UpstreamFailures } from '../failures.ts';
 import { maxAgeMs } from '../max-age.ts';
 import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { Http2Connection } from './connection.ts';
-import { MOST_STREAMS, MOST_WAITING, STREAMS_BEFORE_SETTINGS } from './limits.ts';
+import { MOST_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
+import { type Waiting, WaitingLine } from './waiting-line.ts';
 
 /** What became of a connection that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {
@@ -33,15 +33,6 @@ export interface Http2PoolOptions {
   readonly fallback: Http1Fallback | undefined;
 }
 
-interface Waiting {
-  readonly stream: Http2UpstreamStream;
-  /** The number of the first connection that it may have. */
-  from: number;
-  /** Whether one refused it before: it goes to another, and back to that one rather than nowhere. */
-  readonly refused: boolean;
-  readonly sinceMs: number;
-}
-
 /**
  * The HTTP/2 connections of one route to its upstream, and the requests that wait for room on one. The oldest with room is
  * lent out first; a further one is made when none has any.
@@ -55,9 +46,7 @@ export class Http2Pool implements IdleHolder {
   readonly #usable = new Map<Http2Connection, number>();
   readonly #open = new Set<Http2Connection>();
   readonly #diallings = new Map<Dialling, number>();
-  /** First come, first served. */
-  #waiting: Waiting[] = [];
-  readonly #deadline: Deadline;
+  readonly #line: WaitingLine;
   #made = 0;
   #retired = false;
   /** Requests that one connection is expected to carry at once; none where the upstream said so last. */
@@ -74,11 +63,20 @@ export class Http2Pool implements IdleHolder {
       failures: this.#failures,
       timeouts: route.timeouts,
       onAbandoned: (stream) => {
-        this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
+        this.#line.remove(stream);
         this.#closeUnneeded();
       },
     };
-    this.#deadline = new Deadline(options.clock, () => this.#failLate());
+    const { connectMs } = route.timeouts;
+    this.#line = new WaitingLine({
+      clock: options.clock,
+      patienceMs: connectMs,
+      onLate: (stream) => {
+        const what = this.#usable.size === 0 ? 'connection' : 'stream';
+        stream.notConnected(this.#failures.tooLate(what, connectMs));
+      },
+      onShorter: () => this.#closeUnneeded(),
+    });
     if (options.protocols === undefined) this.#spoken = 'h2';
     options.all.add(this);
   }
@@ -107,7 +105,7 @@ export class Http2Pool implements IdleHolder {
       connection.prepare(trustMs, now);
       if (connection.free === 0) continue;
       // Those who wait for a connection that is still to be made do not want this one.
-      if (this.#waiting.some(({ from }) => from === 0)) break;
+      if (this.#line.anyForWhatStands) break;
       stream.lend(connection);
       return stream;
     }
@@ -156,8 +154,7 @@ export class Http2Pool implements IdleHolder {
   close(): void {
     this.#retired = true;
     this.#options.all.remove(this);
-    this.#deadline.dispose();
-    this.#waiting = [];
+    this.#line.dispose();
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
     for (const connection of this.#open) connection.abandon();
   }
@@ -180,15 +177,10 @@ export class Http2Pool implements IdleHolder {
   }
 
   #wait(stream: Http2UpstreamStream, from: number, refused = false): Http2UpstreamStream {
-    if (this.#waiting.length >= MOST_WAITING) {
-      throw new SidecarError('overloaded', `${MOST_WAITING} requests wait for room on a connection upstream`);
-    }
-    const sinceMs = this.#options.clock.monotonicMs();
-    this.#waiting.push({ stream, from, refused, sinceMs });
-    if (this.#waiting.length === 1) this.#deadline.set(sinceMs + this.#route.timeouts.connectMs);
+    this.#line.add(stream, from, refused);
     this.#dialMore();
     if (this.#diallings.size === 0 && this.#open.size === 0) {
-      this.#waiting.pop();
+      this.#line.takeLast();
       throw new SidecarError('overloaded', `${this.#options.all.most} connections to upstreams are open`);
     }
     return stream;
@@ -202,21 +194,14 @@ export class Http2Pool implements IdleHolder {
   };
 
   #lendOut(): void {
-    for (let index = 0; index < this.#waiting.length; ) {
-      const waiting = this.#waiting[index] as Waiting;
-      const { stream } = waiting;
-      const connection = this.#roomFor(waiting);
-      if (connection === undefined) {
-        if (waiting.from === 0) break;
-        index++;
-        continue;
-      }
-      this.#waiting.splice(index, 1);
-      stream.lend(connection);
-      stream.user.connected();
-      // Its user may have changed all of this.
-      index = 0;
-    }
+    if (this.#line.length === 0) return;
+    this.#line.lendOut(
+      (waiting) => this.#roomFor(waiting),
+      (stream, connection) => {
+        stream.lend(connection);
+        stream.user.connected();
+      },
+    );
   }
 
   #roomFor({ from, refused }: Waiting): Http2Connection | undefined {
@@ -243,14 +228,10 @@ export class Http2Pool implements IdleHolder {
   }
 
   #lacksRoom(): boolean {
-    if (this.#waiting.length === 0) return false;
+    if (this.#line.length === 0) return false;
     // An upstream that takes no request says so on every connection: the next word of it is waited for.
     if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
-    for (const lowest of new Set(this.#waiting.map(({ from }) => from))) {
-      const wanted = this.#waiting.reduce((count, { from }) => (from >= lowest ? count + 1 : count), 0);
-      if (wanted > this.#roomToCome(lowest)) return true;
-    }
-    return false;
+    return this.#line.exceeds((lowest) => this.#roomToCome(lowest));
   }
 
   /** Requests that connections of this number and later ones will carry. */
@@ -336,10 +317,7 @@ export class Http2Pool implements IdleHolder {
       this.#failAll(this.#failures.notHttp2(chosen));
       return;
     }
-    for (;;) {
-      const index = this.#waiting.findIndex(({ from }) => number >= from);
-      if (index === -1) break;
-      const [{ stream }] = this.#waiting.splice(index, 1) as [Waiting];
+    for (let stream = this.#line.takeFor(number); stream !== undefined; stream = this.#line.takeFor(number)) {
       let instead: UpstreamStream;
       try {
         instead = fallback.lend(dialling, stream);
@@ -357,44 +335,22 @@ export class Http2Pool implements IdleHolder {
   #dialFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void {
     this.#diallings.delete(dialling);
     this.#options.all.closed();
-    const coming = Math.max(...this.#diallings.values(), ...this.#usable.values());
-    const failed: Waiting[] = [];
-    this.#waiting = this.#waiting.filter((waiting) => {
-      // What refused it may take it by now.
-      if (waiting.refused && this.#usable.size > 0) waiting.from = 0;
-      if (waiting.from <= coming) return true;
-      failed.push(waiting);
-      return false;
-    });
-    for (const { stream } of failed) stream.notConnected(error);
+    const last = Math.max(...this.#diallings.values(), ...this.#usable.values());
+    // What refused one may take it by now.
+    for (const stream of this.#line.takeHopeless(last, this.#usable.size > 0)) stream.notConnected(error);
     // No other is made for those that still wait before something has changed: it would most likely fail as this one.
     this.#lendOut();
     this.#closeUnneeded();
   }
 
   #failAll(error: SidecarError<ProxyErrorCode>): void {
-    for (const { stream } of this.#waiting.splice(0)) stream.notConnected(error);
-    this.#closeUnneeded();
-  }
-
-  #failLate(): void {
-    const { connectMs } = this.#route.timeouts;
-    const nowMs = this.#options.clock.monotonicMs();
-    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
-      if (first.sinceMs + connectMs > nowMs) {
-        this.#deadline.set(first.sinceMs + connectMs);
-        return;
-      }
-      this.#waiting.shift();
-      const what = this.#usable.size === 0 ? 'connection' : 'stream';
-      first.stream.notConnected(this.#failures.tooLate(what, connectMs));
-    }
+    for (const stream of this.#line.takeAll()) stream.notConnected(error);
     this.#closeUnneeded();
   }
 
   /** Out of use, it keeps no connection for later. */
   #closeUnneeded(): void {
-    if (!this.#retired || this.#waiting.length > 0) return;
+    if (!this.#retired || this.#line.length > 0) return;
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
     this.discardIdle();
   }

@@ -1,12 +1,12 @@
 import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { CarriedStream } from './carried-stream.ts';
-import type { Http2Connection, WireStream } from './connection.ts';
+import type { UpstreamOutlet, WireStream } from './outlet.ts';
 
 /** The body of one request on its way: what windows and socket take leaves, and the rest waits. */
 export class RequestSending {
   /** Whether the request has been written whole. */
   whole = false;
-  readonly #connection: Http2Connection;
+  readonly #outlet: UpstreamOutlet;
   readonly #wire: WireStream;
   readonly #stream: CarriedStream;
   readonly #waiting = new ByteQueue();
@@ -17,13 +17,8 @@ export class RequestSending {
   #trailers: readonly string[] | undefined;
 
   /** @param bytes of the body, where that is known and no trailers can follow. */
-  constructor(
-    connection: Http2Connection,
-    wire: WireStream,
-    stream: CarriedStream,
-    bytes: number | undefined,
-  ) {
-    this.#connection = connection;
+  constructor(outlet: UpstreamOutlet, wire: WireStream, stream: CarriedStream, bytes: number | undefined) {
+    this.#outlet = outlet;
     this.#wire = wire;
     this.#stream = stream;
     this.#remaining = bytes;
@@ -42,7 +37,7 @@ export class RequestSending {
       const sent = this.keepsUp ? this.#send(rest) : 0;
       if (sent === 0) {
         this.#waiting.add(rest);
-        this.#connection.wait(this.#stream);
+        this.#outlet.wait(this.#stream);
         return;
       }
       rest = rest.subarray(sent);
@@ -75,8 +70,8 @@ export class RequestSending {
     if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
     this.whole = true;
     // The last octet of a known number has ended it.
-    if (this.#mayFollow) this.#connection.end(this.#wire, this.#trailers);
-    this.#connection.flushSoon();
+    if (this.#mayFollow) this.#outlet.end(this.#wire, this.#trailers);
+    this.#outlet.flushSoon();
     return true;
   }
 
@@ -91,7 +86,7 @@ export class RequestSending {
 
   #send(bytes: Buffer): number {
     const last = this.#remaining !== undefined && this.#remaining <= bytes.length;
-    const sent = this.#connection.send(this.#wire, bytes, last);
+    const sent = this.#outlet.send(this.#wire, bytes, last);
     if (this.#remaining !== undefined) this.#remaining -= sent;
     return sent;
   }

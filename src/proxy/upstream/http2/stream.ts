@@ -6,7 +6,6 @@ import type { AnswerSection } from '../../http2/answer-section.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { sectionBytes } from '../../http2/field-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
-import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../../streams/message.ts';
 import type {
   OutgoingRequest,
@@ -16,17 +15,16 @@ import type {
 } from '../../streams/upstream-stream.ts';
 import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamFailures } from '../failures.ts';
+import { type AnswerTimeouts, CarriedRequest, type Failure } from './carried-request.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection } from './connection.ts';
 import { requestFields, trailerFields } from './request-fields.ts';
-import { RequestSending } from './request-sending.ts';
-import type { Busy, Failure, Held, StreamState } from './stream-state.ts';
+import type { StreamState } from './stream-state.ts';
 
 export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
   readonly failures: UpstreamFailures;
-  /** Bounds on the answer, in ms. */
-  readonly timeouts: { readonly responseMs: number; readonly idleMs: number };
+  readonly timeouts: AnswerTimeouts;
   /** Called when one that waits for a connection is not wanted any more. */
   onAbandoned(stream: Http2UpstreamStream): void;
 }
@@ -41,7 +39,6 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   readonly protocol = 'h2';
   readonly user: UpstreamUser;
   readonly request: IncomingRequest;
-  dueAtMs = Number.POSITIVE_INFINITY;
   readonly #options: Http2StreamOptions;
   #state: StreamState = WAITING;
 
@@ -51,13 +48,17 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#options = options;
   }
 
+  get dueAtMs(): number {
+    return this.#state.kind === 'busy' ? this.#state.dueAtMs : Number.POSITIVE_INFINITY;
+  }
+
   get ready(): boolean {
     return this.#state.kind === 'lent';
   }
 
   get allTaken(): boolean {
     const state = this.#state;
-    return state.kind !== 'busy' || (state.sending.keepsUp && state.connection.takesMore);
+    return state.kind !== 'busy' || state.keepsUp;
   }
 
   get tunnelEnd(): TunnelEnd {
@@ -86,32 +87,16 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const fields = requestFields(request, this.#options.scheme);
     const tooLarge = this.#tooLarge('head', fields, connection);
     if (tooLarge !== undefined) throw tooLarge;
-    const wire = connection.request(this, fields, isHead ? 'head' : 'ordinary', !hasBody, from.neverIndexed);
+    const asked = isHead ? 'head' : 'ordinary';
+    const wire = connection.outlet.request(this, fields, asked, !hasBody, from.neverIndexed);
     if (wire === undefined) throw new SidecarError('internal', 'a stream was lent that may not be opened');
-    this.#state = {
-      kind: 'busy',
-      connection,
-      wire,
-      reused: connection.reused,
-      isHead,
-      // Over HTTP/1.1 a body of a known length has no trailers.
-      sending: new RequestSending(
-        connection,
-        wire,
-        this,
-        from.protocol === 'http1' ? from.contentLength : undefined,
-      ),
-      behind: false,
-      left: false,
-      anyAnswer: false,
-      answered: false,
-      paused: false,
-      unreturned: 0,
-      held: undefined,
-    };
+    // Over HTTP/1.1 a body of a known length has no trailers.
+    const bodyBytes = from.protocol === 'http1' ? from.contentLength : undefined;
+    const busy = new CarriedRequest(this, connection, wire, isHead, bodyBytes, this.#options.timeouts);
+    this.#state = busy;
     if (hasBody) return;
-    this.#state.sending.whole = true;
-    this.#requestSent(this.#state, nowMs);
+    busy.sending.whole = true;
+    busy.requestSent(nowMs);
   }
 
   data(slice: Buffer): void {
@@ -128,21 +113,16 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       return;
     }
     busy.sending.end(fields);
-    if (busy.sending.finish()) this.#requestSent(busy, nowMs);
+    if (busy.sending.finish()) busy.requestSent(nowMs);
   }
 
   flush(): boolean {
-    const busy = this.#state;
-    if (busy.kind !== 'busy') return true;
-    busy.connection.flushSoon();
-    busy.behind = !busy.sending.keepsUp || !busy.connection.takesMore;
-    if (busy.behind) busy.connection.wait(this);
-    return !busy.behind;
+    return this.#state.kind !== 'busy' || this.#state.flush();
   }
 
   touch(): void {
     const busy = this.#state;
-    if (busy.kind === 'busy') this.#touch(busy, busy.connection.nowMs());
+    if (busy.kind === 'busy') busy.touch(busy.connection.nowMs());
   }
 
   /** The window is not given back until `resume`: the upstream may send what it still has leave to, and no more. */
@@ -155,14 +135,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind !== 'busy' || busy.held !== undefined) return;
     busy.paused = false;
     this.touch();
-    this.#giveBack(busy);
+    busy.giveBack();
   }
 
   hold(): void {
-    const busy = this.#state;
-    if (busy.kind !== 'busy') return;
-    busy.held = { data: new ByteQueue(), end: undefined };
-    this.dueAtMs = Number.POSITIVE_INFINITY;
+    if (this.#state.kind === 'busy') this.#state.hold();
   }
 
   proceed(): void {
@@ -189,7 +166,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#state = OVER;
     if (state.kind === 'waiting') this.#options.onAbandoned(this);
     else if (state.kind === 'lent') state.connection.release(this);
-    else if (state.kind === 'busy') this.#leave(state);
+    else if (state.kind === 'busy') state.leave();
   }
 
   giveBack(): void {
@@ -219,8 +196,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
     if (data.length > 0) {
-      busy.unreturned += data.length;
-      busy.connection.came(data.length);
+      busy.came(data.length);
       if (busy.held === undefined) this.user.answerData(data);
       else busy.held.data.add(data);
     }
@@ -263,7 +239,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   pieceEnded(nowMs: number): void {
     const busy = this.#state;
     if (busy.kind !== 'busy' || busy.held !== undefined) return;
-    this.#touch(busy, nowMs);
+    busy.touch(nowMs);
     this.#pieceEnded(busy);
   }
 
@@ -274,10 +250,10 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (progress === 'stuck') return 'stuck';
     if (progress === 'sent') {
       this.touch();
-      busy.connection.flushSoon();
+      busy.connection.outlet.flushSoon();
       if (!busy.sending.keepsUp) return 'more';
     }
-    if (busy.sending.finish()) this.#requestSent(busy, busy.connection.nowMs());
+    if (busy.sending.finish()) busy.requestSent(busy.connection.nowMs());
     // Who holds is told when that ends: it may not want another byte of the app before.
     if (busy.held === undefined) this.#tellReady(busy);
     return 'done';
@@ -286,7 +262,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   tooLate(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    this.dueAtMs = Number.POSITIVE_INFINITY;
+    busy.dueAtMs = Number.POSITIVE_INFINITY;
     if (!busy.sending.whole || busy.answered) {
       this.user.stalled();
       return;
@@ -299,46 +275,23 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #tooLarge(
     what: 'head' | 'trailers',
     fields: readonly string[],
-    { mostSectionBytes }: Http2Connection,
+    { outlet: { mostSectionBytes } }: Http2Connection,
   ): SidecarError<ProxyErrorCode> | undefined {
     const bytes = mostSectionBytes === Number.POSITIVE_INFINITY ? 0 : sectionBytes(fields);
     if (bytes <= mostSectionBytes) return undefined;
     return this.#options.failures.sectionTooLarge(what, bytes, mostSectionBytes);
   }
 
-  #requestSent(busy: Busy, nowMs: number): void {
-    const { responseMs, idleMs } = this.#options.timeouts;
-    if (busy.held === undefined) this.#due(busy, nowMs + (busy.answered ? idleMs : responseMs));
-  }
-
-  #touch(busy: Busy, nowMs: number): void {
-    // How long the user takes is not the upstream's to answer for.
-    if (busy.held !== undefined || (busy.sending.whole && !busy.answered)) return;
-    this.#due(busy, nowMs + this.#options.timeouts.idleMs);
-  }
-
-  #due(busy: Busy, atMs: number): void {
-    this.dueAtMs = atMs;
-    busy.connection.due(atMs);
-  }
-
-  #tellReady(busy: Busy): void {
+  #tellReady(busy: CarriedRequest): void {
     if (!busy.behind) return;
     busy.behind = false;
     this.touch();
     this.user.upstreamReady();
   }
 
-  #pieceEnded(busy: Busy): void {
+  #pieceEnded(busy: CarriedRequest): void {
     this.user.flushAnswer();
-    if (!busy.paused && this.#state === busy) this.#giveBack(busy);
-  }
-
-  #giveBack(busy: Busy): void {
-    const { unreturned } = busy;
-    if (unreturned === 0) return;
-    busy.unreturned = 0;
-    busy.connection.passedOn(busy.wire, unreturned);
+    if (!busy.paused && this.#state === busy) busy.giveBack();
   }
 
   #answerWhole(trailers: Fields): void {
@@ -348,9 +301,9 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     else busy.held.end = { trailers };
   }
 
-  #endAnswer(busy: Busy, trailers: Fields): void {
+  #endAnswer(busy: CarriedRequest, trailers: Fields): void {
     this.#state = OVER;
-    this.#leave(busy);
+    busy.leave();
     this.user.answerEnded(trailers);
   }
 
@@ -359,7 +312,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (state.kind === 'busy') {
       // What is wrong inside is never passed over for a request that succeeds later.
       if (state.held === undefined || failure.error.code === 'internal') this.#fail(state, failure);
-      else this.#endHeld(state, state.held, failure);
+      else state.endHeld(state.held, failure);
     } else if (state.kind === 'lent') {
       this.#state = OVER;
       state.connection.release(this);
@@ -367,27 +320,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     }
   }
 
-  /** What the upstream has said so far is held still; it takes nothing more. */
-  #endHeld(busy: Busy, held: Held, failure: Failure): void {
-    held.end ??= failure;
-    busy.sending.stop();
-    busy.connection.waitNoMore(this);
-  }
-
-  #fail(busy: Busy, { error, fate }: Failure): void {
+  #fail(busy: CarriedRequest, { error, fate }: Failure): void {
     this.#state = OVER;
-    this.#leave(busy);
+    busy.leave();
     // Who has answered has looked at it, whatever it says.
     this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);
-  }
-
-  /** Leaves the connection to the others; what is not over on the wire is reset. */
-  #leave(busy: Busy): void {
-    const { connection, wire } = busy;
-    this.dueAtMs = Number.POSITIVE_INFINITY;
-    connection.reset(wire);
-    this.#giveBack(busy);
-    connection.release(this);
   }
 
   /** What follows the head for the app, which over HTTP/1.1 has to be told where it ends, even at once. */

@@ -15,9 +15,9 @@ describe('what goes wrong inside fails the requests of the connection, and ends 
     const [faulty, neighbour] = [carried(wrong), carried()];
     for (const { stream } of [faulty, neighbour]) {
       connection.lend(stream);
-      connection.request(stream, FIELDS, 'ordinary', false);
+      connection.outlet.request(stream, FIELDS, 'ordinary', false);
     }
-    connection.wait(faulty.stream);
+    connection.outlet.wait(faulty.stream);
 
     bring(hex);
 
@@ -30,7 +30,7 @@ describe('what goes wrong inside fails the requests of the connection, and ends 
     const { connection, socket } = connect();
     const { stream, failures } = carried({ sendWaiting: unforeseen });
     connection.lend(stream);
-    connection.wait(stream);
+    connection.outlet.wait(stream);
 
     socket.emit('drain');
 

@@ -12,12 +12,12 @@ async function startStuck() {
   bring(SETTINGS);
   const upload = carried();
   connection.lend(upload.stream);
-  const wire = connection.request(upload.stream, FIELDS, 'ordinary', false);
+  const wire = connection.outlet.request(upload.stream, FIELDS, 'ordinary', false);
   if (wire === undefined) throw new Error('no stream was to be had');
   await turn();
   socket.stuck = true;
-  connection.send(wire, BIG, false);
-  connection.flushSoon();
+  connection.outlet.send(wire, BIG, false);
+  connection.outlet.flushSoon();
   await turn();
   return { ...all, upload, wire };
 }
@@ -67,8 +67,8 @@ it('one that takes a little now and then is not given up', async () => {
     socket.unblock();
     await turn();
     socket.stuck = true;
-    connection.send(wire, BIG.subarray(0, 1_000), false);
-    connection.flushSoon();
+    connection.outlet.send(wire, BIG.subarray(0, 1_000), false);
+    connection.outlet.flushSoon();
     await turn();
   }
   expect(told).toEqual([]);

@@ -1,0 +1,133 @@
+import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { Fields } from '../../http/fields.ts';
+import { ByteQueue } from '../../streams/byte-queue.ts';
+import type { RequestFate } from '../../streams/upstream-stream.ts';
+import type { CarriedStream } from './carried-stream.ts';
+import type { Http2Connection } from './connection.ts';
+import type { WireStream } from './outlet.ts';
+import { RequestSending } from './request-sending.ts';
+
+export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly fate: RequestFate };
+
+/** What has come since the user asked to hold. */
+export interface Held {
+  /** No more than the window of the stream, as that is not given back meanwhile. */
+  readonly data: ByteQueue;
+  end: { readonly trailers: Fields } | Failure | undefined;
+}
+
+/** Bounds on the answer, in ms. */
+export interface AnswerTimeouts {
+  readonly responseMs: number;
+  readonly idleMs: number;
+}
+
+/** A request that is being sent on a connection, or its answer read: how far it is, and when something is due. */
+export class CarriedRequest {
+  readonly kind = 'busy';
+  readonly connection: Http2Connection;
+  readonly wire: WireStream;
+  /** Whether the connection had brought an answer before. */
+  readonly reused: boolean;
+  readonly isHead: boolean;
+  readonly sending: RequestSending;
+  readonly #stream: CarriedStream;
+  readonly #timeouts: AnswerTimeouts;
+  /** On the monotonic clock. */
+  dueAtMs = Number.POSITIVE_INFINITY;
+  /** Whether `upstreamReady` is due. */
+  behind = false;
+  /** Whether the system has taken any of it. */
+  left = false;
+  anyAnswer = false;
+  answered = false;
+  paused = false;
+  held: Held | undefined;
+  /** Octets of the answer that the window has not been given back for. */
+  #unreturned = 0;
+
+  /** @param bodyBytes where that is known and no trailers can follow. */
+  constructor(
+    stream: CarriedStream,
+    connection: Http2Connection,
+    wire: WireStream,
+    isHead: boolean,
+    bodyBytes: number | undefined,
+    timeouts: AnswerTimeouts,
+  ) {
+    this.#stream = stream;
+    this.#timeouts = timeouts;
+    this.connection = connection;
+    this.wire = wire;
+    this.reused = connection.reused;
+    this.isHead = isHead;
+    this.sending = new RequestSending(connection.outlet, wire, stream, bodyBytes);
+  }
+
+  /** Whether windows and socket have taken all that was written so far. */
+  get keepsUp(): boolean {
+    return this.sending.keepsUp && this.connection.outlet.takesMore;
+  }
+
+  /** The request has been written whole: from now on the answer is due. */
+  requestSent(nowMs: number): void {
+    const { responseMs, idleMs } = this.#timeouts;
+    if (this.held === undefined) this.#due(nowMs + (this.answered ? idleMs : responseMs));
+  }
+
+  /** Bytes have moved, or there was room for more. */
+  touch(nowMs: number): void {
+    // How long the user takes is not the upstream's to answer for.
+    if (this.held !== undefined || (this.sending.whole && !this.answered)) return;
+    this.#due(nowMs + this.#timeouts.idleMs);
+  }
+
+  /** Sends what was written; says whether the upstream keeps up. */
+  flush(): boolean {
+    const { outlet } = this.connection;
+    outlet.flushSoon();
+    this.behind = !this.keepsUp;
+    if (this.behind) outlet.wait(this.#stream);
+    return !this.behind;
+  }
+
+  /** So many octets of the answer have come. */
+  came(bytes: number): void {
+    this.#unreturned += bytes;
+    this.connection.outlet.came(bytes);
+  }
+
+  /** Gives the window back for what has come. */
+  giveBack(): void {
+    const bytes = this.#unreturned;
+    if (bytes === 0) return;
+    this.#unreturned = 0;
+    this.connection.outlet.passedOn(this.wire, bytes);
+  }
+
+  /** Keeps what comes from now on. */
+  hold(): void {
+    this.held = { data: new ByteQueue(), end: undefined };
+    this.dueAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** It failed while it was held: what the upstream has said so far is held still, and nothing more is sent. */
+  endHeld(held: Held, failure: Failure): void {
+    held.end ??= failure;
+    this.sending.stop();
+    this.connection.outlet.waitNoMore(this.#stream);
+  }
+
+  /** Leaves the connection to the others; what is not over on the wire is reset. */
+  leave(): void {
+    this.dueAtMs = Number.POSITIVE_INFINITY;
+    this.connection.outlet.reset(this.wire);
+    this.giveBack();
+    this.connection.release(this.#stream);
+  }
+
+  #due(atMs: number): void {
+    this.dueAtMs = atMs;
+    this.connection.due(atMs);
+  }
+}

@@ -1,0 +1,131 @@
+import type { Socket } from 'node:net';
+import type { Asked } from '../../http2/answer-section.ts';
+import type { ClientConnection, ClientStream } from '../../http2/client-connection.ts';
+import { ErrorCode } from '../../http2/error-code.ts';
+import type { CarriedStream } from './carried-stream.ts';
+import { FrameWriter } from './frame-writer.ts';
+import { SendTurns } from './send-turns.ts';
+import { UnreadBytes } from './unread-bytes.ts';
+
+export type WireStream = ClientStream<CarriedStream>;
+
+/**
+ * The way out of one HTTP/2 connection, which its requests share: what they say in one turn of the event loop leaves in one
+ * write, those for which there is no room wait for their turn, and windows are given back as answers are passed on.
+ */
+export class UpstreamOutlet {
+  readonly #codec: ClientConnection<CarriedStream>;
+  readonly #writer: FrameWriter;
+  readonly #turns = new SendTurns();
+  readonly #unread: UnreadBytes;
+
+  /** @param onFlushed is called when all that was written has been given to the socket. */
+  constructor(socket: Socket, codec: ClientConnection<CarriedStream>, onFlushed: () => void) {
+    this.#codec = codec;
+    this.#writer = new FrameWriter(socket, codec.output, onFlushed);
+    this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes));
+  }
+
+  /** Whether the socket takes more. */
+  get takesMore(): boolean {
+    return this.#writer.takesMore;
+  }
+
+  /** The largest field section that the upstream takes, in octets as `sectionBytes` counts them. */
+  get mostSectionBytes(): number {
+    return this.#codec.peer.maxFieldSectionBytes;
+  }
+
+  /** Begins a request; undefined where the upstream has come to allow none. */
+  request(
+    stream: CarriedStream,
+    fields: readonly string[],
+    asked: Asked,
+    endStream: boolean,
+    neverIndexed?: readonly string[],
+  ): WireStream | undefined {
+    const wire = this.#codec.request(fields, asked, endStream, neverIndexed);
+    if (wire === undefined) return undefined;
+    wire.context = stream;
+    this.#writer.wrote(stream);
+    return wire;
+  }
+
+  /**
+   * Sends one frame with as much of `bytes` as the windows and the socket take; says how much that is.
+   * @param last whether nothing follows `bytes`.
+   */
+  send(wire: WireStream, bytes: Buffer, last: boolean): number {
+    if (!this.takesMore) return 0;
+    const count = Math.min(bytes.length, this.#codec.sendable(wire));
+    if (count === 0) return 0;
+    const whole = count === bytes.length;
+    this.#codec.sendData(wire, count, last && whole);
+    this.#writer.payload(whole ? bytes : bytes.subarray(0, count));
+    return count;
+  }
+
+  /** Has `sendWaiting` called when windows, or the socket, take more. */
+  wait(stream: CarriedStream): void {
+    this.#turns.add(stream);
+  }
+
+  /** Undoes `wait`. */
+  waitNoMore(stream: CarriedStream): void {
+    this.#turns.remove(stream);
+  }
+
+  /** Undoes every `wait`. */
+  nobodyWaits(): void {
+    this.#turns.clear();
+  }
+
+  /** Has those that wait send on, as far as there is room. */
+  serveWaiting(): void {
+    this.#turns.run(this);
+  }
+
+  /** Ends a request, with trailers where there are any. */
+  end(wire: WireStream, trailers: readonly string[]): void {
+    // Of trailers none is put in a table: which of them may be is not known any more (RFC 7541 §6.2.3).
+    if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
+    else this.#codec.sendData(wire, 0, true);
+  }
+
+  /** Ends a stream that the upstream has not ended, or that this side has not. */
+  reset(wire: WireStream): void {
+    this.#codec.reset(wire, ErrorCode.CANCEL);
+    this.#writer.flushFramesSoon();
+  }
+
+  /** So many octets of an answer have come, and are the program's to hold until `passedOn`. */
+  came(bytes: number): void {
+    this.#unread.came(bytes);
+  }
+
+  /** So many octets of an answer have left the program, or are of no interest any more. */
+  passedOn(wire: WireStream, bytes: number): void {
+    this.#unread.left(bytes);
+    this.#codec.consumeStream(wire, bytes);
+    this.#writer.flushFramesSoon();
+  }
+
+  /** Sends what was written, together with what else is written in this turn of the event loop. */
+  flushSoon(): void {
+    this.#writer.flushSoon();
+  }
+
+  /** The same where frames may have been written. */
+  flushFramesSoon(): void {
+    this.#writer.flushFramesSoon();
+  }
+
+  flush(): void {
+    this.#writer.flush();
+  }
+
+  /** Sends nothing more. */
+  close(): void {
+    this.#writer.end();
+  }
+}

@@ -1,0 +1,140 @@
+import type { Clock } from '../../../clock.ts';
+import { SidecarError } from '../../../errors.ts';
+import { Deadline } from '../../io/deadline.ts';
+import { MOST_WAITING } from './limits.ts';
+import type { Http2UpstreamStream } from './stream.ts';
+
+export interface Waiting {
+  readonly stream: Http2UpstreamStream;
+  /** The number of the first connection that it may have. */
+  from: number;
+  /** Whether one refused it before: it goes to another, and back to that one rather than nowhere. */
+  readonly refused: boolean;
+  readonly sinceMs: number;
+}
+
+export interface WaitingLineOptions {
+  readonly clock: Clock;
+  /** How long each may wait. */
+  readonly patienceMs: number;
+  /** Called with each that has waited for too long. */
+  onLate(stream: Http2UpstreamStream): void;
+  /** Called when those who waited for too long have left. */
+  onShorter(): void;
+}
+
+/** Requests that wait for room on a connection: first come, first served, and none for longer than it may. */
+export class WaitingLine {
+  readonly #options: WaitingLineOptions;
+  readonly #deadline: Deadline;
+  #waiting: Waiting[] = [];
+
+  constructor(options: WaitingLineOptions) {
+    this.#options = options;
+    this.#deadline = new Deadline(options.clock, () => this.#sendLateAway());
+  }
+
+  get length(): number {
+    return this.#waiting.length;
+  }
+
+  /** @throws {SidecarError} `overloaded` when too many wait. */
+  add(stream: Http2UpstreamStream, from: number, refused: boolean): void {
+    if (this.#waiting.length >= MOST_WAITING) {
+      throw new SidecarError('overloaded', `${MOST_WAITING} requests wait for room on a connection upstream`);
+    }
+    const { clock, patienceMs } = this.#options;
+    const sinceMs = clock.monotonicMs();
+    this.#waiting.push({ stream, from, refused, sinceMs });
+    if (this.#waiting.length === 1) this.#deadline.set(sinceMs + patienceMs);
+  }
+
+  /** Undoes the last `add`. */
+  takeLast(): void {
+    this.#waiting.pop();
+  }
+
+  remove(stream: Http2UpstreamStream): void {
+    this.#waiting = this.#waiting.filter((waiting) => waiting.stream !== stream);
+  }
+
+  /** Takes the first that may have the connection of this number. */
+  takeFor(number: number): Http2UpstreamStream | undefined {
+    const index = this.#waiting.findIndex(({ from }) => number >= from);
+    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]?.stream;
+  }
+
+  /** Whether any would have a connection that stands, whichever it is. */
+  get anyForWhatStands(): boolean {
+    return this.#waiting.some(({ from }) => from === 0);
+  }
+
+  /** Gives each that has room what is found for it. */
+  lendOut<T>(
+    find: (waiting: Waiting) => T | undefined,
+    lend: (stream: Http2UpstreamStream, found: T) => void,
+  ): void {
+    for (let index = 0; index < this.#waiting.length; ) {
+      const waiting = this.#waiting[index] as Waiting;
+      const found = find(waiting);
+      if (found === undefined) {
+        if (waiting.from === 0) break;
+        index++;
+        continue;
+      }
+      this.#waiting.splice(index, 1);
+      lend(waiting.stream, found);
+      // Its user may have changed all of this.
+      index = 0;
+    }
+  }
+
+  /** Whether more wait than there will be room for. @param roomFrom on connections of this number and later ones. */
+  exceeds(roomFrom: (lowest: number) => number): boolean {
+    for (const lowest of new Set(this.#waiting.map(({ from }) => from))) {
+      const wanted = this.#waiting.reduce((count, { from }) => (from >= lowest ? count + 1 : count), 0);
+      if (wanted > roomFrom(lowest)) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Takes those for whom no connection is to come any more.
+   * @param last the number of the last connection that stands or is being made.
+   * @param anyStands whether what refused a request may take it by now.
+   */
+  takeHopeless(last: number, anyStands: boolean): readonly Http2UpstreamStream[] {
+    const hopeless: Http2UpstreamStream[] = [];
+    this.#waiting = this.#waiting.filter((waiting) => {
+      if (waiting.refused && anyStands) waiting.from = 0;
+      if (waiting.from <= last) return true;
+      hopeless.push(waiting.stream);
+      return false;
+    });
+    return hopeless;
+  }
+
+  takeAll(): readonly Http2UpstreamStream[] {
+    return this.#waiting.splice(0).map(({ stream }) => stream);
+  }
+
+  /** Forgets all of them. */
+  dispose(): void {
+    this.#deadline.dispose();
+    this.#waiting = [];
+  }
+
+  #sendLateAway(): void {
+    const { clock, patienceMs, onLate, onShorter } = this.#options;
+    const nowMs = clock.monotonicMs();
+    for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
+      if (first.sinceMs + patienceMs > nowMs) {
+        this.#deadline.set(first.sinceMs + patienceMs);
+        return;
+      }
+      this.#waiting.shift();
+      onLate(first.stream);
+    }
+    onShorter();
+  }
+}
