@@ -53,6 +53,36 @@ export const MENDED_FAULTS = {
       },
     ],
   },
+  /** The token was taken when the request came, and written when its connection stood. */
+  'token-taken-early': {
+    seed: 1,
+    changes: [
+      {
+        file: 'proxy/exchange/forwarding.ts',
+        mended: '    const upstream = this.#acquire();\n    if (upstream.ready) this.#write(',
+        faulty:
+          '    Object.assign(this, { authorization });\n    const upstream = this.#acquire();\n    if (upstream.ready) this.#write(',
+      },
+      {
+        file: 'proxy/exchange/forwarding.ts',
+        mended:
+          '    if (instead !== undefined) this.#upstream = instead;\n    const authorization = this.#token.current();\n',
+        faulty:
+          '    if (instead !== undefined) this.#upstream = instead;\n    const { authorization = this.#token.current() } = this as { authorization?: string };\n',
+      },
+    ],
+  },
+  /** After GOAWAY what the upstream had looked at was taken for what it had not. */
+  'http2-goaway-misread': {
+    seed: 90,
+    changes: [
+      {
+        file: 'proxy/http2/connection.ts',
+        mended: 'this.streams.limitTo(frame.lastStreamId)',
+        faulty: 'this.streams.limitTo(0)',
+      },
+    ],
+  },
   /** An answer that had begun was continued by another one, where the upstream then said that it had not looked at the request. */
   'http2-answer-continued': {
     seed: 360,
