@@ -52,6 +52,11 @@ export const ERRORS = {
     grpc: 'PERMISSION_DENIED',
     title: 'The route refuses requests that carry Authorization',
   },
+  placeholder_not_allowed: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The placeholder of a token stands where it is not swapped for one',
+  },
   cross_site_request: {
     status: 403,
     grpc: 'PERMISSION_DENIED',

@@ -89,6 +89,7 @@ function describeRoute(
     protocol: route.protocol,
     upstreamSpeaks: speaks,
     credential: route.credential,
+    inject: route.inject,
     requests: {
       total: traffic?.total ?? 0,
       inFlight: traffic?.inFlight ?? 0,

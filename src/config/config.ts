@@ -178,10 +178,21 @@ export interface RenewalPolicy {
   readonly defaultLifetimeMs: number;
 }
 
+/** A place of a request that a token is put into. */
+export type Injection =
+  /** @property scheme before the token, and a space; the token stands alone when absent. */
+  | { readonly into: 'header'; readonly header: string; readonly scheme?: string }
+  /** The text that an app puts into a field, alone or behind a scheme, where it wants the token. */
+  | { readonly into: 'placeholder'; readonly header: string; readonly placeholder: string }
+  | { readonly into: 'query'; readonly parameter: string };
+
 /** What is done with a request on its way to an upstream, however the upstream was found. */
 export interface ForwardingPolicy {
   /** Name of the credential whose token is injected. */
   readonly credential: string;
+  /** Where the token goes; `Authorization: Bearer …` when absent. */
+  readonly inject?: readonly Injection[];
+  /** Of Authorization, and of every place that `inject` names. */
   readonly existingAuthorization: 'replace' | 'keep' | 'reject';
   readonly whenTokenUnavailable: 'fail' | 'passthrough';
   readonly retryOn401: boolean;

@@ -206,6 +206,29 @@ const credential = v.strictObject(
   'a mapping',
 );
 
+const FIELD_NAME = 'the name of a header, such as X-Api-Key';
+const SCHEME = 'a word that goes before the token, such as Bearer; "" for none';
+const PARAMETER_NAME = 'the name of a query parameter: letters, digits, dots, dashes and underscores';
+const PLACEHOLDER = 'a text of 4 to 128 visible ASCII characters without spaces, such as {{payments}}';
+
+const injection = v.strictObject(
+  {
+    header: v.optional(
+      v.pipe(v.string(FIELD_NAME), v.regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, FIELD_NAME)),
+    ),
+    scheme: v.optional(v.pipe(v.string(SCHEME), v.regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,64}$/, SCHEME))),
+    placeholder: v.optional(v.pipe(v.string(PLACEHOLDER), v.regex(/^[!-~]{4,128}$/, PLACEHOLDER))),
+    query: v.optional(v.pipe(v.string(PARAMETER_NAME), v.regex(/^[A-Za-z0-9._-]{1,64}$/, PARAMETER_NAME))),
+  },
+  'a mapping',
+);
+
+const INJECTIONS = 'a mapping, or a list of 1 to 8 mappings, of header, scheme, placeholder and query';
+const injections = v.union(
+  [injection, v.pipe(v.array(injection), v.minLength(1, INJECTIONS), v.maxLength(8, INJECTIONS))],
+  INJECTIONS,
+);
+
 const timeouts = v.strictObject(
   {
     connect: v.optional(formatted(duration)),
@@ -218,6 +241,7 @@ const timeouts = v.strictObject(
 /** What is set alike for a route and for a destination of the forward proxy. */
 const forwardingPolicy = {
   credential: v.optional(name),
+  inject: v.optional(injections),
   existingAuthorization: v.optional(words(['replace', 'keep', 'reject'])),
   whenTokenUnavailable: v.optional(words(['fail', 'passthrough'])),
   retryOn401: v.optional(flag),
@@ -323,4 +347,5 @@ export const fileSchema = v.strictObject(
 export type FileConfig = v.InferOutput<typeof fileSchema>;
 export type CredentialEntry = v.InferOutput<typeof credential>;
 export type RouteEntry = v.InferOutput<typeof route>;
+export type InjectionEntry = v.InferOutput<typeof injection>;
 export type AllowedDestinationEntry = v.InferOutput<typeof allowedDestination>;

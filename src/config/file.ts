@@ -91,7 +91,9 @@ function takeOut(root: unknown, path: readonly v.IssuePathItem[] | undefined): b
 }
 
 function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Problem[] {
-  // Members of a union say less than the union itself.
+  const inside = insideOfUnion(issue);
+  if (inside.length > 0) return inside.flatMap((one) => describeIssue(schema, one));
+  // Other members of a union say less than the union itself.
   const key = v.getDotPath(issue)?.replace(/\.(\d+)(?=\.|$)/g, '[$1]') ?? '(file)';
   const isUnknownKey = issue.type === 'strict_object' && issue.expected === 'never';
   if (isUnknownKey) {
@@ -102,6 +104,15 @@ function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknown>): Pr
   if (issue.input === undefined)
     return [{ key, expected: schemaAt(schema, issue.path ?? [])?.message ?? issue.message }];
   return [{ key, value: describeInput(issue.input), expected: issue.message }];
+}
+
+/** What the member of a union found that understood the value's kind, with the whole path. */
+function insideOfUnion({ type, issues, path, input }: v.BaseIssue<unknown>): v.BaseIssue<unknown>[] {
+  if (type !== 'union' || path === undefined || issues === undefined) return [];
+  const kind = Array.isArray(input) ? 'array' : 'object';
+  return issues
+    .filter((one) => one.path?.[0].type === kind)
+    .map((one) => ({ ...one, path: [...path, ...(one.path ?? [])] }) as v.BaseIssue<unknown>);
 }
 
 /** Scalars as they are; a mapping or list by its kind, since what is inside may be anything. */
@@ -116,16 +127,25 @@ interface SchemaShape {
   readonly entries?: Readonly<Record<string, SchemaShape>>;
   readonly item?: SchemaShape;
   readonly wrapped?: SchemaShape;
+  readonly options?: readonly SchemaShape[];
 }
 
 /** The keys that the mapping at the parent of `path` may have. */
 function knownKeys(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): string[] {
-  return Object.keys(schemaAt(schema, path.slice(0, -1))?.entries ?? {});
+  const parent = schemaAt(schema, path.slice(0, -1));
+  const shapes = parent?.options ?? [parent];
+  return shapes.flatMap((shape) => Object.keys(shape?.entries ?? {}));
 }
 
 function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): SchemaShape | undefined {
   let shape: SchemaShape | undefined = schema as unknown as SchemaShape;
-  for (const { key } of path) shape = unwrap(shape?.item ?? ownEntry(shape?.entries, String(key)));
+  for (const { key } of path) {
+    const options = shape?.options ?? (shape === undefined ? [] : [shape]);
+    const next = options.map((option) =>
+      typeof key === 'number' ? option.item : ownEntry(option.entries, String(key)),
+    );
+    shape = unwrap(next.find((option) => option !== undefined));
+  }
   return shape;
 }
 

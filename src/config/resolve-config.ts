@@ -7,6 +7,7 @@ import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
+import { checkPlaceholders } from './resolve-injections.ts';
 import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
@@ -27,6 +28,7 @@ export function resolveConfig(
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);
   checkRoutes(routes, problems);
+  checkPlaceholders(users, problems);
 
   return {
     listen: readValue(given.listen, listenAddress, problems) ??

@@ -2,6 +2,7 @@ import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
 import { DEFAULT_NAME } from './entries.ts';
 import type { AllowedDestinationEntry, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
+import { resolveInjections } from './resolve-injections.ts';
 import { resolveTls } from './resolve-tls.ts';
 
 export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
@@ -12,8 +13,10 @@ export function resolvePolicy(
   entry: RouteEntry | AllowedDestinationEntry,
   problems: Problem[],
 ): ForwardingPolicy {
+  const inject = resolveInjections(`${key}.inject`, entry.inject, problems);
   return {
     credential: entry.credential ?? DEFAULT_NAME,
+    ...(inject === undefined ? {} : { inject }),
     existingAuthorization: entry.existingAuthorization ?? 'replace',
     whenTokenUnavailable: entry.whenTokenUnavailable ?? 'fail',
     retryOn401: entry.retryOn401 ?? true,

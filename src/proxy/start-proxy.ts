@@ -5,13 +5,14 @@ import type { AppContext } from './app/context.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
-import { ADMISSION } from './exchange/admission.ts';
+import { admissionWith } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
 import { type Network, systemNetwork } from './io/network.ts';
 import type { ActivateRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
+import { TokenPlacement } from './streams/token-placement.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
 import { UpstreamPools } from './upstream/pools.ts';
@@ -28,7 +29,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
   const context: AppContext = {
     destinations: openDestinations(options, network),
-    admission: ADMISSION,
+    admission: admissionWith(placeholdersOf(options)),
     limits,
     clock,
     log,
@@ -60,6 +61,7 @@ function openDestinations(options: ProxyOptions, network: Network): Destinations
     matcher: routeMatcher(config.match),
     upstream: new UpstreamPools(config, { clock, log, network, all }),
     bearer,
+    placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute(config.name),
   });
   const routes = options.routes.map((config) =>
@@ -83,4 +85,13 @@ function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): 
     throw new SidecarError('configuration', `${user}: credential ${credential} is not configured`);
   }
   return supply.forUpstream(user);
+}
+
+/** Every text that stands for a token, for whatever route. */
+function placeholdersOf({ routes, forwardProxy }: ProxyOptions): string[] {
+  const policies = [...routes, ...(forwardProxy?.allow ?? [])];
+  const texts = policies.flatMap(({ inject = [] }) =>
+    inject.flatMap((one) => (one.into === 'placeholder' ? [one.placeholder] : [])),
+  );
+  return [...new Set(texts)];
 }

@@ -175,6 +175,11 @@ export class Sidecar {
       .reduce((sum, { value }) => sum + value, 0);
   }
 
+  /** All metrics as Prometheus reads them. */
+  metrics(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
   /** Resolves when nothing is in flight. Call it once the sidecar has seen the request. */
   async idle(): Promise<void> {
     await until(async () => (await this.metric('proxy_requests_in_flight')) === 0);

@@ -1,8 +1,9 @@
 import { SidecarError } from '../../errors.ts';
-import { hasField } from '../http/fields.ts';
 import { hasPassed } from '../streams/header-rules.ts';
 import type { Admission, ArrivalRule, DestinationRule } from './admission-rules.ts';
 import { refuseCrossSite } from './cross-site-requests.ts';
+import { showsOwn } from './own-identity.ts';
+import { strayPlaceholders } from './placeholders.ts';
 import { bodyTooLarge } from './request-body.ts';
 
 const whileDraining: ArrivalRule = (_, { load }) => {
@@ -19,11 +20,13 @@ const ofOtherSites: DestinationRule = (request, destination, { destinations: { o
   if (ownNames !== undefined) refuseCrossSite(request, destination, ownNames);
 };
 
-const withOwnAuthorization: DestinationRule = ({ fields }, { route: { config } }) => {
-  if (config.existingAuthorization === 'reject' && hasField(fields, 'authorization')) {
+const withOwnAuthorization: DestinationRule = (request, { route }) => {
+  const { config, placement } = route;
+  if (config.existingAuthorization === 'reject' && showsOwn(route, request)) {
+    const where = placement === undefined ? 'Authorization' : 'Authorization, or what inject names';
     throw new SidecarError(
       'authorization_not_allowed',
-      `route ${config.name} takes no request that has Authorization`,
+      `route ${config.name} takes no request that has ${where}`,
     );
   }
 };
@@ -38,8 +41,17 @@ const tooMany: DestinationRule = (_, __, { load, limits: { maxInFlight } }) => {
   }
 };
 
-/** What every listener of the proxy refuses. */
+/** What every listener of the proxy refuses. See `admissionWith` for one whose routes have placeholders. */
 export const ADMISSION: Admission = {
   onArrival: [whileDraining, loops],
   onDestination: [ofOtherSites, withOwnAuthorization, tooLarge, tooMany],
 };
+
+/** The same where apps send placeholders for tokens. */
+export function admissionWith(placeholders: readonly string[]): Admission {
+  if (placeholders.length === 0) return ADMISSION;
+  return {
+    ...ADMISSION,
+    onDestination: [strayPlaceholders(placeholders), ...ADMISSION.onDestination],
+  };
+}

@@ -4,6 +4,7 @@ import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
+import type { TokenPlacement } from '../streams/token-placement.ts';
 import type {
   OutgoingRequest,
   RequestFate,
@@ -40,7 +41,9 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#token = new RequestToken(route, exchange.request);
     const { stream } = exchange;
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
-    this.body = stream.requestWhole ? undefined : requestBodyOf(exchange.request, context.limits);
+    this.body = stream.requestWhole
+      ? undefined
+      : requestBodyOf(exchange.request, context.limits, route.placement);
   }
 
   begin(): void {
@@ -255,7 +258,9 @@ export class Forwarding implements RequestService, UpstreamUser {
       upgrade: this.#upgrade,
       hasBody: this.body !== undefined,
     };
-    upstream.send(request, nowMs);
+    const { placement } = this.#route;
+    const placedElsewhere = placement !== undefined && !this.#token.keepsOwn;
+    upstream.send(placedElsewhere ? placed(request, placement) : request, nowMs);
     this.sentBy = upstream.protocol;
     this.body?.sendTo(upstream, nowMs);
   }
@@ -293,4 +298,16 @@ export class Forwarding implements RequestService, UpstreamUser {
   #nowMs(): number {
     return this.#context.clock.monotonicMs();
   }
+}
+
+/** The request with its token where the route wants it: among what the app sent, all of which passes then. */
+function placed(request: OutgoingRequest, placement: TokenPlacement): OutgoingRequest {
+  const { authorization, from, target } = request;
+  return {
+    ...request,
+    from: placement.place(from, authorization),
+    target: placement.target(target, authorization),
+    authorization: undefined,
+    keepClientAuthorization: true,
+  };
 }

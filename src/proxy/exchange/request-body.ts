@@ -2,6 +2,7 @@ import type { ProxyLimits } from '../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { IncomingRequest } from '../streams/message.ts';
+import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
@@ -12,6 +13,8 @@ export interface RequestBodyOptions {
   readonly replayBytes: number;
   /** A larger body is refused; 0 for no limit. */
   readonly maxBytes: number;
+  /** Takes trailers away that would stand beside the token; absent where those of every request go. */
+  readonly placement?: Pick<TokenPlacement, 'permitted'> | undefined;
 }
 
 const NO_TRAILERS: Fields = [];
@@ -73,8 +76,8 @@ export class RequestBody {
 
   end(trailers: Fields, nowMs: number): void {
     this.#complete = true;
-    this.#trailers = trailers;
-    this.#receiver?.end(trailers, nowMs);
+    this.#trailers = this.#options.placement?.permitted(trailers) ?? trailers;
+    this.#receiver?.end(this.#trailers, nowMs);
   }
 
   /** Sends no more to the present receiver. */
@@ -92,6 +95,7 @@ export class RequestBody {
 export function requestBodyOf(
   { contentLength }: Pick<IncomingRequest, 'contentLength'>,
   { replayBytes, requestBodyBytes }: ProxyLimits,
+  placement?: TokenPlacement,
 ): RequestBody {
   // A body that will not fit is not even begun to be kept.
   const fits = (contentLength ?? 0) <= replayBytes;
@@ -99,6 +103,7 @@ export function requestBodyOf(
     mayOutgrow: contentLength === undefined || !fits,
     replayBytes: fits ? replayBytes : 0,
     maxBytes: requestBodyBytes,
+    placement,
   });
 }
 

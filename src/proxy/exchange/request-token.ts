@@ -1,9 +1,9 @@
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import { hasField } from '../http/fields.ts';
 import type { ReplayResult } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { IncomingRequest } from '../streams/message.ts';
+import { keepsOwn } from './own-identity.ts';
 import { grpcTrailersVerdict, type TokenVerdict } from './token-verdict.ts';
 
 /** Said instead of a token where one has to be obtained first. */
@@ -14,7 +14,7 @@ type Replay = 'none' | 'unanswered' | 'counted';
 
 /** The token that one request is sent with: where it comes from, and what becomes of it by the answer. */
 export class RequestToken {
-  /** Whether what the app sent as `Authorization` is left as it is. */
+  /** Whether the identity that the app shows by itself is left as it is. */
   readonly keepsOwn: boolean;
   readonly #route: ActiveRoute;
   /** Undefined where none is injected. */
@@ -27,12 +27,12 @@ export class RequestToken {
   /** Whether it is for the trailers of the answer to say what became of the token. */
   #awaitsTrailers = false;
 
-  constructor(route: ActiveRoute, { fields, method }: IncomingRequest) {
+  constructor(route: ActiveRoute, request: IncomingRequest) {
     this.#route = route;
-    this.keepsOwn = route.config.existingAuthorization === 'keep' && hasField(fields, 'authorization');
+    this.keepsOwn = keepsOwn(route, request);
     // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
     // the token.
-    this.#bearer = this.keepsOwn || method === 'TRACE' ? undefined : route.bearer;
+    this.#bearer = this.keepsOwn || request.method === 'TRACE' ? undefined : route.bearer;
   }
 
   /** Whether the request has been sent again with another token. */

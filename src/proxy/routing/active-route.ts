@@ -1,6 +1,7 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import type { RouteObserver } from '../observer.ts';
+import type { TokenPlacement } from '../streams/token-placement.ts';
 import type { UpstreamStreams } from '../streams/upstream-stream.ts';
 import type { RouteMatcher } from './routes.ts';
 
@@ -11,6 +12,8 @@ export interface ActiveRoute {
   readonly upstream: UpstreamStreams;
   /** Absent where no token is to go. */
   readonly bearer: BearerSource | undefined;
+  /** Absent where the token is `Authorization: Bearer …`. */
+  readonly placement: TokenPlacement | undefined;
   readonly observer: RouteObserver;
 }
 

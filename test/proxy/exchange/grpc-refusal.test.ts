@@ -38,7 +38,11 @@ describe('a gRPC call that is refused', () => {
     ['UNAVAILABLE', ['token_unavailable', 'draining', 'upstream_unreachable', 'upstream_tls_error']],
     ['DEADLINE_EXCEEDED', ['upstream_timeout']],
     ['RESOURCE_EXHAUSTED', ['overloaded', 'request_too_large', 'headers_too_large', 'uri_too_long']],
-    ['PERMISSION_DENIED', ['destination_not_allowed', 'authorization_not_allowed', 'cross_site_request']],
+    [
+      'PERMISSION_DENIED',
+      ['destination_not_allowed', 'authorization_not_allowed', 'placeholder_not_allowed'],
+    ],
+    ['PERMISSION_DENIED', ['cross_site_request']],
     ['UNIMPLEMENTED', ['route_not_found']],
   ])('is told %s for %j', (name, codes) => {
     for (const code of codes) expect(ERRORS[code].grpc).toBe(name);

@@ -11,6 +11,7 @@ import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../src/proxy/upstream/http1/connection.ts';
@@ -186,6 +187,7 @@ export function createPorts(ports: Ports = {}) {
     matcher: routeMatcher(config.match),
     upstream: ports.streams ?? upstreamStreams,
     bearer: bearer as BearerSource,
+    placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute('api'),
   };
   const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };

@@ -1,0 +1,180 @@
+/**
+ * Where a token goes in a request that does not want it as `Authorization: Bearer`: in fields of other names or schemes, in
+ * the place of a placeholder, or in a query parameter. What the app itself put into those places, or into Authorization,
+ * makes room: the upstream is shown one identity.
+ */
+
+import type { Injection } from '../../config/config.ts';
+import type { Fields } from '../http/fields.ts';
+import { MadeOf } from '../http/lasting-fields.ts';
+import type { FieldSection, IncomingRequest } from './message.ts';
+
+/** What every Authorization value of a bearer source begins with (RFC 6750 §2.1). */
+const BEARER = 'Bearer ';
+
+/** HTTP/2's name of the target, as a field that may be in no table. */
+const PATH = ':path';
+
+type InjectionInto<Place extends Injection['into']> = Extract<Injection, { readonly into: Place }>;
+
+/** What a request becomes, as far as its fields tell. */
+type PlacedSection = Pick<FieldSection, 'connectionOptions'> & { readonly fields: string[] };
+
+export class TokenPlacement {
+  readonly #headers: readonly InjectionInto<'header'>[];
+  readonly #placeholders: readonly (InjectionInto<'placeholder'> & { readonly alike: string })[];
+  /** Names of parameters as `parameterName` has them. */
+  readonly #parameters: readonly { readonly parameter: string; readonly alike: string }[];
+  /** Names of fields as `alike` has them. */
+  readonly #owned: ReadonlySet<string>;
+  readonly #neverIndexed: readonly string[];
+  readonly #placed = new MadeOf<{
+    readonly authorization: string | undefined;
+    readonly section: PlacedSection;
+  }>();
+
+  constructor(injections: readonly Injection[]) {
+    this.#headers = injections.filter((one) => one.into === 'header');
+    this.#placeholders = injections
+      .filter((one) => one.into === 'placeholder')
+      .map((one) => ({ ...one, alike: alike(one.header) }));
+    this.#parameters = injections
+      .filter((one) => one.into === 'query')
+      .map(({ parameter }) => ({ parameter, alike: parameterName(parameter) }));
+    const headers = [...this.#headers, ...this.#placeholders].map(({ header }) => header);
+    this.#owned = new Set(['authorization', ...headers.map(alike)]);
+    this.#neverIndexed = [
+      ...headers.map((header) => header.toLowerCase()),
+      ...(this.#parameters.length > 0 ? [PATH] : []),
+    ];
+  }
+
+  /** Whether the request shows an identity of the app's own, beside which no token may stand. */
+  isShownOwn({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      if (this.owns(name) && this.swapped(name, fields[at + 1] as string, '') === undefined) return true;
+    }
+    return this.#parameters.length > 0 && withoutParameters(target, this.#parameters) !== target;
+  }
+
+  /** Whether the field is the token's, or Authorization. */
+  owns(name: string): boolean {
+    return this.#owned.has(alike(name));
+  }
+
+  /** The value with `token` for the placeholder; undefined where the field has none that is to be swapped. */
+  swapped(name: string, value: string, token: string): string | undefined {
+    if (this.#placeholders.length === 0) return undefined;
+    const key = alike(name);
+    const found = this.#placeholders.find(({ alike: own, placeholder }) => {
+      return own === key && endsInPlaceholder(value, placeholder);
+    });
+    return found && value.slice(0, value.length - found.placeholder.length) + token;
+  }
+
+  /** The request with the token in its places, and without what stood there. @param authorization of a bearer source. */
+  place(request: IncomingRequest, authorization: string | undefined): IncomingRequest {
+    const known = this.#placed.get(request.fields);
+    let section = known?.section;
+    if (section === undefined || known?.authorization !== authorization) {
+      section = this.#section(request, authorization?.slice(BEARER.length));
+      this.#placed.keep(request.fields, { authorization, section }, section.fields);
+    }
+    const marked = request.neverIndexed ?? [];
+    return {
+      ...request,
+      ...section,
+      neverIndexed: marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed],
+    };
+  }
+
+  /** The target with the token as its parameters, and without what stood there. */
+  target(target: string, authorization: string | undefined): string {
+    // OPTIONS on the server as a whole has no query.
+    if (this.#parameters.length === 0 || target === '*') return target;
+    const bare = withoutParameters(target, this.#parameters);
+    if (authorization === undefined) return bare;
+    const token = encodeURIComponent(authorization.slice(BEARER.length));
+    const added = this.#parameters.map(({ parameter }) => `${parameter}=${token}`).join('&');
+    return `${bare}${joint(bare)}${added}`;
+  }
+
+  /** Trailers without what could be taken for the token's fields. */
+  permitted(trailers: Fields): Fields {
+    return trailers.filter((_, at) => !this.owns(trailers[at - (at % 2)] as string));
+  }
+
+  #section({ fields, connectionOptions }: FieldSection, token: string | undefined): PlacedSection {
+    const placed: string[] = [];
+    const filled = new Set<string>();
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      const value = fields[at + 1] as string;
+      if (!this.owns(name)) {
+        placed.push(name, value);
+        continue;
+      }
+      const swapped = token === undefined ? undefined : this.swapped(name, value, token);
+      // Whoever repeats a placeholder gets one token: which of two fields counts would be each reader's guess.
+      if (swapped === undefined || filled.has(alike(name))) continue;
+      filled.add(alike(name));
+      placed.push(name, swapped);
+    }
+    if (token !== undefined) {
+      for (const { header, scheme } of this.#headers) {
+        placed.push(header, scheme === undefined ? token : `${scheme} ${token}`);
+      }
+    }
+    return {
+      fields: placed,
+      // If Connection could name these away, an app could strip the token.
+      connectionOptions: connectionOptions.filter((option) => !this.owns(option)),
+    };
+  }
+}
+
+/** Servers that hand fields to programs as variables (RFC 3875 §4.1.18) take an underscore for a dash. */
+function alike(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
+
+/** The placeholder alone, or behind a scheme. */
+function endsInPlaceholder(value: string, placeholder: string): boolean {
+  if (!value.endsWith(placeholder)) return false;
+  return /^(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+ +)?$/.test(value.slice(0, -placeholder.length));
+}
+
+/** The target without the parameters of these names, in any spelling that a reader might take for theirs. */
+function withoutParameters(target: string, parameters: readonly { readonly alike: string }[]): string {
+  const mark = target.indexOf('?');
+  if (mark === -1) return target;
+  // Some readers end a parameter at a semicolon, too.
+  const pieces = target.slice(mark + 1).split(/(?<=[&;])/);
+  const kept = pieces.filter((piece) => {
+    const name = parameterName(piece.replace(/[&;]$/, '').replace(/=.*$/s, ''));
+    return !parameters.some((one) => one.alike === name);
+  });
+  if (kept.length === pieces.length) return target;
+  const query = kept.join('').replace(/[&;]$/, '');
+  return query === '' ? target.slice(0, mark) : `${target.slice(0, mark)}?${query}`;
+}
+
+/** A parameter's name as the least exact of readers knows it: decoded, in lower case, without brackets, dots and spaces as underscores. */
+function parameterName(text: string): string {
+  const octets = text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return octets
+    .toLowerCase()
+    .replace(/^[+ ]+/, '')
+    .replace(/(?<=.)\[.*$|\0.*$/s, '')
+    .replace(/[.+ -]/g, '_');
+}
+
+/** What goes between a target and another parameter. */
+function joint(target: string): '?' | '&' | '' {
+  const mark = target.indexOf('?');
+  if (mark === -1) return '?';
+  return mark === target.length - 1 || target.endsWith('&') ? '' : '&';
+}
