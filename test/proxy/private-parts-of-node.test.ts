@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { acceptShared } from '../../src/proxy/io/shared-read.ts';
+import { acceptShared, sharesAcceptedReads } from '../../src/proxy/io/shared-read.ts';
 import { wasSaid } from '../../src/proxy/upstream/http1/end.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
@@ -34,12 +34,17 @@ const SOCKETS = [
   ['keeps its handle elsewhere', withoutHandle],
 ] as const;
 
+it('this Node keeps its read buffer where it is looked for', () => {
+  expect(sharesAcceptedReads).toBe(true);
+});
+
 describe.each(SOCKETS)('an accepted connection of a Node that %s', (_, of) => {
   it('is read in order, stops while it is paused, and ends', async () => {
     const { app, socket } = await accepted();
     let text = '';
     let onTaken = (): void => {};
-    const read = acceptShared(of(socket), (chunk) => {
+    const read = of(socket);
+    acceptShared(read, (chunk) => {
       text += chunk.toString('latin1');
       onTaken();
     });

@@ -29,6 +29,38 @@ describe("the app's connection", () => {
     },
   );
 
+  it.each(['\r\n', 'x'.repeat(20_000), get('/next')])(
+    'whose last request is followed by what is no part of it gets its answer whole (%#)',
+    async (stray) => {
+      const body = 'a'.repeat(200_000);
+      const upstream = await startUpstream(answering(ok(body)));
+      const sidecar = await startSidecar({ upstream });
+      const client = await sidecar.connect();
+
+      const answer = await client.send(get('/', 'Connection: close') + stray).response();
+
+      expect(answer.body).toBe(body);
+      expect(await client.closed()).toBe('end');
+      expect(upstream.targets).toEqual(['/']);
+    },
+  );
+
+  it('that is new each time gets what belongs to each request', async () => {
+    const upstream = await startUpstream((arrived) =>
+      arrived.answer(ok(`${arrived.head.target} ${arrived.head.value('x')}`)),
+    );
+    const sidecar = await startSidecar({ upstream });
+    const asked = ['/1 a', '/2 a', '/2 b', '/1 b', '/1 a', '/3 c'];
+
+    for (const each of asked) {
+      const [target = '', value = ''] = each.split(' ');
+      const answer = await sidecar.exchange(get(target, 'Connection: close', `X: ${value}`));
+      expect(answer.body).toBe(each);
+    }
+
+    expect(upstream.connections).toHaveLength(1);
+  });
+
   it('that says nothing disturbs nobody', async () => {
     const upstream = await startUpstream(answering(ok()));
     const sidecar = await startSidecar({ upstream });

@@ -22,8 +22,8 @@ export class AcceptedConnection implements AppConnection, Carrier {
   #first: Buffer | undefined;
 
   /** `onFree` is called whenever a request is settled. */
-  constructor(accepted: Socket, context: AppContext, onFree: () => void) {
-    const socket = acceptShared(accepted, (chunk) => {
+  constructor(socket: Socket, context: AppContext, onFree: () => void) {
+    acceptShared(socket, (chunk) => {
       this.guarded(() => {
         if (this.#speaker === undefined) this.#tell(chunk);
         else this.#speaker.bytes(chunk);

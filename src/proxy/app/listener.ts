@@ -4,6 +4,7 @@ import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
 import type { Protocol } from '../http/protocol.ts';
+import { sharesAcceptedReads } from '../io/shared-read.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
 import type { AppConnection } from './app-connection.ts';
 import { mostConnections, processLimits } from './connection-limit.ts';
@@ -31,9 +32,8 @@ export class Listener {
     this.#context = context;
     this.#mostConnections = mostConnections(context.limits.maxConnections, processLimits());
     // The end of what a client has to say is acted upon, and not answered by Node with the end of the connection.
-    this.#server = context.network.createServer(
-      { allowHalfOpen: true, noDelay: true, pauseOnConnect: true },
-      (accepted) => this.#accept(accepted),
+    this.#server = context.network.createServer({ allowHalfOpen: true, noDelay: true }, (accepted) =>
+      this.#accept(accepted),
     );
   }
 
@@ -41,6 +41,9 @@ export class Listener {
   async listen(listen: ListenAddress): Promise<ListenAddress> {
     const address = await listenOn(this.#server, listen, '--listen');
     this.#server.on('error', (error) => this.#context.log.error({ err: error }, 'listener error'));
+    if (!sharesAcceptedReads) {
+      this.#context.log.info('connections are read by events, which costs more: this Node is unknown');
+    }
     return address;
   }
 

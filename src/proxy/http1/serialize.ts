@@ -13,12 +13,20 @@ export const CHUNK_END = '\r\n';
 /** What would end a line, or become what does: latin1 keeps the lower octet alone of a char above U+00FF. */
 const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 
+/** Heads of lasting fields; of each the last. */
+const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
+const ANSWERS = new MadeOf<{ readonly status: number; readonly reason: string; readonly head: string }>();
+
 /**
  * A request head (RFC 9112 §3). The version is always this proxy's own, HTTP/1.1 (RFC 9110 §2.5).
  * @throws {SidecarError} `internal` when anything in it could end a line.
  */
 export function serializeRequestHead(method: string, target: string, fields: Fields): string {
-  return `${guarded(method)} ${guarded(target)} HTTP/1.1\r\n${fieldLines(fields)}\r\n`;
+  const known = REQUESTS.get(fields);
+  if (known !== undefined && known.target === target && known.method === method) return known.head;
+  const head = `${guarded(method)} ${guarded(target)} HTTP/1.1\r\n${fieldLines(fields)}\r\n`;
+  if (isLasting(fields)) REQUESTS.keep(fields, { method, target, head: inOnePiece(head) });
+  return head;
 }
 
 /**
@@ -26,7 +34,11 @@ export function serializeRequestHead(method: string, target: string, fields: Fie
  * @throws {SidecarError} `internal` when anything in it could end a line.
  */
 export function serializeResponseHead(status: number, reason: string, fields: Fields): string {
-  return `HTTP/1.1 ${status} ${guarded(reason)}\r\n${fieldLines(fields)}\r\n`;
+  const known = ANSWERS.get(fields);
+  if (known !== undefined && known.status === status && known.reason === reason) return known.head;
+  const head = `HTTP/1.1 ${status} ${guarded(reason)}\r\n${fieldLines(fields)}\r\n`;
+  if (isLasting(fields)) ANSWERS.keep(fields, { status, reason, head: inOnePiece(head) });
+  return head;
 }
 
 /** What goes before the data of a chunk of `bytes` octets, which must be at least one: none would end the body. */
@@ -52,9 +64,13 @@ function fieldLines(fields: Fields): string {
   const known = LINES.get(fields);
   if (known !== undefined) return known;
   const lines = makeLines(fields);
-  // In one piece: each copy of a string that was put together goes through its parts.
-  if (isLasting(fields)) LINES.keep(fields, Buffer.from(lines, 'latin1').toString('latin1'));
+  if (isLasting(fields)) LINES.keep(fields, inOnePiece(lines));
   return lines;
+}
+
+/** Each copy of a string that was put together goes through its parts. */
+function inOnePiece(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1');
 }
 
 function makeLines(fields: Fields): string {

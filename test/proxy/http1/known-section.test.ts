@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { isLasting } from '../../../src/proxy/http/lasting-fields.ts';
 import { requestHeadReader, responseHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { LIMITS } from './transcript.ts';
@@ -53,6 +53,8 @@ test.each([
         for (const [line, index] of heads) {
           const text = `${line}\r\n${SECTIONS[index]}`;
           const head = read(reader, text);
+          // Other limits, though they say the same: nothing is known by them.
+          expect(head).toEqual(read(makeReader({ ...LIMITS }), text));
           expect(head).toEqual(read(makeReader(LIMITS), text));
           if (typeof head === 'string') reader = makeReader(LIMITS);
         }
@@ -82,4 +84,37 @@ test.each([
   const [one, other] = [0, 1].map(() => reader.read(Buffer.from(`${line}\r\n${section}`), 0));
   expect(other?.fields).toEqual(one?.fields);
   expect(other?.fields).not.toBe(one?.fields);
+});
+
+describe('a section that another connection began with', () => {
+  const text = (name: string): Buffer => Buffer.from(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
+
+  test('is known, and lasting', () => {
+    const limits = { ...LIMITS };
+    const [one, other] = [0, 1].map(() => requestHeadReader(limits).read(text('a'), 0)?.fields);
+    expect(other).toBe(one);
+    expect(isLasting(one ?? [])).toBe(true);
+  });
+
+  test('is not known by other limits', () => {
+    const header = Buffer.from('GET / HTTP/1.1\r\nHost: a\r\nX: 1\r\n\r\n');
+    requestHeadReader({ ...LIMITS }).read(header, 0);
+    const strict = requestHeadReader({ ...LIMITS, headerCount: 1 });
+    expect(() => strict.read(header, 0)).toThrow();
+  });
+
+  test('is forgotten after sixteen others', () => {
+    const limits = { ...LIMITS };
+    const first = requestHeadReader(limits).read(text('a'), 0)?.fields;
+    for (let other = 0; other < 16; other++) requestHeadReader(limits).read(text(`other-${other}`), 0);
+    expect(requestHeadReader(limits).read(text('a'), 0)?.fields).not.toBe(first);
+  });
+
+  test('is kept apart from answers that read the same', () => {
+    const limits = { ...LIMITS };
+    const section = 'Host: a\r\n\r\n';
+    const request = requestHeadReader(limits).read(Buffer.from(`GET / HTTP/1.1\r\n${section}`), 0);
+    const answer = responseHeadReader(limits).read(Buffer.from(`HTTP/1.1 200 OK\r\n${section}`), 0);
+    expect(answer?.fields).not.toBe(request?.fields);
+  });
 });

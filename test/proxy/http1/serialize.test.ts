@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { makeLasting } from '../../../src/proxy/http/lasting-fields.ts';
 import {
   CHUNK_END,
   chunkStart,
@@ -21,6 +22,25 @@ describe('serialization', () => {
       'HTTP/1.1 404 Not Found\r\nX: \xe9\r\n\r\n',
     );
     expect(serializeResponseHead(200, '', [])).toBe('HTTP/1.1 200 \r\n\r\n');
+  });
+
+  test('writes what it is given now, whatever lasting fields went with before', () => {
+    const fields = ['X', '1'];
+    makeLasting(fields);
+    for (const method of ['GET', 'PUT', 'GET']) {
+      for (const target of ['/a', '/b', '/b']) {
+        expect(serializeRequestHead(method, target, fields)).toBe(
+          `${method} ${target} HTTP/1.1\r\nX: 1\r\n\r\n`,
+        );
+      }
+    }
+    for (const status of [200, 404, 200]) {
+      for (const reason of ['Fine', '', '']) {
+        expect(serializeResponseHead(status, reason, fields)).toBe(
+          `HTTP/1.1 ${status} ${reason}\r\nX: 1\r\n\r\n`,
+        );
+      }
+    }
   });
 
   test('writes chunks', () => {

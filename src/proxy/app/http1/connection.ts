@@ -125,7 +125,9 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   closeIdle(): void {
     const heir = this.#heir;
-    if (heir === undefined) this.socket.destroySoon();
+    // A client that has ended its side sends nothing that closing could answer with a reset.
+    if (heir === undefined && this.#inputEnded && this.socket.writableLength === 0) this.socket.destroy();
+    else if (heir === undefined) this.socket.destroySoon();
     else heir.closeIdle();
   }
 
@@ -261,10 +263,10 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#close();
   }
 
-  #answerLeft({ exchange, body, afterAnswer }: Http1AppStream): void {
+  #answerLeft({ exchange, body, afterAnswer, isClientsLast }: Http1AppStream): void {
     const nowMs = this.#nowMs();
     exchange.settle(nowMs);
-    if (afterAnswer === 'closed') this.#close();
+    if (afterAnswer === 'closed') this.#closeAfter(isClientsLast);
     else if (body === undefined) this.#awaitNext(nowMs);
     else {
       this.#stage = { kind: 'dropping', body };
@@ -279,6 +281,15 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   #awaitNext(nowMs: number): void {
     this.#stage = IDLE;
     this.#deadline.set(nowMs + this.#context.limits.keepAliveTimeoutMs);
+  }
+
+  /**
+   * Closes after an answer. Of a client whose last request has come whole nothing more is to be expected (RFC 9112 §9.6),
+   * so that it needs no reading on.
+   */
+  #closeAfter(isClientsLast: boolean): void {
+    if (!isClientsLast || this.#reading || this.#ahead !== undefined) this.#close();
+    else this.socket.destroy();
   }
 
   /** Says all is said, and goes on reading for a while. */

@@ -75,6 +75,11 @@ export class Http1AppStream implements AppStream {
     this.exchange = new Exchange(this, context, head, nowMs);
   }
 
+  /** Whether the request has come whole, and the client has said that no other follows it on this connection. */
+  get isClientsLast(): boolean {
+    return this.requestWhole && !this.#head.persistent;
+  }
+
   get awaitsContinue(): boolean {
     if (this.requestWhole || this.#continued || this.#head.minorVersion === 0) return false;
     return fieldValues(this.#head.fields, 'expect').some((value) => value.toLowerCase() === '100-continue');

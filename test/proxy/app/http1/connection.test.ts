@@ -164,8 +164,17 @@ describe('one request', () => {
   });
 
   it('may be the last by its own word', async () => {
-    const { clock, sink, send, upstream } = connect();
+    const { sink, send, upstream } = connect();
     await send(get('/', 'Connection: close'));
+    expect(sink.destroyed).toBe(false);
+    upstream().bring(ok('one'));
+    expect(sink.text).toContain('one');
+    expect(sink.destroyed).toBe(true);
+  });
+
+  it('may be followed by more than its word allows, which is read for a while', async () => {
+    const { clock, sink, send, upstream } = connect();
+    await send(`${get('/', 'Connection: close')}\r\n`);
     upstream().bring(ok('one'));
     expect(sink.writableEnded).toBe(true);
     expect(sink.destroyed).toBe(false);
