@@ -27,9 +27,13 @@ import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 import { whyNoToken } from '../token/why-no-token.ts';
 
+import type { Outputs } from './outputs.ts';
+
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
   readonly adminAddress: ListenAddress;
+  /** Where tokens are given to programs of the pod; undefined where no credential is. */
+  readonly tokenEndpoint: ListenAddress | undefined;
   /** Resolves once every credential that is required has had its first token; never rejects. */
   readonly ready: Promise<void>;
   readonly tokens: readonly TokenSource[];
@@ -99,9 +103,14 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     ],
   };
   let admin: AdminServer | undefined;
+  let outputs: Outputs | undefined;
   try {
     // Before any probe is answered: apps that it lets start find what to trust.
     const leaves = await openLeaves(config, clock, log);
+    if (config.credentials.some(({ output }) => output !== undefined)) {
+      const { openOutputs } = await import('./outputs.ts');
+      outputs = await openOutputs(config, tokens, clock, log);
+    }
     admin = await startAdminServer(
       config.admin.listen,
       {
@@ -138,11 +147,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       instanceId: randomBytes(8).toString('hex'),
     });
   } catch (error) {
-    await Promise.all([admin?.close(), closeTokens()]);
+    await Promise.all([admin?.close(), outputs?.close(), closeTokens()]);
     throw error;
   }
 
-  const running = { admin, proxy };
+  const running = { admin, proxy, outputs };
   log.info(
     {
       proxy: formatAddress(proxy.address),
@@ -161,7 +170,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
     await running.proxy.whenUnused(drainTimeoutMs * 0.8);
     await running.proxy.drain(Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs)));
-    await Promise.all([running.admin.close(), closeTokens()]);
+    await Promise.all([running.admin.close(), running.outputs?.close(), closeTokens()]);
     log.info('stopped');
   }
 
@@ -169,6 +178,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   return {
     proxyAddress: proxy.address,
     adminAddress: admin.address,
+    tokenEndpoint: outputs?.address,
     ready,
     tokens,
     stop: () => {

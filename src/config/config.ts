@@ -22,6 +22,8 @@ export interface Config {
   readonly forwardProxy?: ForwardProxyConfig;
   /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
   readonly interception?: InterceptionConfig;
+  /** Where programs of this pod ask for tokens. Present where a credential gives its own there. */
+  readonly tokenEndpoint?: { readonly listen: ListenAddress };
   /** What becomes of requests on the proxy listener that the page of another site makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
   readonly limits: ProxyLimits;
@@ -148,6 +150,8 @@ export interface CredentialSettings {
   readonly grant?: GrantConfig;
   /** The pod starts and is ready without its token; requests that want it wait, or fail, as ever. */
   readonly required?: false;
+  /** How the token is handed out beside the proxy. */
+  readonly output?: OutputConfig;
   /** Take tokens whose type is not said, or is a name of the provider's own. */
   readonly tokenType?: 'any';
   readonly scope?: string;
@@ -161,6 +165,20 @@ export interface CredentialSettings {
   /** How long a request may wait for a token when none is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
+}
+
+export interface OutputConfig {
+  readonly file?: TokenFileConfig;
+  /** Given on loopback to who asks for it. */
+  readonly endpoint: boolean;
+}
+
+export interface TokenFileConfig {
+  readonly path: string;
+  /** Permission bits. */
+  readonly mode: number;
+  /** Number of the group that gets it; the process's own when absent. */
+  readonly group?: number;
 }
 
 export interface RenewalPolicy {

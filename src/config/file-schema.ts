@@ -160,6 +160,20 @@ const routeTls = v.strictObject(
   'a mapping',
 );
 
+const MODE = 'permission bits in octal, in quotes, such as "0640"; nobody may execute it';
+const GROUP = 'the number of a group, from 0 to 4294967294';
+const output = v.strictObject(
+  {
+    file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
+    mode: v.optional(v.pipe(v.string(MODE), v.regex(/^0?[046]{3}$/, MODE))),
+    group: v.optional(
+      v.pipe(v.number(GROUP), v.integer(GROUP), v.minValue(0, GROUP), v.maxValue(2 ** 32 - 2, GROUP)),
+    ),
+    endpoint: v.optional(flag),
+  },
+  'a mapping',
+);
+
 const credential = v.strictObject(
   {
     name,
@@ -178,6 +192,7 @@ const credential = v.strictObject(
     static: v.optional(staticToken),
     basicEncoding: v.optional(words(['form', 'raw'])),
     required: v.optional(flag),
+    output: v.optional(output),
     tokenType: v.optional(words(['bearer', 'any'])),
     scope: v.optional(text),
     audience: v.optional(text),
@@ -312,6 +327,7 @@ export const fileSchema = v.strictObject(
     routes: v.optional(v.array(route, 'a list of routes')),
     forwardProxy: v.optional(forwardProxy),
     interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
+    tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
     limits: v.optional(
       v.strictObject(

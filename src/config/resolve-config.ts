@@ -10,6 +10,7 @@ import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkPlaceholders } from './resolve-injections.ts';
 import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
+import { checkOutputs, resolveTokenEndpoint } from './resolve-outputs.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
 import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
@@ -27,6 +28,8 @@ export function resolveConfig(
   const users = [...routes, ...(forwardProxy?.destinations ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);
+  checkOutputs(credentials, problems);
+  const tokenEndpoint = resolveTokenEndpoint(file.tokenEndpoint, credentials, problems);
   checkRoutes(routes, problems);
   checkPlaceholders(users, problems);
 
@@ -46,6 +49,7 @@ export function resolveConfig(
     routes: routes.map(({ entry }) => entry),
     ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
     ...(interception === undefined ? {} : { interception }),
+    ...(tokenEndpoint === undefined ? {} : { tokenEndpoint }),
     crossSiteRequests: file.crossSiteRequests ?? 'allow',
     limits: resolveLimits(file.limits),
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },

@@ -5,6 +5,7 @@ import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
 import { resolveGrant } from './resolve-grant.ts';
+import { resolveOutput } from './resolve-outputs.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
 import { resolveTls } from './resolve-tls.ts';
 
@@ -40,6 +41,7 @@ export function resolveCredentials(
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
     const grant = resolveGrant(key, entry, problems);
     const provider = resolveProvider(key, entry, grant, overrides, problems);
+    const output = resolveOutput(`${key}.output`, entry.output, problems);
     const clientAuth = resolveClientAuthentication(key, entry, provider, problems);
     if (provider === undefined) return [];
     const scope = overrides.scope?.text ?? entry.scope;
@@ -52,6 +54,7 @@ export function resolveCredentials(
       clientAuth,
       ...(grant === undefined ? {} : { grant }),
       ...(entry.required === false ? { required: false as const } : {}),
+      ...(output === undefined ? {} : { output }),
       ...(entry.tokenType === 'any' ? { tokenType: 'any' as const } : {}),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),

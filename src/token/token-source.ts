@@ -3,7 +3,7 @@
  * callers that wait; every decision is the reducer's.
  */
 
-import { type Clock, remainingMs } from '../clock.ts';
+import { type Clock, type Instant, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
@@ -29,10 +29,20 @@ import { WaitingCallers } from './waiting-callers.ts';
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
   snapshot(): TokenSnapshot;
+  /** The token that may be handed out now. */
+  held(): GivenToken | undefined;
+  /** Calls back when another token has been obtained. Returns the function that ends it. */
+  onToken(listener: () => void): () => void;
   /** Resolves once the first token has been obtained; never rejects. */
   readonly firstToken: Promise<void>;
   /** Ends timers and gives up the grant in flight; callers that wait get TokenUnavailable. */
   close(): Promise<void>;
+}
+
+/** A token without the word that goes before it in a field. */
+export interface GivenToken {
+  readonly token: string;
+  readonly sendableUntil: Instant;
 }
 
 export interface TokenSourceOptions {
@@ -56,6 +66,9 @@ const LONGEST_SLEEP_MS = 15_000;
 
 const HISTORY_LENGTH = 20;
 
+/** What an Authorization value has before its token. */
+const BEARER = 'Bearer ';
+
 /** On one look at the mounted credentials before a grant. */
 const LONGEST_LOOK_MS = 1000;
 
@@ -67,6 +80,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const log = options.log.child({ credential: config.name });
   const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
   const history: FinishedGrant[] = [];
+  const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
   /** The last two that were usable, as they were mounted. */
@@ -82,7 +96,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const before = state;
     state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
     if (state.grant !== undefined && state.grant.id !== before.grant?.id) void request(state.grant);
-    if (state.token !== before.token) firstToken.resolve();
+    if (state.token !== before.token) {
+      firstToken.resolve();
+      for (const listener of tokenListeners) listener();
+    }
     if (before.grant !== undefined && state.grant === undefined) settleCallers();
     if (state !== before || cancelTimer === undefined) restartTimer();
   }
@@ -274,6 +291,15 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     obtain,
     forUpstream,
     snapshot,
+    held() {
+      const valid = validToken(state, clock.now());
+      if (valid === undefined) return undefined;
+      return { token: valid.authorization.slice(BEARER.length), sendableUntil: valid.sendableUntil };
+    },
+    onToken(listener) {
+      tokenListeners.add(listener);
+      return () => tokenListeners.delete(listener);
+    },
     async close() {
       closed = true;
       options.credentials.close();

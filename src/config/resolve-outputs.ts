@@ -1,0 +1,70 @@
+/** Tokens that are handed out beside the proxy. */
+
+import type { ListenAddress, OutputConfig } from './config.ts';
+import type { Keyed } from './entries.ts';
+import type { CredentialEntry, FileConfig } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { formatAddress, isLoopbackHost } from './values.ts';
+
+/** Its owner and group read it. */
+const DEFAULT_MODE = 0o640;
+
+export const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
+
+/** @param key names the setting in messages. */
+export function resolveOutput(
+  key: string,
+  entry: CredentialEntry['output'],
+  problems: Problem[],
+): OutputConfig | undefined {
+  if (entry === undefined) return undefined;
+  const { file, mode, group, endpoint = false } = entry;
+  if (file === undefined) {
+    for (const [name, value] of Object.entries({ mode, group })) {
+      if (value !== undefined) {
+        problems.push({ key: `${key}.${name}`, value: String(value), expected: 'nothing without file' });
+      }
+    }
+    return endpoint ? { endpoint } : undefined;
+  }
+  const own = { path: file, mode: mode === undefined ? DEFAULT_MODE : Number.parseInt(mode, 8) };
+  return { endpoint, file: group === undefined ? own : { ...own, group } };
+}
+
+/** What can only be judged of all credentials together. */
+export function checkOutputs(
+  credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],
+  problems: Problem[],
+): void {
+  const paths = credentials.map(({ entry }) => entry.output?.file?.path);
+  credentials.forEach(({ key }, index) => {
+    const path = paths[index];
+    if (path === undefined || paths.indexOf(path) === index) return;
+    problems.push({
+      key: `${key}.output.file`,
+      value: path,
+      expected: 'a file that no other credential has',
+    });
+  });
+}
+
+/** Where tokens are asked for, if any credential gives its own there. */
+export function resolveTokenEndpoint(
+  entry: FileConfig['tokenEndpoint'],
+  credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],
+  problems: Problem[],
+): { readonly listen: ListenAddress } | undefined {
+  const isAsked = credentials.some(({ entry: { output } }) => output?.endpoint);
+  if (entry !== undefined && !isAsked) {
+    problems.push({ key: 'tokenEndpoint', expected: 'a credential with output.endpoint: true beside it' });
+  }
+  const listen = entry?.listen ?? DEFAULT_TOKEN_ENDPOINT;
+  if (!isLoopbackHost(listen.host)) {
+    problems.push({
+      key: 'tokenEndpoint.listen',
+      value: formatAddress(listen),
+      expected: 'an address of loopback: who asks there gets tokens',
+    });
+  }
+  return isAsked ? { listen } : undefined;
+}

@@ -1,0 +1,216 @@
+/**
+ * A token endpoint on loopback, for what cannot be proxied: `GET /token/NAME`, or the client credentials grant of RFC 6749
+ * §4.4 at the same path, so that an OAuth library may be pointed at it. It answers from the tokens that are held.
+ */
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type Clock, remainingMs } from '../../clock.ts';
+import type { ListenAddress } from '../../config/config.ts';
+import { isLoopbackHost } from '../../config/values.ts';
+import { crossSite, hostOf } from '../../cross-site.ts';
+import { listenOn } from '../../listen.ts';
+import type { Logger } from '../../log/logger.ts';
+import { http } from '../../node-http.ts';
+import type { TokenSource } from '../token-source.ts';
+import { TokenUnavailable } from '../token-unavailable.ts';
+
+/** Neither a form nor a link of another site can send it, nor can a program that is tricked into opening a URL. */
+export const REQUEST_FIELD = 'token-sidecar-request';
+
+/** Connections at once; more are closed. */
+export const MOST_CONNECTIONS = 64;
+
+/** Of a request's body. */
+export const MOST_BODY_BYTES = 8192;
+
+/** Who is asked through another is not asked from this pod alone. */
+const RELAYED = ['forwarded', 'via', 'x-forwarded-for'];
+
+export interface Given {
+  readonly source: Pick<TokenSource, 'name' | 'held' | 'obtain'>;
+  /** That the credential asks for. */
+  readonly scope: string | undefined;
+}
+
+export interface LocalEndpointOptions {
+  readonly listen: ListenAddress;
+  readonly tokens: readonly Given[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface LocalEndpoint {
+  readonly address: ListenAddress;
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
+  const { listen, clock, log } = options;
+  const tokens = new Map(options.tokens.map((token) => [`/token/${token.source.name}`, token]));
+  const server = http.createServer({
+    requestTimeout: 5000,
+    headersTimeout: 5000,
+    keepAliveTimeout: 15_000,
+    connectionsCheckingInterval: 1000,
+    maxHeaderSize: 8 * 1024,
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.on('request', (request, response) => {
+    answerTo(request, tokens, clock).then(
+      (answer) => send(request, response, answer),
+      (error: unknown) => {
+        // Who has gone amid its body wants no answer.
+        if (response.destroyed) return;
+        log.error({ err: error }, 'a request for a token failed');
+        send(request, response, problem(500, 'server_error', 'an unexpected error'));
+      },
+    );
+  });
+  const address = await listenOn(server, listen, 'tokenEndpoint.listen');
+  return { address, close: () => close(server) };
+}
+
+async function answerTo(
+  request: IncomingMessage,
+  tokens: ReadonlyMap<string, Given>,
+  clock: Clock,
+): Promise<Answer> {
+  const refusal = whyRefused(request);
+  if (refusal !== undefined) return problem(403, 'access_denied', refusal);
+  const given = tokens.get(request.url ?? '');
+  if (given === undefined) {
+    return problem(404, 'invalid_request', `not found; there is ${[...tokens.keys()].join(', ')}`);
+  }
+  if (request.method === 'POST') {
+    const body = await readBody(request);
+    const wrong = body === undefined ? TOO_LARGE : wrongGrant(request, body, given.scope);
+    if (wrong !== undefined) return wrong;
+  }
+  return await giveToken(given, clock);
+}
+
+/** Why a caller gets nothing, as a sentence for it. */
+function whyRefused({ method, headers, socket }: IncomingMessage): string | undefined {
+  if (!isLoopbackHost(plainAddress(socket.remoteAddress))) return 'loopback callers only';
+  if (!isLoopbackHost(hostOf(headers.host))) return 'ask by localhost, or an address of loopback';
+  if (RELAYED.some((name) => headers[name] !== undefined)) return 'ask without a proxy';
+  const caller = {
+    scheme: 'http',
+    authority: headers.host,
+    origin: headers.origin,
+    site: single(headers['sec-fetch-site']),
+  } as const;
+  if (crossSite(caller, () => false) !== undefined) return 'the request comes from the page of another site';
+  if (method !== 'GET' && method !== 'POST') return 'use GET or POST';
+  if (headers[REQUEST_FIELD] === 'true') return undefined;
+  // As OAuth libraries prove themselves; no form or link can.
+  if (method === 'POST' && /^basic /i.test(headers.authorization ?? '')) return undefined;
+  return method === 'POST'
+    ? `send the field ${REQUEST_FIELD}: true, or prove yourself by HTTP Basic: any client id and secret will do`
+    : `send the field ${REQUEST_FIELD}: true`;
+}
+
+/** RFC 6749 §4.4.2; who the client says it is does not matter. */
+function wrongGrant(
+  { headers }: IncomingMessage,
+  body: string,
+  scope: string | undefined,
+): Answer | undefined {
+  const type = headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== 'application/x-www-form-urlencoded') {
+    return problem(400, 'invalid_request', 'expected a form: application/x-www-form-urlencoded');
+  }
+  const form = new URLSearchParams(body);
+  const names = [...form.keys()];
+  if (new Set(names).size !== names.length) {
+    return problem(400, 'invalid_request', 'a parameter is there twice');
+  }
+  if (form.get('grant_type') !== 'client_credentials') {
+    return problem(400, 'unsupported_grant_type', 'expected grant_type client_credentials');
+  }
+  const known = scope?.split(' ') ?? [];
+  const asked = form.get('scope')?.split(' ') ?? [];
+  if (asked.every((one) => one === '' || known.includes(one))) return undefined;
+  const expected = scope === undefined ? 'no scope: the credential has none' : `no other scope than ${scope}`;
+  return problem(400, 'invalid_scope', `expected ${expected}`);
+}
+
+async function giveToken({ source, scope }: Given, clock: Clock): Promise<Answer> {
+  if (source.held() === undefined) {
+    try {
+      await source.obtain();
+    } catch (error) {
+      if (!(error instanceof TokenUnavailable)) throw error;
+      const again = { 'Retry-After': String(error.retryAfterSeconds) };
+      return { ...problem(503, 'temporarily_unavailable', error.message), headers: again };
+    }
+  }
+  const held = source.held();
+  if (held === undefined) return problem(503, 'temporarily_unavailable', 'the token has just ended');
+  const seconds = Math.floor(remainingMs(held.sendableUntil, clock.now()) / 1000);
+  return {
+    status: 200,
+    body: {
+      access_token: held.token,
+      token_type: 'Bearer',
+      ...(Number.isFinite(seconds) ? { expires_in: seconds } : {}),
+      ...(scope === undefined ? {} : { scope }),
+    },
+  };
+}
+
+/** Undefined where there is too much of it. @throws what the socket does. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MOST_BODY_BYTES) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function problem(status: number, error: string, description: string): Answer {
+  return { status, body: { error, error_description: description } };
+}
+
+const TOO_LARGE = problem(413, 'invalid_request', `the body is larger than ${MOST_BODY_BYTES} bytes`);
+
+function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Answer): void {
+  if (response.destroyed) return;
+  const text = `${JSON.stringify(body)}\n`;
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(text),
+    // RFC 6749 §5.1.
+    'Cache-Control': 'no-store',
+    Pragma: 'no-cache',
+    'X-Content-Type-Options': 'nosniff',
+    ...(request.complete ? {} : { Connection: 'close' }),
+    ...headers,
+  });
+  response.end(text);
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+function plainAddress(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:/, '');
+}
+
+function single(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.join(', ');
+}

@@ -1,0 +1,133 @@
+/** A credential's token as a file, for programs that read it there: whole, and present while the token may be sent. */
+
+import { constants } from 'node:fs';
+import { open, rename, statfs, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { type Clock, remainingMs } from '../../clock.ts';
+import type { TokenFileConfig } from '../../config/config.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
+import type { Logger } from '../../log/logger.ts';
+import type { TokenSource } from '../token-source.ts';
+
+export interface TokenFileOptions {
+  readonly config: TokenFileConfig;
+  readonly source: Pick<TokenSource, 'name' | 'held' | 'onToken'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface TokenFile {
+  /** Removes the file. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** After a failure to write or remove it. */
+const AGAIN_MS = 5000;
+
+/** A suspended machine's timers stand still while the token grows old. */
+const LONGEST_SLEEP_MS = 15_000;
+
+/** Of `statfs`, for what is kept in memory: tmpfs and ramfs. */
+const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
+
+/**
+ * Follows the source from now on. What an earlier start has left is removed: nobody knows how long that lives.
+ * @throws {SidecarError} `configuration` when the file cannot be made.
+ */
+export async function openTokenFile({ config, source, clock, log }: TokenFileOptions): Promise<TokenFile> {
+  const { path } = config;
+  const about = { credential: source.name, path };
+  let written: string | undefined;
+  let cancelLook: (() => void) | undefined;
+  let closed = false;
+  let syncing: Promise<void> | undefined;
+  let isOutdated = false;
+
+  /** Makes the file what it should be, and once more where it is called meanwhile. */
+  function sync(): Promise<void> {
+    isOutdated = true;
+    syncing ??= syncUntilSettled().finally(() => {
+      syncing = undefined;
+    });
+    return syncing;
+  }
+
+  async function syncUntilSettled(): Promise<void> {
+    while (isOutdated) {
+      isOutdated = false;
+      cancelLook?.();
+      const held = closed ? undefined : source.held();
+      const isDone = held?.token === written || (await bringTo(held?.token));
+      if (closed) continue;
+      const nextMs = held === undefined ? LONGEST_SLEEP_MS : remainingMs(held.sendableUntil, clock.now());
+      cancelLook = clock.after(isDone ? Math.min(nextMs, LONGEST_SLEEP_MS) : AGAIN_MS, () => void sync());
+    }
+  }
+
+  /** Says whether it went well. */
+  async function bringTo(token: string | undefined): Promise<boolean> {
+    try {
+      if (token === undefined) await remove(path);
+      else await replace(config, token);
+      written = token;
+      return true;
+    } catch (error) {
+      log.warn(
+        { ...about, code: systemCodeOf(error) },
+        'the file of the token could not be brought up to date',
+      );
+      return false;
+    }
+  }
+
+  try {
+    // Twice what will be done, with nothing in it.
+    await replace(config, '');
+    await remove(path);
+    const { type } = await statfs(dirname(path));
+    if (!IN_MEMORY.has(type))
+      log.warn(about, 'the token is written to a disk: mount a volume of memory there');
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    throw new SidecarError(
+      'configuration',
+      `credential ${source.name}: output.file ${path}: expected a file in a directory that can be written, with its mode and group (${why})`,
+      { cause: error },
+    );
+  }
+  const unfollow = source.onToken(() => void sync());
+  await sync();
+  return {
+    async close() {
+      closed = true;
+      unfollow();
+      await sync();
+    },
+  };
+}
+
+/** Whoever reads the path meanwhile gets the content before, or the new one whole. */
+async function replace({ path, mode, group }: TokenFileConfig, content: string): Promise<void> {
+  const incoming = join(dirname(path), `.${basename(path)}.incoming`);
+  // Of a start that was killed amid this.
+  await remove(incoming);
+  const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
+  const file = await open(incoming, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600);
+  try {
+    // Before there is anything to read.
+    if (group !== undefined) await file.chown((await file.stat()).uid, group);
+    await file.chmod(mode);
+    await file.writeFile(content);
+  } finally {
+    await file.close();
+  }
+  await rename(incoming, path);
+}
+
+async function remove(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,192 @@
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  MOST_BODY_BYTES,
+  MOST_CONNECTIONS,
+  startLocalEndpoint,
+} from '../../../src/token/output/local-endpoint.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { heldTokens } from './held-tokens.ts';
+
+const ASKING = { 'token-sidecar-request': 'true' };
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+const BASIC = { ...FORM, authorization: 'Basic eDp5' };
+
+interface AnswerBody {
+  readonly expires_in?: number;
+  readonly error?: string;
+  readonly error_description?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: AnswerBody;
+}
+
+async function start(scope?: string) {
+  const clock = new ManualClock();
+  const tokens = heldTokens(clock);
+  const { log, lines } = captureLog();
+  const endpoint = await startLocalEndpoint({
+    listen: { host: '127.0.0.1', port: 0 },
+    tokens: [{ source: tokens.source, scope }],
+    clock,
+    log,
+  });
+  onTestFinished(() => endpoint.close());
+
+  /** By `node:http`, which sends any field. */
+  function ask(
+    headers: Readonly<Record<string, string>> = ASKING,
+    { method = 'GET', path = '/token/kafka', body }: { method?: string; path?: string; body?: string } = {},
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const asked = httpRequest({ ...endpoint.address, method, path, headers, agent: false }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk) => chunks.push(chunk));
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: JSON.parse(Buffer.concat(chunks).toString()),
+          }),
+        );
+      });
+      asked.on('error', reject);
+      asked.end(body);
+    });
+  }
+
+  return { ...tokens, endpoint, clock, ask, lines };
+}
+
+it('gives the token that is held, and says how long it may be used', async () => {
+  const { ask, give, clock } = await start('read write');
+  give('tok', 90_500);
+  const answered = await ask();
+  expect(answered.status).toBe(200);
+  expect(answered.body).toEqual({
+    access_token: 'tok',
+    token_type: 'Bearer',
+    expires_in: 90,
+    scope: 'read write',
+  });
+  expect(answered.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+  await clock.advance(60_000);
+  expect((await ask()).body.expires_in).toBe(30);
+});
+
+it('says nothing of the life of a token without end', async () => {
+  const { ask, give } = await start();
+  give('tok', Number.POSITIVE_INFINITY);
+  expect((await ask()).body).toEqual({ access_token: 'tok', token_type: 'Bearer' });
+});
+
+it('never gives one that has ended: it waits for another, and says when to ask again', async () => {
+  const { ask, give, clock, obtained } = await start();
+  give('tok', 1000);
+  await clock.advance(1000);
+  const answered = await ask();
+  expect(answered.status).toBe(503);
+  expect(answered.headers['retry-after']).toBe('7');
+  expect(answered.body).toEqual({
+    error: 'temporarily_unavailable',
+    error_description: 'credential kafka: no valid token is held',
+  });
+  expect(obtained()).toBe(1);
+});
+
+describe('the client credentials grant of RFC 6749', () => {
+  it.each<[string, Record<string, string>, string]>([
+    ['by HTTP Basic', BASIC, 'grant_type=client_credentials'],
+    [
+      'by the form and our own field',
+      { ...FORM, ...ASKING },
+      'grant_type=client_credentials&client_id=x&client_secret=y',
+    ],
+    ['with a scope', BASIC, 'grant_type=client_credentials&scope=write'],
+    [
+      'with a charset',
+      { ...BASIC, 'content-type': `${FORM['content-type']}; charset=UTF-8` },
+      'grant_type=client_credentials&scope=',
+    ],
+  ])('%s', async (_, headers, body) => {
+    const { ask, give } = await start('read write');
+    give('tok', 60_000);
+    const answered = await ask(headers, { method: 'POST', body });
+    expect(answered.body).toMatchObject({ access_token: 'tok', token_type: 'Bearer', expires_in: 60 });
+  });
+
+  it.each<[string, Record<string, string>, string, number, string]>([
+    ['another grant', BASIC, 'grant_type=password', 400, 'unsupported_grant_type'],
+    ['no grant', BASIC, '', 400, 'unsupported_grant_type'],
+    ['a grant twice', BASIC, 'grant_type=client_credentials&grant_type=password', 400, 'invalid_request'],
+    ['another scope', BASIC, 'grant_type=client_credentials&scope=admin', 400, 'invalid_scope'],
+    ['JSON', { ...BASIC, 'content-type': 'application/json' }, '{}', 400, 'invalid_request'],
+    [
+      'too much',
+      BASIC,
+      `grant_type=client_credentials&a=${'x'.repeat(MOST_BODY_BYTES)}`,
+      413,
+      'invalid_request',
+    ],
+  ])('refuses %s', async (_, headers, body, status, error) => {
+    const { ask, give } = await start('read');
+    give('tok', 60_000);
+    const answered = await ask(headers, { method: 'POST', body });
+    expect([answered.status, answered.body.error]).toEqual([status, error]);
+    expect(JSON.stringify(answered.body)).not.toContain('tok"');
+  });
+});
+
+describe('refuses who may be another site, or is tricked into asking', () => {
+  it.each<[string, Record<string, string>, string, string]>([
+    ['without the field', {}, 'GET', 'send the field token-sidecar-request: true'],
+    ['with another value of it', { 'token-sidecar-request': '1' }, 'GET', 'send the field'],
+    ['by Basic alone, to read', { authorization: 'Basic eDp5' }, 'GET', 'send the field'],
+    ['by a form of HTML', FORM, 'POST', 'prove yourself by HTTP Basic'],
+    ['by a name of its own', { ...ASKING, host: 'evil.test' }, 'GET', 'by localhost'],
+    ['by an address of elsewhere', { ...ASKING, host: '10.0.0.1:15082' }, 'GET', 'by localhost'],
+    ['from another origin', { ...ASKING, origin: 'http://evil.test' }, 'GET', 'another site'],
+    ['from another site', { ...ASKING, 'sec-fetch-site': 'cross-site' }, 'GET', 'another site'],
+    ['through a proxy', { ...ASKING, 'x-forwarded-for': '10.0.0.1' }, 'GET', 'without a proxy'],
+    ['through another proxy', { ...ASKING, via: '1.1 proxy' }, 'GET', 'without a proxy'],
+    ['to change something', ASKING, 'DELETE', 'use GET or POST'],
+  ])('%s', async (_, headers, method, reason) => {
+    const { ask, give } = await start();
+    give('tok', 60_000);
+    const body = method === 'POST' ? 'grant_type=client_credentials' : undefined;
+    const answered = await ask(headers, body === undefined ? { method } : { method, body });
+    expect(answered.status).toBe(403);
+    expect(answered.body.error_description).toContain(reason);
+  });
+
+  it('of what is not there it says what is', async () => {
+    const { ask } = await start();
+    for (const path of ['/token/other', '/', '/token/kafka?a', '/token/__proto__']) {
+      const answered = await ask(ASKING, { path });
+      expect([answered.status, answered.body.error_description]).toEqual([
+        404,
+        'not found; there is /token/kafka',
+      ]);
+    }
+  });
+});
+
+it(`has ${MOST_CONNECTIONS} connections at once, and closes others`, async () => {
+  const { endpoint } = await start();
+  const sockets = Array.from({ length: MOST_CONNECTIONS + 1 }, () => connect(endpoint.address));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const closed = await Promise.race(
+    sockets.map(
+      (socket) => new Promise((resolve) => socket.resume().once('close', () => resolve(socket.bytesRead))),
+    ),
+  );
+  expect(closed).toBe(0);
+  expect(sockets.filter((socket) => !socket.destroyed)).toHaveLength(MOST_CONNECTIONS);
+});

@@ -1,0 +1,104 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import type { TokenFileConfig } from '../../../src/config/config.ts';
+import { openTokenFile } from '../../../src/token/output/token-file.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { heldTokens } from './held-tokens.ts';
+
+const IN_MEMORY = '/dev/shm';
+
+async function directoryIn(parent: string): Promise<string> {
+  const directory = await mkdtemp(join(parent, 'token-file-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+async function open(settings: Partial<TokenFileConfig> = {}, parent = tmpdir()) {
+  const directory = await directoryIn(parent);
+  const path = settings.path ?? join(directory, 'kafka');
+  const clock = new ManualClock();
+  const tokens = heldTokens(clock);
+  const { log, lines } = captureLog();
+  const config = { path, mode: 0o640, ...settings };
+  const file = await openTokenFile({ config, source: tokens.source, clock, log });
+  onTestFinished(() => file.close());
+  return { ...tokens, clock, directory, path, file, lines, content: () => readFile(path, 'utf8') };
+}
+
+const gone = (path: string) => expect(stat(path)).rejects.toThrow('ENOENT');
+
+it('holds each token in turn, with its mode and group, and is gone when that has ended', async () => {
+  const opened = await open({ mode: 0o604, group: process.getgid?.() as number });
+  await gone(opened.path);
+  opened.give('one', 60_000);
+  await expect.poll(opened.content).toBe('one');
+  expect((await stat(opened.path)).mode & 0o7777).toBe(0o604);
+  const { ino } = await stat(opened.path);
+  opened.give('two', 60_000);
+  await expect.poll(opened.content).toBe('two');
+  // Another file, that came whole.
+  expect((await stat(opened.path)).ino).not.toBe(ino);
+  expect(await readdir(opened.directory)).toEqual(['kafka']);
+  await opened.clock.advance(59_999);
+  expect(await opened.content()).toBe('two');
+  await opened.clock.advance(1);
+  await expect.poll(() => readdir(opened.directory)).toEqual([]);
+});
+
+it('is looked after while a token lives long, and needs no further timer when it is closed', async () => {
+  const opened = await open();
+  opened.give('one', 3_600_000);
+  await expect.poll(opened.content).toBe('one');
+  await opened.clock.advance(60_000);
+  expect(opened.clock.pendingTimers).toBe(1);
+  await opened.file.close();
+  await gone(opened.path);
+  expect(opened.followers()).toBe(0);
+  await opened.clock.advance(60_000);
+  expect(opened.clock.pendingTimers).toBe(0);
+});
+
+it('takes the place of what an earlier start has left, and follows no link', async () => {
+  const directory = await directoryIn(tmpdir());
+  const path = join(directory, 'kafka');
+  const elsewhere = join(directory, 'elsewhere');
+  await writeFile(elsewhere, 'precious');
+  await symlink(elsewhere, path);
+  await symlink(elsewhere, join(directory, '.kafka.incoming'));
+  const opened = await open({ path });
+  await gone(path);
+  opened.give('one', 60_000);
+  await expect.poll(opened.content).toBe('one');
+  expect(await readFile(elsewhere, 'utf8')).toBe('precious');
+});
+
+it('is tried again where it could not be written, and the log has no token', async () => {
+  const opened = await open();
+  await rm(opened.directory, { recursive: true });
+  opened.give('one', 60_000);
+  await expect.poll(() => opened.lines.join('')).toContain('ENOENT');
+  await mkdir(opened.directory);
+  await opened.clock.advance(5000);
+  await expect.poll(opened.content).toBe('one');
+  expect(opened.lines.join('')).not.toMatch(/\bone\b/);
+});
+
+it.each(['/nowhere/at/all/token', '/proc/token'])('cannot be %s, which is said at start', async (path) => {
+  await expect(open({ path })).rejects.toThrow(`credential kafka: output.file ${path}: expected a file in a`);
+});
+
+it('cannot be a directory', async () => {
+  const path = await directoryIn(tmpdir());
+  await chmod(path, 0o755);
+  await expect(open({ path })).rejects.toThrow(/output\.file .*expected a file/);
+});
+
+it('is warned of where it is no memory', async () => {
+  const inMemory = await open({}, IN_MEMORY);
+  expect(inMemory.lines).toEqual([]);
+  const onDisk = await open({}, process.cwd());
+  expect(onDisk.lines.join('')).toContain('mount a volume of memory');
+});
