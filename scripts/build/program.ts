@@ -5,7 +5,7 @@ import { build, type Plugin } from 'rolldown';
 const ENTRY = 'token-sidecar';
 
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
-const PARTS: readonly string[] = ['injector-cluster', 'interception'];
+const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profiles'];
 
 /** A file of the program and the modules whose code is in it. */
 export interface BundledFile {

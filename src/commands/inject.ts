@@ -1,11 +1,13 @@
 import { createReadStream } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { readSettings, readValue, type Settings } from '../config/settings.ts';
+import { type GivenValue, readSettings, readValue, type Settings } from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
-import { injectManifests } from '../injector/manifests/inject-manifests.ts';
+import { injectManifests, type ManifestOptions } from '../injector/manifests/inject-manifests.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
-import type { ClusterVersion } from '../injector/pod/injection-defaults.ts';
+import { PROFILE } from '../injector/pod/annotations.ts';
+import type { ClusterVersion } from '../injector/pod/cluster.ts';
 import type { Command, CommandContext } from './command.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 
@@ -24,6 +26,12 @@ const SETTINGS = {
     argument: 'NAME',
     description: 'Namespace of objects that name none',
     default: 'default',
+  },
+  profiles: {
+    argument: 'FILES',
+    description:
+      'Manifests, by commas, with the TokenProfiles and ClusterTokenProfiles that pods name; those among the manifests themselves are known anyway',
+    default: 'none',
   },
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
@@ -55,9 +63,10 @@ export const inject: Command = {
     if (problems.length > 0) throw new ConfigurationError(problems);
 
     const file = given.filename?.text ?? '-';
-    const text = await readManifests(file, context);
+    const text = await readManifests('--filename', file, context);
     const cluster = version === undefined ? {} : { version };
-    const injected = injectManifests(text, { defaults, cluster, namespace });
+    const profiles = await readProfiles(given.profiles, text, namespace, context);
+    const injected = injectManifests(text, { defaults, cluster, namespace, ...profiles });
     if (injected.problems.length > 0) throw new SidecarError('configuration', injected.problems.join('\n'));
     context.stdout.write(injected.text);
     for (const note of injected.notes) context.stderr.write(`${note}\n`);
@@ -65,8 +74,40 @@ export const inject: Command = {
   },
 };
 
+/**
+ * Nothing where the manifests name no profile.
+ * @throws {SidecarError} `configuration` when a file of profiles cannot be read, or is no YAML.
+ */
+async function readProfiles(
+  given: GivenValue | undefined,
+  text: string,
+  namespace: string,
+  context: CommandContext,
+): Promise<Pick<ManifestOptions, 'profilesIn'>> {
+  if (given === undefined && !text.includes(PROFILE)) return {};
+  const files = given === undefined ? [] : given.text.split(',').map((file) => file.trim());
+  const contents: unknown[] = [];
+  for (const file of files) {
+    const documents = parseAllDocuments(await readManifests(given?.key ?? '', file, context), {
+      merge: true,
+    });
+    try {
+      for (const document of documents) {
+        if (document.errors.length > 0) throw document.errors[0];
+        contents.push(document.toJS());
+      }
+    } catch (error) {
+      const message = `${given?.key}: ${file}: expected manifests in YAML or JSON: ${messageOf(error)}`;
+      throw new SidecarError('configuration', message, { cause: error });
+    }
+  }
+  // By itself, because the rules of the configuration file take their time to load.
+  const { profilesInManifests } = await import('./profiles.ts');
+  return { profilesIn: (manifests) => profilesInManifests([...contents, ...manifests], namespace) };
+}
+
 /** @throws {SidecarError} `configuration` when the file cannot be read or is too large. */
-async function readManifests(file: string, { stdin }: CommandContext): Promise<string> {
+async function readManifests(key: string, file: string, { stdin }: CommandContext): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -78,7 +119,7 @@ async function readManifests(file: string, { stdin }: CommandContext): Promise<s
     }
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
-    throw new SidecarError('configuration', `--filename: ${file} cannot be read: ${why}`, { cause: error });
+    throw new SidecarError('configuration', `${key}: ${file} cannot be read: ${why}`, { cause: error });
   }
   return Buffer.concat(chunks).toString('utf8');
 }

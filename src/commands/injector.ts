@@ -18,7 +18,7 @@ import { followClientAuthorities } from '../injector/certificate/client-authorit
 import { followCertificateFiles } from '../injector/certificate/file-certificate.ts';
 import { type CertificateSource, certificateMissing } from '../injector/certificate/serving-certificate.ts';
 import { createInjectorMetrics, type InjectorMetrics } from '../injector/metrics.ts';
-import type { Cluster } from '../injector/pod/injection-defaults.ts';
+import type { Cluster } from '../injector/pod/cluster.ts';
 import { createCheckWebhook } from '../injector/webhook-check.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log/logger.ts';

@@ -74,7 +74,10 @@ const parameterValue = v.union(
 
 /** A key of a Secret (Kubernetes refuses others), which is a file in its volume. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
-const fileName = v.pipe(v.string(FILE_NAME), v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME));
+export const fileName = v.pipe(
+  v.string(FILE_NAME),
+  v.regex(/^(?!\.\.|\.$)[A-Za-z0-9._-]{1,253}$/, FILE_NAME),
+);
 
 export const CLIENT_AUTHENTICATION_METHODS = [
   'client_secret_basic',
@@ -174,7 +177,7 @@ const output = v.strictObject(
   'a mapping',
 );
 
-const credential = v.strictObject(
+export const credential = v.strictObject(
   {
     name,
     authUrl: v.optional(url),
@@ -265,7 +268,7 @@ const forwardingPolicy = {
   protocol: v.optional(words(UPSTREAM_PROTOCOLS)),
 };
 
-const route = v.strictObject(
+export const route = v.strictObject(
   {
     name,
     match: v.optional(
@@ -287,7 +290,7 @@ const allowedHost = v.pipe(
 const PORT = 'a port from 1 to 65535';
 const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(1, PORT), v.maxValue(65_535, PORT));
 
-const allowedDestination = v.strictObject(
+export const allowedDestination = v.strictObject(
   {
     host: allowedHost,
     port: v.optional(port),

@@ -6,8 +6,9 @@ import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from '
 import { createAllowance } from './kubernetes/allowance.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { INJECT } from './pod/annotations.ts';
+import type { Cluster } from './pod/cluster.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
-import type { Cluster, InjectionDefaults } from './pod/injection-defaults.ts';
+import type { InjectionDefaults } from './pod/injection-defaults.ts';
 import { secretMissing } from './pod/obstacles.ts';
 import { controllerOf, type OwnerReference } from './pod/pod.ts';
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { profilesInManifests } from '../../src/commands/profiles.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { WORKLOAD_KINDS } from '../../src/injector/manifests/workload-kinds.ts';
 import { DEFAULTS } from './defaults.ts';
@@ -9,7 +10,12 @@ const GOLDEN = join(import.meta.dirname, 'golden');
 const cases = readdirSync(GOLDEN)
   .filter((file) => file.endsWith('.in.yaml'))
   .map((file) => file.replace('.in.yaml', ''));
-const options = { defaults: DEFAULTS, cluster: {}, namespace: 'default' };
+const options = {
+  defaults: DEFAULTS,
+  cluster: {},
+  namespace: 'default',
+  profilesIn: (contents: readonly unknown[]) => profilesInManifests(contents, 'default'),
+};
 
 const input = (name: string): string => readFileSync(join(GOLDEN, `${name}.in.yaml`), 'utf8');
 

@@ -1,5 +1,5 @@
 import type { Logger } from '../../log/logger.ts';
-import type { Cluster, ClusterVersion } from '../pod/injection-defaults.ts';
+import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
 import type { KubernetesApi } from './api.ts';
 import { type BackoffOptions, backoffMs, pause } from './backoff.ts';
 

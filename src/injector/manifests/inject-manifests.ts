@@ -3,9 +3,11 @@
 import { type Document, parseAllDocuments, type ToStringOptions } from 'yaml';
 import { ALIASES } from '../../config/yaml-mistakes.ts';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
+import type { Cluster } from '../pod/cluster.ts';
 import { inject } from '../pod/inject.ts';
-import type { Cluster, InjectionDefaults } from '../pod/injection-defaults.ts';
+import type { InjectionDefaults } from '../pod/injection-defaults.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
+import type { Profiles } from '../pod/profiles.ts';
 import { applyToDocument } from './apply-to-document.ts';
 import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
 
@@ -23,6 +25,8 @@ export interface ManifestOptions {
   readonly cluster: Cluster;
   /** Of workloads that do not say. */
   readonly namespace: string;
+  /** Profiles, by what all the documents hold; absent where there are none. */
+  readonly profilesIn?: (contents: readonly unknown[]) => Profiles;
 }
 
 /** YAML of one or more documents, or JSON. */
@@ -36,9 +40,12 @@ export function injectManifests(text: string, options: ManifestOptions): Injecte
   if (problems.length > 0) return { text, notes: [], problems };
 
   const labels = namespaceLabels(contents);
+  const profiles = options.profilesIn?.(contents);
+  const settled =
+    profiles === undefined ? options : { ...options, cluster: { ...options.cluster, profiles } };
   const notes: string[] = [];
   const changed = documents.map((document, index) =>
-    injectDocument(document, contents[index], options, labels, notes, problems),
+    injectDocument(document, contents[index], settled, labels, notes, problems),
   );
   if (problems.length > 0 || !changed.includes(true)) return { text, notes, problems };
   return { text: isJson(text) ? toJson(documents) : toYaml(text, documents, changed), notes, problems };

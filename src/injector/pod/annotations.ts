@@ -33,6 +33,9 @@ export const PROTOCOL = 'token-sidecar.dev/protocol';
 /** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward`. */
 export const HOSTS = 'token-sidecar.dev/hosts';
 
+/** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
+export const PROFILE = 'token-sidecar.dev/profile';
+
 /** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
@@ -66,6 +69,15 @@ export const LOG_LEVEL = 'token-sidecar.dev/log-level';
 /** Written by the injector, always `injected`: a second pass does nothing. */
 export const STATUS = 'token-sidecar.dev/status';
 
+/** Written by the injector: what the profiles come to, the configuration file of the sidecar. */
+export const CONFIGURATION = 'token-sidecar.dev/configuration';
+
+/** Written by the injector: the profiles that the pod was made by, each with its generation. */
+export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
+
+/** Only the injector writes them. */
+export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE] as const;
+
 /** The value of `STATUS`. */
 export const INJECTED = 'injected';
 
@@ -79,6 +91,7 @@ export const ANNOTATIONS = [
   UPSTREAM,
   PROTOCOL,
   HOSTS,
+  PROFILE,
   CONFIG_MAP,
   CA_CONFIG_MAP,
   MODE,
@@ -90,12 +103,17 @@ export const ANNOTATIONS = [
   IMAGE,
   LOG_LEVEL,
   STATUS,
+  CONFIGURATION,
+  PROFILES_IN_USE,
 ] as const;
 
 export type Annotation = (typeof ANNOTATIONS)[number];
 
 /** On the namespace: `enabled` or `disabled`. What a namespace without it means is the webhook's selector. */
 export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
+
+/** On pods that profiles were resolved for, always `true`: by it they are found again. */
+export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
 
 /** Put by the kubelet on the API server's picture of a static pod. */
 export const MIRROR_POD = 'kubernetes.io/config.mirror';

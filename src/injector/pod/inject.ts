@@ -1,8 +1,21 @@
 /** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
 
-import { INJECT, INJECTED, MIRROR_POD, NAMESPACE_LABEL, PROMETHEUS, STATUS } from './annotations.ts';
+import {
+  CONFIGURATION,
+  INJECT,
+  INJECTED,
+  MIRROR_POD,
+  NAMESPACE_LABEL,
+  PROFILE,
+  PROFILE_LABEL,
+  PROFILES_IN_USE,
+  PROMETHEUS,
+  STATUS,
+  WRITTEN,
+} from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
-import type { Cluster, InjectionDefaults } from './injection-defaults.ts';
+import type { Cluster } from './cluster.ts';
+import type { InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
@@ -70,12 +83,13 @@ export function inject(
     return skipped('container_exists', `there is a container ${CONTAINER_NAME} already; it is left as it is`);
   }
 
-  const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster);
+  const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster, namespace);
   const wrong = [
     ...(asked === 'true' ? [] : [{ key: INJECT, value: asked, expected: '"true" or "false"' }]),
-    ...(annotations[STATUS] === undefined
-      ? []
-      : [{ key: STATUS, value: annotations[STATUS], expected: 'nothing: only the injector writes it' }]),
+    ...[STATUS, ...WRITTEN].flatMap((key) => {
+      const value = annotations[key];
+      return value === undefined ? [] : [{ key, value, expected: 'nothing: only the injector writes it' }];
+    }),
     ...problems,
   ];
   const obstacles = obstaclesIn(pod, defaults.allowed ?? {});
@@ -117,7 +131,10 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   }
   const annotations = metadata?.annotations ?? {};
   const intercepts = itemsOf(spec.volumes).some(({ name }) => name === TRUST_VOLUME);
-  const settings = { mode: modeOf(annotations, defaults), intercepts };
+  // What profiles ask for is seen by what they brought.
+  const byProfiles = intercepts ? 'forward' : 'reverse';
+  const mode = annotations[PROFILE] === undefined ? modeOf(annotations, defaults) : byProfiles;
+  const settings = { mode, intercepts };
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
@@ -152,8 +169,12 @@ function patchFor(
     ...pullSecretsPatch(pod, settings),
     ...addMembers(annotations, ['metadata', 'annotations'], {
       [STATUS]: INJECTED,
+      ...profileAnnotations(settings),
       ...prometheusAnnotations(annotations, settings),
     }),
+    ...(settings.profiles === undefined
+      ? []
+      : addMembers(pod.metadata?.labels, ['metadata', 'labels'], { [PROFILE_LABEL]: 'true' })),
   ];
 }
 
@@ -172,6 +193,11 @@ function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSetti
   const existing = new Set(spec.imagePullSecrets?.map(({ name }) => name));
   const missing = imagePullSecrets.filter((name) => !existing.has(name)).map((name) => ({ name }));
   return append(spec.imagePullSecrets, ['spec', 'imagePullSecrets'], missing);
+}
+
+function profileAnnotations({ profiles }: SidecarSettings): Readonly<Record<string, string>> {
+  if (profiles === undefined) return {};
+  return { [CONFIGURATION]: profiles.configuration, [PROFILES_IN_USE]: profiles.inUse };
 }
 
 /** A pod that is scraped already stays so: there can be only one port. */

@@ -41,19 +41,3 @@ export interface SidecarResources {
   readonly memoryRequest?: string;
   readonly memoryLimit?: string;
 }
-
-/** What is known of the cluster that the pod is for. */
-export interface Cluster {
-  /** Absent when it is not known. */
-  readonly version?: ClusterVersion;
-}
-
-export interface ClusterVersion {
-  readonly major: number;
-  readonly minor: number;
-}
-
-/** Kubernetes 1.29 is the first with native sidecars switched on. */
-export function hasNativeSidecars({ major, minor }: ClusterVersion): boolean {
-  return major > 1 || (major === 1 && minor >= 29);
-}

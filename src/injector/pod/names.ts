@@ -13,6 +13,9 @@ export const CA_VOLUME = 'token-sidecar-ca';
 export const CA_DIRECTORY = '/etc/token-sidecar-ca';
 export const CA_KEY = 'ca.crt';
 
+/** CAs that profiles name. */
+export const AUTHORITIES_PATH = '/etc/token-sidecar-authorities';
+
 /** In memory: the sidecar writes it, the app's containers read it. */
 export const TRUST_VOLUME = 'token-sidecar-trust';
 export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';

@@ -13,6 +13,7 @@ export interface PodMetadata {
   readonly generateName?: string;
   readonly namespace?: string;
   readonly annotations?: Readonly<Record<string, string>> | null;
+  readonly labels?: Readonly<Record<string, string>> | null;
   readonly ownerReferences?: readonly OwnerReference[] | null;
 }
 

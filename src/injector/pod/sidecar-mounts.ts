@@ -5,6 +5,7 @@ import {
   CA_KEY,
   CA_VOLUME,
   CONFIG_DIRECTORY,
+  CONFIG_KEY,
   CONFIG_VOLUME,
   CREDENTIALS_PATH,
   CREDENTIALS_VOLUME,
@@ -46,6 +47,13 @@ export function credentialsMount(name: string, mountPath: string, sources: reado
 /** A ConfigMap with the configuration file. */
 export function configMapMount(configMap: string): SidecarMount {
   const volume = { configMap: { name: configMap, optional: false } };
+  return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
+}
+
+/** The configuration file as an annotation of the pod itself. */
+export function configurationMount(annotation: string): SidecarMount {
+  const fieldRef = { fieldPath: `metadata.annotations['${annotation}']` };
+  const volume = { downwardAPI: { items: [{ path: CONFIG_KEY, fieldRef }] } };
   return { name: CONFIG_VOLUME, mountPath: CONFIG_DIRECTORY, readOnly: true, volume };
 }
 

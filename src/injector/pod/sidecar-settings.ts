@@ -1,38 +1,32 @@
 /** Annotations and defaults, to what this pod's sidecar runs by. */
 
 import type { Problem } from '../../config/problems.ts';
-import { didYouMean } from '../../config/settings.ts';
 import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../../config/values.ts';
 import { LOG_LEVELS } from '../../log/logger.ts';
 import { isAllowedConfigMap, isAllowedHost, isAllowedImage, limitsHosts } from './allow-lists.ts';
 import { grantValue, imageReference, objectName } from './annotation-formats.ts';
 import {
-  ANNOTATION_PREFIX,
-  ANNOTATIONS,
   type Annotation,
   AUDIENCE,
   AUTH_URL,
   CA_CONFIG_MAP,
   CONFIG_MAP,
-  CPU_LIMIT,
-  CPU_REQUEST,
+  CONFIGURATION,
   HOSTS,
   IMAGE,
   LOG_LEVEL,
-  MEMORY_LIMIT,
-  MEMORY_REQUEST,
   MODE,
   NATIVE_SIDECAR,
+  PROFILE,
   PROTOCOL,
   REALM,
   SCOPE,
   SECRET,
   UPSTREAM,
 } from './annotations.ts';
+import { type Cluster, hasNativeSidecars } from './cluster.ts';
 import {
-  type Cluster,
-  hasNativeSidecars,
   type InjectionDefaults,
   SIDECAR_MODES,
   type SidecarMode,
@@ -40,16 +34,20 @@ import {
 } from './injection-defaults.ts';
 import { hostsProblems } from './intercepted-hosts.ts';
 import { CONFIG_DIRECTORY, CONFIG_KEY, SIDECAR_USER } from './names.ts';
-import type { EnvironmentVariable } from './pod.ts';
-import { type Quantity, quantity } from './quantity.ts';
+import type { EnvironmentVariable, Namespace } from './pod.ts';
+import { type ProfileOverrides, profileNames, type ResolvedProfiles } from './profiles.ts';
+import { quantity } from './quantity.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
   authoritiesMount,
   configMapMount,
+  configurationMount,
   type SidecarMount,
   secretMount,
   trustMount,
 } from './sidecar-mounts.ts';
+import { resolveResources } from './sidecar-resources.ts';
+import { unknownAnnotations } from './unknown-annotations.ts';
 
 export interface SidecarSettings {
   readonly image: string;
@@ -67,6 +65,8 @@ export interface SidecarSettings {
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
   readonly prometheusAnnotations: boolean;
+  /** Where it is told by profiles: what the pod is marked with. */
+  readonly profiles?: Pick<ResolvedProfiles, 'configuration' | 'inUse'>;
 }
 
 export interface ResolvedSettings {
@@ -82,6 +82,7 @@ export function resolveSettings(
   annotations: Annotations,
   defaults: InjectionDefaults,
   cluster: Cluster,
+  namespace: Namespace,
 ): ResolvedSettings {
   const problems: Problem[] = unknownAnnotations(annotations);
   const warnings: string[] = [];
@@ -99,16 +100,22 @@ export function resolveSettings(
   }
 
   const configMap = read(CONFIG_MAP, objectName);
-  // Beside a file, a default for the upstream would add a route that the file does not have, and one for the
-  // provider would replace the file's own.
-  const general: Partial<InjectionDefaults> = annotations[CONFIG_MAP] === undefined ? defaults : {};
+  const names = read(PROFILE, profileNames);
+  const hasFile = annotations[CONFIG_MAP] !== undefined;
+  const hasProfile = annotations[PROFILE] !== undefined;
+  if (hasFile && hasProfile) {
+    problems.push({ key: CONFIG_MAP, expected: `nothing beside ${PROFILE}, which says it all` });
+  }
+  // Beside a file or a profile, a default for the upstream would add a route that it does not have, and one for the
+  // provider would replace its own.
+  const general: Partial<InjectionDefaults> = hasFile || hasProfile ? {} : defaults;
 
-  const secret = read(SECRET, objectName) ?? defaults.secret;
-  if (secret === undefined && annotations[SECRET] === undefined) {
+  const secret = read(SECRET, objectName) ?? (hasProfile ? undefined : defaults.secret);
+  if (secret === undefined && annotations[SECRET] === undefined && !hasProfile) {
     problems.push({ key: SECRET, expected: 'the name of the Secret with client_id and client_secret' });
   }
   const authUrl = readText(AUTH_URL, serverUrl) ?? general.authUrl;
-  if (authUrl === undefined && annotations[AUTH_URL] === undefined && configMap === undefined) {
+  if (authUrl === undefined && annotations[AUTH_URL] === undefined && !hasFile && !hasProfile) {
     problems.push({ key: AUTH_URL, expected: 'the URL of the identity provider' });
   }
   if (authUrl !== undefined && annotations[AUTH_URL] !== undefined && travelsInClear(authUrl)) {
@@ -119,8 +126,8 @@ export function resolveSettings(
   const hosts = annotations[HOSTS];
   // Beside hosts the operator's default would be a further place for the token.
   const target = readText(UPSTREAM, upstream) ?? (hosts === undefined ? general.upstream : undefined);
-  const names = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
-  if (target === undefined && !names && configMap === undefined) {
+  const saysWhere = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
+  if (target === undefined && !saysWhere && !hasFile && !hasProfile) {
     problems.push({ key: UPSTREAM, expected: "the URL where the app's requests go" });
   }
   if (target !== undefined && travelsInClear(target)) {
@@ -129,8 +136,19 @@ export function resolveSettings(
   const protocol = read(PROTOCOL, upstreamProtocol);
   const parsedTarget = target === undefined ? undefined : upstream.parse(target);
   if (parsedTarget !== undefined) problems.push(...protocolProblems(PROTOCOL, protocol, parsedTarget));
-  const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? defaults.mode;
-  if (mode === 'forward' && annotations[CONFIG_MAP] === undefined && hosts === undefined) {
+  const told = {
+    authUrl,
+    realm: read(REALM, grantValue) ?? general.realm,
+    upstream: target,
+    protocol,
+    hosts,
+    scope: read(SCOPE, grantValue) ?? general.scope,
+    audience: read(AUDIENCE, grantValue) ?? general.audience,
+  };
+  const profiles =
+    names && resolveProfiles(names, cluster, namespace, { ...told, secret }, defaults, problems, warnings);
+  const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
+  if (mode === 'forward' && !hasFile && !hasProfile && hosts === undefined) {
     problems.push({
       key: CONFIG_MAP,
       expected:
@@ -139,9 +157,8 @@ export function resolveSettings(
   }
   const native = resolveNative(read(NATIVE_SIDECAR, oneOf(['true', 'false'])), defaults, cluster, problems);
   problems.push(...hostsProblems({ annotations, mode, native, allowed: defaults.allowed }));
-  const realm = read(REALM, grantValue) ?? general.realm;
-  const scope = read(SCOPE, grantValue) ?? general.scope;
-  const audience = read(AUDIENCE, grantValue) ?? general.audience;
+  if (profiles !== undefined && hosts === undefined)
+    problems.push(...profileHostsProblems(profiles, mode, native));
   const image = read(IMAGE, imageReference) ?? defaults.image;
   if (annotations[IMAGE] !== undefined && !/@|:[^/]+$/.test(image)) {
     warnings.push(`${IMAGE}: without a tag or digest the image may change under the pod`);
@@ -154,37 +171,39 @@ export function resolveSettings(
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
   const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
-  const intercepts = hosts !== undefined;
+  const intercepts = profiles?.intercepts ?? hosts !== undefined;
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
+  const mayBeInsecure = defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl);
+  const config = `${CONFIG_DIRECTORY}/${CONFIG_KEY}`;
   return {
     settings: {
       image,
       imagePullPolicy: defaults.imagePullPolicy,
-      imagePullSecrets: defaults.imagePullSecrets ?? [],
+      imagePullSecrets: [
+        ...new Set([...(defaults.imagePullSecrets ?? []), ...(profiles?.imagePullSecrets ?? [])]),
+      ],
       runAsUser: defaults.runAsUser ?? SIDECAR_USER,
-      secrets: [secret as string],
+      secrets: profiles?.secrets ?? [secret as string],
       environment: sidecarEnvironment(
-        {
-          config: configMap === undefined ? undefined : `${CONFIG_DIRECTORY}/${CONFIG_KEY}`,
-          authUrl,
-          realm,
-          allowInsecureTokenUrl:
-            defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl),
-          upstream: target,
-          protocol,
-          hosts,
-          scope,
-          audience,
-        },
+        hasProfile
+          ? { config }
+          : {
+              ...told,
+              config: configMap === undefined ? undefined : config,
+              allowInsecureTokenUrl: mayBeInsecure,
+            },
         { intercepts, logLevel, trustsOwnAuthorities: caConfigMap !== undefined },
       ),
       mounts: [
-        secretMount(secret as string),
+        ...(profiles === undefined
+          ? [secretMount(secret as string)]
+          : [...profiles.mounts, configurationMount(CONFIGURATION)]),
         ...(configMap === undefined ? [] : [configMapMount(configMap)]),
         ...(caConfigMap === undefined ? [] : [authoritiesMount(caConfigMap)]),
         ...(intercepts ? [trustMount()] : []),
       ],
+      ...(profiles === undefined ? {} : { profiles }),
       mode,
       intercepts,
       native,
@@ -195,6 +214,50 @@ export function resolveSettings(
     problems,
     warnings,
   };
+}
+
+/** Undefined where they cannot be resolved, which joins the problems. */
+function resolveProfiles(
+  names: readonly string[],
+  cluster: Cluster,
+  namespace: Namespace,
+  overrides: ProfileOverrides,
+  defaults: InjectionDefaults,
+  problems: Problem[],
+  warnings: string[],
+): ResolvedProfiles | undefined {
+  if (cluster.profiles === undefined) {
+    const expected = 'nothing, as profiles are not switched on here (--profiles)';
+    problems.push({ key: PROFILE, value: names.join(', '), expected });
+    return undefined;
+  }
+  const resolution = cluster.profiles.resolve({ names, namespace, overrides, defaults });
+  if (resolution.state === 'refused') {
+    problems.push(...resolution.problems);
+    return undefined;
+  }
+  warnings.push(...resolution.warnings);
+  return resolution;
+}
+
+/** As `hostsProblems` of hosts that profiles name. */
+function profileHostsProblems(
+  { intercepts }: ResolvedProfiles,
+  mode: SidecarMode,
+  native: boolean,
+): Problem[] {
+  const problems: Problem[] = [];
+  if (intercepts !== (mode === 'forward')) {
+    const expected = intercepts
+      ? 'forward, because a profile names hosts'
+      : 'reverse, as no profile names hosts';
+    problems.push({ key: MODE, value: mode, expected });
+  }
+  if (intercepts && !native) {
+    const expected = '"true", because a profile names hosts: apps read what to trust when they start';
+    problems.push({ key: NATIVE_SIDECAR, value: 'false', expected });
+  }
+  return problems;
 }
 
 interface Named {
@@ -225,31 +288,9 @@ function forbidden(
   return problems;
 }
 
-/** What the API server takes of a name behind the prefix; nothing longer was mistyped. */
-const MAX_OWN_NAME = 63;
-
-/** A suggestion costs time, and an unchecked pod may have any number of names. */
-const MOST_SUGGESTIONS = 10;
-
 /** The mode that the annotations ask for, or the default where they say nothing that is understood. */
 export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
   return SIDECAR_MODES.find((mode) => mode === annotations[MODE]) ?? defaults.mode;
-}
-
-function unknownAnnotations(annotations: Annotations): Problem[] {
-  const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
-  return Object.keys(annotations)
-    .filter((name) => name.startsWith(ANNOTATION_PREFIX))
-    .map((name) => name.slice(ANNOTATION_PREFIX.length))
-    .filter((own) => !names.includes(own))
-    .map((own, index) => {
-      const suggests = index < MOST_SUGGESTIONS && own.length <= MAX_OWN_NAME;
-      const suggestion = suggests ? didYouMean(own, names, ANNOTATION_PREFIX) : '';
-      return {
-        key: `${ANNOTATION_PREFIX}${own.slice(0, MAX_OWN_NAME)}`,
-        expected: `an annotation that there is${suggestion}`,
-      };
-    });
 }
 
 function travelsInClear(url: string): boolean {
@@ -273,39 +314,4 @@ function resolveNative(
   }
   if (asked !== undefined) return asked === 'true';
   return defaults.nativeSidecar ?? supported;
-}
-
-function resolveResources(
-  read: (name: Annotation) => Quantity | undefined,
-  defaults: SidecarResources,
-  problems: Problem[],
-): SidecarResources {
-  const pairs = [
-    ['cpu', CPU_REQUEST, CPU_LIMIT],
-    ['memory', MEMORY_REQUEST, MEMORY_LIMIT],
-  ] as const;
-  const resources: Record<string, string> = {};
-  for (const [resource, requestName, limitName] of pairs) {
-    const givenRequest = read(requestName);
-    const givenLimit = read(limitName);
-    let request = givenRequest ?? parsed(defaults[`${resource}Request`]);
-    let limit = givenLimit ?? parsed(defaults[`${resource}Limit`]);
-    if (request !== undefined && limit !== undefined && request.amount > limit.amount) {
-      if (givenRequest !== undefined && givenLimit !== undefined) {
-        const expected = `at most the limit, ${limit.text}`;
-        problems.push({ key: requestName, value: request.text, expected });
-      } else if (givenRequest === undefined) {
-        request = limit;
-      } else {
-        limit = request;
-      }
-    }
-    if (request !== undefined) resources[`${resource}Request`] = request.text;
-    if (limit !== undefined) resources[`${resource}Limit`] = limit.text;
-  }
-  return resources;
-}
-
-function parsed(text: string | undefined): Quantity | undefined {
-  return text === undefined ? undefined : quantity.parse(text);
 }

@@ -39,4 +39,37 @@ describe('token-sidecar inject', () => {
       stderr: expect.stringContaining('write -f deployment.yaml'),
     });
   });
+
+  const profiles = join(GOLDEN, 'profiles.in.yaml');
+  const asking = `apiVersion: v1
+kind: Pod
+metadata: { name: shop, annotations: { token-sidecar.dev/inject: "true", token-sidecar.dev/profile: payments } }
+spec: { containers: [{ name: app, image: shop }] }
+`;
+
+  it('takes profiles from files', async () => {
+    const args = ['inject', '--namespace', 'shop', '--profiles', `${input},${profiles}`];
+    const { code, stdout, stderr } = await runToEnd(args, {}, asking);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'Pod shop: injected: native\n' });
+    expect(stdout).toContain('https://payments.example.com/v2');
+  });
+
+  it('says which profile is nowhere, and which file of profiles is none', async () => {
+    expect(await runToEnd(['inject'], {}, asking)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining(
+        '"payments": expected the name of a TokenProfile in the namespace default',
+      ),
+    });
+    expect(await runToEnd(['inject', '--profiles', '/nowhere.yaml'], {}, asking)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('--profiles: /nowhere.yaml cannot be read: ENOENT'),
+    });
+    expect(await runToEnd(['inject', '--profiles', import.meta.filename], {}, asking)).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining(
+        `--profiles: ${import.meta.filename}: expected manifests in YAML or JSON`,
+      ),
+    });
+  });
 });

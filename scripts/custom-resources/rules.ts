@@ -1,0 +1,62 @@
+/**
+ * What the API server refuses of a profile besides wrong fields, in CEL. The injector judges all of it again, and more. Nothing
+ * here is newer than Kubernetes 1.28.
+ */
+
+export interface Rule {
+  readonly rule: string;
+  readonly message: string;
+}
+
+/** The name becomes part of directories and of labels of metrics. */
+export const OBJECT_RULES: readonly Rule[] = [
+  {
+    rule: "self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",
+    message: 'the name of a profile has 1 to 63 lower-case letters, digits and dashes',
+  },
+];
+
+const namesCredential = (list: string): Rule => ({
+  rule: `!has(self.${list}) || self.${list}.all(r, has(r.credential) ? self.credentials.exists(c, has(c.name) && c.name == r.credential) : self.credentials.size() == 1)`,
+  message: `each of ${list} names one of the credentials; only with one credential none need be named`,
+});
+
+const named = (list: string): Rule => ({
+  rule: `!has(self.${list}) || self.${list}.size() == 1 || self.${list}.all(a, has(a.name) && self.${list}.exists_one(b, has(b.name) && b.name == a.name))`,
+  message: `where there are several ${list}, each has a name of its own`,
+});
+
+export const SPEC_RULES: readonly Rule[] = [
+  {
+    rule: 'has(self.routes) || has(self.hosts)',
+    message: 'say what the tokens are for: routes, hosts or both',
+  },
+  {
+    rule: "!has(self.mode) || (self.mode == 'reverse') != has(self.hosts)",
+    message: 'mode reverse goes with routes alone, and every other mode needs hosts',
+  },
+  named('credentials'),
+  named('routes'),
+  namesCredential('routes'),
+  namesCredential('hosts'),
+];
+
+export const CREDENTIAL_RULES: readonly Rule[] = [
+  {
+    rule: '[has(self.authUrl), has(self.tokenUrl), has(self.issuerUrl)].filter(given, given).size() <= 1',
+    message: 'give one of authUrl, tokenUrl and issuerUrl',
+  },
+  {
+    rule: "has(self.authUrl) || has(self.tokenUrl) || has(self.issuerUrl) || (has(self.grant) && (self.grant == 'static' || (self.grant == 'jwt_bearer' && has(self.jwtBearer) && has(self.jwtBearer.kind) && self.jwtBearer.kind == 'google_service_account')))",
+    message: 'say where tokens are asked for: issuerUrl, tokenUrl or authUrl',
+  },
+  { rule: '!has(self.realm) || has(self.authUrl)', message: 'realm goes with authUrl' },
+  {
+    rule: 'has(self.secret) || has(self.serviceAccountToken)',
+    message: 'say what proves the client: a secret or a serviceAccountToken',
+  },
+];
+
+export const AUTHORITIES_RULES: readonly Rule[] = [
+  { rule: 'has(self.configMap) != has(self.secret)', message: 'give either a configMap or a secret' },
+];

@@ -1,0 +1,63 @@
+/** What profiles are to the injection of a pod. How they are found and what they hold is for the room `profiles`. */
+
+import type { UpstreamProtocol } from '../../config/config.ts';
+import type { Problem } from '../../config/problems.ts';
+import type { ValueFormat } from '../../config/values.ts';
+import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
+import type { Namespace } from './pod.ts';
+import type { SidecarMount } from './sidecar-mounts.ts';
+
+/** What annotations of the pod say in place of its profiles. */
+export interface ProfileOverrides {
+  readonly secret?: string | undefined;
+  readonly authUrl?: string | undefined;
+  readonly realm?: string | undefined;
+  readonly scope?: string | undefined;
+  readonly audience?: string | undefined;
+  readonly upstream?: string | undefined;
+  readonly protocol?: UpstreamProtocol | undefined;
+  readonly hosts?: string | undefined;
+}
+
+export interface ProfileRequest {
+  readonly names: readonly string[];
+  readonly namespace: Namespace;
+  readonly overrides: ProfileOverrides;
+  readonly defaults: Pick<InjectionDefaults, 'allowed' | 'allowInsecureTokenUrl'>;
+}
+
+export type ProfileResolution =
+  | { readonly state: 'refused'; readonly problems: readonly Problem[] }
+  | ({ readonly state: 'resolved' } & ResolvedProfiles);
+
+export interface ResolvedProfiles {
+  /** The configuration file, as JSON. It names Secrets, and holds nothing of them. */
+  readonly configuration: string;
+  readonly mounts: readonly SidecarMount[];
+  readonly secrets: readonly string[];
+  readonly imagePullSecrets: readonly string[];
+  readonly mode: SidecarMode;
+  readonly intercepts: boolean;
+  /** Which profiles, and of which generation: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
+  readonly inUse: string;
+  readonly warnings: readonly string[];
+}
+
+export interface Profiles {
+  resolve(request: ProfileRequest): ProfileResolution;
+}
+
+const MOST_PROFILES = 16;
+
+/** Names by commas, each once. */
+export const profileNames: ValueFormat<readonly string[]> = {
+  expected: `1 to ${MOST_PROFILES} names of profiles, by commas, each once`,
+  parse(text) {
+    const names = text.split(',').map((name) => name.trim());
+    const isRight =
+      names.length <= MOST_PROFILES &&
+      new Set(names).size === names.length &&
+      names.every((name) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name));
+    return isRight ? names : undefined;
+  },
+};

@@ -1,0 +1,41 @@
+/** CPU and memory of the sidecar: annotations, and the operator's defaults where these are silent. */
+
+import type { Problem } from '../../config/problems.ts';
+import { type Annotation, CPU_LIMIT, CPU_REQUEST, MEMORY_LIMIT, MEMORY_REQUEST } from './annotations.ts';
+import type { SidecarResources } from './injection-defaults.ts';
+import { type Quantity, quantity } from './quantity.ts';
+
+export function resolveResources(
+  read: (name: Annotation) => Quantity | undefined,
+  defaults: SidecarResources,
+  problems: Problem[],
+): SidecarResources {
+  const pairs = [
+    ['cpu', CPU_REQUEST, CPU_LIMIT],
+    ['memory', MEMORY_REQUEST, MEMORY_LIMIT],
+  ] as const;
+  const resources: Record<string, string> = {};
+  for (const [resource, requestName, limitName] of pairs) {
+    const givenRequest = read(requestName);
+    const givenLimit = read(limitName);
+    let request = givenRequest ?? parsed(defaults[`${resource}Request`]);
+    let limit = givenLimit ?? parsed(defaults[`${resource}Limit`]);
+    if (request !== undefined && limit !== undefined && request.amount > limit.amount) {
+      if (givenRequest !== undefined && givenLimit !== undefined) {
+        const expected = `at most the limit, ${limit.text}`;
+        problems.push({ key: requestName, value: request.text, expected });
+      } else if (givenRequest === undefined) {
+        request = limit;
+      } else {
+        limit = request;
+      }
+    }
+    if (request !== undefined) resources[`${resource}Request`] = request.text;
+    if (limit !== undefined) resources[`${resource}Limit`] = limit.text;
+  }
+  return resources;
+}
+
+function parsed(text: string | undefined): Quantity | undefined {
+  return text === undefined ? undefined : quantity.parse(text);
+}

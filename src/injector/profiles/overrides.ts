@@ -1,0 +1,110 @@
+/** Annotations of a pod in place of what its profiles say. They name no credential and no route, so there must be one alone. */
+
+import type { Problem } from '../../config/problems.ts';
+import { namedHosts } from '../../config/values.ts';
+import { AUDIENCE, AUTH_URL, HOSTS, PROTOCOL, REALM, SCOPE, SECRET, UPSTREAM } from '../pod/annotations.ts';
+import type { ProfileOverrides } from '../pod/profiles.ts';
+import type { FileRoute, OwnedCredential, ProfileEntries } from './profile-entries.ts';
+
+const OF_CREDENTIAL = { secret: SECRET, authUrl: AUTH_URL, realm: REALM, scope: SCOPE, audience: AUDIENCE };
+const OF_ROUTE = { upstream: UPSTREAM, protocol: PROTOCOL };
+
+/** Name of the route that the annotation `upstream` adds where there is none. */
+const OWN_ROUTE = 'default';
+
+export function overridden(
+  entries: ProfileEntries,
+  overrides: ProfileOverrides,
+  allowInsecureTokenUrl: boolean,
+  problems: Problem[],
+): ProfileEntries {
+  const isCredentialNamed = given(overrides, OF_CREDENTIAL).length > 0;
+  const isRouteNamed = given(overrides, OF_ROUTE).length > 0;
+  const isHostNamed = overrides.hosts !== undefined;
+  const [credential] = entries.credentials;
+  if (credential === undefined) return entries;
+  refuseUnless(entries.credentials.length === 1, given(overrides, OF_CREDENTIAL), 'credential');
+  refuseUnless(
+    entries.credentials.length === 1 || entries.routes.length === 1,
+    given(overrides, OF_ROUTE),
+    'credential',
+  );
+  refuseUnless(entries.routes.length <= 1, given(overrides, OF_ROUTE), 'route');
+  refuseUnless(entries.credentials.length === 1, isHostNamed ? [HOSTS] : [], 'credential');
+  return {
+    credentials: isCredentialNamed
+      ? entries.credentials.map((each) => withCredential(each, overrides, allowInsecureTokenUrl))
+      : entries.credentials,
+    routes: isRouteNamed ? routesWith(entries, credential, overrides, problems) : entries.routes,
+    hosts: isHostNamed
+      ? (namedHosts.parse(overrides.hosts ?? '') ?? []).map((host) => ({
+          profile: credential.profile,
+          key: HOSTS,
+          entry: { ...host, credential: credential.entry.name },
+        }))
+      : entries.hosts,
+  };
+
+  function refuseUnless(isOne: boolean, annotations: readonly string[], what: string): void {
+    if (isOne) return;
+    const expected = `nothing beside profiles with several ${what}s, of which it does not say which it means`;
+    for (const key of annotations) problems.push({ key, expected });
+  }
+}
+
+function given(
+  overrides: ProfileOverrides,
+  names: Partial<Record<keyof ProfileOverrides, string>>,
+): string[] {
+  return Object.entries(names).flatMap(([key, annotation]) =>
+    overrides[key as keyof ProfileOverrides] === undefined ? [] : [annotation],
+  );
+}
+
+function withCredential(
+  owned: OwnedCredential,
+  { secret, authUrl, realm, scope, audience }: ProfileOverrides,
+  allowInsecureTokenUrl: boolean,
+): OwnedCredential {
+  const { tokenUrl, issuerUrl, ...entry } = owned.entry;
+  const provider =
+    authUrl === undefined
+      ? {
+          ...(tokenUrl === undefined ? {} : { tokenUrl }),
+          ...(issuerUrl === undefined ? {} : { issuerUrl }),
+        }
+      : { authUrl, allowInsecureTokenUrl };
+  return {
+    ...owned,
+    entry: {
+      ...entry,
+      ...provider,
+      ...(realm === undefined ? {} : { realm }),
+      ...(scope === undefined ? {} : { scope }),
+      ...(audience === undefined ? {} : { audience }),
+    },
+    secret: secret === undefined ? owned.secret : { ...owned.secret, name: secret },
+  };
+}
+
+function routesWith(
+  { routes }: ProfileEntries,
+  credential: OwnedCredential,
+  { upstream, protocol }: ProfileOverrides,
+  problems: Problem[],
+): ProfileEntries['routes'] {
+  const own = {
+    ...(upstream === undefined ? {} : { upstream }),
+    ...(protocol === undefined ? {} : { protocol }),
+  };
+  if (routes.length > 0) return routes.map((route) => ({ ...route, entry: { ...route.entry, ...own } }));
+  if (upstream === undefined) {
+    problems.push({
+      key: PROTOCOL,
+      expected: `nothing beside profiles without a route, unless ${UPSTREAM} adds one`,
+    });
+    return routes;
+  }
+  const entry: FileRoute = { name: OWN_ROUTE, credential: credential.entry.name, ...own };
+  return [{ profile: credential.profile, key: UPSTREAM, entry }];
+}

@@ -1,0 +1,127 @@
+/** A profile as entries of the configuration file, with the paths where its Secrets and CAs are mounted. */
+
+import type { InferInput } from 'valibot';
+import type { allowedDestination, credential, fileSchema, route } from '../../config/file-schema.ts';
+import type { ValidProfile } from './profile.ts';
+import { type AuthoritiesReference, credentialDirectory, type ProfileMounts } from './profile-mounts.ts';
+import type { CredentialSpec, HostSpec, RouteSpec } from './profile-schema.ts';
+
+export type FileCredential = InferInput<typeof credential>;
+export type FileRoute = InferInput<typeof route>;
+export type FileDestination = InferInput<typeof allowedDestination>;
+export type File = InferInput<typeof fileSchema>;
+
+/** Whose entry it is, and where it stands there: `spec.routes[2]`. */
+export interface Owned<Entry> {
+  readonly profile: ValidProfile;
+  readonly key: string;
+  readonly entry: Entry;
+}
+
+export interface OwnedCredential extends Owned<FileCredential> {
+  readonly secret: CredentialSpec['secret'];
+  readonly serviceAccountToken: CredentialSpec['serviceAccountToken'];
+}
+
+export interface ProfileEntries {
+  readonly credentials: readonly OwnedCredential[];
+  readonly routes: readonly Owned<FileRoute>[];
+  readonly hosts: readonly Owned<FileDestination>[];
+}
+
+export function profileEntries(profile: ValidProfile, mounts: ProfileMounts): ProfileEntries {
+  const { spec, identity } = profile;
+  const named = (own: string | undefined): string =>
+    own === undefined ? identity.name : `${identity.name}-${own}`;
+
+  function forwarding({ credential: own, tls, ...settings }: RouteSpec | HostSpec) {
+    const name = own ?? spec.credentials[0]?.name;
+    return {
+      ...settings,
+      credential: named(name),
+      ...(tls === undefined ? {} : { tls: { ...verification(tls, mounts), ...certificate(tls, mounts) } }),
+    };
+  }
+
+  return {
+    credentials: spec.credentials.map(
+      ({ name, secret, serviceAccountToken, tls, ...settings }, index): OwnedCredential => ({
+        profile,
+        key: `spec.credentials[${index}]`,
+        entry: {
+          name: named(name),
+          ...settings,
+          // A token that is mounted without a Secret stands in a directory of its own too.
+          dir: credentialDirectory(named(name)),
+          ...(tls === undefined ? {} : { tls: verification(tls, mounts) }),
+        },
+        secret,
+        serviceAccountToken,
+      }),
+    ),
+    routes: (spec.routes ?? []).map((own, index) => ({
+      profile,
+      key: `spec.routes[${index}]`,
+      entry: { ...(forwarding(own) as FileRoute), name: named(own.name) },
+    })),
+    hosts: (spec.hosts ?? []).map((own, index) => ({
+      profile,
+      key: `spec.hosts[${index}]`,
+      entry: { ...(forwarding(own) as FileDestination), host: own.host },
+    })),
+  };
+}
+
+/** Routes and hosts with the more specific ones first, whatever order the profiles have. */
+export function toFile({ credentials, routes, hosts }: ProfileEntries): File {
+  return {
+    credentials: credentials.map(({ entry }) => entry),
+    ...(routes.length === 0 ? {} : { routes: routes.map(({ entry }) => entry) }),
+    ...(hosts.length === 0
+      ? {}
+      : {
+          forwardProxy: {
+            allow: hosts.map(({ entry }) => entry),
+            connect: 'intercept',
+            otherHosts: 'pass',
+          },
+        }),
+  };
+}
+
+export function mostSpecificFirst(entries: ProfileEntries): ProfileEntries {
+  return {
+    ...entries,
+    routes: [...entries.routes].sort((a, b) => byRoute(a.entry, b.entry)),
+    hosts: [...entries.hosts].sort((a, b) => byHost(a.entry, b.entry)),
+  };
+}
+
+function byRoute({ match: a }: FileRoute, { match: b }: FileRoute): number {
+  const hosts = Number(b?.host !== undefined) - Number(a?.host !== undefined);
+  return hosts || (b?.pathPrefix ?? '/').length - (a?.pathPrefix ?? '/').length;
+}
+
+function byHost(a: FileDestination, b: FileDestination): number {
+  const wild = Number(a.host.startsWith('*')) - Number(b.host.startsWith('*'));
+  return wild || b.host.length - a.host.length || Number(b.port !== undefined) - Number(a.port !== undefined);
+}
+
+interface Verification {
+  readonly serverName?: string | undefined;
+  readonly ca?: AuthoritiesReference | undefined;
+}
+
+function verification({ serverName, ca }: Verification, mounts: ProfileMounts): FileCredential['tls'] {
+  return {
+    ...(serverName === undefined ? {} : { serverName }),
+    ...(ca === undefined ? {} : { caFile: mounts.authorities(ca) }),
+  };
+}
+
+function certificate(
+  { clientCertificate }: { readonly clientCertificate?: string | undefined },
+  mounts: ProfileMounts,
+) {
+  return clientCertificate === undefined ? {} : mounts.certificate(clientCertificate);
+}

@@ -1,0 +1,77 @@
+/** Where what profiles name is mounted in the sidecar: each Secret and each set of CAs in a volume of its own. */
+
+import { AUTHORITIES_PATH, CA_KEY, CA_VOLUME, CREDENTIALS_PATH, CREDENTIALS_VOLUME } from '../pod/names.ts';
+import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
+
+export interface AuthoritiesReference {
+  readonly configMap?: { readonly name: string; readonly key?: string | undefined } | undefined;
+  readonly secret?: { readonly name: string; readonly key?: string | undefined } | undefined;
+}
+
+export interface ProfileMounts {
+  /** Path of the CAs. Those of one key of one object are mounted once. */
+  authorities(from: AuthoritiesReference): string;
+  /** Paths of a client certificate and its key. */
+  certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
+  /** @param sources of a projected volume. */
+  credential(directory: string, sources: readonly object[]): void;
+  needs(secret: string): void;
+  readonly all: readonly SidecarMount[];
+  readonly secrets: ReadonlySet<string>;
+}
+
+/** The directory of a credential, by the name that it has in the sidecar. */
+export function credentialDirectory(name: string): string {
+  return `${CREDENTIALS_PATH}/${name}`;
+}
+
+export function planMounts(): ProfileMounts {
+  const all: SidecarMount[] = [];
+  const secrets = new Set<string>();
+  const placed = new Map<string, string>();
+
+  /** Numbers the volumes of a kind: their names have no room for those of credentials. */
+  function nextVolume(base: string): string {
+    const count = all.filter(({ name }) => name.startsWith(`${base}-`)).length;
+    return `${base}-${count + 1}`;
+  }
+
+  function once(what: string, place: () => string): string {
+    const path = placed.get(what) ?? place();
+    placed.set(what, path);
+    return path;
+  }
+
+  return {
+    all,
+    secrets,
+    authorities({ configMap, secret }) {
+      const { name, key = CA_KEY } = configMap ?? secret ?? { name: '' };
+      if (secret !== undefined) secrets.add(name);
+      return once(JSON.stringify([configMap === undefined, name, key]), () => {
+        const volume = nextVolume(CA_VOLUME);
+        const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA_VOLUME.length + 1)}`;
+        const items = [{ key, path: CA_KEY }];
+        const source = { name, optional: false, items };
+        const sources = [configMap === undefined ? { secret: source } : { configMap: source }];
+        all.push({ ...credentialsMount(volume, mountPath, sources) });
+        return `${mountPath}/${CA_KEY}`;
+      });
+    },
+    certificate(secret) {
+      secrets.add(secret);
+      const directory = once(`certificate ${secret}`, () => {
+        const volume = nextVolume(CREDENTIALS_VOLUME);
+        const mountPath = `${CREDENTIALS_PATH}-tls/${volume.slice(CREDENTIALS_VOLUME.length + 1)}`;
+        const items = ['tls.crt', 'tls.key'].map((key) => ({ key, path: key }));
+        all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
+        return mountPath;
+      });
+      return { certFile: `${directory}/tls.crt`, keyFile: `${directory}/tls.key` };
+    },
+    credential(directory, sources) {
+      all.push(credentialsMount(nextVolume(CREDENTIALS_VOLUME), directory, sources));
+    },
+    needs: (secret) => void secrets.add(secret),
+  };
+}

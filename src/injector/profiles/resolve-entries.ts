@@ -1,0 +1,48 @@
+/** What entries of profiles come to in the sidecar: judged by the rules of the configuration file, in the profiles' own terms. */
+
+import type { Config } from '../../config/config.ts';
+import { readShape } from '../../config/file.ts';
+import { fileSchema } from '../../config/file-schema.ts';
+import type { Problem } from '../../config/problems.ts';
+import { resolveConfig } from '../../config/resolve-config.ts';
+import { type File, type Owned, type ProfileEntries, toFile } from './profile-entries.ts';
+
+export interface ResolvedEntries {
+  readonly file: File;
+  /** Undefined where something is wrong, which is then among the problems. */
+  readonly config: Config | undefined;
+}
+
+/** A problem, and the entry that it is about; undefined where it is about all of them. */
+export interface OwnedProblem extends Problem {
+  readonly of: Owned<unknown> | undefined;
+}
+
+export function resolveEntries(entries: ProfileEntries, problems: OwnedProblem[]): ResolvedEntries {
+  const file = toFile(entries);
+  const found: Problem[] = [];
+  const read = readShape(fileSchema, structuredClone(file), found);
+  const config = read && resolveConfig({ config: read, understood: true }, {}, found);
+  const known = new Set<string>();
+  for (const problem of found) {
+    // A setting that was not understood would be reported a second time as missing.
+    if (known.has(problem.key)) continue;
+    known.add(problem.key);
+    problems.push(inTermsOfProfile(problem, entries));
+  }
+  return { file, config: found.length === 0 ? config : undefined };
+}
+
+function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: ProfileEntries): OwnedProblem {
+  const lists: Readonly<Record<string, readonly Owned<unknown>[]>> = {
+    credentials,
+    routes,
+    'forwardProxy.allow': hosts,
+  };
+  const [, list = '', index, rest] =
+    /^(credentials|routes|forwardProxy\.allow)\[(\d+)\](.*)$/.exec(problem.key) ?? [];
+  const of = lists[list]?.[Number(index)];
+  return of === undefined
+    ? { ...problem, key: problem.key.startsWith('forwardProxy') ? 'spec.hosts' : 'spec', of }
+    : { ...problem, key: `${of.key}${rest}`, of };
+}

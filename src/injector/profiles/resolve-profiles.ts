@@ -1,0 +1,220 @@
+/** Profiles and a pod's own annotations, to the configuration of its sidecar and what it mounts. */
+
+import type { Config, Upstream } from '../../config/config.ts';
+import type { Problem } from '../../config/problems.ts';
+import { isLoopbackHost } from '../../config/values.ts';
+import { isAllowedHost, limitsHosts } from '../pod/allow-lists.ts';
+import { PROFILE } from '../pod/annotations.ts';
+import type { SidecarMode } from '../pod/injection-defaults.ts';
+import type { ProfileRequest, ProfileResolution, Profiles } from '../pod/profiles.ts';
+import { credentialSources, type FilesOf } from './credential-sources.ts';
+import { findProfiles } from './find-profiles.ts';
+import { overridden } from './overrides.ts';
+import { called, type ValidProfile } from './profile.ts';
+import { mostSpecificFirst, type Owned, type ProfileEntries, profileEntries } from './profile-entries.ts';
+import { planMounts } from './profile-mounts.ts';
+import type { ProfileSource } from './profile-source.ts';
+import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
+import { samenesses } from './same-requests.ts';
+
+/** Characters. Annotations of a pod have 256 KiB together. */
+const MOST_CONFIGURATION = 128 * 1024;
+
+type Limits = ProfileRequest['defaults'];
+
+export function createProfiles(source: ProfileSource, filesOf: FilesOf): Profiles {
+  return {
+    resolve({ names, namespace, overrides, defaults }) {
+      const problems: Problem[] = [];
+      const profiles = findProfiles(names, namespace, source, problems);
+      if (problems.length > 0) return { state: 'refused', problems };
+      return resolveProfiles(profiles, overrides, defaults, filesOf);
+    },
+  };
+}
+
+function resolveProfiles(
+  profiles: readonly ValidProfile[],
+  overrides: ProfileRequest['overrides'],
+  defaults: Limits,
+  filesOf: FilesOf,
+): ProfileResolution {
+  const problems: Problem[] = [];
+  const warnings: string[] = [];
+  const mounts = planMounts();
+  const written = joined(profiles.map((profile) => profileEntries(profile, mounts)));
+  problems.push(...collisions(written));
+  const entries = mostSpecificFirst(overridden(written, overrides, defaults.allowInsecureTokenUrl, problems));
+  const mode = modeOf(profiles, entries, problems);
+  problems.push(...forbiddenAuthorities(profiles, defaults));
+  if (problems.length > 0) return { state: 'refused', problems };
+
+  const found: OwnedProblem[] = [];
+  const { file, config } = resolveEntries(entries, found);
+  problems.push(...found.map((problem) => named(problem)));
+  if (config === undefined) return { state: 'refused', problems };
+  entries.credentials.forEach((credential, index) => {
+    const resolved = config.credentials[index];
+    if (resolved === undefined) return;
+    const own: Problem[] = [];
+    const sources = credentialSources(credential, resolved, filesOf, own);
+    problems.push(...own.map((problem) => named({ ...problem, of: credential })));
+    mounts.credential(resolved.directory, sources);
+    if (credential.secret !== undefined) mounts.needs(credential.secret.name);
+  });
+  problems.push(...forbiddenHosts(entries, config, defaults));
+  warnings.push(...clearTextWarnings(entries, config));
+
+  const configuration = JSON.stringify(file);
+  if (configuration.length > MOST_CONFIGURATION) {
+    const expected = `profiles of at most ${MOST_CONFIGURATION} characters together`;
+    problems.push({ key: PROFILE, value: String(configuration.length), expected });
+  }
+  if (problems.length > 0) return { state: 'refused', problems };
+  return {
+    state: 'resolved',
+    configuration,
+    mounts: mounts.all,
+    secrets: [...mounts.secrets],
+    imagePullSecrets: [...new Set(profiles.flatMap(({ spec }) => spec.imagePullSecrets ?? []))],
+    mode,
+    intercepts: entries.hosts.length > 0,
+    inUse: profiles.map(inUse).join(', '),
+    warnings,
+  };
+}
+
+function joined(all: readonly ProfileEntries[]): ProfileEntries {
+  return {
+    credentials: all.flatMap(({ credentials }) => credentials),
+    routes: all.flatMap(({ routes }) => routes),
+    hosts: all.flatMap(({ hosts }) => hosts),
+  };
+}
+
+function inUse({ identity: { kind, name, generation } }: ValidProfile): string {
+  return generation === undefined ? `${kind}/${name}` : `${kind}/${name}@${generation}`;
+}
+
+function named({ of, ...problem }: OwnedProblem): Problem {
+  if (of === undefined || !problem.key.startsWith('spec')) return problem;
+  return { ...problem, key: `${called(of.profile.identity)}: ${problem.key}` };
+}
+
+/** Each profile has been judged by itself: what is the same here is so in two of them. */
+function collisions(entries: ProfileEntries): readonly Problem[] {
+  return samenesses(entries).map(({ first, second, field, value }) => ({
+    key: `${called(second.profile.identity)}: ${second.key}.${field}`,
+    value,
+    expected: `another than that of ${called(first.profile.identity)}: ${first.key}`,
+  }));
+}
+
+/** The mode of the profile that asks for one; routes are served in each. */
+function modeOf(
+  profiles: readonly ValidProfile[],
+  entries: ProfileEntries,
+  problems: Problem[],
+): SidecarMode {
+  const asking = profiles.filter(({ spec }) => (spec.mode ?? 'reverse') !== 'reverse');
+  const [first, ...others] = asking;
+  const other = others.find(({ spec }) => spec.mode !== first?.spec.mode);
+  if (first !== undefined && other !== undefined) {
+    problems.push({
+      key: `${called(other.identity)}: spec.mode`,
+      value: other.spec.mode as string,
+      expected: `${first.spec.mode}, as ${called(first.identity)} has it`,
+    });
+  }
+  return first?.spec.mode ?? (entries.hosts.length > 0 ? 'forward' : 'reverse');
+}
+
+/** Where hosts are limited, whoever writes CAs in the pod's namespace could pass for any of them. */
+function forbiddenAuthorities(
+  profiles: readonly ValidProfile[],
+  { allowed = {} }: Limits,
+): readonly Problem[] {
+  if (!limitsHosts(allowed)) return [];
+  return profiles.flatMap(({ identity, spec }) =>
+    Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
+      ([list, entries = []]) =>
+        entries.flatMap(({ tls }, index) =>
+          tls?.ca === undefined
+            ? []
+            : [
+                {
+                  key: `${called(identity)}: spec.${list}[${index}].tls.ca`,
+                  expected: 'nothing, where the operator limits hosts: only public CAs prove who they are',
+                },
+              ],
+        ),
+    ),
+  );
+}
+
+/** What tenants write of hosts is limited as their annotations are; a ClusterTokenProfile is the operator's own word. */
+function forbiddenHosts(
+  { credentials, routes, hosts }: ProfileEntries,
+  config: Config,
+  { allowed = {}, allowInsecureTokenUrl }: Limits,
+): readonly Problem[] {
+  const problems: Problem[] = [];
+  const judge = (
+    of: Owned<unknown>,
+    field: string,
+    url: string,
+    list: readonly string[] | undefined,
+  ): void => {
+    if (of.profile.identity.kind === 'ClusterTokenProfile' || isAllowedHost(url, list)) return;
+    const expected = `a host that the operator allows: ${list?.join(', ') || 'none'}`;
+    problems.push(named({ key: `${of.key}.${field}`, value: url, expected, of }));
+  };
+  config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
+    const of = credentials[index];
+    const url = issuerUrl ?? tokenUrl;
+    if (of === undefined || url === undefined) return;
+    const field = ['issuerUrl', 'tokenUrl', 'authUrl'].find((name) => Object.hasOwn(of.entry, name));
+    judge(of, field ?? 'tokenUrl', url, allowed.authHosts);
+    const isTenants = of.profile.identity.kind === 'TokenProfile';
+    if (isTenants && of.entry.allowInsecureTokenUrl === true && !allowInsecureTokenUrl) {
+      const expected = 'nothing, unless the operator allows it: the client secret would travel in clear';
+      problems.push(named({ key: `${of.key}.allowInsecureTokenUrl`, value: 'true', expected, of }));
+    }
+  });
+  config.routes.forEach(({ upstream }, index) => {
+    const of = routes[index];
+    if (of !== undefined) judge(of, 'upstream', urlOf(upstream), allowed.upstreamHosts);
+  });
+  config.forwardProxy?.allow.forEach(({ host, port, upgradeToTls }, index) => {
+    const of = hosts[index];
+    const authority = `${host}:${port ?? (upgradeToTls ? 443 : 80)}`;
+    if (of !== undefined) {
+      // In TLS as well as in clear text, where that is let out.
+      judge(of, 'host', `https://${host}:${port ?? 443}`, allowed.upstreamHosts);
+      if (!upgradeToTls) judge(of, 'host', `http://${authority}`, allowed.upstreamHosts);
+    }
+  });
+  return problems;
+}
+
+function clearTextWarnings({ credentials, routes }: ProfileEntries, config: Config): readonly string[] {
+  const warn = (of: Owned<unknown> | undefined, field: string, what: string): string[] =>
+    of === undefined
+      ? []
+      : [`${called(of.profile.identity)}: ${of.key}.${field}: http carries the ${what} in clear`];
+  return [
+    ...config.credentials.flatMap(({ issuerUrl, tokenUrl }, index) => {
+      const url = new URL(issuerUrl ?? tokenUrl ?? 'https://none');
+      const isClear = url.protocol === 'http:' && !isLoopbackHost(url.hostname);
+      return isClear ? warn(credentials[index], 'allowInsecureTokenUrl', 'client secret') : [];
+    }),
+    ...config.routes.flatMap(({ upstream }, index) => {
+      const isClear = upstream.protocol === 'http' && !isLoopbackHost(upstream.host);
+      return isClear ? warn(routes[index], 'upstream', 'access token') : [];
+    }),
+  ];
+}
+
+function urlOf({ protocol, authority }: Upstream): string {
+  return `${protocol}://${authority}`;
+}

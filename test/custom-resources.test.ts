@@ -1,0 +1,72 @@
+/** The definitions of TokenProfile and ClusterTokenProfile, as far as it takes no cluster to know them right. */
+
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { customResourceDefinitions } from '../scripts/custom-resources/custom-resources.ts';
+import { structuralSchema } from '../scripts/custom-resources/structural-schema.ts';
+
+interface Node {
+  readonly description?: string;
+  readonly type: string;
+  readonly pattern?: string;
+  readonly maxLength?: number;
+  readonly enum?: readonly string[];
+  readonly properties?: Readonly<Record<string, Node>>;
+  readonly items?: Node;
+  readonly additionalProperties?: Node;
+}
+
+const definitions = Object.values(customResourceDefinitions()).map((text) => parse(text));
+const specOf = (definition: (typeof definitions)[number]): Node =>
+  definition.spec.versions[0].schema.openAPIV3Schema.properties.spec;
+
+/** Every schema with its path; items and values of maps are described by what holds them. */
+function* nodes(
+  node: Node,
+  path = 'spec',
+  isField = true,
+): Generator<{ path: string; node: Node; isField: boolean }> {
+  yield { path, node, isField };
+  for (const [name, inner] of Object.entries(node.properties ?? {})) yield* nodes(inner, `${path}.${name}`);
+  if (node.items !== undefined) yield* nodes(node.items, `${path}[]`, false);
+  if (node.additionalProperties !== undefined) yield* nodes(node.additionalProperties, `${path}{}`, false);
+}
+
+const all = definitions.flatMap((definition) => [...nodes(specOf(definition))]);
+
+it('are of both kinds, and one has the fields of the other', () => {
+  expect(definitions.map(({ spec }) => [spec.names.kind, spec.scope])).toEqual([
+    ['TokenProfile', 'Namespaced'],
+    ['ClusterTokenProfile', 'Cluster'],
+  ]);
+  const [fields, ofCluster] = definitions.map((definition) =>
+    Object.keys(specOf(definition).properties ?? {}),
+  );
+  expect(ofCluster).toEqual(['namespaces', ...(fields ?? [])]);
+  expect(all.length).toBeGreaterThan(150);
+});
+
+it('say of every field what it is', () => {
+  const silent = all.filter(({ node, isField }) => isField && (node.description ?? '').length < 5);
+  expect(silent).toEqual([]);
+});
+
+it('bound every text, so that the cost of a rule is known', () => {
+  const unbounded = all.filter(
+    ({ node }) => node.type === 'string' && node.enum === undefined && node.maxLength === undefined,
+  );
+  expect(unbounded).toEqual([]);
+});
+
+it('have patterns that Go understands', () => {
+  const foreign = all.filter(({ node }) => /\(\?[=!<]|\\[1-9]/.test(node.pattern ?? ''));
+  expect(foreign).toEqual([]);
+  expect(all.some(({ node }) => node.pattern?.startsWith('^\\/(?:[A-Za-z0-9') === true)).toBe(true);
+});
+
+it('cannot be made of a field that nothing is said of, nor of a value of several types', () => {
+  const words = { descriptions: { '': 'All.' }, rules: {} };
+  const schema = { type: 'object', properties: { new: { type: 'string' } } };
+  expect(() => structuralSchema(schema, words)).toThrow('new: say in descriptions.ts what it is');
+  expect(() => structuralSchema({}, words)).toThrow('a value of Kubernetes has one type');
+});

@@ -1,0 +1,233 @@
+import { describe, expect, it } from 'vitest';
+import { CREDENTIAL, judged, ROUTE } from './pods-with-profiles.ts';
+
+const profile = (credential: object, more: object = {}) => ({
+  credentials: [{ ...CREDENTIAL, ...credential }],
+  routes: [ROUTE],
+  ...more,
+});
+
+const problemsOf = (spec: unknown, name = 'payments') => {
+  const verdict = judged({ name, spec });
+  return verdict.state === 'valid'
+    ? []
+    : verdict.problems.map(({ key, value, expected }) => `${key}: ${value}: ${expected}`);
+};
+
+describe('a profile is valid', () => {
+  it.each<[string, object]>([
+    ['with a credential and a route', profile({})],
+    ['with hosts', { credentials: [CREDENTIAL], hosts: [{ host: '*.example.com' }] }],
+    ['with its token endpoint', profile({ issuerUrl: undefined, tokenUrl: 'https://sso/token' })],
+    ['with a Keycloak', profile({ issuerUrl: undefined, authUrl: 'https://sso', realm: 'shop' })],
+    [
+      'with a Google key',
+      {
+        credentials: [
+          {
+            grant: 'jwt_bearer',
+            jwtBearer: { kind: 'google_service_account' },
+            scope: 'https://www.googleapis.com/auth/cloud-platform',
+            secret: { name: 'google' },
+          },
+        ],
+        routes: [ROUTE],
+      },
+    ],
+    [
+      'without a Secret, by its service account',
+      profile({
+        clientAuth: 'kubernetes_jwt',
+        secret: undefined,
+        serviceAccountToken: { audience: 'https://login.example.com' },
+      }),
+    ],
+    [
+      'with a token that is exchanged',
+      profile({
+        grant: 'token_exchange',
+        serviceAccountToken: { audience: 'sso', file: 'subject_token' },
+      }),
+    ],
+    [
+      'with several credentials and routes in any order',
+      {
+        credentials: [
+          { ...CREDENTIAL, name: 'read' },
+          { ...CREDENTIAL, name: 'write' },
+        ],
+        routes: [
+          { ...ROUTE, name: 'all', credential: 'read' },
+          { ...ROUTE, name: 'orders', match: { pathPrefix: '/orders/' }, credential: 'write' },
+        ],
+      },
+    ],
+  ])('%s', (_, spec) => {
+    expect(problemsOf(JSON.parse(JSON.stringify(spec)))).toEqual([]);
+  });
+});
+
+describe('a profile is invalid', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['without a spec', undefined, /^spec\.credentials: .*a list of 1 to 16 credentials/],
+    ['without credentials', { routes: [ROUTE] }, /^spec\.credentials: .*a list of 1 to 16 credentials/],
+    ['without a purpose', { credentials: [CREDENTIAL] }, /^spec: undefined: routes, hosts or both/],
+    [
+      'with an unknown key',
+      profile({ scopes: 'a' }),
+      /^spec\.credentials\[0\]\.scopes: .*did you mean "scope"/,
+    ],
+    ['with a path of its own', profile({ dir: '/etc' }), /^spec\.credentials\[0\]\.dir: .*one of the keys/],
+    [
+      'without a provider',
+      { credentials: [{ secret: { name: 'a' } }], routes: [ROUTE] },
+      /^spec\.credentials\[0\]\.authUrl: /,
+    ],
+    [
+      'with two providers',
+      profile({ tokenUrl: 'https://sso/token' }),
+      /^spec\.credentials\[0\]\.issuerUrl: .*nothing beside tokenUrl/,
+    ],
+    [
+      'with a provider in clear text',
+      profile({ issuerUrl: 'http://sso.example.com' }),
+      /^spec\.credentials\[0\]\.issuerUrl: http:\/\/sso\.example\.com: https/,
+    ],
+    [
+      'without a Secret',
+      { credentials: [{ issuerUrl: 'https://sso' }], routes: [ROUTE] },
+      /^spec\.credentials\[0\]\.secret: undefined: the Secret with client_id, client_secret/,
+    ],
+    [
+      'with a key for a file that nobody reads',
+      profile({ secret: { name: 'a', keys: { token: 'x' } } }),
+      /^spec\.credentials\[0\]\.secret\.keys\.token: .*client_id, client_secret/,
+    ],
+    [
+      'with a service account token that nobody reads',
+      profile({ serviceAccountToken: { audience: 'a' } }),
+      /^spec\.credentials\[0\]\.serviceAccountToken\.file: token: /,
+    ],
+    [
+      'with a Secret that nobody reads',
+      profile({ clientAuth: 'kubernetes_jwt', serviceAccountToken: { audience: 'a' } }),
+      /^spec\.credentials\[0\]\.secret: oauth: nothing/,
+    ],
+    [
+      'with a service account token for too short',
+      profile({
+        clientAuth: 'kubernetes_jwt',
+        secret: undefined,
+        serviceAccountToken: { audience: 'a', expirationSeconds: 60 },
+      }),
+      /expirationSeconds: 60: a whole number of seconds from 600 to 86400/,
+    ],
+    [
+      'with hosts in mode reverse',
+      { credentials: [CREDENTIAL], hosts: [{ host: 'a.com' }], mode: 'reverse' },
+      /^spec\.mode: reverse: another mode/,
+    ],
+    [
+      'without hosts in mode forward',
+      profile({}, { mode: 'forward' }),
+      /^spec\.mode: forward: hosts beside it/,
+    ],
+    [
+      'with addresses alone for hosts',
+      { credentials: [CREDENTIAL], hosts: [{ host: '10.0.0.1' }] },
+      /^spec\.hosts: intercept: a host with a name/,
+    ],
+    [
+      'with an unknown credential',
+      profile({}, { routes: [{ ...ROUTE, credential: 'x' }] }),
+      /^spec\.routes\[0\]\.credential: x: the name of one of the credentials: none/,
+    ],
+    [
+      'with several credentials and a route that names none',
+      {
+        credentials: [
+          { ...CREDENTIAL, name: 'a' },
+          { ...CREDENTIAL, name: 'b' },
+        ],
+        routes: [ROUTE],
+      },
+      /^spec\.routes\[0\]\.credential: undefined: the name of one of the credentials: a, b/,
+    ],
+    [
+      'with several credentials without names',
+      { credentials: [CREDENTIAL, CREDENTIAL], routes: [ROUTE] },
+      /^spec\.credentials\[0\]\.name: .*a name, as there are several credentials/,
+    ],
+    [
+      'with one name twice',
+      {
+        credentials: [
+          { ...CREDENTIAL, name: 'a' },
+          { ...CREDENTIAL, name: 'a' },
+        ],
+        routes: [{ ...ROUTE, credential: 'a' }],
+      },
+      /^spec\.credentials\[1\]\.name: payments-a: another than that of spec\.credentials\[0\]/,
+    ],
+    [
+      'with two routes for the same requests',
+      profile(
+        {},
+        {
+          routes: [
+            { ...ROUTE, name: 'a', match: { pathPrefix: '/x/' } },
+            { ...ROUTE, name: 'b', match: { pathPrefix: '/x' } },
+          ],
+        },
+      ),
+      /^spec\.routes\[1\]\.match: \/x\/: another than that of spec\.routes\[0\]/,
+    ],
+    [
+      'with one host twice',
+      { credentials: [CREDENTIAL], hosts: [{ host: 'a.com' }, { host: 'A.com', port: 443 }] },
+      /^spec\.hosts\[\d\]\.host: .*another than that of spec\.hosts/,
+    ],
+    [
+      'with a duration without a unit',
+      profile({ timeouts: { request: '5' } }),
+      /^spec\.credentials\[0\]\.timeouts\.request: 5: a duration/,
+    ],
+    [
+      'with CAs from nowhere',
+      profile({ tls: { ca: {} } }),
+      /^spec\.credentials\[0\]\.tls\.ca: .*either a configMap or a secret/,
+    ],
+    [
+      'with CAs from two places',
+      profile({ tls: { ca: { configMap: { name: 'a' }, secret: { name: 'a' } } } }),
+      /^spec\.credentials\[0\]\.tls\.ca: .*either a configMap or a secret/,
+    ],
+    ['with more than 64 KiB', profile({ scope: 'a'.repeat(65_536) }), /^spec: \d+: at most 65536 characters/],
+    [
+      'with a name that does not fit',
+      profile({ name: 'a'.repeat(60) }, { routes: [{ ...ROUTE, credential: 'a'.repeat(60) }] }),
+      /^spec\.credentials\[0\]\.name: .*63/,
+    ],
+  ])('%s', (_, spec, problem) => {
+    const problems = problemsOf(spec === undefined ? undefined : JSON.parse(JSON.stringify(spec)));
+    expect(problems).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it('with a name that is no part of a path or label', () => {
+    expect(problemsOf(profile({}), 'pay.ments')).toEqual([
+      expect.stringMatching(/^metadata\.name: pay\.ments: a name of 1 to 63/),
+    ]);
+  });
+
+  it('with every reason at once', () => {
+    const spec = {
+      credentials: [{ ...CREDENTIAL, issuerUrl: 'ftp://sso', scop: 'a' }],
+      routes: [{ upstream: 'https://api', credential: 'nobody' }],
+    };
+    expect(problemsOf(spec).map((problem) => problem.split(': ')[0])).toEqual([
+      'spec.credentials[0].issuerUrl',
+      'spec.credentials[0].scop',
+      'spec.routes[0].credential',
+    ]);
+  });
+});
