@@ -17,6 +17,37 @@ describe('a replay buffer', () => {
     );
   });
 
+  it.each([
+    ['pieces smaller than a block', [10, 16_384, 3, 40_000]],
+    ['more than a block at once', [65_536]],
+    ['exactly a block', [16_384, 16_384]],
+    ['small pieces', [4096, 4096, 1]],
+  ])('holds %s in their order, beside what another holds', (_, lengths) => {
+    const bytesOf = (seed: number): Buffer[] =>
+      lengths.map((length, at) => Buffer.alloc(length, String.fromCharCode(seed + at)));
+    const [mine, others] = [bytesOf(65), bytesOf(97)];
+    const [one, other] = [new ReplayBuffer(1e6), new ReplayBuffer(1e6)];
+    for (const at of lengths.keys()) {
+      one.add(mine[at] as Buffer);
+      other.add(others[at] as Buffer);
+    }
+    expect(Buffer.concat(one.slices).equals(Buffer.concat(mine))).toBe(true);
+    one.release();
+    new ReplayBuffer(1e6).add(Buffer.alloc(100_000, 'x'));
+    expect(Buffer.concat(other.slices).equals(Buffer.concat(others))).toBe(true);
+  });
+
+  it('gives its memory to one alone, though it lets go twice', () => {
+    const first = new ReplayBuffer(1e6);
+    first.add(Buffer.alloc(20_000, 'a'));
+    first.release();
+    first.release();
+    const [one, other] = [new ReplayBuffer(1e6), new ReplayBuffer(1e6)];
+    one.add(Buffer.alloc(20_000, 'b'));
+    other.add(Buffer.alloc(20_000, 'c'));
+    expect(Buffer.concat(one.slices).toString()).toBe('b'.repeat(20_000));
+  });
+
   it('keeps a copy: the bytes may be overwritten', () => {
     const buffer = new ReplayBuffer(10);
     const slice = Buffer.from('kept');
