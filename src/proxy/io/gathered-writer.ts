@@ -5,7 +5,7 @@ import { BlockPool } from './block-pool.ts';
 const TEXT_BYTES = 4096;
 
 /** What one read can bring, with its head and framing. */
-const BLOCK_BYTES = 80 * 1024;
+const BLOCK_BYTES = 96 * 1024;
 
 /** As many slow readers at once cost no new memory. */
 const SPARE_BLOCKS = 32;
