@@ -27,6 +27,12 @@ const UPSTREAM_TLS = {
 
 const FORWARDING = {
   '.credential': 'Name of the credential whose token is sent. A profile with one credential need not say it.',
+  '.inject':
+    'Where the token goes in a request, in one place or several; as Authorization: Bearer by default.',
+  '.inject[].header': 'A header; Authorization by default.',
+  '.inject[].scheme': 'What stands before the token there, such as Bearer; nothing where it is empty.',
+  '.inject[].placeholder': 'Text that the app sends in the header, and that the token takes the place of.',
+  '.inject[].query': 'A query parameter. URLs end up in logs of servers: only where nothing else is taken.',
   '.existingAuthorization':
     "What becomes of the app's own Authorization: replace it (default), keep it and add no token, or reject the request with 403.",
   '.whenTokenUnavailable':

@@ -4,6 +4,7 @@ import { SidecarError } from '../errors.ts';
 import type { ClusterContact } from '../injector/admission.ts';
 import { manageCertificate } from '../injector/certificate/self-managed-certificate.ts';
 import type { CertificateSource } from '../injector/certificate/serving-certificate.ts';
+import type { KubernetesApi } from '../injector/kubernetes/api.ts';
 import type { BackoffOptions } from '../injector/kubernetes/backoff.ts';
 import { connectKubernetes } from '../injector/kubernetes/client.ts';
 import { followClusterVersion } from '../injector/kubernetes/cluster-version.ts';
@@ -15,6 +16,8 @@ import type { Cluster } from '../injector/pod/cluster.ts';
 import { inject } from '../injector/pod/inject.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import type { Pod } from '../injector/pod/pod.ts';
+import { startProfileReports } from '../injector/profiles/profile-reports.ts';
+import { watchProfiles } from '../injector/profiles/profile-store.ts';
 import { startPodController } from '../injector/watched-pods/pod-controller.ts';
 import { createReplacements } from '../injector/watched-pods/replacement.ts';
 import { createServedPods, webhookAsOwner } from '../injector/watched-pods/served-pods.ts';
@@ -31,25 +34,45 @@ export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
 
 export interface ConnectedCluster {
   readonly cluster: () => Cluster;
+  /** Whether the profiles that there are have been read, or need not be. */
+  profilesRead(): boolean;
   readonly contact: ClusterContact;
   keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
   close(): Promise<void>;
 }
 
 /** @throws {SidecarError} `configuration` when there is no API server to be found. */
-export function connectCluster(options: ClusterOptions): ConnectedCluster {
+export async function connectCluster(options: ClusterOptions): Promise<ConnectedCluster> {
   const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
   const api = connectKubernetes(options.kubeconfig, clock);
   const version = followClusterVersion(api, options);
   const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
-  const verdictOf = (pod: Pod, namespace: string) =>
-    inject(pod, { name: namespace }, defaults, version.current());
+  const profiles = options.profiles && (await followProfiles(api, options.profiles.leaseName));
+  const cluster = (): Cluster =>
+    profiles === undefined ? version.current() : { ...version.current(), profiles: profiles.profiles };
+  const verdictOf = (pod: Pod, namespace: string) => inject(pod, { name: namespace }, defaults, cluster());
   const tell = createEventTeller(api, clock);
 
   function ownNamespace(): string {
     const namespace = options.namespace ?? api.namespace;
     if (namespace !== undefined) return namespace;
     throw new SidecarError('configuration', '--namespace: expected the namespace that the injector runs in');
+  }
+
+  /** By itself, because the rules of the configuration file take their time to load. */
+  async function followProfiles(client: KubernetesApi, leaseName: string) {
+    const { judge, profilesOf } = await import('./profiles.ts');
+    const store = watchProfiles(client, { judge, clock, random, log });
+    const reports = startProfileReports(client, {
+      store,
+      namespace: ownNamespace(),
+      leaseName,
+      identity,
+      clock,
+      random,
+      log,
+    });
+    return { profiles: profilesOf(store), store, reports };
   }
 
   const { pods } = options;
@@ -64,7 +87,7 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
       served: createServedPods(api, { configuration, clock, log }),
       replacements: createReplacements(api, {
         namespace: ownNamespace(),
-        verdictOf: (pod, namespace) => inject(pod, namespace, defaults, version.current()),
+        verdictOf: (pod, namespace) => inject(pod, namespace, defaults, cluster()),
       }),
       ...(events ? { tell } : {}),
       clock,
@@ -73,7 +96,8 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
       log,
     });
   return {
-    cluster: version.current,
+    cluster,
+    profilesRead: () => profiles === undefined || profiles.store.settled(),
     contact: {
       ...secrets,
       ...(events ? { lookAtOwner: createOwnerEvents(api, { clock, log, tell, verdictOf, ...secrets }) } : {}),
@@ -107,6 +131,8 @@ export function connectCluster(options: ClusterOptions): ConnectedCluster {
     },
     async close() {
       version.close();
+      profiles?.store.close();
+      await profiles?.reports.close();
       await podController?.close();
     },
   };

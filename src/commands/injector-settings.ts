@@ -93,6 +93,17 @@ export const INJECTOR_SETTINGS = {
       'What becomes of pods that lack the sidecar: off, or evict, one at a time, so that they are made anew',
     default: 'off',
   },
+  'watch-profiles': {
+    argument: 'BOOLEAN',
+    description:
+      'Give pods what the TokenProfiles and ClusterTokenProfiles that they name say, and report on these; needs the API',
+    default: 'false',
+  },
+  'profiles-lease': {
+    argument: 'NAME',
+    description: 'Lease whose holder reports on profiles',
+    default: 'token-sidecar-injector-profiles',
+  },
   'pods-lease': {
     argument: 'NAME',
     description: 'Lease whose holder watches pods',
@@ -151,6 +162,8 @@ export interface KubernetesConfig {
   readonly events: boolean;
   /** Present when pods are watched. */
   readonly pods?: WatchedPodsConfig;
+  /** Present when pods may name profiles. */
+  readonly profiles?: { readonly leaseName: string };
 }
 
 export interface WatchedPodsConfig {
@@ -196,6 +209,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
   }
   const pods = readWatchedPods(given, usesApi, problems);
+  const profiles = readWatchedProfiles(given, usesApi, problems);
   const certificate = readCertificate(given, usesApi, problems);
   const clients = readClients(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
@@ -215,6 +229,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
             checkSecrets,
             events: events !== 'false',
             ...(pods === undefined ? {} : { pods }),
+            ...(profiles === undefined ? {} : { profiles }),
           },
         }
       : {}),
@@ -241,6 +256,20 @@ function readWatchedPods(given: Given, usesApi: boolean, problems: Problem[]): W
   return isAsked
     ? { leaseName, heals, ...(configuration === undefined ? {} : { configuration }) }
     : undefined;
+}
+
+function readWatchedProfiles(
+  given: Given,
+  usesApi: boolean,
+  problems: Problem[],
+): KubernetesConfig['profiles'] {
+  const isAsked = readValue(given['watch-profiles'], boolean, problems) === 'true';
+  const leaseName = readValue(given['profiles-lease'], objectName, problems);
+  if (isAsked && !usesApi) {
+    const key = given['watch-profiles']?.key ?? '--watch-profiles';
+    problems.push({ key, value: 'true', expected: 'false without --kubernetes-api' });
+  }
+  return isAsked ? { leaseName: leaseName ?? 'token-sidecar-injector-profiles' } : undefined;
 }
 
 const commonNames: ValueFormat<readonly string[]> = {

@@ -169,7 +169,7 @@ async function connect(
     };
   }
   const { connectCluster } = await import('./injector-cluster.ts');
-  const side = connectCluster({
+  const side = await connectCluster({
     ...kubernetes,
     defaults,
     clock,
@@ -182,10 +182,14 @@ async function connect(
   const needsVersion = defaults.nativeSidecar === undefined;
   return {
     ...side,
-    missing: () =>
-      needsVersion && side.cluster().version === undefined
+    missing: () => [
+      ...(needsVersion && side.cluster().version === undefined
         ? [{ part: 'cluster', name: 'version', detail: 'the API server has not been reached yet' }]
-        : [],
+        : []),
+      ...(side.profilesRead()
+        ? []
+        : [{ part: 'profiles', name: 'all', detail: 'the API server has not told of them yet' }]),
+    ],
     openCertificate: (config) =>
       config.source === 'files' ? openFiles(config) : side.keepCertificate(config),
   };

@@ -229,7 +229,7 @@ const SCHEME = 'a word that goes before the token, such as Bearer; "" for none';
 const PARAMETER_NAME = 'the name of a query parameter: letters, digits, dots, dashes and underscores';
 const PLACEHOLDER = 'a text of 4 to 128 visible ASCII characters without spaces, such as {{payments}}';
 
-const injection = v.strictObject(
+export const injection = v.strictObject(
   {
     header: v.optional(
       v.pipe(v.string(FIELD_NAME), v.regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, FIELD_NAME)),

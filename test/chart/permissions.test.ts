@@ -143,6 +143,43 @@ test('healing reads owners without Events too', async () => {
   ]);
 });
 
+test('it may follow profiles and say what it finds on their status only where pods may name them', async () => {
+  const all = await manifests({ set: [...BY_HELM, 'injector.profiles.enabled=true'] });
+  const apiGroups = ['token-sidecar.dev'];
+
+  expect(only(all, 'ClusterRole').rules).toEqual([
+    ...EVENTS,
+    { apiGroups, resources: ['tokenprofiles', 'clustertokenprofiles'], verbs: ['list', 'watch'] },
+    {
+      apiGroups,
+      resources: ['tokenprofiles/status', 'clustertokenprofiles/status'],
+      verbs: ['patch'],
+    },
+    { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch'] },
+    { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
+  ]);
+  expect(only(all, 'Lease').metadata.name).toBe('token-sidecar-injector-profiles');
+  expect(only(all, 'Role').rules).toEqual([
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: ['token-sidecar-injector-profiles'],
+      verbs: ['get', 'update'],
+    },
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+  ]);
+});
+
+test('profiles without the API are refused', async () => {
+  const set = ['injector.profiles.enabled=true', 'injector.kubernetesApi.enabled=false'];
+  const { ok, stderr } = await template({ set: [...BY_HELM, ...set] });
+
+  expect(ok).toBe(false);
+  expect(stderr).toContain(
+    'injector.kubernetesApi.enabled: the injector needs the API when injector.profiles',
+  );
+});
+
 test('healing without looking is refused', async () => {
   const { ok, stderr } = await template({
     set: ['injector.kubernetesApi.healing=evict', 'injector.kubernetesApi.watchPods=false'],

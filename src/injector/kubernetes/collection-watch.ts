@@ -25,6 +25,8 @@ export interface CollectionListener<T> {
   gone(object: T): void;
   /** All that there is has been seen since `begun`. */
   listed?(): void;
+  /** It could not be listed, or its watch broke off; it is tried again. */
+  failed?(error: unknown): void;
 }
 
 /** A stream that lives shorter than this ended too soon to be opened again at once. */
@@ -110,6 +112,7 @@ export function watchCollection<T extends ApiObject>(
         const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
         const delayMs = asked ?? backoffMs(failures, random);
         log.warn({ err: error, failures, retryInMs: Math.round(delayMs) }, 'watch broke off');
+        listener.failed?.(error);
         await pause(clock, delayMs, signal);
       }
     }

@@ -227,7 +227,7 @@ function resolveProfiles(
   warnings: string[],
 ): ResolvedProfiles | undefined {
   if (cluster.profiles === undefined) {
-    const expected = 'nothing, as profiles are not switched on here (--profiles)';
+    const expected = 'nothing, as profiles are switched off here (--watch-profiles)';
     problems.push({ key: PROFILE, value: names.join(', '), expected });
     return undefined;
   }

@@ -4,7 +4,7 @@
  */
 
 import * as v from 'valibot';
-import { allowedDestination, credential, fileName, route } from '../../config/file-schema.ts';
+import { allowedDestination, credential, fileName, injection, route } from '../../config/file-schema.ts';
 import { SIDECAR_MODES } from '../pod/injection-defaults.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
@@ -94,6 +94,9 @@ const upstreamTls = v.optional(
   v.strictObject({ ...serverTls, clientCertificate: v.optional(objectName) }, 'a mapping'),
 );
 
+/** In the file one alone may stand without its list. */
+const places = v.optional(listOf(injection, 8, 'places in a request'));
+
 const profileRoute = v.strictObject(
   {
     name: v.optional(route.entries.name),
@@ -102,6 +105,7 @@ const profileRoute = v.strictObject(
     stripPrefix: route.entries.stripPrefix,
     protocol: route.entries.protocol,
     credential: route.entries.credential,
+    inject: places,
     existingAuthorization: route.entries.existingAuthorization,
     whenTokenUnavailable: route.entries.whenTokenUnavailable,
     retryOn401: route.entries.retryOn401,
@@ -119,6 +123,7 @@ const profileHost = v.strictObject(
     allowClearText: destination.allowClearText,
     protocol: destination.protocol,
     credential: destination.credential,
+    inject: places,
     existingAuthorization: destination.existingAuthorization,
     whenTokenUnavailable: destination.whenTokenUnavailable,
     retryOn401: destination.retryOn401,

@@ -43,6 +43,8 @@ export class FakeKubernetes {
   readonly requests: string[] = [];
   /** The Accept field of each of them. */
   readonly accepted: (string | undefined)[] = [];
+  /** Of which lists are asked for as a whole; others are of one name. */
+  readonly collections = new Set(['/api/v1/pods']);
   readonly #server: Server;
   readonly #objects = new Map<string, StoredObject>();
   readonly #watchers = new Set<Watcher>();
@@ -219,7 +221,9 @@ export class FakeKubernetes {
                 : this.#create(path, body as StoredObject)
               : method === 'PUT'
                 ? this.#replace(path, body as StoredObject)
-                : this.#merge(path, body as MergePatch);
+                : path.endsWith('/status')
+                  ? this.#mergeStatus(path, body as { readonly status: object })
+                  : this.#merge(path, body as MergePatch);
     response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(value));
   }
 
@@ -239,7 +243,7 @@ export class FakeKubernetes {
   #read(path: string, query: URLSearchParams): Answer {
     if (path === '/version') return { code: 200, value: { major: '1', minor: this.minor } };
     const name = nameIn(query);
-    if (path === '/api/v1/pods') return this.#page(path, query);
+    if (name === undefined && this.collections.has(path)) return this.#page(path, query);
     const found = this.#objects.get(name === undefined ? path : `${path}/${name}`);
     if (name === undefined) return found === undefined ? refusal(404) : { code: 200, value: found };
     const items = found === undefined ? [] : [found];
@@ -269,6 +273,16 @@ export class FakeKubernetes {
     if (existing.metadata.resourceVersion !== object.metadata.resourceVersion) return refusal(409);
     this.put(path.slice(0, path.lastIndexOf('/')), object);
     return { code: 200, value: this.#objects.get(path) };
+  }
+
+  /** Of a custom resource, whose collection is that of the whole cluster. */
+  #mergeStatus(path: string, { status }: { readonly status: object }): Answer {
+    const [, root, plural, name] =
+      /^(\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/[^/]+)?\/([^/]+)\/([^/]+)\/status$/.exec(path) ?? [];
+    const existing = this.#objects.get(`${root}/${plural}/${name}`);
+    if (existing === undefined) return refusal(404);
+    this.put(`${root}/${plural}`, { ...existing, status });
+    return { code: 200, value: this.#objects.get(`${root}/${plural}/${name}`) };
   }
 
   #merge(path: string, patch: MergePatch): Answer {

@@ -1,0 +1,221 @@
+/**
+ * Profiles as the API has them, and labels of namespaces: listed and watched, each profile judged once for each change of its spec.
+ * While the API server is away, what it said last stays.
+ */
+
+import { messageOf } from '../../errors.ts';
+import type { Logger } from '../../log/logger.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
+import type { BackoffOptions } from '../kubernetes/backoff.ts';
+import { watchCollection } from '../kubernetes/collection-watch.ts';
+import {
+  type JudgedProfile,
+  PROFILE_API_VERSION,
+  type ProfileIdentity,
+  type ProfileKind,
+} from './profile.ts';
+import type { ProfileSource } from './profile-source.ts';
+
+export interface ProfileStatus {
+  readonly observedGeneration?: number;
+  readonly pods?: number;
+  readonly outdatedPods?: number;
+  readonly conditions?: readonly Condition[];
+}
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly lastTransitionTime: string;
+}
+
+export interface KeptProfile {
+  readonly uid: string;
+  readonly judged: JudgedProfile;
+  /** As the API has it. */
+  readonly status: ProfileStatus | undefined;
+}
+
+export interface ProfileStore extends ProfileSource {
+  /** Whether each collection has been read, or could not be: what is to be known at the start is known. */
+  settled(): boolean;
+  all(): Iterable<KeptProfile>;
+  close(): void;
+}
+
+export interface ProfileStoreOptions extends BackoffOptions {
+  readonly judge: (identity: ProfileIdentity, spec: unknown) => JudgedProfile;
+  readonly log: Logger;
+}
+
+interface ProfileObject extends ApiObject {
+  readonly metadata: ApiObject['metadata'] & { readonly generation?: number };
+  readonly spec?: unknown;
+  readonly status?: ProfileStatus;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Counted extends KeptProfile {
+  readonly characters: number;
+}
+
+interface NamespaceObject extends ApiObject {
+  readonly metadata: ApiObject['metadata'] & { readonly labels?: Labels };
+}
+
+const ROOT = `/apis/${PROFILE_API_VERSION}`;
+export const PLURALS: Readonly<Record<ProfileKind, string>> = {
+  TokenProfile: 'tokenprofiles',
+  ClusterTokenProfile: 'clustertokenprofiles',
+};
+
+const NAMESPACES = '/api/v1/namespaces';
+/** A profile may have 1.5 MiB, and takes several times that while it is decoded. */
+const PAGE = 20;
+/** Of each collection. */
+const MOST_KEPT = 10_000;
+/** Characters of the specs of all profiles of a kind. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
+/** Characters of the labels of one namespace: one with more is selected by nothing. */
+const MOST_LABELS = 2048;
+
+export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
+  const namespaced = watchKind(api, 'TokenProfile', options);
+  const ofCluster = watchKind(api, 'ClusterTokenProfile', options);
+  const namespaces = keepCollection<NamespaceObject, Labels>(api, NAMESPACES, options, {
+    reduce({ metadata: { labels = {} } }) {
+      return JSON.stringify(labels).length > MOST_LABELS ? undefined : labels;
+    },
+    forget: () => undefined,
+  });
+  const all = [namespaced, ofCluster, namespaces];
+  return {
+    unread: () => namespaced.unread() ?? ofCluster.unread(),
+    namespaced: (namespace, name) => namespaced.get(keyOf({ namespace, name }))?.judged,
+    cluster: (name) => ofCluster.get(keyOf({ name }))?.judged,
+    labels: (name) => namespaces.get(keyOf({ name })),
+    settled: () => all.every((each) => each.settled()),
+    *all() {
+      yield* namespaced.values();
+      yield* ofCluster.values();
+    },
+    close: () => {
+      for (const each of all) each.close();
+    },
+  };
+}
+
+function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreOptions) {
+  /** Of the specs of all that are kept. */
+  let characters = 0;
+  return keepCollection<ProfileObject, Counted>(api, `${ROOT}/${PLURALS[kind]}`, options, {
+    reduce({ metadata, spec, status }, before) {
+      const { name = '', namespace, uid = '', generation = 0 } = metadata;
+      const identity = { kind, name, ...(namespace === undefined ? {} : { namespace }), generation };
+      characters -= before?.characters ?? 0;
+      const size = JSON.stringify(spec ?? {}).length;
+      if (characters + size > MOST_CHARACTERS) {
+        options.log.error({ kind, namespace, name }, 'profile not kept: there are too many');
+        return { uid, judged: tooMany(identity), status, characters: 0 };
+      }
+      characters += size;
+      // What only its status changed of need not be judged again.
+      const isJudged = before?.uid === uid && before.judged.identity.generation === generation;
+      const judged = isJudged && before.characters > 0 ? before.judged : options.judge(identity, spec);
+      return { uid, judged, status, characters: size };
+    },
+    forget(before) {
+      characters -= before.characters;
+    },
+  });
+}
+
+function tooMany(identity: ProfileIdentity): JudgedProfile {
+  const expected = `fewer or smaller profiles: of one kind ${MOST_CHARACTERS} characters are kept`;
+  return { state: 'invalid', identity, namespaces: {}, problems: [{ key: 'metadata.name', expected }] };
+}
+
+interface Reduction<T, Kept> {
+  /** What is kept of an object, given what was kept of it before; undefined for nothing. */
+  reduce(object: T, before: Kept | undefined): Kept | undefined;
+  /** It is gone. */
+  forget(before: Kept): void;
+}
+
+/** One collection, of which as little is kept as `reduce` leaves. */
+function keepCollection<T extends ApiObject, Kept>(
+  api: KubernetesApi,
+  path: string,
+  options: ProfileStoreOptions,
+  { reduce, forget }: Reduction<T, Kept>,
+) {
+  const kept = new Map<string, Kept>();
+  /** Those of the listing under way. */
+  let listed: Set<string> | undefined;
+  let state: { readonly is: 'unread' | 'read' } | { readonly is: 'failed'; readonly why: string } = {
+    is: 'unread',
+  };
+
+  function drop(key: string): void {
+    const before = kept.get(key);
+    if (before !== undefined) forget(before);
+    kept.delete(key);
+  }
+
+  const close = watchCollection<T>(api, path, { limit: PAGE }, options, {
+    begun() {
+      listed = new Set();
+    },
+    seen(object) {
+      const key = keyOf(object.metadata);
+      listed?.add(key);
+      const before = kept.get(key);
+      if (before === undefined && kept.size >= MOST_KEPT) return;
+      const next = reduce(object, before);
+      if (next === undefined) kept.delete(key);
+      else kept.set(key, next);
+    },
+    gone: ({ metadata }) => drop(keyOf(metadata)),
+    listed() {
+      for (const key of kept.keys()) if (listed?.has(key) !== true) drop(key);
+      listed = undefined;
+      state = { is: 'read' };
+    },
+    failed(error) {
+      // The definitions are not there, or not any more: then no profile is either.
+      const isMissing = statusOf(error) === 404;
+      if (isMissing) for (const key of [...kept.keys()]) drop(key);
+      if (state.is !== 'read' || isMissing) {
+        const why = isMissing
+          ? `${path}: their definition is not installed (crds.enabled of the chart)`
+          : messageOf(error);
+        state = { is: 'failed', why };
+      }
+    },
+  });
+
+  return {
+    close,
+    get: (key: string) => kept.get(key),
+    values: () => kept.values(),
+    settled: () => state.is !== 'unread',
+    unread(): string | undefined {
+      if (state.is === 'read') return undefined;
+      return state.is === 'failed' ? state.why : 'they are being read; try again in a moment';
+    },
+  };
+}
+
+function keyOf({
+  namespace = '',
+  name = '',
+}: {
+  readonly namespace?: string;
+  readonly name?: string;
+}): string {
+  return `${namespace}/${name}`;
+}

@@ -1,0 +1,106 @@
+/** How many pods were made by which profile: what `token-sidecar.dev/profiles-in-use` of each says. */
+
+import { PROFILES_IN_USE } from '../pod/annotations.ts';
+import type { ProfileIdentity, ProfileKind } from './profile.ts';
+
+export interface UsingPod {
+  readonly metadata: {
+    readonly uid?: string;
+    readonly namespace?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly deletionTimestamp?: string;
+  };
+}
+
+export interface Usage {
+  readonly pods: number;
+  /** Those made by an earlier generation. */
+  readonly outdatedPods: number;
+}
+
+interface Use {
+  readonly kind: ProfileKind;
+  readonly name: string;
+  /** Undefined where it was made from a file. */
+  readonly generation: number | undefined;
+}
+
+/** More pods are not counted. */
+const MOST_PODS = 50_000;
+/** Profiles of a pod that are counted; the injector takes no more. */
+const MOST_USES = 16;
+
+export interface ProfileUsage {
+  seen(pod: UsingPod): void;
+  gone(pod: UsingPod): void;
+  clear(): void;
+  /** By `kind namespace/name`. */
+  of(profiles: readonly ProfileIdentity[]): ReadonlyMap<ProfileIdentity, Usage>;
+}
+
+export function createProfileUsage(): ProfileUsage {
+  const pods = new Map<string, { readonly namespace: string; readonly inUse: string }>();
+
+  return {
+    seen({ metadata: { uid = '', namespace = '', annotations = {}, deletionTimestamp } }) {
+      const inUse = annotations[PROFILES_IN_USE];
+      if (inUse === undefined || deletionTimestamp !== undefined) {
+        pods.delete(uid);
+        return;
+      }
+      if (pods.size >= MOST_PODS && !pods.has(uid)) return;
+      // A copy: a slice would hold on to the pod's whole text.
+      pods.set(uid, { namespace, inUse: Buffer.from(inUse.slice(0, 4096)).toString() });
+    },
+    gone: ({ metadata: { uid = '' } }) => void pods.delete(uid),
+    clear: () => pods.clear(),
+    of(profiles) {
+      const counts = new Map<string, Map<number | undefined, number>>();
+      for (const { namespace, inUse } of pods.values()) {
+        for (const { kind, name, generation } of usesIn(inUse)) {
+          const key = keyOf({ kind, name, namespace });
+          const found = counts.get(key) ?? new Map<number | undefined, number>();
+          found.set(generation, (found.get(generation) ?? 0) + 1);
+          counts.set(key, found);
+        }
+      }
+      return new Map(profiles.map((profile) => [profile, usageOf(profile, counts.get(keyOf(profile)))]));
+    },
+  };
+}
+
+/** `TokenProfile/payments@3, ClusterTokenProfile/crm@1`; what is written otherwise counts for nothing. */
+function usesIn(text: string): readonly Use[] {
+  return text
+    .split(',')
+    .slice(0, MOST_USES)
+    .flatMap((part) => {
+      const [, kind, name, generation] =
+        /^ *(TokenProfile|ClusterTokenProfile)\/([a-z0-9-]{1,63})(?:@(\d{1,15}))? *$/.exec(part) ?? [];
+      if (kind === undefined || name === undefined) return [];
+      return [
+        {
+          kind: kind as ProfileKind,
+          name,
+          generation: generation === undefined ? undefined : Number(generation),
+        },
+      ];
+    });
+}
+
+function usageOf(
+  { generation = 0 }: ProfileIdentity,
+  counts: ReadonlyMap<number | undefined, number> = new Map(),
+): Usage {
+  let pods = 0;
+  let outdatedPods = 0;
+  for (const [made, count] of counts) {
+    pods += count;
+    if (made !== undefined && made < generation) outdatedPods += count;
+  }
+  return { pods, outdatedPods };
+}
+
+function keyOf({ kind, name, namespace = '' }: Pick<ProfileIdentity, 'kind' | 'name' | 'namespace'>): string {
+  return kind === 'TokenProfile' ? `${kind} ${namespace}/${name}` : `${kind} ${name}`;
+}
