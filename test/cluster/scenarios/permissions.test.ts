@@ -35,11 +35,24 @@ const WITH_EVERYTHING = {
   'injector.webhook.enforce': false,
   'injector.kubernetesApi.healing': 'evict',
   'injector.kubernetesApi.checkSecrets': true,
+  'crds.enabled': true,
+  'injector.profiles.enabled': true,
 };
-const MORE_EVERYWHERE = ['create pods/eviction', 'get namespaces', 'get secrets', 'list pods', 'watch pods'];
+const MORE_EVERYWHERE = [
+  'create pods/eviction',
+  ...['get', 'list', 'watch'].map((verb) => `${verb} namespaces`),
+  'get secrets',
+  ...['list', 'watch'].map((verb) => `${verb} pods`),
+  ...['tokenprofiles', 'clustertokenprofiles'].flatMap((profiles) => [
+    `list token-sidecar.dev/${profiles}`,
+    `watch token-sidecar.dev/${profiles}`,
+    `patch token-sidecar.dev/${profiles}/status`,
+  ]),
+];
 const MORE_IN_ITS_NAMESPACE = [
   'create configmaps',
   ...['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${RELEASE}-injector`),
+  ...['get', 'update'].map((verb) => `${verb} coordination.k8s.io/leases ${RELEASE}-injector-profiles`),
 ];
 
 const sorted = (...permissions: readonly string[]): readonly string[] => [...permissions].sort();
