@@ -5,8 +5,8 @@ import {
   INJECT,
   INJECTED,
   MIRROR_POD,
+  MODE,
   NAMESPACE_LABEL,
-  PROFILE,
   PROFILE_LABEL,
   PROFILES_IN_USE,
   PROMETHEUS,
@@ -131,10 +131,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   }
   const annotations = metadata?.annotations ?? {};
   const intercepts = itemsOf(spec.volumes).some(({ name }) => name === TRUST_VOLUME);
-  // What profiles ask for is seen by what they brought.
-  const byProfiles = intercepts ? 'forward' : 'reverse';
-  const mode = annotations[PROFILE] === undefined ? modeOf(annotations, defaults) : byProfiles;
-  const settings = { mode, intercepts };
+  const settings = { mode: modeOf(annotations, defaults), intercepts };
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
@@ -195,9 +192,10 @@ function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSetti
   return append(spec.imagePullSecrets, ['spec', 'imagePullSecrets'], missing);
 }
 
-function profileAnnotations({ profiles }: SidecarSettings): Readonly<Record<string, string>> {
+/** The mode as well, by which a second pass goes. */
+function profileAnnotations({ profiles, mode }: SidecarSettings): Readonly<Record<string, string>> {
   if (profiles === undefined) return {};
-  return { [CONFIGURATION]: profiles.configuration, [PROFILES_IN_USE]: profiles.inUse };
+  return { [MODE]: mode, [CONFIGURATION]: profiles.configuration, [PROFILES_IN_USE]: profiles.inUse };
 }
 
 /** A pod that is scraped already stays so: there can be only one port. */

@@ -247,9 +247,9 @@ function profileHostsProblems(
   native: boolean,
 ): Problem[] {
   const problems: Problem[] = [];
-  if (intercepts !== (mode === 'forward')) {
+  if (intercepts === (mode === 'reverse')) {
     const expected = intercepts
-      ? 'forward, because a profile names hosts'
+      ? 'another than reverse, because a profile names hosts'
       : 'reverse, as no profile names hosts';
     problems.push({ key: MODE, value: mode, expected });
   }

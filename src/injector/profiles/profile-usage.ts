@@ -34,7 +34,6 @@ export interface ProfileUsage {
   seen(pod: UsingPod): void;
   gone(pod: UsingPod): void;
   clear(): void;
-  /** By `kind namespace/name`. */
   of(profiles: readonly ProfileIdentity[]): ReadonlyMap<ProfileIdentity, Usage>;
 }
 
@@ -55,12 +54,19 @@ export function createProfileUsage(): ProfileUsage {
     gone: ({ metadata: { uid = '' } }) => void pods.delete(uid),
     clear: () => pods.clear(),
     of(profiles) {
-      const counts = new Map<string, Map<number | undefined, number>>();
+      const alike = new Map<string, { readonly namespace: string; readonly inUse: string; count: number }>();
       for (const { namespace, inUse } of pods.values()) {
+        const key = `${namespace} ${inUse}`;
+        const found = alike.get(key);
+        if (found === undefined) alike.set(key, { namespace, inUse, count: 1 });
+        else found.count++;
+      }
+      const counts = new Map<string, Map<number | undefined, number>>();
+      for (const { namespace, inUse, count } of alike.values()) {
         for (const { kind, name, generation } of usesIn(inUse)) {
           const key = keyOf({ kind, name, namespace });
           const found = counts.get(key) ?? new Map<number | undefined, number>();
-          found.set(generation, (found.get(generation) ?? 0) + 1);
+          found.set(generation, (found.get(generation) ?? 0) + count);
           counts.set(key, found);
         }
       }

@@ -20,6 +20,11 @@ import { samenesses } from './same-requests.ts';
 /** Characters. Annotations of a pod have 256 KiB together. */
 const MOST_CONFIGURATION = 128 * 1024;
 
+/**
+ * Of all profiles of a pod together: what is compared each with each takes time, and names of hosts are in one certificate.
+ */
+const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
+
 type Limits = ProfileRequest['defaults'];
 
 export function createProfiles(source: ProfileSource, filesOf: FilesOf): Profiles {
@@ -43,6 +48,8 @@ function resolveProfiles(
   const warnings: string[] = [];
   const mounts = planMounts();
   const written = joined(profiles.map((profile) => profileEntries(profile, mounts)));
+  const crowded = tooManyTogether(written);
+  if (crowded.length > 0) return { state: 'refused', problems: crowded };
   problems.push(...collisions(written));
   const entries = mostSpecificFirst(overridden(written, overrides, defaults.allowInsecureTokenUrl, problems));
   const mode = modeOf(profiles, entries, problems);
@@ -90,6 +97,15 @@ function joined(all: readonly ProfileEntries[]): ProfileEntries {
     routes: all.flatMap(({ routes }) => routes),
     hosts: all.flatMap(({ hosts }) => hosts),
   };
+}
+
+function tooManyTogether(entries: ProfileEntries): readonly Problem[] {
+  return (['credentials', 'routes', 'hosts'] as const).flatMap((list) => {
+    const count = entries[list].length;
+    if (count <= MOST_TOGETHER[list]) return [];
+    const expected = `profiles with at most ${MOST_TOGETHER[list]} ${list} together`;
+    return [{ key: PROFILE, value: String(count), expected }];
+  });
 }
 
 function inUse({ identity: { kind, name, generation } }: ValidProfile): string {

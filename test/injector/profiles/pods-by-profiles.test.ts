@@ -176,7 +176,7 @@ describe('annotations beside a profile', () => {
     [
       [HOSTS],
       { 'token-sidecar.dev/mode': 'reverse' },
-      'token-sidecar.dev/mode: "reverse": expected forward, because a profile names hosts',
+      'token-sidecar.dev/mode: "reverse": expected another than reverse, because a profile names hosts',
     ],
     [
       [HOSTS],
@@ -261,6 +261,29 @@ describe('a pod is refused', () => {
     const one = { name: 'a-b', spec: { credentials: [CREDENTIAL], routes: [route('/1')] } };
     const two = { name: 'a', spec: { credentials: [{ ...CREDENTIAL, name: 'b' }], routes: [route('/2')] } };
     expect(refusalBy([one, two])).toContain('TokenProfile a: spec.credentials[0].name: "a-b"');
+  });
+
+  it('whose profiles have too much together, be it little in each', () => {
+    const many = (name: string) => ({
+      name,
+      spec: {
+        credentials: Array.from({ length: 16 }, (_, at) => ({ ...CREDENTIAL, name: `c${at}` })),
+        routes: Array.from({ length: 64 }, (_, at) => ({
+          ...route(`/${name}/${at}`),
+          name: `r${at}`,
+          credential: 'c0',
+        })),
+        hosts: Array.from({ length: 50 }, (_, at) => ({ host: `h${at}.${name}.com`, credential: 'c0' })),
+      },
+    });
+    expect(injectionBy([many('a'), many('b')]).injection.result).toBe('injected');
+    expect(refusalBy([many('a'), many('b'), many('c')])).toBe(
+      [
+        'token-sidecar: the pod asks for the sidecar and cannot have it: token-sidecar.dev/profile: "48": expected profiles with at most 32 credentials together',
+        'token-sidecar.dev/profile: "192": expected profiles with at most 128 routes together',
+        'token-sidecar.dev/profile: "150": expected profiles with at most 100 hosts together',
+      ].join('; '),
+    );
   });
 
   it('whose profiles are too large together', () => {
