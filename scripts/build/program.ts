@@ -5,7 +5,7 @@ import { build, type Plugin } from 'rolldown';
 const ENTRY = 'token-sidecar';
 
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
-const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profiles'];
+const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profile-rules'];
 
 /** A file of the program and the modules whose code is in it. */
 export interface BundledFile {
@@ -50,7 +50,9 @@ function commandsAreSeparate(commands: readonly string[]): Plugin {
     name: 'commands-are-separate',
     resolveId(source, importer) {
       const name = basename(source, '.ts');
-      if (PARTS.includes(name) && importer !== undefined) return { id: `./${name}.js`, external: true };
+      // Other rooms have files of the same names.
+      const isPart = importer?.includes('/src/commands/') === true && source === `./${name}.ts`;
+      if (isPart && PARTS.includes(name)) return { id: `./${name}.js`, external: true };
       if (importer?.endsWith('/src/main.ts') !== true || !source.startsWith('./commands/')) return null;
       return commands.includes(name) ? { id: `./${name}.js`, external: true } : null;
     },

@@ -102,7 +102,7 @@ async function readProfiles(
     }
   }
   // By itself, because the rules of the configuration file take their time to load.
-  const { profilesInManifests } = await import('./profiles.ts');
+  const { profilesInManifests } = await import('./profile-rules.ts');
   return { profilesIn: (manifests) => profilesInManifests([...contents, ...manifests], namespace) };
 }
 

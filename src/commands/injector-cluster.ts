@@ -61,7 +61,7 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
 
   /** By itself, because the rules of the configuration file take their time to load. */
   async function followProfiles(client: KubernetesApi, leaseName: string) {
-    const { judge, profilesOf } = await import('./profiles.ts');
+    const { judge, profilesOf } = await import('./profile-rules.ts');
     const store = watchProfiles(client, { judge, clock, random, log });
     const reports = startProfileReports(client, {
       store,

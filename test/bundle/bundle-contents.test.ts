@@ -66,6 +66,24 @@ it('the program runs where nothing is installed', async () => {
   expect((await run('--help')).stdout).toContain('  issuer ');
 });
 
+describe('what profiles come to', () => {
+  it('is in a part of its own, with the rules of the configuration file', async () => {
+    expect(await packagesIn('profile-rules.js')).toContain('valibot');
+    for (const file of ['inject.js', 'injector.js', 'injector-cluster.js']) {
+      expect([file, [...(await packagesIn(file))]]).toEqual([file, expect.not.arrayContaining(['valibot'])]);
+    }
+  });
+
+  it('is found by `inject`', async () => {
+    const program = join(copy.output, 'token-sidecar.js');
+    const manifests = join(import.meta.dirname, '../injector/golden/profiles.in.yaml');
+    const { stdout } = await promisify(execFile)(process.execPath, [program, 'inject', '-f', manifests]);
+    expect(stdout).toContain(
+      'token-sidecar.dev/profiles-in-use: TokenProfile/payments, ClusterTokenProfile/crm',
+    );
+  });
+});
+
 it('the program tells the revision that it was built from', async () => {
   expect(await read('proxy.js')).toContain(REVISION);
 });

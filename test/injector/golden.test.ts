@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { profilesInManifests } from '../../src/commands/profiles.ts';
+import { profilesInManifests } from '../../src/commands/profile-rules.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { WORKLOAD_KINDS } from '../../src/injector/manifests/workload-kinds.ts';
 import { DEFAULTS } from './defaults.ts';

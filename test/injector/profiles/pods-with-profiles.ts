@@ -1,4 +1,4 @@
-import { judge, profilesOf } from '../../../src/commands/profiles.ts';
+import { judge, profilesOf } from '../../../src/commands/profile-rules.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../../src/injector/pod/injection-defaults.ts';
 import type { Namespace, Pod } from '../../../src/injector/pod/pod.ts';

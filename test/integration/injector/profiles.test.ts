@@ -1,7 +1,7 @@
 /** Profiles of a cluster: the injector follows them, injects by them and reports on them. */
 
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { judge } from '../../../src/commands/profiles.ts';
+import { judge } from '../../../src/commands/profile-rules.ts';
 import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
 import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
