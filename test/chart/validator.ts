@@ -8,12 +8,8 @@ import { type Outcome, run, TOOLS } from './tools.ts';
 /** Versions whose schemas are not in kubectl-validate itself. */
 const LOCAL_SCHEMAS: Readonly<Record<string, string>> = { '1.36': `${TOOLS}/schemas/kubernetes-1.36` };
 
-/** Unknown fields, wrong types, unknown kinds: all of them fail. `files` are texts by name; `definitions` those of custom resources. */
-export async function validate(
-  kubernetes: string,
-  files: ReadonlyMap<string, string>,
-  definitions = `${TOOLS}/crds`,
-): Promise<Outcome> {
+/** Unknown fields, wrong types, unknown kinds: all of them fail. `files` are texts by name. */
+export async function validate(kubernetes: string, files: ReadonlyMap<string, string>): Promise<Outcome> {
   const directory = await mkdtemp(join(tmpdir(), 'manifests-'));
   try {
     for (const [name, text] of files) await writeFile(join(directory, `${name}.yaml`), text);
@@ -21,7 +17,7 @@ export async function validate(
     return await run('kubectl-validate', [
       ...(schemas === undefined ? ['--version', kubernetes] : ['--local-schemas', schemas]),
       '--local-crds',
-      definitions,
+      `${TOOLS}/crds`,
       directory,
     ]);
   } finally {
