@@ -61,11 +61,12 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
 
   /** By itself, because the rules of the configuration file take their time to load. */
   async function followProfiles(client: KubernetesApi, leaseName: string) {
+    const namespace = ownNamespace();
     const { judge, profilesOf } = await import('./profile-rules.ts');
     const store = watchProfiles(client, { judge, clock, random, log });
     const reports = startProfileReports(client, {
       store,
-      namespace: ownNamespace(),
+      namespace,
       leaseName,
       identity,
       clock,

@@ -53,7 +53,7 @@ function resolveProfiles(
   problems.push(...collisions(written));
   const entries = mostSpecificFirst(overridden(written, overrides, defaults.allowInsecureTokenUrl, problems));
   const mode = modeOf(profiles, entries, problems);
-  problems.push(...forbiddenAuthorities(profiles, defaults));
+  problems.push(...forbiddenTls(profiles, defaults), ...forbiddenStatic(entries, overrides, defaults));
   if (problems.length > 0) return { state: 'refused', problems };
 
   const found: OwnedProblem[] = [];
@@ -145,27 +145,48 @@ function modeOf(
   return first?.spec.mode ?? (entries.hosts.length > 0 ? 'forward' : 'reverse');
 }
 
-/** Where hosts are limited, whoever writes CAs in the pod's namespace could pass for any of them. */
-function forbiddenAuthorities(
-  profiles: readonly ValidProfile[],
-  { allowed = {} }: Limits,
-): readonly Problem[] {
+/**
+ * Where hosts are limited, whoever writes CAs in the pod's namespace could pass for any of them, and so could, with a pod's
+ * `hostAliases`, whoever says which name a certificate is to have.
+ */
+function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limits): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];
-  return profiles.flatMap(({ identity, spec }) =>
-    Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
+  return profiles.flatMap(({ identity, spec }) => {
+    const refused = identity.kind === 'TokenProfile' ? (['ca', 'serverName'] as const) : (['ca'] as const);
+    return Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
       ([list, entries = []]) =>
         entries.flatMap(({ tls }, index) =>
-          tls?.ca === undefined
-            ? []
-            : [
-                {
-                  key: `${called(identity)}: spec.${list}[${index}].tls.ca`,
-                  expected: 'nothing, where the operator limits hosts: only public CAs prove who they are',
-                },
-              ],
+          refused
+            .filter((field) => tls?.[field] !== undefined)
+            .map((field) => ({
+              key: `${called(identity)}: spec.${list}[${index}].tls.${field}`,
+              expected: 'nothing, where the operator limits hosts: only public CAs prove who they are',
+            })),
         ),
-    ),
-  );
+    );
+  });
+}
+
+/** A static token is the Secret itself, and goes to upstreams: where only providers are limited, nothing would hold it. */
+function forbiddenStatic(
+  { credentials }: ProfileEntries,
+  { secret, upstream, hosts }: ProfileRequest['overrides'],
+  { allowed = {} }: Limits,
+): readonly Problem[] {
+  if (allowed.authHosts === undefined || allowed.upstreamHosts !== undefined) return [];
+  const isOverridden = [secret, upstream, hosts].some((annotation) => annotation !== undefined);
+  return credentials
+    .filter(({ entry }) => entry.grant === 'static')
+    .filter(({ profile }) => isOverridden || profile.identity.kind === 'TokenProfile')
+    .map((of) =>
+      named({
+        key: `${of.key}.grant`,
+        value: 'static',
+        expected:
+          'another, where the operator limits providers and not upstreams: the Secret itself goes there',
+        of,
+      }),
+    );
 }
 
 /** What tenants write of hosts is limited as their annotations are; a ClusterTokenProfile is the operator's own word. */

@@ -379,6 +379,45 @@ describe('where the operator limits what annotations may say', () => {
   });
 });
 
+describe('where the operator limits hosts, a tenant cannot pass for one of them, nor have the Secret itself sent', () => {
+  const allowed = { authHosts: ['login.example.com'] };
+  const withTls = (list: 'credentials' | 'routes') => {
+    const tls = { serverName: 'mine.example.net' };
+    return {
+      credentials: [list === 'credentials' ? { ...CREDENTIAL, tls } : CREDENTIAL],
+      routes: [list === 'routes' ? { ...ROUTE, tls } : ROUTE],
+    };
+  };
+  const fixed = {
+    credentials: [{ grant: 'static', static: { tokenFile: 'client_secret' }, secret: { name: 'oauth' } }],
+    routes: [ROUTE],
+  };
+
+  it.each(['credentials', 'routes'] as const)('by a name for the certificate of its %s', (list) => {
+    expect(refusalBy([{ name: 'a', spec: withTls(list) }], { defaults: { allowed } })).toContain(
+      `TokenProfile a: spec.${list}[0].tls.serverName: expected nothing, where the operator limits hosts`,
+    );
+    expect(injectionBy([{ name: 'a', spec: withTls(list) }]).injection.result).toBe('injected');
+    const own = cluster({ names: ['team'] }, withTls(list));
+    expect(injectionBy([own], { defaults: { allowed } }).injection.result).toBe('injected');
+  });
+
+  it('as a static token to an upstream of its own', () => {
+    const reason =
+      'spec.credentials[0].grant: "static": expected another, where the operator limits providers';
+    expect(refusalBy([{ name: 'a', spec: fixed }], { defaults: { allowed } })).toContain(reason);
+    expect(injectionBy([{ name: 'a', spec: fixed }]).injection.result).toBe('injected');
+    const own = cluster({ names: ['team'] }, fixed);
+    expect(injectionBy([own], { defaults: { allowed } }).injection.result).toBe('injected');
+    for (const annotations of [
+      { 'token-sidecar.dev/upstream': 'https://mine.example.net' },
+      { 'token-sidecar.dev/secret': 'other' },
+    ]) {
+      expect(refusalBy([own], { defaults: { allowed }, annotations })).toContain(reason);
+    }
+  });
+});
+
 describe('clear text to a provider', () => {
   const clear = { ...CREDENTIAL, issuerUrl: 'http://sso.team.svc', allowInsecureTokenUrl: true };
   const spec = { credentials: [clear], routes: [{ upstream: 'http://api.team.svc' }] };
