@@ -29,10 +29,13 @@ for (const { name, passed, seconds } of outcomes) {
 }
 if (outcomes.some(({ passed }) => !passed)) process.exitCode = 1;
 
-async function run({ name, script, args = [] }: Suite): Promise<Outcome> {
+async function run({ name, script, args = [], env = {} }: Suite): Promise<Outcome> {
   print(`── ${name}: npm run ${[script, ...(args.length > 0 ? ['--', ...args] : [])].join(' ')}`);
   const startedAt = performance.now();
-  const npm = spawn('npm', ['run', '--silent', script, '--', ...args], { stdio: 'inherit' });
+  const npm = spawn('npm', ['run', '--silent', script, '--', ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, ...env },
+  });
   const [status] = await once(npm, 'exit');
   return { name, passed: status === 0, seconds: Math.round((performance.now() - startedAt) / 1000) };
 }

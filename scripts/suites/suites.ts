@@ -4,13 +4,14 @@ export interface Suite {
   /** npm script and its arguments. */
   readonly script: string;
   readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
   /** What `.ci/run` runs of it. */
   readonly inCi: 'nothing' | 'part' | 'whole';
 }
 
 export const SUITES: readonly Suite[] = [
   { name: 'check', script: 'check', inCi: 'whole' },
-  { name: 'unit', script: 'test', inCi: 'whole' },
+  { name: 'unit', script: 'test', env: { TEST_VOLUME: 'whole' }, inCi: 'whole' },
   { name: 'bundle', script: 'test:bundle', inCi: 'whole' },
   { name: 'faults', script: 'test:faults', inCi: 'whole' },
   { name: 'simulate', script: 'simulate', inCi: 'nothing' },

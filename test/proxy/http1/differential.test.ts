@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { volume } from '../../support/volume.ts';
 import { disagreement, newTally, runCase } from './fuzz/differential.ts';
 import { transcribeWithLlhttp } from './fuzz/llhttp.ts';
 import { octets, type Transcript, transcribe } from './transcript.ts';
 
 /** Some seconds' worth; `npm run fuzz` goes on for as long as it is told to. */
-const CASES = 30_000;
+const CASES = volume(10_000, 30_000);
 const SEED = 20_261_121;
 
 describe('beside llhttp', () => {
