@@ -230,6 +230,17 @@ describe('metadata', () => {
     expect(JSON.stringify(outcome)).not.toContain('s3cret');
   });
 
+  it('that names another issuer is quoted up to 200 characters of it', () => {
+    const another = (length: number) => 'https://sso.example.com/'.padEnd(length, 'a');
+    const token_endpoint = 'https://sso.example.com/token';
+    expect(read({ issuer: another(200), token_endpoint })).toEqual({
+      wrong: expect.stringContaining(`the issuer ${another(200)},`),
+    });
+    expect(read({ issuer: another(201), token_endpoint })).toEqual({
+      wrong: expect.stringContaining('the issuer (no URL),'),
+    });
+  });
+
   it.each([[`${ISSUER}/`], ['https://SSO.example.com/realms/dx'], [undefined], [{}], ['x'.repeat(300)]])(
     'has to name its issuer letter by letter: %j',
     (issuer) => {

@@ -415,6 +415,18 @@ describe('abuse is ENHANCE_YOUR_CALM', () => {
     expect(end.fault?.reason).toBe('window_update_flood');
   });
 
+  test.each([
+    ['1024 octets or more are free', '00000400', undefined],
+    ['fewer are not', '000003ff', 'window_update_flood'],
+  ])('of updates that give back what was sent those by %s', (_, increment, fault) => {
+    const end = ServerEnd.started({ abuse });
+    end.give(headers(1));
+    end.connection.sendData(end.stream(1), 16_384, false);
+    end.connection.output.take();
+    end.give(...Array.from({ length: 16 }, () => frame(WINDOW_UPDATE, 0, 1, increment)));
+    expect(end.fault?.reason).toBe(fault);
+  });
+
   test('DATA that was under way when its stream was reset is free as far as its window goes', () => {
     const end = ServerEnd.started({ abuse });
     end.give(headers(1));

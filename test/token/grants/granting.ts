@@ -28,9 +28,11 @@ export async function openGrant(settings: Record<string, unknown>, files: Record
   return {
     secret,
     read: () => readCredentials(config),
-    async request() {
+    /** @param meanwhile happens between the reading of the credentials and the grant. */
+    async request(meanwhile = async (): Promise<void> => undefined) {
       const reading = await readCredentials(config);
       if (reading.state !== 'loaded') throw new Error(reading.detail);
+      await meanwhile();
       return await endpoint.requestToken(reading.credentials, new AbortController().signal);
     },
   };

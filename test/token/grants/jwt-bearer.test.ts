@@ -173,6 +173,7 @@ describe('a Google service account', () => {
     ['what is no JSON', 'S3CRET'],
     ['a key file of a user', keyFile({ type: 'authorized_user' })],
     ['one without an address', keyFile({ client_email: undefined })],
+    ['one with an empty address', keyFile({ client_email: '' })],
     ['one without a key', keyFile({ private_key: 'S3CRET' })],
     [
       'one with a key of another kind',

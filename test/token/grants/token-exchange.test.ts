@@ -87,4 +87,21 @@ describe('a token exchange', () => {
     expect(await request()).toMatchObject({ result: 'success' });
     expect(provider.received).toHaveLength(1);
   });
+
+  it('asks nobody with an actor that became no token after the credentials were read', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { request, secret } = await openGrant(
+      {
+        tokenUrl: provider.url,
+        grant: 'token_exchange',
+        clientAuth: 'none',
+        tokenExchange: { actorTokenFile: 'pod' },
+      },
+      { subject_token: 'a.b.c', pod: 'd.e.f' },
+    );
+    const outcome = await request(() => secret.update({ subject_token: 'a.b.c', pod: 'S3CRET and more' }));
+    expect(outcome).toMatchObject({ detail: expect.stringMatching(/pod is not a token: one line/) });
+    expect(JSON.stringify(outcome)).not.toContain('S3CRET');
+    expect(provider.received).toEqual([]);
+  });
 });
