@@ -70,9 +70,23 @@ describe('the authority of interception', () => {
     expect(leaf.validToDate.getTime()).toBe(Math.floor(expiresAtMs / 1000) * 1000);
     expect(NOW_MS - leaf.validFromDate.getTime()).toBeGreaterThanOrEqual(3_600_000);
     expect(leaf.ca).toBe(false);
+    expect(leaf.subjectAltName).toBe('DNS:api.example.com');
     expect(await verdictOn('api.example.com', authority, NOW_MS - LEAF_MS - 1000)).toBe(
       'certificate has expired',
     );
+  });
+
+  it('says of itself that it may certify, for everybody to heed', () => {
+    const certificates = authority
+      .issue('api.example.com', NOW_MS)
+      .chain.match(/-----BEGIN[\s\S]+?-----END.+/g);
+    const [leaf, intermediate] = (certificates ?? []).map((pem) => new X509Certificate(pem));
+    const root = new X509Certificate(authority.root);
+    expect([leaf?.ca, intermediate?.ca, root.ca]).toEqual([false, true, true]);
+    // basicConstraints, critical (RFC 5280 §4.2.1.9).
+    const critical = Buffer.from('0603551d130101ff', 'hex');
+    for (const certificate of [leaf, intermediate, root])
+      expect(certificate?.raw.includes(critical)).toBe(true);
   });
 
   it('forgets the key of its root as soon as that has signed', async () => {

@@ -57,6 +57,15 @@ describe('a ClientHello', () => {
     }
   });
 
+  it.each([
+    ['as long as they say', 4, 'hello'],
+    ['shorter than they say', 8, 'malformed'],
+  ])('whose extensions are %s', (_, said, kind) => {
+    const body = [3, 3, ...Buffer.alloc(32), 0, 0, 2, 0x13, 0x01, 1, 0, 0, said, 0, 0x2b, 0, 0];
+    const message = [1, 0, 0, body.length, ...body];
+    expect(readClientHello(Buffer.from([22, 3, 1, 0, message.length, ...message])).kind).toBe(kind);
+  });
+
   it('of any octets is read without a fault', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(HELLO.length), (octets, at) => {

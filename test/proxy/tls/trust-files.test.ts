@@ -30,6 +30,8 @@ it('hold the root, and beside it the public ones, for everybody to read', async 
   expect(bundle.map(fingerprint)).toEqual([...PUBLIC, root].map(fingerprint));
   const store = await readFile(join(trust, 'truststore.p12'));
   for (const pem of [...PUBLIC, root]) expect(store.includes(new X509Certificate(pem).raw)).toBe(true);
+  // What Java has a trusted certificate say of itself: 2.16.840.1.113894.746875.1.1.
+  expect(store.includes(Buffer.from('060c6086480186f966adca7b0101', 'hex'))).toBe(true);
   for (const file of await readdir(trust)) expect((await stat(join(trust, file))).mode & 0o777).toBe(0o644);
 });
 

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/errors.ts';
+import type { Protocol } from '../../../src/proxy/http/protocol.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import type {
+  UpstreamStream,
+  UpstreamStreams,
+  UpstreamUser,
+} from '../../../src/proxy/streams/upstream-stream.ts';
+import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
+
+/** Streams to an upstream, of which one is lent out, and what becomes of it. */
+function ask(protocol: Protocol, ready: boolean) {
+  const done: string[] = [];
+  const known: (Protocol | undefined)[] = [];
+  const stream = (name: string, spoken: Protocol) =>
+    ({
+      protocol: spoken,
+      ready,
+      giveBack: () => done.push(`${name} given back`),
+      abandon: () => done.push(`${name} abandoned`),
+    }) as Partial<UpstreamStream> as UpstreamStream;
+  let asked: IncomingRequest | undefined;
+  let user: UpstreamUser | undefined;
+  const streams = {
+    acquire(request: IncomingRequest, asking: UpstreamUser) {
+      asked = request;
+      user = asking;
+      return stream('first', protocol);
+    },
+  } as Partial<UpstreamStreams> as UpstreamStreams;
+  const end = askUpstream(streams, (spoken) => known.push(spoken));
+  return { done, known, end, asked, user: user as UpstreamUser, instead: stream('other', 'http1') };
+}
+
+const UNREACHABLE = new SidecarError('upstream_unreachable', 'nobody there');
+
+describe('what an upstream speaks', () => {
+  it('is asked for a request that any version of HTTP could carry', () => {
+    expect(ask('h2', true).asked).toMatchObject({ method: 'OPTIONS', target: '*', targetForm: 'asterisk' });
+  });
+
+  it('is known at once where a connection stands, which is kept', () => {
+    const { known, done, end } = ask('h2', true);
+    expect([known, done]).toEqual([['h2'], ['first given back']]);
+    end();
+    expect(done).toHaveLength(1);
+  });
+
+  it('is known when one stands', () => {
+    const { known, done, user } = ask('h2', false);
+    expect([known, done]).toEqual([[], []]);
+    user.connected();
+    expect([known, done]).toEqual([['h2'], ['first given back']]);
+  });
+
+  it('is that of the stream which takes the place of the first', () => {
+    const { known, done, user, instead } = ask('h2', false);
+    user.connected(instead);
+    expect([known, done]).toEqual([['http1'], ['other given back']]);
+  });
+
+  it('stays unknown where none can be made', () => {
+    const { known, done, user, end } = ask('h2', false);
+    user.upstreamFailed(UNREACHABLE, 'lost');
+    expect(known).toEqual([undefined]);
+    end();
+    expect(done).toEqual([]);
+  });
+
+  it('is told to nobody who has ended the question, and once to the others', () => {
+    const ended = ask('h2', false);
+    ended.end();
+    expect(ended.done).toEqual(['first abandoned']);
+    ended.user.upstreamFailed(UNREACHABLE, 'lost');
+    expect(ended.known).toEqual([]);
+
+    const { known, user } = ask('h2', false);
+    user.connected();
+    user.upstreamFailed(UNREACHABLE, 'lost');
+    expect(known).toEqual(['h2']);
+  });
+});
