@@ -1,6 +1,7 @@
-import { chmod, readdir } from 'node:fs/promises';
+import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { build, type Plugin } from 'rolldown';
+import { inAscii } from './ascii.ts';
 
 const ENTRY = 'token-sidecar';
 
@@ -82,6 +83,15 @@ async function bundle(
     },
     logLevel: 'warn',
   });
+  await rewriteInAscii(join(output, file));
   const modules = chunks.flatMap((chunk) => (chunk.type === 'chunk' ? Object.entries(chunk.modules) : []));
   return { name: file, modules: modules.filter(([, { code }]) => code !== null).map(([id]) => id) };
+}
+
+/** The bundler has no setting for it. */
+async function rewriteInAscii(file: string): Promise<void> {
+  const map = `${file}.map`;
+  const [code, mapText] = await Promise.all([readFile(file, 'utf8'), readFile(map, 'utf8')]);
+  const ascii = inAscii({ code, map: JSON.parse(mapText) as { mappings: string } });
+  await Promise.all([writeFile(file, ascii.code), writeFile(map, JSON.stringify(ascii.map))]);
 }
