@@ -115,7 +115,7 @@ export const ERRORS = {
   },
   server_name_mismatch: {
     ends: 'connection',
-    title: 'The TLS of the app asks for another name than its CONNECT',
+    title: 'The TLS of the app asks for another name than its connection is to',
   },
   client_tls_error: {
     ends: 'connection',

@@ -8,6 +8,7 @@ const SRC = join(import.meta.dirname, '../src');
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   log: [],
   x509: [],
+  dns: [],
   config: ['log'],
   credentials: ['config', 'log'],
   token: ['credentials', 'config', 'log'],
@@ -16,7 +17,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   issuer: ['credentials', 'config', 'log'],
   injector: ['credentials', 'x509', 'config', 'log'],
   demo: ['config', 'log'],
-  commands: ['proxy', 'admin', 'issuer', 'injector', 'demo', 'token', 'credentials', 'config', 'log'],
+  commands: ['proxy', 'admin', 'issuer', 'injector', 'demo', 'token', 'credentials', 'dns', 'config', 'log'],
   main: ['commands', 'config', 'log'],
 };
 
@@ -36,6 +37,7 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   exchange: ['routing', 'streams', 'http'],
   app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   tls: ['app', 'exchange', 'routing', 'streams', 'http', 'io'],
+  capture: ['tls', 'app', 'routing', 'streams', 'io'],
 };
 
 /** What would be against the table, and why it is not. */

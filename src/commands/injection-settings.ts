@@ -5,7 +5,7 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
 import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/annotation-formats.ts';
-import { type InjectionDefaults, SIDECAR_MODES } from '../injector/pod/injection-defaults.ts';
+import { DEFAULT_MODES, type InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
@@ -57,7 +57,7 @@ export const INJECTION_SETTINGS = {
     description:
       "ConfigMap of the pod's namespace with key ca.crt: CAs in PEM that the sidecar trusts besides the public ones",
   },
-  'default-mode': { argument: 'MODE', description: `One of ${SIDECAR_MODES.join(', ')}`, default: 'reverse' },
+  'default-mode': { argument: 'MODE', description: `One of ${DEFAULT_MODES.join(', ')}`, default: 'reverse' },
   'default-native-sidecar': {
     argument: 'BOOLEAN',
     description: 'Use native sidecars',
@@ -184,7 +184,7 @@ export function readInjectionDefaults(
     ...readText('audience', 'default-audience', grantValue),
     ...readText('upstream', 'default-upstream', upstream),
     ...readText('caConfigMap', 'default-ca-config-map', objectName),
-    mode: read('default-mode', oneOf(SIDECAR_MODES)) ?? 'reverse',
+    mode: read('default-mode', oneOf(DEFAULT_MODES)) ?? 'reverse',
     ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
     logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',
     resources: {

@@ -1,6 +1,7 @@
 /** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
 
 import { randomBytes } from 'node:crypto';
+import type { LookupFunction } from 'node:net';
 import { type AdminServer, startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes } from '../admin/probes.ts';
@@ -18,9 +19,10 @@ import type { Logger } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
 import type { DataPath } from '../proxy/data-path.ts';
+import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
-import type { Leaves } from '../proxy/tls/interceptor.ts';
+import type { Leaves } from '../proxy/tls/termination.ts';
 import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
@@ -74,7 +76,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     return openTokenSource({
       config: credential,
       credentials,
-      endpoint: createTokenEndpoint(credential, clock),
+      endpoint: createTokenEndpoint(credential, clock, lookup),
       clock,
       random,
       metrics: tokenMetrics,
@@ -83,6 +85,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     });
   }
 
+  const lookup = await openLookup(config, clock);
   // The first grants are on their way while the listeners come up.
   const tokens = await Promise.all(config.credentials.map(openCredential));
   const closeTokens = () => Promise.all(tokens.map((token) => token.close()));
@@ -137,7 +140,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       listen: config.listen,
       routes: config.routes,
       ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
+      ...(config.capture === undefined ? {} : { capture: config.capture }),
       ...(leaves === undefined ? {} : { leaves }),
+      ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
       crossSiteRequests: config.crossSiteRequests,
       limits: config.limits,
       bearers: new Map(tokens.map((token) => [token.name, token])),
@@ -190,16 +195,34 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
 /** @throws {SidecarError} `configuration` where the directory cannot be written. */
 async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Leaves | undefined> {
-  const { forwardProxy, interception } = config;
-  if (forwardProxy === undefined || interception === undefined) return undefined;
+  const { interception } = config;
+  if (interception === undefined) return undefined;
   const { directory } = interception;
   const { openInterception } = await import('./interception.ts');
   try {
-    return await openInterception({ directory, names: interceptedNames(forwardProxy), clock, log });
+    return await openInterception({ directory, names: interceptedNames(config), clock, log });
   } catch (error) {
     throw new SidecarError(
       'configuration',
       `interception.directory ${directory}: expected a directory that can be written (${systemCodeOf(error) ?? messageOf(error)})`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
+ * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
+ */
+async function openLookup({ capture }: Config, clock: Clock): Promise<LookupFunction | undefined> {
+  if (capture === undefined) return undefined;
+  const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
+  try {
+    return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), clock);
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${systemCodeOf(error) ?? messageOf(error)}`,
       { cause: error },
     );
   }

@@ -20,6 +20,8 @@ export interface Config {
   readonly routes: readonly RouteConfig[];
   /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
   readonly forwardProxy?: ForwardProxyConfig;
+  /** Hosts whose names lead to listeners of the sidecar's own. */
+  readonly capture?: CaptureConfig;
   /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
   readonly interception?: InterceptionConfig;
   /** Where programs of this pod ask for tokens. Present where a credential gives its own there. */
@@ -250,6 +252,25 @@ export interface ForwardProxyConfig {
   readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** For hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
+}
+
+export interface CaptureConfig {
+  /** Each host, address and port once. */
+  readonly hosts: readonly CapturedHost[];
+}
+
+/** A host that apps find at an address of loopback, where the sidecar listens in its place. */
+export interface CapturedHost extends ForwardingPolicy {
+  /** Lower-case name. */
+  readonly host: string;
+  /** Of loopback; IPv6 without brackets. */
+  readonly address: string;
+  /** Where TLS is expected. */
+  readonly ports: readonly number[];
+  /** Where HTTP in clear is. */
+  readonly clearPorts: readonly number[];
+  /** Send what came in clear over TLS, to port 443 where it came to 80. */
+  readonly upgradeToTls: boolean;
 }
 
 export interface InterceptionConfig {

@@ -9,7 +9,10 @@ import type { AssertionAlgorithm } from './config.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 import {
   duration,
+  exactName,
   listenAddress,
+  loopbackAddress,
+  MOST_NAMED_HOSTS,
   recoveryTime,
   serverUrl,
   size,
@@ -313,6 +316,19 @@ const forwardProxy = v.strictObject(
   'a mapping',
 );
 
+const CAPTURED_HOSTS = `a list of 1 to ${MOST_NAMED_HOSTS} hosts`;
+const capturedHost = v.strictObject(
+  {
+    host: formatted(exactName),
+    address: formatted(loopbackAddress),
+    ports: v.optional(v.array(port, 'a list of ports')),
+    clearPorts: v.optional(v.array(port, 'a list of ports')),
+    allowClearText: v.optional(flag),
+    ...forwardingPolicy,
+  },
+  'a mapping',
+);
+
 export const fileSchema = v.strictObject(
   {
     listen: v.optional(formatted(listenAddress)),
@@ -329,6 +345,18 @@ export const fileSchema = v.strictObject(
     credentials: v.optional(v.array(credential, 'a list of credentials')),
     routes: v.optional(v.array(route, 'a list of routes')),
     forwardProxy: v.optional(forwardProxy),
+    capture: v.optional(
+      v.strictObject(
+        {
+          hosts: v.pipe(
+            v.array(capturedHost, CAPTURED_HOSTS),
+            v.minLength(1, CAPTURED_HOSTS),
+            v.maxLength(MOST_NAMED_HOSTS, CAPTURED_HOSTS),
+          ),
+        },
+        'a mapping',
+      ),
+    ),
     interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
     tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
@@ -367,4 +395,5 @@ export type FileConfig = v.InferOutput<typeof fileSchema>;
 export type CredentialEntry = v.InferOutput<typeof credential>;
 export type RouteEntry = v.InferOutput<typeof route>;
 export type InjectionEntry = v.InferOutput<typeof injection>;
+export type CapturedHostEntry = v.InferOutput<typeof capturedHost>;
 export type AllowedDestinationEntry = v.InferOutput<typeof allowedDestination>;

@@ -34,6 +34,11 @@ export const PROXY_SETTINGS = {
     description:
       'Hosts by commas, each with an optional port, whose TLS is intercepted so that apps with HTTPS_PROXY get the token there; other hosts pass untouched',
   },
+  'capture-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts by commas, each with an optional port and the address of loopback where the sidecar listens in its place: api.example.com=127.0.0.2; what the hosts file sends there gets the token',
+  },
   'trust-dir': {
     argument: 'DIR',
     description: 'Where interception leaves the certificates that apps are to trust',

@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
+import { resolveCapture } from './resolve-capture.ts';
 import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkPlaceholders } from './resolve-injections.ts';
@@ -24,8 +25,13 @@ export function resolveConfig(
   const file = withNamedHosts(read, given, problems);
   const routes = understood ? resolveRoutes(file, given, problems) : [];
   const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
-  const interception = resolveInterception(file.interception, forwardProxy?.config, given, problems);
-  const users = [...routes, ...(forwardProxy?.destinations ?? [])];
+  const capture = resolveCapture(file.capture, given, problems);
+  const interceptors = {
+    ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
+    ...(capture === undefined ? {} : { capture: capture.config }),
+  };
+  const interception = resolveInterception(file.interception, interceptors, given, problems);
+  const users = [...routes, ...(forwardProxy?.destinations ?? []), ...(capture?.hosts ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);
   checkOutputs(credentials, problems);
@@ -47,7 +53,7 @@ export function resolveConfig(
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? file.logLevel ?? 'info',
     credentials: credentials.map(({ entry }) => entry),
     routes: routes.map(({ entry }) => entry),
-    ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
+    ...interceptors,
     ...(interception === undefined ? {} : { interception }),
     ...(tokenEndpoint === undefined ? {} : { tokenEndpoint }),
     crossSiteRequests: file.crossSiteRequests ?? 'allow',

@@ -38,7 +38,7 @@ function resolveDestination(
   problems: Problem[],
 ): AllowedDestination {
   const upgradeToTls = resolveUpgrade(key, entry, problems);
-  checkProtocol(key, entry, upgradeToTls, problems);
+  checkDestinationProtocol(key, entry, upgradeToTls, problems);
   return {
     host: entry.host.toLowerCase(),
     ...(entry.port === undefined ? {} : { port: entry.port }),
@@ -48,9 +48,9 @@ function resolveDestination(
 }
 
 /** What is asked for as `http://` leaves over TLS or in clear, and HTTP/2 has a name for each. */
-function checkProtocol(
+export function checkDestinationProtocol(
   key: string,
-  { protocol }: AllowedDestinationEntry,
+  { protocol }: Pick<AllowedDestinationEntry, 'protocol'>,
   upgradeToTls: boolean,
   problems: Problem[],
 ): void {

@@ -1,7 +1,8 @@
-import type { ForwardProxyConfig, InterceptionConfig } from './config.ts';
+import type { Config, InterceptionConfig } from './config.ts';
 import type { FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
+import { namesOverTls } from './resolve-capture.ts';
 import { readValue } from './settings.ts';
 import { isName, namedHosts } from './values.ts';
 
@@ -22,21 +23,26 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
   return { ...file, forwardProxy: { allow, connect: 'intercept', otherHosts: 'pass' } };
 }
 
+/** What intercepts TLS. */
+export type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture'>>;
+
 /** Where certificates are left for apps, if any TLS is intercepted. */
 export function resolveInterception(
   entry: FileConfig['interception'],
-  forwardProxy: ForwardProxyConfig | undefined,
+  interceptors: Interceptors,
   given: ProxyValues,
   problems: Problem[],
 ): InterceptionConfig | undefined {
   const directory = given['trust-dir'];
-  if (forwardProxy?.connect !== 'intercept') {
-    const expected = 'forwardProxy.connect: intercept beside it';
+  const intercepts = interceptors.forwardProxy?.connect === 'intercept';
+  if (!intercepts && interceptors.capture === undefined) {
+    const expected = 'forwardProxy.connect: intercept beside it, or captured hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected });
     if (directory !== undefined) problems.push({ key: directory.key, value: directory.text, expected });
     return undefined;
   }
-  if (interceptedNames(forwardProxy).length === 0) {
+  const names = interceptedNames(interceptors);
+  if (intercepts && names.length === 0) {
     problems.push({
       key: 'forwardProxy.connect',
       value: 'intercept',
@@ -46,10 +52,14 @@ export function resolveInterception(
   if (directory !== undefined && !directory.text.startsWith('/')) {
     problems.push({ key: directory.key, value: directory.text, expected: 'an absolute path' });
   }
+  // Captured in clear alone, nothing is to be trusted.
+  if (names.length === 0) return undefined;
   return { directory: directory?.text ?? entry?.directory ?? PROXY_SETTINGS['trust-dir'].default };
 }
 
 /** Names, or `*.suffix`, whose TLS may be intercepted. */
-export function interceptedNames({ allow }: ForwardProxyConfig): readonly string[] {
-  return [...new Set(allow.map(({ host }) => host))].filter(isName);
+export function interceptedNames({ forwardProxy, capture }: Interceptors): readonly string[] {
+  const listed = forwardProxy?.connect === 'intercept' ? forwardProxy.allow.map(({ host }) => host) : [];
+  const captured = capture === undefined ? [] : namesOverTls(capture);
+  return [...new Set([...listed, ...captured])].filter(isName);
 }

@@ -1,16 +1,16 @@
 import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
 import { DEFAULT_NAME } from './entries.ts';
-import type { AllowedDestinationEntry, RouteEntry } from './file-schema.ts';
+import type { AllowedDestinationEntry, CapturedHostEntry, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { resolveInjections } from './resolve-injections.ts';
 import { resolveTls } from './resolve-tls.ts';
 
 export const DEFAULT_TIMEOUTS: RouteTimeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 300_000 };
 
-/** The settings that a route and a forward-proxy destination share. */
+/** The settings that a route, a destination of the forward proxy and a captured host share. */
 export function resolvePolicy(
   key: string,
-  entry: RouteEntry | AllowedDestinationEntry,
+  entry: RouteEntry | AllowedDestinationEntry | CapturedHostEntry,
   problems: Problem[],
 ): ForwardingPolicy {
   const inject = resolveInjections(`${key}.inject`, entry.inject, problems);

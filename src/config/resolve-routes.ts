@@ -23,7 +23,9 @@ export function resolveRoutes(
   if (given.upstream !== undefined && !entries.some(isDefault)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
   }
-  if (entries.length === 0 && file.forwardProxy === undefined) {
+  const isRouteless =
+    file.forwardProxy === undefined && file.capture === undefined && given['capture-hosts'] === undefined;
+  if (entries.length === 0 && isRouteless) {
     problems.push({ key: 'TOKEN_SIDECAR_UPSTREAM', expected: 'a URL, or routes in the configuration file' });
   } else if (given.protocol !== undefined && !entries.some(isDefault)) {
     const expected =

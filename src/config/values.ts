@@ -90,7 +90,7 @@ export interface NamedHost {
 }
 
 /** As many names as constrain one certificate without making it too large for clients. */
-const MOST_NAMED_HOSTS = 100;
+export const MOST_NAMED_HOSTS = 100;
 
 /** Names whose TLS may be intercepted, by commas; more specific ones first as a result, and each once. */
 export const namedHosts: ValueFormat<readonly NamedHost[]> = {
@@ -106,6 +106,41 @@ export const namedHosts: ValueFormat<readonly NamedHost[]> = {
         (a, b) =>
           Number(a.host.startsWith('*')) - Number(b.host.startsWith('*')) || b.host.length - a.host.length,
       );
+  },
+};
+
+/** Whose address a hosts file can say. Lower-case as a result. */
+export const exactName: ValueFormat<string> = {
+  expected:
+    'an exact host name such as api.example.com: a hosts file has no wildcards, for which there is forwardProxy',
+  parse(text) {
+    const named = parseNamedHost(text.toLowerCase());
+    return named?.port === undefined && named?.host.startsWith('*') === false ? named.host : undefined;
+  },
+};
+
+/** Where the sidecar may listen in the place of a host. */
+export const loopbackAddress: ValueFormat<string> = {
+  expected: 'an address of loopback such as 127.0.0.2, or ::1',
+  parse: (text) => (isIP(text) !== 0 && isLoopbackHost(text) ? text : undefined),
+};
+
+/** A host as `host`, or `host:port`, and the address at which it is captured. */
+export interface AddressedHost extends NamedHost {
+  readonly address: string;
+}
+
+export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
+  expected: `1 to ${MOST_NAMED_HOSTS} exact host names by commas, each with an optional port and its address of loopback, such as api.example.com=127.0.0.2, pay.example.com:8443=127.0.0.3`,
+  parse(text) {
+    const hosts = text.split(',').map((entry): AddressedHost | undefined => {
+      const [authority = '', address = '', ...more] = entry.trim().split('=');
+      const named = parseNamedHost(authority.toLowerCase());
+      const isUsable = named !== undefined && exactName.parse(named.host) !== undefined && more.length === 0;
+      return isUsable && loopbackAddress.parse(address) !== undefined ? { ...named, address } : undefined;
+    });
+    const usable = hosts.filter((host) => host !== undefined);
+    return usable.length === hosts.length && hosts.length <= MOST_NAMED_HOSTS ? usable : undefined;
   },
 };
 

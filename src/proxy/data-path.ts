@@ -5,6 +5,7 @@
 
 import type { Clock } from '../clock.ts';
 import type {
+  CaptureConfig,
   Config,
   ForwardProxyConfig,
   ListenAddress,
@@ -16,13 +17,15 @@ import type { BearerSupply } from '../token/bearer-source.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import type { Leaves } from './tls/interceptor.ts';
+import type { Leaves } from './tls/termination.ts';
 
 export interface ProxyOptions {
   readonly listen: ListenAddress;
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
+  /** Hosts in whose place it listens; `leaves` are there for those over TLS. */
+  readonly capture?: CaptureConfig;
   /** Passed on when absent. */
   readonly crossSiteRequests?: Config['crossSiteRequests'];
   readonly limits: ProxyLimits;

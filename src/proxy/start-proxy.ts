@@ -1,9 +1,11 @@
+import type { ListenAddress } from '../config/config.ts';
 import { SidecarError } from '../errors.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';
 import type { AppContext } from './app/context.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
+import { capturedList, capturedPorts } from './capture/captured-ports.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
 import { admissionWith } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
@@ -14,6 +16,7 @@ import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
+import { TlsTermination } from './tls/termination.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
 import { UpstreamPools } from './upstream/pools.ts';
 
@@ -27,6 +30,8 @@ const NO_ROUTE = 'none';
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
+  const termination =
+    options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
   const context: AppContext = {
     destinations: openDestinations(options, network),
     admission: admissionWith(placeholdersOf(options)),
@@ -39,18 +44,34 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     load: { inFlight: 0, draining: false },
     peers: new PeerWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
-    ...(options.leaves === undefined
-      ? {}
-      : { interceptor: new TlsInterceptor({ leaves: options.leaves, context: () => context }) }),
+    ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),
   };
   const listener = new Listener(context);
-  const address = await listener.listen(options.listen);
+  const address = await listenEverywhere(listener, options, context, termination);
   return {
     address,
     spoken: () => listener.spoken(),
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };
+}
+
+/** @returns the proxy's own address. */
+async function listenEverywhere(
+  listener: Listener,
+  { listen, capture }: ProxyOptions,
+  context: AppContext,
+  termination: TlsTermination | undefined,
+): Promise<ListenAddress> {
+  try {
+    const address = await listener.listen(listen);
+    const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
+    for (const port of ports) await listener.listen(port.listen, port.service);
+    return address;
+  } catch (error) {
+    await listener.drain(0);
+    throw error;
+  }
 }
 
 function openDestinations(options: ProxyOptions, network: Network): Destinations {
@@ -70,13 +91,28 @@ function openDestinations(options: ProxyOptions, network: Network): Destinations
   const forwardProxy =
     options.forwardProxy &&
     new ForwardProxy({
+      prefix: 'forward',
       config: options.forwardProxy,
       bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
       activate,
       log,
     });
+  const captured =
+    options.capture &&
+    new ForwardProxy({
+      prefix: 'capture',
+      config: capturedList(options.capture.hosts),
+      bearerOf: ({ host, credential }) => bearerOf(`capture of ${host}`, credential, options),
+      activate,
+      log,
+    });
   const refuses = options.crossSiteRequests === 'refuse';
-  return new Destinations(routes, forwardProxy, refuses ? ownNames(options.routes, listen) : undefined);
+  return new Destinations({
+    routes,
+    forwardProxy,
+    captured,
+    ownNames: refuses ? ownNames(options.routes, listen) : undefined,
+  });
 }
 
 function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): BearerSource {

@@ -370,6 +370,121 @@ describe('the forward proxy', () => {
   });
 });
 
+describe('captured hosts', () => {
+  const { TOKEN_SIDECAR_UPSTREAM: _, ...SSO } = SIMPLE;
+
+  it('are listened for at 443 and 80, or at the ports that are named', async () => {
+    const { capture, interception, routes } = await loadFile(
+      `capture:
+  hosts:
+    - { host: API.example.com, address: 127.0.0.2 }
+    - { host: b.com, address: 127.0.0.3, ports: [8443] }
+    - { host: c.com, address: "::1", clearPorts: [8080], allowClearText: true, credential: default }`,
+      SSO,
+    );
+    expect(
+      capture?.hosts.map(({ host, address, ports, clearPorts, upgradeToTls }) => [
+        host,
+        address,
+        ports,
+        clearPorts,
+        upgradeToTls,
+      ]),
+    ).toEqual([
+      ['api.example.com', '127.0.0.2', [443], [80], true],
+      ['b.com', '127.0.0.3', [8443], [], true],
+      ['c.com', '::1', [], [8080], false],
+    ]);
+    expect(interception).toEqual({ directory: '/var/run/token-sidecar/trust' });
+    expect(routes).toEqual([]);
+  });
+
+  it('are named by a variable, which makes one entry a host', async () => {
+    const text = 'a.com=127.0.0.2, B.com:8443=127.0.0.3, b.com:80=127.0.0.3';
+    const { capture } = await load({ ...SSO, TOKEN_SIDECAR_CAPTURE_HOSTS: text });
+    expect(capture?.hosts.map(({ host, ports, clearPorts }) => [host, ports, clearPorts])).toEqual([
+      ['a.com', [443], [80]],
+      ['b.com', [8443], [80]],
+    ]);
+  });
+
+  it('of which none has TLS want no certificates', async () => {
+    const { interception } = await load({ ...SSO, TOKEN_SIDECAR_CAPTURE_HOSTS: 'a.com:80=127.0.0.2' });
+    expect(interception).toBeUndefined();
+  });
+
+  it.each([
+    [
+      'a wildcard',
+      '{ host: "*.a.com", address: 127.0.0.2 }',
+      /host: "\*.a.com": expected an exact host name/,
+    ],
+    [
+      'an address for a name',
+      '{ host: 10.0.0.1, address: 127.0.0.2 }',
+      /host: "10.0.0.1": expected an exact/,
+    ],
+    ['a port in the name', '{ host: "a.com:1", address: 127.0.0.2 }', /host: "a.com:1": expected an exact/],
+    [
+      'an address of the network',
+      '{ host: a.com, address: 10.0.0.1 }',
+      /address: "10.0.0.1": expected an address of loopback/,
+    ],
+    [
+      'every address',
+      '{ host: a.com, address: 0.0.0.0 }',
+      /address: "0.0.0.0": expected an address of loopback/,
+    ],
+    ['no ports', '{ host: a.com, address: 127.0.0.2, ports: [] }', /ports: expected a port/],
+    [
+      'a port twice',
+      '{ host: a.com, address: 127.0.0.2, ports: [1], clearPorts: [1] }',
+      /clearPorts: "1": expected a port that is not in ports/,
+    ],
+    [
+      'a host twice',
+      '{ host: a.com, address: 127.0.0.2 }, { host: a.com, address: 127.0.0.3 }',
+      /\[1\].host: "a.com": expected a host that no other/,
+    ],
+    [
+      'an address twice',
+      '{ host: a.com, address: 127.0.0.2 }, { host: b.com, address: 127.0.0.2 }',
+      /\[1\].address: "127.0.0.2:443": expected an address and port that no other/,
+    ],
+    [
+      'an unknown credential',
+      '{ host: a.com, address: 127.0.0.2, credential: nobody }',
+      /\[0\].credential: "nobody": expected a credential/,
+    ],
+    [
+      'h2c over TLS',
+      '{ host: a.com, address: 127.0.0.2, protocol: h2c }',
+      /\[0\].protocol: "h2c": expected auto, http1 or h2/,
+    ],
+  ])('are refused with %s', async (_name, hosts, problem) => {
+    const problems = await problemsOf(() => loadFile(`capture: { hosts: [${hosts}] }`, SSO));
+    expect(problems).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it.each(['a.com', '*.a.com=127.0.0.2', 'a.com=10.0.0.1', 'a.com=127.0.0.2=1', '', 'a.com=127.0.0.2,'])(
+    'are refused as a variable: %j',
+    async (text) => {
+      const env = { ...SIMPLE, TOKEN_SIDECAR_CAPTURE_HOSTS: text || ' ' };
+      expect(await problemsOf(() => load(env))).toContainEqual(
+        expect.stringMatching(/^TOKEN_SIDECAR_CAPTURE_HOSTS: ".*": expected 1 to 100 exact host names/),
+      );
+    },
+  );
+
+  it('are refused as a variable beside those of the file', async () => {
+    const env = { ...SSO, TOKEN_SIDECAR_CAPTURE_HOSTS: 'a.com=127.0.0.2' };
+    const text = 'capture: { hosts: [{ host: b.com, address: 127.0.0.3 }] }';
+    expect(await problemsOf(() => loadFile(text, env))).toContainEqual(
+      expect.stringMatching(/^TOKEN_SIDECAR_CAPTURE_HOSTS: .* expected nothing beside capture/),
+    );
+  });
+});
+
 describe('what is wrong', () => {
   it('is reported all at once, each with key, value and what was expected', async () => {
     const problems = await problemsOf(() =>

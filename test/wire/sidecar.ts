@@ -3,6 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type {
   AllowedDestination,
+  CaptureConfig,
   ForwardProxyConfig,
   ProxyLimits,
   RouteConfig,
@@ -14,7 +15,7 @@ import type { DataPath } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
-import type { Leaves } from '../../src/proxy/tls/interceptor.ts';
+import type { Leaves } from '../../src/proxy/tls/termination.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
@@ -112,6 +113,7 @@ export interface SidecarSettings {
   readonly route?: RouteOverrides;
   readonly routes?: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
+  readonly capture?: CaptureConfig;
   readonly crossSiteRequests?: 'allow' | 'refuse';
   /** Certificates for apps whose TLS is intercepted. */
   readonly leaves?: Leaves;
@@ -207,6 +209,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
     ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
+    ...(settings.capture === undefined ? {} : { capture: settings.capture }),
     crossSiteRequests: settings.crossSiteRequests ?? 'allow',
     limits: { ...LIMITS, ...settings.limits },
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),

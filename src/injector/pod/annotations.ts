@@ -30,7 +30,7 @@ export const UPSTREAM = 'token-sidecar.dev/upstream';
 /** Which version of HTTP is spoken to the upstream: `auto`, `http1`, `h2` or `h2c`. */
 export const PROTOCOL = 'token-sidecar.dev/protocol';
 
-/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward`. */
+/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward` or `hosts`. */
 export const HOSTS = 'token-sidecar.dev/hosts';
 
 /** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
@@ -42,7 +42,10 @@ export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 /** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
 export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
 
-/** `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs hosts or a ConfigMap. */
+/**
+ * `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs hosts or a ConfigMap. `hosts`: the
+ * names of hosts lead to the sidecar.
+ */
 export const MODE = 'token-sidecar.dev/mode';
 
 /** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container among the others. */

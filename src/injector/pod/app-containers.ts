@@ -1,10 +1,11 @@
 /** What the app's containers get so that they use the sidecar. What they set themselves stays as it is. */
 
+import type { SidecarMode } from './injection-defaults.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
 import { PROXY_PORT, TRUST_DIRECTORY, TRUST_VOLUME } from './names.ts';
 import { type Container, type EnvironmentVariable, itemsOf } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
-import { interceptionVariables, JAVA_OPTIONS, javaOptions } from './trust-variables.ts';
+import { JAVA_OPTIONS, javaOptions, proxyVariables, trustVariables } from './trust-variables.ts';
 
 /** As much of the settings as concerns the app. */
 export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts'>;
@@ -12,6 +13,7 @@ export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts'>;
 /** Environment of the app's containers. Both spellings, because clients disagree. */
 export function appEnvironment({ mode, intercepts }: AppSettings): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
+  if (mode === 'hosts') return trustVariables();
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const direct = 'localhost,127.0.0.1,::1';
   return [
@@ -19,7 +21,7 @@ export function appEnvironment({ mode, intercepts }: AppSettings): readonly Requ
     { name: 'http_proxy', value: proxy },
     { name: 'NO_PROXY', value: direct },
     { name: 'no_proxy', value: direct },
-    ...(intercepts ? interceptionVariables() : []),
+    ...(intercepts ? [...proxyVariables(), ...trustVariables()] : []),
   ];
 }
 
@@ -31,14 +33,14 @@ export function appContainersPatch(
   isServed: (container: Container, before: readonly Container[]) => boolean = () => true,
 ): AddOperation[] {
   const variables = appEnvironment(settings);
-  const intercepts = settings.mode === 'forward' && settings.intercepts;
+  const intercepts = settings.mode !== 'reverse' && settings.intercepts;
   return itemsOf(containers).flatMap((container, index, all) => {
     if (!isServed(container, all.slice(0, index))) return [];
     const path = ['spec', list, index];
     const own = new Set(itemsOf(container.env).map(({ name }) => name));
     const missing = variables.filter(({ name }) => !own.has(name));
     if (!intercepts) return append(container.env, [...path, 'env'], missing);
-    const java = javaPatch(container, path);
+    const java = javaPatch(container, path, settings.mode);
     return [
       ...java.changed,
       ...append(container.env, [...path, 'env'], [...missing, ...java.added]),
@@ -52,12 +54,12 @@ interface JavaPatch {
   readonly added: readonly EnvironmentVariable[];
 }
 
-function javaPatch({ env }: Container, path: readonly (string | number)[]): JavaPatch {
+function javaPatch({ env }: Container, path: readonly (string | number)[], mode: SidecarMode): JavaPatch {
   const at = itemsOf(env).findIndex(({ name }) => name === JAVA_OPTIONS);
   const own = itemsOf(env)[at];
   // From a Secret or ConfigMap: what it says is not known.
   if (own !== undefined && own.value === undefined) return { changed: [], added: [] };
-  const value = javaOptions(own?.value ?? '');
+  const value = javaOptions(own?.value ?? '', mode === 'forward' ? 'by proxy' : 'as it is');
   if (value === undefined) return { changed: [], added: [] };
   if (own === undefined) return { changed: [], added: [{ name: JAVA_OPTIONS, value }] };
   return { changed: [add(pointer(...path, 'env', at, 'value'), value)], added: [] };

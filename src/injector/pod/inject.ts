@@ -14,12 +14,13 @@ import {
   WRITTEN,
 } from './annotations.ts';
 import { appContainersPatch } from './app-containers.ts';
+import { captureObstacles, hostAliases, neededSysctl } from './captured-hosts.ts';
 import type { Cluster } from './cluster.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
-import { type Container, itemsOf, type Namespace, type Pod } from './pod.ts';
+import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
@@ -92,7 +93,11 @@ export function inject(
     }),
     ...problems,
   ];
-  const obstacles = obstaclesIn(pod, defaults.allowed ?? {});
+  const { captured } = settings;
+  const obstacles = [
+    ...obstaclesIn(pod, defaults.allowed ?? {}),
+    ...(captured === undefined ? [] : captureObstacles(pod, captured)),
+  ];
   if (wrong.length > 0 || obstacles.length > 0) {
     return {
       result: 'rejected',
@@ -122,7 +127,7 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
   return { result: 'skipped', reason, warnings };
 }
 
-/** Other webhooks may have added containers since the first pass: in forward mode they get what the others have. */
+/** Other webhooks may have added containers since the first pass: with a proxy or hosts they get what the others have. */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can write that there was a first one, which would have found this.
   const obstacles = tooManyContainers(spec);
@@ -162,7 +167,8 @@ function patchFor(
         : // First, so that later init containers have tokens too.
           [add('/spec/initContainers/0', container)]),
     ...append(spec.volumes, ['spec', 'volumes'], sidecarVolumes(settings)),
-    ...groupPatch(pod, settings),
+    ...aliasesPatch(pod, settings),
+    ...securityContextPatch(pod, settings),
     ...pullSecretsPatch(pod, settings),
     ...addMembers(annotations, ['metadata', 'annotations'], {
       [STATUS]: INJECTED,
@@ -175,14 +181,34 @@ function patchFor(
   ];
 }
 
-/** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
-function groupPatch({ spec = {} }: Pod, { runAsUser }: SidecarSettings): AddOperation[] {
+function aliasesPatch({ spec = {} }: Pod, { captured }: SidecarSettings): AddOperation[] {
+  if (captured === undefined) return [];
+  return append(spec.hostAliases, ['spec', 'hostAliases'], hostAliases(captured));
+}
+
+function securityContextPatch({ spec = {} }: Pod, settings: SidecarSettings): AddOperation[] {
   const existing = spec.securityContext;
-  if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return [];
-  return addMembers(existing, ['spec', 'securityContext'], {
-    fsGroup: runAsUser,
-    ...(typeof existing?.fsGroupChangePolicy === 'string' ? {} : { fsGroupChangePolicy: 'OnRootMismatch' }),
-  });
+  const path = ['spec', 'securityContext'];
+  const { captured } = settings;
+  const sysctl = captured === undefined ? undefined : neededSysctl(existing, captured);
+  const sysctls = sysctl === undefined ? [] : [sysctl];
+  const own = existing?.sysctls ?? undefined;
+  const members = {
+    ...group(existing, settings),
+    ...(own === undefined && sysctls.length > 0 ? { sysctls } : {}),
+  };
+  return [
+    ...(Object.keys(members).length === 0 ? [] : addMembers(existing, path, members)),
+    ...(own === undefined ? [] : append(own, [...path, 'sysctls'], sysctls)),
+  ];
+}
+
+/** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
+function group(existing: PodSecurityContext | null | undefined, { runAsUser }: SidecarSettings): object {
+  if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return {};
+  const policy =
+    typeof existing?.fsGroupChangePolicy === 'string' ? {} : { fsGroupChangePolicy: 'OnRootMismatch' };
+  return { fsGroup: runAsUser, ...policy };
 }
 
 /** The API server has put the account's own there before the webhook is called, if the pod named none. */

@@ -32,8 +32,11 @@ export interface InjectionDefaults {
   readonly allowed?: AllowLists;
 }
 
-export const SIDECAR_MODES = ['reverse', 'forward'] as const;
+export const SIDECAR_MODES = ['reverse', 'forward', 'hosts'] as const;
 export type SidecarMode = (typeof SIDECAR_MODES)[number];
+
+/** Those that a pod may have without a word: the others want to know of which hosts. */
+export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
 
 export interface SidecarResources {
   readonly cpuRequest?: string;

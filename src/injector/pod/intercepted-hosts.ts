@@ -19,8 +19,13 @@ export function hostsProblems({ annotations, mode, native, allowed = {} }: Besid
   const hosts = namedHosts.parse(text);
   const problems: Problem[] = [];
   if (hosts === undefined) problems.push({ key: HOSTS, value: text, expected: namedHosts.expected });
-  if (mode !== 'forward') {
-    problems.push({ key: MODE, value: mode, expected: `forward, because ${HOSTS} is set` });
+  if (mode === 'reverse') {
+    problems.push({ key: MODE, value: mode, expected: `forward or hosts, because ${HOSTS} is set` });
+  }
+  const wildcard = mode === 'hosts' ? hosts?.find(({ host }) => host.startsWith('*.')) : undefined;
+  if (wildcard !== undefined) {
+    const expected = `exact names, because ${MODE} is hosts: a hosts file has no wildcards, which forward takes`;
+    problems.push({ key: HOSTS, value: wildcard.host, expected });
   }
   if (annotations[CONFIG_MAP] !== undefined) {
     const expected = `nothing beside ${CONFIG_MAP}, whose forwardProxy lists the hosts itself`;

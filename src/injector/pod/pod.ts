@@ -32,6 +32,7 @@ export interface PodSpec {
   readonly imagePullSecrets?: readonly { readonly name?: string }[] | null;
   readonly securityContext?: PodSecurityContext | null;
   readonly hostNetwork?: boolean;
+  readonly hostAliases?: readonly HostAlias[] | null;
   readonly hostPID?: boolean;
   readonly shareProcessNamespace?: boolean;
   readonly restartPolicy?: string;
@@ -43,6 +44,13 @@ export interface PodSpec {
 export interface PodSecurityContext {
   readonly fsGroup?: number | null;
   readonly fsGroupChangePolicy?: string | null;
+  readonly sysctls?: readonly { readonly name: string; readonly value: string }[] | null;
+}
+
+/** A line of the pod's hosts file. */
+export interface HostAlias {
+  readonly ip?: string;
+  readonly hostnames?: readonly string[] | null;
 }
 
 export interface Container {

@@ -2,6 +2,7 @@
 
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../log/logger.ts';
+import { captureSetting } from './captured-hosts.ts';
 import { CA_DIRECTORY, CA_KEY, TRUST_DIRECTORY } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 
@@ -15,6 +16,8 @@ export interface ToldSettings {
   readonly protocol?: UpstreamProtocol | undefined;
   /** Whose TLS is intercepted, as the annotation has them. */
   readonly hosts?: string | undefined;
+  /** In whose place it listens, as the annotation has them. */
+  readonly captured?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
 }
@@ -38,6 +41,7 @@ export function sidecarEnvironment(
     UPSTREAM: told.upstream,
     PROTOCOL: told.protocol,
     HOSTS: told.hosts,
+    CAPTURE_HOSTS: told.captured === undefined ? undefined : captureSetting(told.captured),
     TRUST_DIR: intercepts ? TRUST_DIRECTORY : undefined,
     SCOPE: told.scope,
     AUDIENCE: told.audience,

@@ -59,6 +59,8 @@ export interface SidecarSettings {
   readonly environment: readonly Required<EnvironmentVariable>[];
   readonly mounts: readonly SidecarMount[];
   readonly mode: SidecarMode;
+  /** Hosts that lead to listeners of the sidecar, as the annotation has them; absent but in the mode `hosts`. */
+  readonly captured: string | undefined;
   /** Whether TLS of the app's containers ends here, so that they have to trust the sidecar. */
   readonly intercepts: boolean;
   readonly native: boolean;
@@ -148,6 +150,16 @@ export function resolveSettings(
   const profiles =
     names && resolveProfiles(names, cluster, namespace, { ...told, secret }, defaults, problems, warnings);
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
+  if (mode === 'hosts' && hosts === undefined && !hasProfile) {
+    problems.push({ key: HOSTS, expected: 'the hosts that get the token, because the mode is hosts' });
+  }
+  if (mode === 'hosts' && hasProfile) {
+    problems.push({
+      key: MODE,
+      value: mode,
+      expected: `forward, because ${PROFILE} says which hosts there are`,
+    });
+  }
   if (mode === 'forward' && !hasFile && !hasProfile && hosts === undefined) {
     problems.push({
       key: CONFIG_MAP,
@@ -172,6 +184,7 @@ export function resolveSettings(
   }
   const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
   const intercepts = profiles?.intercepts ?? hosts !== undefined;
+  const captured = mode === 'hosts' ? hosts : undefined;
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   const mayBeInsecure = defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl);
@@ -190,6 +203,8 @@ export function resolveSettings(
           ? { config }
           : {
               ...told,
+              hosts: captured === undefined ? hosts : undefined,
+              captured,
               config: configMap === undefined ? undefined : config,
               allowInsecureTokenUrl: mayBeInsecure,
             },
@@ -205,6 +220,7 @@ export function resolveSettings(
       ],
       ...(profiles === undefined ? {} : { profiles }),
       mode,
+      captured,
       intercepts,
       native,
       resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),

@@ -43,16 +43,20 @@ export const TRUST_VARIABLES: readonly TrustVariable[] = [
 
 const FILES: Readonly<Record<Effect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
 
-/** Variables for a container whose TLS to listed hosts is intercepted. */
-export function interceptionVariables(): readonly Required<EnvironmentVariable>[] {
+/** By which a container's TLS comes to the sidecar. */
+export function proxyVariables(): readonly Required<EnvironmentVariable>[] {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   return [
     { name: 'HTTPS_PROXY', value: proxy },
     { name: 'https_proxy', value: proxy },
     // Node heeds the others only so.
     { name: 'NODE_USE_ENV_PROXY', value: '1' },
-    ...TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` })),
   ];
+}
+
+/** By which a container trusts what it is shown there. */
+export function trustVariables(): readonly Required<EnvironmentVariable>[] {
+  return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` }));
 }
 
 /** The JVM heeds none of the others. It reads options of its own from here, and prints a line that it did. */
@@ -73,14 +77,18 @@ export function namesTrustStore(options: string): boolean {
   return options.includes(nameOf(TRUST_STORE));
 }
 
+/** How the app's connections come to the sidecar. */
+export type Way = 'by proxy' | 'as it is';
+
 /**
  * The app's options and those that interception needs behind them; undefined where all are set, by the app or by a first pass.
  * Each that the app sets is its own.
  */
-export function javaOptions(own: string): string | undefined {
+export function javaOptions(own: string, way: Way): string | undefined {
   // One store is of one type.
   const trust = namesTrustStore(own) ? [] : [TRUST_STORE, TRUST_STORE_TYPE];
-  const missing = [...trust, ...PROXY_PROPERTIES.filter((property) => !own.includes(nameOf(property)))];
+  const proxy = way === 'by proxy' ? PROXY_PROPERTIES : [];
+  const missing = [...trust, ...proxy.filter((property) => !own.includes(nameOf(property)))];
   if (missing.length === 0) return undefined;
   return [own, ...missing].filter((part) => part !== '').join(' ');
 }

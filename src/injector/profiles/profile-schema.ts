@@ -5,7 +5,7 @@
 
 import * as v from 'valibot';
 import { allowedDestination, credential, fileName, injection, route } from '../../config/file-schema.ts';
-import { SIDECAR_MODES } from '../pod/injection-defaults.ts';
+import { DEFAULT_MODES } from '../pod/injection-defaults.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
 const objectName = v.pipe(
@@ -133,13 +133,13 @@ const profileHost = v.strictObject(
   'a mapping',
 );
 
-const MODE = `one of ${SIDECAR_MODES.join(', ')}`;
+const MODE = `one of ${DEFAULT_MODES.join(', ')}`;
 
 const profile = {
   credentials: listOf(profileCredential, 16, 'credentials'),
   routes: v.optional(listOf(profileRoute, 64, 'routes')),
   hosts: v.optional(listOf(profileHost, 100, 'hosts')),
-  mode: v.optional(v.picklist(SIDECAR_MODES, MODE)),
+  mode: v.optional(v.picklist(DEFAULT_MODES, MODE)),
   imagePullSecrets: v.optional(listOf(objectName, 8, 'names of Secrets')),
 };
 

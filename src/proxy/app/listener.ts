@@ -17,10 +17,23 @@ const LINGER_MS = 1_000;
 /** How many of those are told why; more at once are closed without a word. */
 const MOST_REFUSED = 16;
 
-/** The listening side of the proxy: its connections, and their end. */
+/** How what comes at one address is served. */
+export interface Service {
+  /** Names the address in errors. */
+  readonly what: string;
+  /** Whether a connection too many is told so, in HTTP/1.1: not where TLS is expected. */
+  readonly clear: boolean;
+  /**
+   * @param onFree to be called whenever a request is settled.
+   * @returns undefined where the connection is not served, and has been closed.
+   */
+  readonly open: (accepted: Socket, onFree: () => void) => AppConnection | undefined;
+}
+
+/** The listening side of the proxy, at one address or several: its connections, and their end. */
 export class Listener {
   readonly #context: AppContext;
-  readonly #server: Server;
+  readonly #servers = new Set<Server>();
   readonly #connections = new Set<AppConnection>();
   readonly #mostConnections: number;
   readonly #refused = new Set<Socket>();
@@ -31,17 +44,21 @@ export class Listener {
   constructor(context: AppContext) {
     this.#context = context;
     this.#mostConnections = mostConnections(context.limits.maxConnections, processLimits());
-    // The end of what a client has to say is acted upon, and not answered by Node with the end of the connection.
-    this.#server = context.network.createServer({ allowHalfOpen: true, noDelay: true }, (accepted) =>
-      this.#accept(accepted),
-    );
   }
 
-  /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
-  async listen(listen: ListenAddress): Promise<ListenAddress> {
-    const address = await listenOn(this.#server, listen, '--listen');
-    this.#server.on('error', (error) => this.#context.log.error({ err: error }, 'listener error'));
-    if (!sharesAcceptedReads) {
+  /**
+   * @param service the proxy's own unless given.
+   * @throws {SidecarError} `configuration` when the address cannot be listened on.
+   */
+  async listen(listen: ListenAddress, service: Service = this.#own): Promise<ListenAddress> {
+    // The end of what a client has to say is acted upon, and not answered by Node with the end of the connection.
+    const server = this.#context.network.createServer({ allowHalfOpen: true, noDelay: true }, (accepted) =>
+      this.#accept(accepted, service),
+    );
+    const address = await listenOn(server, listen, service.what);
+    this.#servers.add(server);
+    server.on('error', (error) => this.#context.log.error({ err: error }, 'listener error'));
+    if (!sharesAcceptedReads && this.#servers.size === 1) {
       this.#context.log.info('connections are read by events, which costs more: this Node is unknown');
     }
     return address;
@@ -81,13 +98,13 @@ export class Listener {
 
   async #drain(): Promise<void> {
     this.#context.load.draining = true;
-    const unlistened = new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-    });
+    const unlistened = [...this.#servers].map(
+      (server) => new Promise<void>((resolve) => server.close(() => resolve())),
+    );
     const unused = new Promise<void>((resolve) => this.#callWhenUnused(resolve));
     for (const connection of this.#connections) connection.drain();
     this.#closeIfIdle();
-    await Promise.all([unlistened, unused]);
+    await Promise.all([...unlistened, unused]);
   }
 
   #callWhenUnused(done: () => void): void {
@@ -102,13 +119,22 @@ export class Listener {
     for (const connection of this.#connections) connection.closeIdle();
   }
 
-  #accept(accepted: Socket): void {
+  get #own(): Service {
+    return {
+      what: '--listen',
+      clear: true,
+      open: (accepted, onFree) => new AcceptedConnection(accepted, this.#context, onFree),
+    };
+  }
+
+  #accept(accepted: Socket, { open, clear }: Service): void {
     if (this.#connections.size >= this.#mostConnections) {
-      this.#refuse(accepted);
+      this.#refuse(accepted, clear);
       return;
     }
     this.#full = false;
-    const connection = new AcceptedConnection(accepted, this.#context, () => this.#closeIfIdle());
+    const connection = open(accepted, () => this.#closeIfIdle());
+    if (connection === undefined) return;
     this.#connections.add(connection);
     connection.socket.on('close', () => {
       this.#connections.delete(connection);
@@ -120,7 +146,7 @@ export class Listener {
   }
 
   /** A connection too many: without its descriptors those that are open, and probes, could not be served. */
-  #refuse(accepted: Socket): void {
+  #refuse(accepted: Socket, clear: boolean): void {
     const { noRoute, clock, log } = this.#context;
     const error = new SidecarError('overloaded', `${this.#mostConnections} connections are open`);
     if (!this.#full)
@@ -128,7 +154,7 @@ export class Listener {
     this.#full = true;
     const problem = problemOf(error);
     noRoute.turnedAway(error.code, problem.status, 'http1');
-    if (this.#refused.size >= MOST_REFUSED) {
+    if (!clear || this.#refused.size >= MOST_REFUSED) {
       accepted.destroy();
       return;
     }

@@ -28,18 +28,18 @@ export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress):
  */
 export function refuseCrossSite(
   head: Pick<IncomingRequest, 'fields' | 'host' | 'target' | 'targetForm'>,
-  { route, tunnel, intercepted }: Destination,
+  { route, tunnel, listed }: Destination,
   names: ReadonlySet<string>,
 ): void {
   if (tunnel || route.bearer === undefined) return;
   const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
   const caller: Caller = {
-    scheme: intercepted !== undefined || absolute?.scheme === 'https' ? 'https' : 'http',
+    scheme: (listed ?? absolute)?.scheme === 'https' ? 'https' : 'http',
     authority: absolute?.authority ?? head.host,
     origin: onlyValue(head, 'origin'),
     site: onlyValue(head, 'sec-fetch-site'),
   };
-  const reason = crossSite(caller, (host) => (intercepted ?? absolute) !== undefined || names.has(host));
+  const reason = crossSite(caller, (host) => (listed ?? absolute) !== undefined || names.has(host));
   if (reason !== undefined) throw new SidecarError('cross_site_request', DETAILS[reason]);
 }
 

@@ -162,7 +162,7 @@ export class Exchange implements ServedExchange {
   #serviceFor(destination: Destination): RequestService {
     const context = this.#context;
     if (!destination.tunnel) return new Forwarding(this, context, destination);
-    if (destination.intercepted === undefined) return new ConnectTunnel(this, context, destination);
+    if (destination.listed === undefined) return new ConnectTunnel(this, context, destination);
     if (context.interceptor === undefined)
       throw new SidecarError('internal', 'there is nothing that intercepts');
     return context.interceptor.serve(this, destination);

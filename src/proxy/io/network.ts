@@ -1,6 +1,7 @@
 import {
   connect as connectTcp,
   createServer,
+  type LookupFunction,
   type Server,
   type ServerOpts,
   type Socket,
@@ -22,3 +23,12 @@ export interface Network {
 }
 
 export const systemNetwork: Network = { connectTcp, connectTls, createServer, findPeers };
+
+/** The system's network, where the names of upstreams are found by `lookup`. */
+export function networkWithLookup(lookup: LookupFunction): Network {
+  return {
+    ...systemNetwork,
+    connectTcp: (options) => connectTcp({ ...options, lookup }),
+    connectTls: (options) => connectTls({ ...options, lookup }),
+  };
+}

@@ -8,6 +8,6 @@ export interface Destination {
   readonly target: string;
   /** Whether bytes are tunnelled there (CONNECT) instead of a request being sent. */
   readonly tunnel: boolean;
-  /** What a CONNECT asked for whose TLS ends here: of that CONNECT, and of each request that comes through it. */
-  readonly intercepted?: AskedDestination;
+  /** What a connection is to that ends here: of its CONNECT, if there was one, and of each request that comes on it. */
+  readonly listed?: AskedDestination;
 }

@@ -1,10 +1,14 @@
+import { SidecarError } from '../../errors.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import { destinationOf, interceptedDestinationOf } from './find-destination.ts';
+import { destinationOf } from './find-destination.ts';
 import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
+
+/** By which list a host gets the token: that of the forward proxy, or that of captured hosts. */
+export type HostList = 'forwardProxy' | 'captured';
 
 /** Finds where requests go. Another one may take its place at any time: nobody keeps what is behind it. */
 export interface DestinationFinder {
@@ -13,30 +17,36 @@ export interface DestinationFinder {
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
   /**
-   * Where a request goes that came through an intercepted CONNECT to `asked`.
+   * Where a request goes that came on a connection to `asked`.
    * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
    */
-  findIntercepted(asked: AskedDestination, request: IncomingRequest): Destination;
+  findListed(list: HostList, asked: AskedDestination, request: IncomingRequest): Destination;
+  /**
+   * What serves connections to `asked`, before there is a request.
+   * @throws {SidecarError} `destination_not_allowed`.
+   */
+  routeTo(list: HostList, asked: AskedDestination): ActiveRoute;
   /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
   close(): void;
 }
 
-/** The routes and the forward proxy of one configuration. */
+export type DestinationsOptions = Pick<Destinations, 'routes' | 'forwardProxy' | 'captured' | 'ownNames'>;
+
+/** The routes, the forward proxy and the captured hosts of one configuration. */
 export class Destinations implements DestinationFinder {
   readonly routes: readonly ActiveRoute[];
   /** Absent where only routes are served. */
   readonly forwardProxy: ForwardProxy | undefined;
+  /** Absent where no hosts are captured. */
+  readonly captured: ForwardProxy | undefined;
   readonly ownNames: ReadonlySet<string> | undefined;
 
-  constructor(
-    routes: readonly ActiveRoute[],
-    forwardProxy: ForwardProxy | undefined,
-    ownNames: ReadonlySet<string> | undefined,
-  ) {
+  constructor({ routes, forwardProxy, captured, ownNames }: DestinationsOptions) {
     this.routes = routes;
     this.forwardProxy = forwardProxy;
+    this.captured = captured;
     this.ownNames = ownNames;
   }
 
@@ -44,8 +54,12 @@ export class Destinations implements DestinationFinder {
     return destinationOf(request, this);
   }
 
-  findIntercepted(asked: AskedDestination, request: IncomingRequest): Destination {
-    return interceptedDestinationOf(asked, request, this);
+  findListed(list: HostList, asked: AskedDestination, request: IncomingRequest): Destination {
+    return this.#proxyOf(list).listedDestination(asked, request);
+  }
+
+  routeTo(list: HostList, asked: AskedDestination): ActiveRoute {
+    return this.#proxyOf(list).listedRoute(asked);
   }
 
   spoken(): ReadonlyMap<string, Protocol | undefined> {
@@ -55,5 +69,12 @@ export class Destinations implements DestinationFinder {
   close(): void {
     for (const { upstream } of this.routes) upstream.close();
     this.forwardProxy?.close();
+    this.captured?.close();
+  }
+
+  #proxyOf(list: HostList): ForwardProxy {
+    const proxy = this[list];
+    if (proxy !== undefined) return proxy;
+    throw new SidecarError('destination_not_allowed', 'no hosts are listed any more for such connections');
   }
 }

@@ -2,7 +2,6 @@ import { SidecarError } from '../../errors.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import { hasDotSegment, splitTarget } from './request-path.ts';
 import { matchRoute, upstreamTarget } from './routes.ts';
@@ -37,21 +36,6 @@ export function destinationOf(
   }
   if (route === undefined) throw new SidecarError('route_not_found', 'no route has this host and path');
   return { route, target: upstreamTarget(route.config, route.matcher, target), tunnel: false };
-}
-
-/**
- * The same for a request that came through an intercepted CONNECT to `asked`.
- * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
- */
-export function interceptedDestinationOf(
-  asked: AskedDestination,
-  head: Pick<IncomingRequest, 'host' | 'method' | 'target' | 'targetForm'>,
-  { forwardProxy }: Served,
-): Destination {
-  if (forwardProxy === undefined) {
-    throw new SidecarError('destination_not_allowed', 'this listener is not a forward proxy any more');
-  }
-  return forwardProxy.interceptedDestination(asked, head);
 }
 
 /** Whether a path that climbs, as far as it likes, stays where it was sent: there is no other path to get to. */

@@ -11,7 +11,7 @@ export interface AskedDestination {
   readonly port: number | undefined;
 }
 
-const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
 /** The first entry of the list that has this host and port, if any. */
 export function allowedDestination(

@@ -12,10 +12,17 @@ import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import { type AskedDestination, allowedDestination, forwardUpstream } from './forward-destination.ts';
+import {
+  type AskedDestination,
+  allowedDestination,
+  DEFAULT_PORTS,
+  forwardUpstream,
+} from './forward-destination.ts';
 import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
+  /** Of the names of its routes, in metrics and logs. */
+  readonly prefix: 'forward' | 'capture';
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
@@ -27,8 +34,8 @@ const MOST_POOLS = 256;
 
 type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
-/** With the form of its target, which inside TLS is its path as a rule. */
-type InterceptedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
+/** With the form of its target, which is its path as a rule. */
+type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 
 /**
  * For apps that set HTTP_PROXY: finds where an absolute-form request or a CONNECT goes, and what goes with it. A token
@@ -43,7 +50,7 @@ export class ForwardProxy {
     this.#options = options;
     for (const { host, port, upgradeToTls } of options.config.allow) {
       if (upgradeToTls || isLoopbackHost(host)) continue;
-      options.log.warn({ host, port }, 'tokens go to this host of the forward proxy in clear text');
+      options.log.warn({ host, port }, 'tokens go to this host in clear text');
     }
   }
 
@@ -95,34 +102,42 @@ export class ForwardProxy {
   }
 
   /**
-   * The destination of a request that came through a CONNECT to `asked` whose TLS ended here.
+   * The destination of a request that came on a connection to `asked`: through a CONNECT whose TLS ended here, or by capture.
    * @throws {SidecarError} `misdirected_request` where it is for another authority, `destination_not_allowed`.
    */
-  interceptedDestination(asked: AskedDestination, head: InterceptedHead): Destination {
+  listedDestination(asked: AskedDestination, head: ListedHead): Destination {
     if (head.targetForm === 'authority') {
       throw new SidecarError(
         'destination_not_allowed',
-        'CONNECT is not allowed inside of an intercepted CONNECT',
+        `CONNECT is not allowed on a connection to ${nameOf(asked)}`,
       );
     }
     const absolute = head.targetForm === 'absolute' ? splitAbsoluteTarget(head.target) : undefined;
     const authorities = [head.host, absolute?.authority].filter((authority) => authority !== undefined);
-    const differs = absolute !== undefined && absolute.scheme !== 'https';
+    const differs = absolute !== undefined && absolute.scheme !== asked.scheme;
     if (differs || !authorities.every((authority) => isAuthorityOf(asked, authority))) {
       throw new SidecarError(
         'misdirected_request',
         `the request is for another host than ${nameOf(asked)}, to which the connection was opened`,
       );
     }
+    return {
+      route: this.listedRoute(asked),
+      target: absolute === undefined ? head.target : originForm(head.method, absolute.pathAndQuery),
+      tunnel: false,
+      listed: asked,
+    };
+  }
+
+  /**
+   * What serves connections to `asked` that end here.
+   * @throws {SidecarError} `destination_not_allowed`.
+   */
+  listedRoute(asked: AskedDestination): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
     if (listed === undefined || config.connect !== 'intercept') throw notAllowed(asked);
-    return {
-      route: this.#routeTo(asked, listed),
-      target: absolute === undefined ? head.target : originForm(head.method, absolute.pathAndQuery),
-      tunnel: false,
-      intercepted: asked,
-    };
+    return this.#routeTo(asked, listed);
   }
 
   close(): void {
@@ -151,7 +166,7 @@ export class ForwardProxy {
         `${nameOf(asked)} is a port of plain HTTP: TLS is intercepted on 443, and http:// is asked for without CONNECT`,
       );
     }
-    return { route: this.#routeTo(asked, listed), target, tunnel: true, intercepted: asked };
+    return { route: this.#routeTo(asked, listed), target, tunnel: true, listed: asked };
   }
 
   /** A tunnel is bytes to the address that was asked for; what is upgraded or injected elsewhere has no part in it. */
@@ -165,7 +180,7 @@ export class ForwardProxy {
 
   #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
     const upstream = forwardUpstream(asked, listed);
-    const name = `forward:${listed?.host ?? 'other'}`;
+    const name = `${this.#options.prefix}:${listed?.host ?? 'other'}`;
     const key = `${name} ${upstream.protocol}://${upstream.authority}`;
     const known = this.#routes.get(key);
     if (known !== undefined) {
@@ -225,9 +240,10 @@ function portOf(authority: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Whether an authority, as Host or `:authority` has it, is what was asked for: with or without the port of https. */
-function isAuthorityOf({ host, port }: AskedDestination, authority: string): boolean {
-  return hostName(authority) === host && (portOf(authority) ?? 443) === (port ?? 443);
+/** Whether an authority, as Host or `:authority` has it, is what was asked for: with or without the port of its scheme. */
+function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
+  const standard = DEFAULT_PORTS[scheme];
+  return hostName(authority) === host && (portOf(authority) ?? standard) === (port ?? standard);
 }
 
 /** RFC 9112 §3.2.1 and §3.2.4. */

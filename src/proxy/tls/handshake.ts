@@ -9,16 +9,16 @@ import { readClientHello } from './client-hello.ts';
 import { failureOf } from './client-verdict.ts';
 import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
 
-/** From the answer to CONNECT to the end of the handshake; an upstream that is asked first is waited for no longer. */
+/** From its beginning to the end of the handshake; an upstream that is asked first is waited for no longer. */
 export const HANDSHAKE_MS = 10_000;
 
 /** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
 const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 
 export interface HandshakeOptions {
-  readonly connection: GivenUpConnection;
+  readonly connection: Pick<GivenUpConnection, 'socket' | 'takeOver'>;
   readonly clock: Clock;
-  /** That the CONNECT named, lower-case. */
+  /** That the connection is to, lower-case. */
   readonly host: string;
   /** What the app is shown. */
   readonly contextFor: (host: string) => SecureContext;
@@ -43,7 +43,7 @@ type Phase =
 const OVER: Phase = { kind: 'over' };
 
 /**
- * The server's side of TLS on a connection that a CONNECT gave up: what the app asks for is read first, so that the name is
+ * The server's side of TLS on a connection to a host of the app's choice: what it asks for is read first, so that the name is
  * checked, and the upstream asked, before anything is shown.
  */
 export class Handshake {
@@ -98,7 +98,7 @@ export class Handshake {
     const { host, spoken, ask } = this.#options;
     if (serverName !== undefined && serverName !== host) {
       this.#socket.write(UNRECOGNIZED_NAME);
-      this.#fail('server_name_mismatch', 'asks for a name (SNI) that its CONNECT did not');
+      this.#fail('server_name_mismatch', 'asks for another name (SNI)');
       return;
     }
     // What comes next is for OpenSSL to read.

@@ -1,6 +1,7 @@
 /** The connections to the provider, made anew when what they trust or show has changed. */
 
 import type { Agent } from 'node:http';
+import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
 import type { CredentialConfig } from '../../config/config.ts';
@@ -34,7 +35,11 @@ interface TlsMaterial {
 /** An idle connection is closed after so many ms, or a second before the provider says that it does (Keep-Alive). */
 const IDLE_MS = 4000;
 
-export function providerConnections(tls: CredentialConfig['tls']): ProviderConnections {
+/** @param lookup finds the provider's name; the system's unless given. */
+export function providerConnections(
+  tls: CredentialConfig['tls'],
+  lookup?: LookupFunction,
+): ProviderConnections {
   let made:
     | { readonly protocol: ProviderProtocol; readonly material: TlsMaterial; readonly agent: Agent }
     | undefined;
@@ -44,7 +49,7 @@ export function providerConnections(tls: CredentialConfig['tls']): ProviderConne
       const material = await readTlsMaterial(tls, credentials);
       if (made?.protocol === protocol && isDeepStrictEqual(material, made.material)) return made.agent;
       if (made !== undefined) retire(made.agent);
-      made = { protocol, material, agent: createAgent(protocol, material) };
+      made = { protocol, material, agent: createAgent(protocol, material, lookup) };
       return made.agent;
     },
     close() {
@@ -53,13 +58,18 @@ export function providerConnections(tls: CredentialConfig['tls']): ProviderConne
   };
 }
 
-function createAgent(protocol: ProviderProtocol, material: TlsMaterial): Agent {
+function createAgent(
+  protocol: ProviderProtocol,
+  material: TlsMaterial,
+  lookup: LookupFunction | undefined,
+): Agent {
   const connections = {
     keepAlive: true,
     maxSockets: 1,
     timeout: IDLE_MS,
     // Said aloud, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
     proxyEnv: {},
+    ...(lookup === undefined ? {} : { lookup }),
   };
   if (protocol === 'http:') return new http.Agent(connections);
   return new https.Agent({

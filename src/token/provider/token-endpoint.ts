@@ -1,6 +1,7 @@
 /** The realm's token endpoint, as a client sees it: one POST, one verdict. */
 
 import type { Agent } from 'node:http';
+import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
@@ -34,8 +35,13 @@ export interface TokenEndpoint {
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
-export function createTokenEndpoint(config: CredentialConfig, clock: Clock): TokenEndpoint {
-  const connections = providerConnections(config.tls);
+/** @param lookup finds the provider's name; the system's unless given. */
+export function createTokenEndpoint(
+  config: CredentialConfig,
+  clock: Clock,
+  lookup?: LookupFunction,
+): TokenEndpoint {
+  const connections = providerConnections(config.tls, lookup);
   const closing = new AbortController();
   const issuer =
     config.issuerUrl === undefined

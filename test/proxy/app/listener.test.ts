@@ -13,7 +13,8 @@ it('draining closes the destinations that are in use by then, after the last con
     ownNames: undefined,
     spoken: () => new Map(),
     find: (request) => exchanges.destinations.find(request),
-    findIntercepted: (asked, request) => exchanges.destinations.findIntercepted(asked, request),
+    findListed: (list, asked, request) => exchanges.destinations.findListed(list, asked, request),
+    routeTo: (list, asked) => exchanges.destinations.routeTo(list, asked),
     close: () => void closed.push(name),
   });
   const context: AppContext = {

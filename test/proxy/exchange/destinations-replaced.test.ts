@@ -15,7 +15,12 @@ it('requests go where the finder says that is there when they come; those under 
     return app;
   }
   const before = begin();
-  context.destinations = new Destinations([], undefined, undefined);
+  context.destinations = new Destinations({
+    routes: [],
+    forwardProxy: undefined,
+    captured: undefined,
+    ownNames: undefined,
+  });
   const after = begin();
   expect(after.text).toContain('token-sidecar-error: route_not_found\r\n');
   expect(upstreams).toHaveLength(1);

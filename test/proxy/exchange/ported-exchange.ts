@@ -193,7 +193,12 @@ export function createPorts(ports: Ports = {}) {
   const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
   const limits = { ...LIMITS, ...ports.limits };
   const context: ExchangeContext = {
-    destinations: new Destinations([route], undefined, undefined),
+    destinations: new Destinations({
+      routes: [route],
+      forwardProxy: undefined,
+      captured: undefined,
+      ownNames: undefined,
+    }),
     admission: ADMISSION,
     limits,
     clock,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CountedErrorCode } from '../../../src/errors.ts';
 import { VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
 import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
-import { MOST_HANDSHAKES } from '../../../src/proxy/tls/interceptor.ts';
+import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { startUpstream } from '../../wire/raw-upstream.ts';

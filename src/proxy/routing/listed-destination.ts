@@ -1,17 +1,20 @@
 import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
+import type { ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import type { DestinationFinder } from './destinations.ts';
+import type { DestinationFinder, HostList } from './destinations.ts';
 import type { AskedDestination } from './forward-destination.ts';
 
-/** Where requests go that came through a CONNECT whose TLS ended here: to what that asked for, and nowhere else. */
-export class InterceptedDestinations implements DestinationFinder {
+/** Where requests go that came on a connection to a listed host: there, and nowhere else. */
+export class ListedDestination implements DestinationFinder {
   readonly #current: () => DestinationFinder;
+  readonly #list: HostList;
   readonly #asked: AskedDestination;
 
   /** @param current those in use; asked anew for each request, so that a host that is no longer listed gets no token. */
-  constructor(current: () => DestinationFinder, asked: AskedDestination) {
+  constructor(current: () => DestinationFinder, list: HostList, asked: AskedDestination) {
     this.#current = current;
+    this.#list = list;
     this.#asked = asked;
   }
 
@@ -20,11 +23,15 @@ export class InterceptedDestinations implements DestinationFinder {
   }
 
   find(request: IncomingRequest): Destination {
-    return this.#current().findIntercepted(this.#asked, request);
+    return this.#current().findListed(this.#list, this.#asked, request);
   }
 
-  findIntercepted(asked: AskedDestination, request: IncomingRequest): Destination {
-    return this.#current().findIntercepted(asked, request);
+  findListed(list: HostList, asked: AskedDestination, request: IncomingRequest): Destination {
+    return this.#current().findListed(list, asked, request);
+  }
+
+  routeTo(list: HostList, asked: AskedDestination): ActiveRoute {
+    return this.#current().routeTo(list, asked);
   }
 
   spoken(): ReadonlyMap<string, Protocol | undefined> {

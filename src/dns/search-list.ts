@@ -1,0 +1,46 @@
+/** What a short name may stand for, as resolv.conf(5) has it. */
+export interface SearchList {
+  /** Domains that are put behind a name, in their order. */
+  readonly domains: readonly string[];
+  /** A name with so many dots is tried as it is before them. */
+  readonly ndots: number;
+}
+
+/** As many as resolvers heed: of a longer list the rest is left out. */
+const MOST_DOMAINS = 32;
+
+/** What the C library makes of more. */
+const MOST_DOTS = 15;
+
+/** Reads resolv.conf. Of several `search` or `domain` lines the last one counts. */
+export function readSearchList(text: string): SearchList {
+  let domains: readonly string[] = [];
+  let ndots = 1;
+  for (const line of text.split('\n')) {
+    const [keyword, ...words] = line
+      .replace(/[#;].*$/, '')
+      .split(/\s+/)
+      .filter((word) => word !== '');
+    if (keyword === 'search') domains = words.slice(0, MOST_DOMAINS);
+    else if (keyword === 'domain') domains = words.slice(0, 1);
+    else if (keyword === 'options') ndots = dotsIn(words) ?? ndots;
+  }
+  return {
+    domains: domains.map((domain) => domain.replace(/\.$/, '')).filter((domain) => domain !== ''),
+    ndots,
+  };
+}
+
+function dotsIn(options: readonly string[]): number | undefined {
+  const [, digits] =
+    /^ndots:(\d{1,3})$/.exec(options.findLast((option) => option.startsWith('ndots:')) ?? '') ?? [];
+  return digits === undefined ? undefined : Math.min(Number(digits), MOST_DOTS);
+}
+
+/** The names to ask for, in their order: the first that has an address is the one that was meant. */
+export function candidatesFor(name: string, { domains, ndots }: SearchList): readonly string[] {
+  if (name.endsWith('.')) return [name.slice(0, -1)];
+  const searched = domains.map((domain) => `${name}.${domain}`);
+  const dots = name.split('.').length - 1;
+  return dots >= ndots ? [name, ...searched] : [...searched, name];
+}

@@ -1,0 +1,60 @@
+import type { Socket } from 'node:net';
+import type { AppConnection } from '../app/app-connection.ts';
+import type { AppContext } from '../app/context.ts';
+import { guarded } from '../app/guarded.ts';
+import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { AskedDestination } from '../routing/forward-destination.ts';
+import type { ConnectionHeir } from '../streams/app-stream.ts';
+import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
+
+export interface CapturedTlsConnectionOptions {
+  readonly context: AppContext;
+  readonly termination: TlsTermination;
+  readonly asked: AskedDestination;
+  readonly route: ActiveRoute;
+  /** Called whenever a request is settled. */
+  readonly onFree: () => void;
+}
+
+/** A connection that an app opened to a captured host over TLS, which ends here. */
+export class CapturedTlsConnection implements AppConnection {
+  readonly socket: Socket;
+  /** Absent until there is TLS. */
+  #heir: ConnectionHeir | undefined;
+
+  constructor(socket: Socket, options: CapturedTlsConnectionOptions) {
+    const { context, termination, asked, route, onFree } = options;
+    let take: TakeBytes = () => {};
+    acceptShared(socket, (chunk) => guarded(socket, context.log, () => take(chunk)));
+    this.socket = socket;
+    // Whatever ends a connection ends in 'close'.
+    socket.on('error', () => socket.destroy());
+    const connection: TerminatedConnection['connection'] = {
+      socket,
+      takeOver(taker) {
+        take = taker;
+        return undefined;
+      },
+      bequeath: (heir) => {
+        this.#heir = heir;
+      },
+      onFree,
+    };
+    termination.begin({ connection, list: 'captured', asked, route, onOver: onFree });
+  }
+
+  /** A handshake is served as a request is, and has a bound of its own. */
+  get busy(): boolean {
+    return this.#heir?.busy !== false;
+  }
+
+  closeIdle(): void {
+    if (this.#heir === undefined) this.socket.destroySoon();
+    else this.#heir.closeIdle();
+  }
+
+  drain(): void {
+    this.#heir?.drain();
+  }
+}

@@ -1,0 +1,116 @@
+import type { SecureContext, TLSSocket } from 'node:tls';
+import { type CountedErrorCode, SidecarError } from '../../errors.ts';
+import { AcceptedConnection } from '../app/accepted-connection.ts';
+import type { AppContext } from '../app/context.ts';
+import { logFailure } from '../proxy-error.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { HostList } from '../routing/destinations.ts';
+import type { AskedDestination } from '../routing/forward-destination.ts';
+import { ListedDestination } from '../routing/listed-destination.ts';
+import type { GivenUpConnection } from '../streams/app-stream.ts';
+import { VERDICT_MS } from './client-verdict.ts';
+import { Handshake } from './handshake.ts';
+import { askUpstream } from './upstream-question.ts';
+
+/** Handshakes under way at once. Each costs a signature. */
+export const MOST_HANDSHAKES = 256;
+
+/** Where the certificates come from that apps are shown. */
+export interface Leaves {
+  contextFor(host: string): SecureContext;
+}
+
+export interface TlsTerminationOptions {
+  readonly leaves: Leaves;
+  /** Of the listener whose connections these are. */
+  readonly context: () => AppContext;
+}
+
+/** A connection whose TLS is to end here, and what it is to. */
+export interface TerminatedConnection {
+  readonly connection: Omit<GivenUpConnection, 'writer'>;
+  readonly list: HostList;
+  readonly asked: AskedDestination;
+  readonly route: ActiveRoute;
+  /** The handshake has come to its end, or failed. */
+  readonly onOver: () => void;
+}
+
+/** Ends the TLS of apps for listed hosts, and serves what they ask inside of it as the listener serves all else. */
+export class TlsTermination {
+  readonly #options: TlsTerminationOptions;
+  #handshakes = 0;
+
+  constructor(options: TlsTerminationOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {SidecarError} `overloaded` where there is no room for another handshake. */
+  assertRoom(): void {
+    if (this.#handshakes < MOST_HANDSHAKES) return;
+    throw new SidecarError('overloaded', `${MOST_HANDSHAKES} TLS handshakes are under way`);
+  }
+
+  begin(terminated: TerminatedConnection): void {
+    this.#handshakes += 1;
+    const { clock, log } = this.#options.context();
+    const { connection, asked, route, onOver } = terminated;
+    const { upstream, observer, config } = route;
+    new Handshake({
+      connection,
+      clock,
+      host: asked.host,
+      contextFor: (host) => this.#options.leaves.contextFor(host),
+      spoken: () => upstream.speaks,
+      ask: (onKnown) => askUpstream(upstream, onKnown),
+      onSecured: (socket) => {
+        this.#handshakes -= 1;
+        // From here on its requests are counted, each for itself.
+        onOver();
+        this.#awaitVerdict(socket, () => {
+          const rejected = 'client_rejected_certificate';
+          observer.error(rejected);
+          const what = `the app ended its connection to ${asked.host} after the handshake and asked nothing`;
+          logFailure(log, config.name, withAdvice(new SidecarError(rejected, what)));
+        });
+        this.#speak(socket, terminated);
+      },
+      onFailed: (error) => {
+        this.#handshakes -= 1;
+        observer.error(error.code);
+        logFailure(log, config.name, withAdvice(error));
+        onOver();
+      },
+    });
+  }
+
+  #awaitVerdict(socket: TLSSocket, onRejected: () => void): void {
+    const { clock, load } = this.#options.context();
+    const untilMs = clock.monotonicMs() + VERDICT_MS;
+    const onClose = (): void => {
+      if (clock.monotonicMs() < untilMs && !load.draining) onRejected();
+    };
+    socket.once('close', onClose);
+    socket.once('data', () => socket.off('close', onClose));
+  }
+
+  #speak(socket: TLSSocket, { connection, list, asked }: TerminatedConnection): void {
+    const context = this.#options.context();
+    const accepted = new AcceptedConnection(
+      socket,
+      { ...context, destinations: new ListedDestination(() => context.destinations, list, asked) },
+      () => connection.onFree(),
+    );
+    connection.bequeath(accepted);
+    if (context.load.draining) accepted.drain();
+  }
+}
+
+/** The only failure that the app's owner can mend. */
+function withAdvice(error: SidecarError<CountedErrorCode>): SidecarError<CountedErrorCode> {
+  if (error.code !== 'client_rejected_certificate') return error;
+  return new SidecarError(
+    error.code,
+    `${error.message}; it has to trust ca.crt of interception.directory, as it is since the sidecar's last start`,
+  );
+}

@@ -1,0 +1,129 @@
+/** A name server of the tests' own (RFC 1035), over UDP on loopback. */
+
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { isIPv4 } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** What there is of a name; a name that is not there is NXDOMAIN. */
+export interface DnsRecords {
+  /** IPv4 and IPv6. */
+  readonly addresses?: readonly string[];
+  /** Another name, whose addresses are answered with it, as by servers that recurse. */
+  readonly cname?: string;
+  /** Seconds. */
+  readonly ttl?: number;
+  /** In place of an answer. */
+  readonly rcode?: 'SERVFAIL' | 'REFUSED';
+  /** Questions about it are not answered at all. */
+  readonly silent?: boolean;
+}
+
+export interface DnsServer {
+  readonly port: number;
+  /** By name in lower case; may be changed. */
+  readonly records: Map<string, DnsRecords>;
+  /** What was asked, as `A api.example.com`, in the order it came. */
+  readonly asked: string[];
+  close(): void;
+}
+
+const TYPES: Readonly<Record<number, string>> = { 1: 'A', 28: 'AAAA' };
+const RCODES = { SERVFAIL: 2, REFUSED: 5 } as const;
+const NXDOMAIN = 3;
+const CNAME = 5;
+
+/** Started as by a program; a test closes it by `startDnsServer`. */
+export async function openDnsServer(
+  records: Readonly<Record<string, DnsRecords>>,
+  { port = 0, host = '127.0.0.1' } = {},
+): Promise<DnsServer> {
+  const all = new Map(Object.entries(records));
+  const asked: string[] = [];
+  const socket = createSocket('udp4');
+  socket.on('message', (query, { address, port: from }) => {
+    const { name, type, end } = questionOf(query);
+    asked.push(`${TYPES[type] ?? type} ${name}`);
+    const found = all.get(name);
+    if (found?.silent === true) return;
+    socket.send(answerTo(query.subarray(0, end), name, type, all), from, address);
+  });
+  socket.bind(port, host);
+  await once(socket, 'listening');
+  return { port: socket.address().port, records: all, asked, close: () => socket.close() };
+}
+
+export async function startDnsServer(records: Readonly<Record<string, DnsRecords>>): Promise<DnsServer> {
+  const server = await openDnsServer(records);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+function questionOf(query: Buffer): { name: string; type: number; end: number } {
+  const labels: string[] = [];
+  let at = 12;
+  for (let length = query[at] as number; length > 0; length = query[at] as number) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 };
+}
+
+function answerTo(
+  question: Buffer,
+  name: string,
+  type: number,
+  records: ReadonlyMap<string, DnsRecords>,
+): Buffer {
+  const found = records.get(name);
+  const answers: Buffer[] = [];
+  let owner = name;
+  let current = found;
+  while (current?.cname !== undefined) {
+    answers.push(record(owner, CNAME, current.ttl ?? 60, encodedName(current.cname)));
+    owner = current.cname;
+    current = records.get(owner);
+  }
+  const wanted = (current?.addresses ?? []).filter((address) => isIPv4(address) === (type === 1));
+  if (TYPES[type] !== undefined)
+    for (const address of wanted) answers.push(record(owner, type, current?.ttl ?? 60, octetsOf(address)));
+  const header = Buffer.from(question.subarray(0, 12));
+  const rcode = found === undefined ? NXDOMAIN : found.rcode === undefined ? 0 : RCODES[found.rcode];
+  // An answer, with recursion.
+  header.writeUInt16BE(0x8180 | rcode, 2);
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(found?.rcode === undefined ? answers.length : 0, 6);
+  header.writeUInt32BE(0, 8);
+  return Buffer.concat([header, question.subarray(12), ...(found?.rcode === undefined ? answers : [])]);
+}
+
+function record(owner: string, type: number, ttl: number, data: Buffer): Buffer {
+  const fixed = Buffer.alloc(10);
+  fixed.writeUInt16BE(type, 0);
+  fixed.writeUInt16BE(1, 2);
+  fixed.writeUInt32BE(ttl, 4);
+  fixed.writeUInt16BE(data.length, 8);
+  return Buffer.concat([encodedName(owner), fixed, data]);
+}
+
+function encodedName(name: string): Buffer {
+  const labels = name
+    .split('.')
+    .map((label) => Buffer.from(`${String.fromCharCode(label.length)}${label}`, 'latin1'));
+  return Buffer.concat([...labels, Buffer.from([0])]);
+}
+
+function octetsOf(address: string): Buffer {
+  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number));
+  const [head = '', tail] = address.split('::');
+  const groups = (text: string): number[] =>
+    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+  const front = groups(head);
+  const back = tail === undefined ? [] : groups(tail);
+  const all = [...front, ...new Array(8 - front.length - back.length).fill(0), ...back];
+  const octets = Buffer.alloc(16);
+  all.forEach((group, index) => {
+    octets.writeUInt16BE(group, index * 2);
+  });
+  return octets;
+}
