@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { Duplex } from 'node:stream';
+import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { selfSigned } from '../../wire/certificate.ts';
@@ -64,6 +66,34 @@ describe('a request inside of TLS that the sidecar ends', () => {
     const interception = await intercepting(upstream);
     const session = await interception.secured({ maxVersion: 'TLSv1.2' });
     expect((await session.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
+  });
+
+  it('has an answer whose end is said in the words of TLS, where the connection ends with it', async () => {
+    const upstream = await startTlsUpstream();
+    const interception = await intercepting(upstream);
+    const client = await interception.connected();
+    const wire: Buffer[] = [];
+    client.socket.removeAllListeners('data');
+    const watched = new Duplex({
+      read() {},
+      write: (chunk: Buffer, _encoding, done) => client.socket.write(chunk, done),
+    });
+    client.socket.on('data', (chunk: Buffer) => {
+      wire.push(chunk);
+      watched.push(chunk);
+    });
+    client.socket.once('end', () => watched.push(null));
+    const tls = connect({ socket: watched, ca: interception.root, servername: HOST, maxVersion: 'TLSv1.2' });
+    await once(tls, 'secureConnect');
+    tls.write(message('GET / HTTP/1.1', [`Host: ${HOST}:${upstream.port}`, 'Connection: close']));
+    tls.resume();
+    await once(client.socket, 'end');
+    // The last record is an alert (RFC 5246 §7.2.1): close_notify.
+    const records = Buffer.concat(wire);
+    let at = 0;
+    let last = 0;
+    for (; at < records.length; at += 5 + records.readUInt16BE(at + 3)) last = records[at] as number;
+    expect(last).toBe(21);
   });
 
   it('may be large, both ways', async () => {

@@ -285,10 +285,11 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   /**
    * Closes after an answer. Of a client whose last request has come whole nothing more is to be expected (RFC 9112 §9.6),
-   * so that it needs no reading on.
+   * so that it needs no reading on. TLS has words for the end, without which the client could not know that it is one.
    */
   #closeAfter(isClientsLast: boolean): void {
-    if (!isClientsLast || this.#reading || this.#ahead !== undefined) this.#close();
+    const isOver = isClientsLast && !this.#reading && this.#ahead === undefined;
+    if (!isOver || this.socket instanceof TLSSocket) this.#close();
     else this.socket.destroy();
   }
 
