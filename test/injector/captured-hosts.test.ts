@@ -108,6 +108,15 @@ describe('a pod of the mode hosts', () => {
     expect(env.find(({ name }) => name === 'JAVA_TOOL_OPTIONS')?.value).not.toContain('proxy');
   });
 
+  it('has nothing to trust where its hosts are captured in clear alone', () => {
+    const { pod } = injected({}, { 'token-sidecar.dev/hosts': 'api.example.com:80' });
+    expect(pod.spec.containers).toEqual([{ name: 'app' }]);
+    expect(pod.spec.volumes.map(({ name }) => name)).not.toContain('token-sidecar-trust');
+    const env = pod.spec.initContainers[0]?.env ?? [];
+    expect(env.map(({ name }) => name)).not.toContain('TOKEN_SIDECAR_TRUST_DIR');
+    expect(inject(pod as Pod, { name: 'team' }, DEFAULTS, {}).result).toBe('skipped');
+  });
+
   it('is not changed by a second pass, and what comes later is served', () => {
     const { pod } = injected();
     expect(inject(pod as Pod, { name: 'team' }, DEFAULTS, {}).result).toBe('skipped');

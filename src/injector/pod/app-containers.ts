@@ -13,7 +13,7 @@ export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts'>;
 /** Environment of the app's containers. Both spellings, because clients disagree. */
 export function appEnvironment({ mode, intercepts }: AppSettings): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
-  if (mode === 'hosts') return trustVariables();
+  if (mode === 'hosts') return intercepts ? trustVariables() : [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const direct = 'localhost,127.0.0.1,::1';
   return [

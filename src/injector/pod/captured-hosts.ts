@@ -12,7 +12,10 @@ export interface CapturedHost {
   readonly ports: readonly number[];
 }
 
-const USUAL_PORTS = [443, 80];
+/** Where the sidecar takes HTTP in clear. */
+const CLEAR_PORT = 80;
+
+const USUAL_PORTS = [443, CLEAR_PORT];
 
 /** Ports below it are for the privileged alone, where the pod says nothing. */
 const FIRST_UNPRIVILEGED = 1024;
@@ -43,6 +46,11 @@ export function captureSetting(hosts: string): string {
   return capturedHosts(hosts)
     .flatMap(({ host, address, ports }) => ports.map((port) => `${host}:${port}=${address}`))
     .join(', ');
+}
+
+/** Whether TLS is expected at any of the ports, so that apps have to trust what they are shown. */
+export function endsTls(hosts: string): boolean {
+  return capturedHosts(hosts).some(({ ports }) => ports.some((port) => port !== CLEAR_PORT));
 }
 
 /** What leads the names to the sidecar. */

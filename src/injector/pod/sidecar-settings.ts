@@ -25,6 +25,7 @@ import {
   SECRET,
   UPSTREAM,
 } from './annotations.ts';
+import { endsTls } from './captured-hosts.ts';
 import { type Cluster, hasNativeSidecars } from './cluster.ts';
 import {
   type InjectionDefaults,
@@ -183,8 +184,9 @@ export function resolveSettings(
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
   const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
-  const intercepts = profiles?.intercepts ?? hosts !== undefined;
   const captured = mode === 'hosts' ? hosts : undefined;
+  const intercepts =
+    profiles?.intercepts ?? (captured === undefined ? hosts !== undefined : endsTls(captured));
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
 
   const mayBeInsecure = defaults.allowInsecureTokenUrl && authUrl !== undefined && travelsInClear(authUrl);
