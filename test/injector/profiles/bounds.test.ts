@@ -1,0 +1,92 @@
+/** However many profiles and pods a cluster has, the injector keeps no more of them than it says. */
+
+import { expect, it, onTestFinished } from 'vitest';
+import { judge } from '../../../src/commands/profile-rules.ts';
+import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
+import { createProfileUsage } from '../../../src/injector/profiles/profile-usage.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { scriptedKubernetes } from '../scripted-kubernetes.ts';
+import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
+
+const object = (name: string, spec: object, labels?: object) => ({
+  metadata: { name, namespace: 'team', uid: `uid-${name}`, generation: 1, resourceVersion: '2', labels },
+  spec,
+});
+
+async function stored(items: readonly object[], namespaces: readonly object[] = []) {
+  const clock = new ManualClock();
+  const { api, streams } = scriptedKubernetes(({ path }) => ({
+    metadata: { resourceVersion: '1' },
+    items: path.endsWith('/tokenprofiles') ? items : path.endsWith('/namespaces') ? namespaces : [],
+  }));
+  const { log, lines } = captureLog();
+  let judgements = 0;
+  const store = watchProfiles(api, {
+    clock,
+    random: () => 0.5,
+    log,
+    judge: (identity, spec) => {
+      judgements++;
+      return judge(identity, spec);
+    },
+  });
+  onTestFinished(() => store.close());
+  await clock.advance(0);
+  return { store, streams, clock, lines, judgements: () => judgements };
+}
+
+it('of profiles of a kind 8 MiB are kept; what is beyond is refused with that reason, and room is made again', async () => {
+  const spec = { credentials: [{ ...CREDENTIAL, audience: 'a'.repeat(4000) }], routes: [ROUTE] };
+  const size = JSON.stringify(spec).length;
+  const most = Math.floor((8 * 1024 * 1024) / size);
+  const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, spec));
+  const { store, streams, lines } = await stored(items);
+  expect(store.namespaced('team', `p${most - 1}`)?.state).toBe('valid');
+  expect(store.namespaced('team', `p${most}`)).toMatchObject({
+    state: 'invalid',
+    problems: [{ key: 'metadata.name', expected: expect.stringContaining('8388608 characters are kept') }],
+  });
+  expect(lines.filter((line) => line.includes('profile not kept'))).toHaveLength(1);
+  for (const { send } of streams) send({ type: 'DELETED', object: items[0] });
+  for (const { send } of streams) send({ type: 'MODIFIED', object: items[most] });
+  expect(store.namespaced('team', `p${most}`)?.state).toBe('valid');
+});
+
+it('a profile is judged once for each change of what it says, and not when its status changes', async () => {
+  const one = object('payments', { credentials: [CREDENTIAL], routes: [ROUTE] });
+  const { store, streams, judgements } = await stored([one]);
+  const send = (object: object) => streams[0]?.send({ type: 'MODIFIED', object });
+  send({ ...one, status: { pods: 1 } });
+  expect(judgements()).toBe(1);
+  expect([...store.all()].map(({ status }) => status)).toEqual([{ pods: 1 }]);
+  send({ ...one, metadata: { ...one.metadata, generation: 2 }, spec: {} });
+  expect(judgements()).toBe(2);
+  expect(store.namespaced('team', 'payments')?.state).toBe('invalid');
+});
+
+it('a namespace with more labels than 2 KiB has none', async () => {
+  const named = (name: string, value: string) => ({
+    metadata: { name, resourceVersion: '2', labels: { tier: value } },
+  });
+  const { store } = await stored([], [named('few', 'web'), named('many', 'x'.repeat(2048))]);
+  expect(store.labels('few')).toEqual({ tier: 'web' });
+  expect(store.labels('many')).toBeUndefined();
+});
+
+it('50 000 pods are counted', () => {
+  const usage = createProfileUsage();
+  const pod = (uid: string) => ({
+    metadata: {
+      uid,
+      namespace: 'team',
+      annotations: { 'token-sidecar.dev/profiles-in-use': 'TokenProfile/payments@1' },
+    },
+  });
+  for (let at = 0; at <= 50_000; at++) usage.seen(pod(`u${at}`));
+  const identity = { kind: 'TokenProfile', name: 'payments', namespace: 'team', generation: 2 } as const;
+  expect(usage.of([identity]).get(identity)).toEqual({ pods: 50_000, outdatedPods: 50_000 });
+  usage.gone(pod('u0'));
+  usage.seen(pod('late'));
+  expect(usage.of([identity]).get(identity)).toMatchObject({ pods: 50_000 });
+});
