@@ -106,6 +106,16 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
   });
 
+  it('frames of HTTP/2, with what to set', async () => {
+    const upstream = await startUpstream(answering('\0\0\0\x04\0\0\0\0\0'));
+    const sidecar = await startSidecar({ upstream });
+
+    const answer = await sidecar.exchange(get('/'));
+
+    expectProblem(answer, 'upstream_protocol_error');
+    expect(answer.body).toContain('protocol: h2c has to be set');
+  });
+
   it.each([
     ['nothing', ''],
     ['half a head', 'HTTP/1.1 200 OK\r\nContent-Le'],

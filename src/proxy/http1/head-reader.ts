@@ -95,6 +95,8 @@ export class HeadReader<Head extends object> {
   read(chunk: Buffer, start: number): Head | undefined {
     const from = this.#skipEmptyLine(chunk, start);
     if (this.#held.length === 0) {
+      // HTTP/2 begins with SETTINGS, and a frame with its length: three octets, of which SETTINGS never needs the first.
+      if (chunk[from] === 0 && this.#grammar.kind === 'response') this.#refuse('http2_answer');
       const emptyLine = chunk.indexOf(EMPTY_LINE, from);
       const end = emptyLine + EMPTY_LINE.length;
       const whole = emptyLine !== -1 && end - from <= this.#limits.headerBytes;

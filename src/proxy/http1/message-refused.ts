@@ -24,6 +24,8 @@ export const REFUSALS = {
   version_unsupported: 'the start line does not name HTTP/1.0 or HTTP/1.1 where it has to',
 
   // Status line (RFC 9112 §4)
+  http2_answer:
+    'it begins with a zero octet, as HTTP/2 without TLS does, for which protocol: h2c has to be set',
   status_malformed: 'the status code is not three digits from 100 up',
   reason_malformed: 'the reason phrase is not separated by a space or not ended by CRLF',
 

@@ -39,6 +39,8 @@ describe('a status line', () => {
     ['ICY 200 OK', 'version_unsupported'],
     ['\r\nHTTP/1.1 200 OK', 'empty_line_before_start'],
     ['HTTP/1.1 200 OK\x07', 'control_octet'],
+    ['\0', 'http2_answer'],
+    ['\x01', 'control_octet'],
     ['HTTP/1.1 200 OK\rX', 'bare_cr'],
     ['HTTP/1.1 200 OK\nX: y', 'bare_lf'],
   ])('%j is refused: %s', (line, reason) => {
