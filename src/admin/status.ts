@@ -1,6 +1,7 @@
 /** What `/api/status` tells: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
 import type { Config, ProviderAddress, RouteConfig } from '../config/config.ts';
+import { formatAddress } from '../config/values.ts';
 import type { TokenSnapshot } from '../token/token-snapshot.ts';
 import { withoutQuery } from '../token/why-no-token.ts';
 import { REVISION, VERSION } from '../version.ts';
@@ -90,6 +91,7 @@ function describeRoute(
     upstreamSpeaks: speaks,
     credential: route.credential,
     inject: route.inject,
+    egressProxy: route.egressProxy && formatAddress(route.egressProxy),
     requests: {
       total: traffic?.total ?? 0,
       inFlight: traffic?.inFlight ?? 0,

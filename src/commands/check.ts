@@ -2,10 +2,11 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import { systemClock } from '../clock.ts';
-import type { Config, CredentialConfig, RouteConfig } from '../config/config.ts';
+import type { Config, CredentialConfig, EgressProxyConfig, RouteConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags } from '../config/settings.ts';
+import type { EgressTunnel } from '../egress/egress-tunnel.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/credentials.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
@@ -129,16 +130,18 @@ async function examineUpstream(route: RouteConfig): Promise<Finding> {
 }
 
 /** A TCP connection, and TLS on it where the route has it, made and closed: no request is sent. */
-async function connectOnce({ upstream, tls, timeouts }: RouteConfig): Promise<void> {
+async function connectOnce({ upstream, tls, timeouts, egressProxy }: RouteConfig): Promise<void> {
   const { host, port, protocol } = upstream;
   const pem = (path: string | undefined) =>
     path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
   const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
+  const tunnel = egressProxy && (await tunnelThrough(egressProxy, host, port, timeouts.connectMs));
   await new Promise<void>((resolve, reject) => {
+    const way = tunnel === undefined ? { host, port } : { host, socket: tunnel };
     const socket =
       protocol === 'http'
         ? connect({ host, port }, resolve)
-        : connectTls({ host, port, ca, cert, key, servername: tls.serverName ?? serverName(host) }, resolve);
+        : connectTls({ ...way, ca, cert, key, servername: tls.serverName ?? serverName(host) }, resolve);
     socket.once('error', reject);
     socket.setTimeout(timeouts.connectMs, () =>
       reject(new Error(`no connection within ${timeouts.connectMs} ms`)),
@@ -147,6 +150,21 @@ async function connectOnce({ upstream, tls, timeouts }: RouteConfig): Promise<vo
     socket.once('secureConnect', () => socket.end());
     socket.once('timeout', () => socket.destroy());
   });
+}
+
+/** Undefined where the host is reached without the proxy. */
+async function tunnelThrough(
+  proxy: EgressProxyConfig,
+  host: string,
+  port: number,
+  withinMs: number,
+): Promise<EgressTunnel | undefined> {
+  const [{ EgressTunnel }, { goesThrough }] = await Promise.all([
+    import('../egress/egress-tunnel.ts'),
+    import('../egress/goes-through.ts'),
+  ]);
+  if (!goesThrough(proxy, host)) return undefined;
+  return new EgressTunnel({ proxy, host, port, withinMs, clock: systemClock, connectTcp: connect });
 }
 
 /** Server Name Indication takes names only (RFC 6066 §3). */

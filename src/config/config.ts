@@ -48,6 +48,17 @@ export interface TlsConfig {
   readonly serverName?: string;
 }
 
+/** A proxy of the operator's that lets connections out (CONNECT, RFC 9110 §9.3.6). */
+export interface EgressProxyConfig {
+  /** Name or address; IPv6 without brackets. */
+  readonly host: string;
+  readonly port: number;
+  /** Directory of a mounted Secret with `username` and `password`. */
+  readonly credentialsDirectory?: string;
+  /** What is reached without it: names, `.suffix`, addresses, CIDR; lower-case. */
+  readonly noProxy: readonly string[];
+}
+
 /** How the client proves itself, with what only this method needs. Files are names in the credential's directory. */
 export type ClientAuthentication =
   | { readonly method: 'client_secret_basic'; readonly encoding: 'form' | 'raw' }
@@ -162,6 +173,8 @@ export interface CredentialSettings {
   readonly parameters: Readonly<Record<string, string | readonly string[]>>;
   /** A client certificate is the mounted credential's, with `tls_client_auth`. */
   readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
+  /** Between here and the provider; over TLS alone. */
+  readonly egressProxy?: EgressProxyConfig;
   /** Bound on one request to the token endpoint, from connecting to the last byte. */
   readonly requestTimeoutMs: number;
   /** How long a request may wait for a token when none is held and a grant is near. */
@@ -218,6 +231,8 @@ export interface ForwardingPolicy {
   readonly retryOn401: boolean;
   readonly timeouts: RouteTimeouts;
   readonly tls: TlsConfig;
+  /** Over TLS alone: a proxy is no end of the token's way. */
+  readonly egressProxy?: EgressProxyConfig;
   readonly protocol: UpstreamProtocol;
 }
 

@@ -168,6 +168,17 @@ const routeTls = v.strictObject(
 
 const MODE = 'permission bits in octal, in quotes, such as "0640"; nobody may execute it';
 const GROUP = 'the number of a group, from 0 to 4294967294';
+const egressProxy = v.strictObject(
+  {
+    url: v.optional(v.string('a URL')),
+    credentialsDir: v.optional(path),
+    noProxy: v.optional(
+      v.pipe(v.array(text, 'a list of hosts'), v.maxLength(100, 'a list of at most 100 hosts')),
+    ),
+  },
+  'a mapping',
+);
+
 const output = v.strictObject(
   {
     file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
@@ -204,6 +215,7 @@ export const credential = v.strictObject(
     audience: v.optional(text),
     parameters: v.optional(v.record(v.string(), parameterValue, 'a mapping of parameter names to values')),
     tls: v.optional(credentialTls),
+    egressProxy: v.optional(egressProxy),
     timeouts: v.optional(
       v.strictObject(
         { request: v.optional(formatted(duration)), wait: v.optional(formatted(duration)) },
@@ -268,6 +280,7 @@ const forwardingPolicy = {
   retryOn401: v.optional(flag),
   timeouts: v.optional(timeouts),
   tls: v.optional(routeTls),
+  egressProxy: v.optional(egressProxy),
   protocol: v.optional(words(UPSTREAM_PROTOCOLS)),
 };
 
@@ -394,6 +407,7 @@ export const fileSchema = v.strictObject(
 export type FileConfig = v.InferOutput<typeof fileSchema>;
 export type CredentialEntry = v.InferOutput<typeof credential>;
 export type RouteEntry = v.InferOutput<typeof route>;
+export type EgressProxyEntry = v.InferOutput<typeof egressProxy>;
 export type InjectionEntry = v.InferOutput<typeof injection>;
 export type CapturedHostEntry = v.InferOutput<typeof capturedHost>;
 export type AllowedDestinationEntry = v.InferOutput<typeof allowedDestination>;

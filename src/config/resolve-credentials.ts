@@ -1,9 +1,10 @@
-import type { CredentialConfig, RenewalPolicy } from './config.ts';
+import type { CredentialConfig, ProviderAddress, RenewalPolicy } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
+import { resolveEgressProxy } from './resolve-egress-proxy.ts';
 import { resolveGrant } from './resolve-grant.ts';
 import { resolveOutput } from './resolve-outputs.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
@@ -41,6 +42,13 @@ export function resolveCredentials(
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
     const grant = resolveGrant(key, entry, problems);
     const provider = resolveProvider(key, entry, grant, overrides, problems);
+    const egressProxy = resolveEgressProxy(`${key}.egressProxy`, entry.egressProxy, problems);
+    if (egressProxy !== undefined && isClear(provider)) {
+      problems.push({
+        key: `${key}.egressProxy`,
+        expected: 'an https provider beside it: the proxy would see the secret',
+      });
+    }
     const output = resolveOutput(`${key}.output`, entry.output, problems);
     const clientAuth = resolveClientAuthentication(key, entry, provider, problems);
     if (provider === undefined) return [];
@@ -60,12 +68,17 @@ export function resolveCredentials(
       ...(audience === undefined ? {} : { audience }),
       parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),
       tls,
+      ...(egressProxy === undefined ? {} : { egressProxy }),
       requestTimeoutMs: entry.timeouts?.request ?? 10_000,
       waitTimeoutMs: entry.timeouts?.wait ?? 10_000,
       renewal: resolveRenewal(entry.renewal),
     };
     return [{ key, entry: resolved }];
   });
+}
+
+function isClear(provider: ProviderAddress | undefined): boolean {
+  return (provider?.tokenUrl ?? provider?.issuerUrl)?.startsWith('http:') === true;
 }
 
 /** Names are unique, and every name that is used is there. */

@@ -18,7 +18,7 @@ export function resolveForwardProxy(
   if (entry === undefined) return undefined;
   const destinations = entry.allow.map((destination, index): Keyed<AllowedDestination> => {
     const key = `forwardProxy.allow[${index}]`;
-    return { key, entry: resolveDestination(key, destination, problems) };
+    return { key, entry: resolveDestination(key, destination, entry.connect, problems) };
   });
   checkReachable(destinations, problems);
   return {
@@ -35,9 +35,16 @@ export function resolveForwardProxy(
 function resolveDestination(
   key: string,
   entry: AllowedDestinationEntry,
+  connect: NonNullable<FileConfig['forwardProxy']>['connect'],
   problems: Problem[],
 ): AllowedDestination {
   const upgradeToTls = resolveUpgrade(key, entry, problems);
+  if (entry.egressProxy !== undefined && (!upgradeToTls || connect === 'tunnel')) {
+    const expected = upgradeToTls
+      ? 'nothing with forwardProxy.connect: tunnel, which leaves directly'
+      : 'a host without allowClearText beside it: the proxy would see the token';
+    problems.push({ key: `${key}.egressProxy`, expected });
+  }
   checkDestinationProtocol(key, entry, upgradeToTls, problems);
   return {
     host: entry.host.toLowerCase(),

@@ -43,6 +43,7 @@ const OF_REQUESTS = [
   'parameters',
   'tokenType',
   'tls',
+  'egressProxy',
 ] as const satisfies readonly (keyof CredentialEntry)[];
 
 /** Undefined for the client credentials grant. @param key names the entry in messages. */

@@ -2,6 +2,7 @@ import type { ForwardingPolicy, RouteTimeouts } from './config.ts';
 import { DEFAULT_NAME } from './entries.ts';
 import type { AllowedDestinationEntry, CapturedHostEntry, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
+import { resolveEgressProxy } from './resolve-egress-proxy.ts';
 import { resolveInjections } from './resolve-injections.ts';
 import { resolveTls } from './resolve-tls.ts';
 
@@ -13,6 +14,7 @@ export function resolvePolicy(
   entry: RouteEntry | AllowedDestinationEntry | CapturedHostEntry,
   problems: Problem[],
 ): ForwardingPolicy {
+  const egressProxy = resolveEgressProxy(`${key}.egressProxy`, entry.egressProxy, problems);
   const inject = resolveInjections(`${key}.inject`, entry.inject, problems);
   return {
     credential: entry.credential ?? DEFAULT_NAME,
@@ -26,6 +28,7 @@ export function resolvePolicy(
       idleMs: entry.timeouts?.idle ?? DEFAULT_TIMEOUTS.idleMs,
     },
     tls: resolveTls(`${key}.tls`, entry.tls, problems),
+    ...(egressProxy === undefined ? {} : { egressProxy }),
     protocol: entry.protocol ?? 'auto',
   };
 }

@@ -53,6 +53,12 @@ function isDefault({ entry }: Keyed<RouteEntry>): boolean {
 }
 
 function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {
+  if (entry.egressProxy !== undefined && target.protocol !== 'https') {
+    problems.push({
+      key: `${key}.egressProxy`,
+      expected: 'an https upstream beside it: the proxy would see the token',
+    });
+  }
   return {
     name: entry.name,
     match: {

@@ -17,6 +17,7 @@ import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
+import type { DialThrough } from './upstream/dialer.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
 import { UpstreamPools } from './upstream/pools.ts';
 
@@ -32,8 +33,9 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
   const termination =
     options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
+  const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
   const context: AppContext = {
-    destinations: openDestinations(options, network),
+    destinations: openDestinations(options, network, dialThrough),
     admission: admissionWith(placeholdersOf(options)),
     limits,
     clock,
@@ -74,13 +76,17 @@ async function listenEverywhere(
   }
 }
 
-function openDestinations(options: ProxyOptions, network: Network): Destinations {
+function openDestinations(
+  options: ProxyOptions,
+  network: Network,
+  dialThrough: DialThrough | undefined,
+): Destinations {
   const { metrics, clock, log, listen } = options;
   const all = new OpenUpstreams(mostConnections(undefined, processLimits()));
   const activate: ActivateRoute = (config, bearer) => ({
     config,
     matcher: routeMatcher(config.match),
-    upstream: new UpstreamPools(config, { clock, log, network, all }),
+    upstream: new UpstreamPools(config, { clock, log, network, all, dialThrough }),
     bearer,
     placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute(config.name),
@@ -121,6 +127,11 @@ function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): 
     throw new SidecarError('configuration', `${user}: credential ${credential} is not configured`);
   }
   return supply.forUpstream(user);
+}
+
+/** Whether a proxy is on the way of any route. */
+function hasEgressProxy({ routes, forwardProxy }: ProxyOptions): boolean {
+  return [...routes, ...(forwardProxy?.allow ?? [])].some(({ egressProxy }) => egressProxy !== undefined);
 }
 
 /** Every text that stands for a token, for whatever route. */

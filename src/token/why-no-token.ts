@@ -23,6 +23,7 @@ const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVA
 
 /** What mends a connection that fails, by its detail; the first that fits. */
 const OF_CONNECTIONS: Remedies = [
+  [/^the egress proxy /, 'look at egressProxy'],
   [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
   [
     UNTRUSTED,

@@ -1,8 +1,10 @@
 import { isIP, type OnReadOpts, type Socket } from 'node:net';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { Network } from '../io/network.ts';
+import type { EgressDial } from './egress-dial.ts';
 import { UpstreamTls } from './tls.ts';
 
 /** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
@@ -17,17 +19,25 @@ export interface DialerOptions {
   readonly network: Network;
   /** Called when what was trusted, or shown, in connections that were made before no longer is. */
   onTlsChange(): void;
+  /** Makes the connections of routes that have a proxy on their way. */
+  readonly dialThrough?: DialThrough | undefined;
 }
+
+export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
 
 /** Makes the connections of one route, over TCP or TLS. The name is resolved anew for each. */
 export class Dialer {
   readonly #route: RouteConfig;
   readonly #network: Network;
+  readonly #clock: Clock;
+  readonly #dialThrough: DialThrough | undefined;
   readonly #tls: UpstreamTls | undefined;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
-  constructor(route: RouteConfig, { clock, log, network, onTlsChange }: DialerOptions) {
+  constructor(route: RouteConfig, { clock, log, network, onTlsChange, dialThrough }: DialerOptions) {
     this.#route = route;
+    this.#clock = clock;
+    this.#dialThrough = dialThrough;
     this.#network = network;
     if (route.upstream.protocol === 'https') {
       this.#tls = new UpstreamTls(route, { clock, log, onChange: onTlsChange });
@@ -54,8 +64,7 @@ export class Dialer {
     if (this.#tls === undefined) return this.#network.connectTcp(tcp);
     const tls = this.#tls;
     const { session } = tls;
-    const socket = this.#network.connectTls({
-      ...tcp,
+    const options: ConnectionOptions = {
       secureContext: tls.context,
       // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
       servername: this.#route.tls.serverName ?? (isIP(upstream.host) === 0 ? upstream.host : ''),
@@ -63,10 +72,22 @@ export class Dialer {
       rejectUnauthorized: true,
       ...(session === undefined ? {} : { session }),
       ...(protocols === undefined ? {} : { ALPNProtocols: [...protocols] }),
-    });
+    };
+    const socket = this.#secured(tcp, options);
     const { context } = tls;
     socket.on('session', (ticket) => tls.remember(ticket, context));
     return socket;
+  }
+
+  #secured(tcp: EgressDial['tcp'], tls: ConnectionOptions): TLSSocket {
+    const proxy = this.#route.egressProxy;
+    const network = this.#network;
+    if (proxy !== undefined && this.#dialThrough !== undefined) {
+      const { connectMs } = this.#route.timeouts;
+      const through = this.#dialThrough({ proxy, tcp, tls, connectMs, clock: this.#clock, network });
+      if (through !== undefined) return through;
+    }
+    return network.connectTls({ ...tcp, ...tls });
   }
 
   /** Looks at the TLS files no more. */

@@ -7,7 +7,7 @@ import type { Protocol } from '../http/protocol.ts';
 import type { Network } from '../io/network.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
-import { Dialer } from './dialer.ts';
+import { Dialer, type DialThrough } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';
 
 import { Http1Pool } from './http1/pool.ts';
@@ -27,6 +27,8 @@ export interface UpstreamPoolsOptions {
   readonly network: Network;
   /** The connections of every route. */
   readonly all: OpenUpstreams;
+  /** As the dialer has it. */
+  readonly dialThrough?: DialThrough | undefined;
   /** A number in [0, 1); chance when absent. */
   readonly random?: () => number;
 }
@@ -48,10 +50,10 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
-    const { clock, log, network, all, random = Math.random } = options;
+    const { clock, log, network, all, dialThrough, random = Math.random } = options;
     this.#options = options;
     this.#failures = new UpstreamFailures(route.upstream.authority);
-    const dialer = new Dialer(route, { clock, log, network, onTlsChange: () => this.#renew() });
+    const dialer = new Dialer(route, { clock, log, network, onTlsChange: () => this.#renew(), dialThrough });
     this.#dialer = dialer;
     const common = { clock, dialer, all, random };
     this.#http1 = new Http1Pool(route, common);

@@ -4,6 +4,7 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
+import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { messageOf, systemCodeOf } from '../../errors.ts';
@@ -37,7 +38,8 @@ const IDLE_MS = 4000;
 
 /** @param lookup finds the provider's name; the system's unless given. */
 export function providerConnections(
-  tls: CredentialConfig['tls'],
+  { tls, egressProxy, requestTimeoutMs }: Pick<CredentialConfig, 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
+  clock: Clock,
   lookup?: LookupFunction,
 ): ProviderConnections {
   let made:
@@ -49,7 +51,12 @@ export function providerConnections(
       const material = await readTlsMaterial(tls, credentials);
       if (made?.protocol === protocol && isDeepStrictEqual(material, made.material)) return made.agent;
       if (made !== undefined) retire(made.agent);
-      made = { protocol, material, agent: createAgent(protocol, material, lookup) };
+      const agent = createAgent(protocol, material, lookup);
+      if (egressProxy !== undefined) {
+        const { takeThrough } = await import('./egress-agent.ts');
+        takeThrough(agent, { proxy: egressProxy, withinMs: requestTimeoutMs, clock });
+      }
+      made = { protocol, material, agent };
       return made.agent;
     },
     close() {

@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
+import type { EgressFailure } from '../../egress/egress-tunnel.ts';
 import { systemCodeOf } from '../../errors.ts';
 
 import { proveClient } from '../client/client-proof.ts';
@@ -33,6 +34,9 @@ export interface TokenEndpoint {
   close(): Promise<void>;
 }
 
+/** The name of errors of the way out, whose code is loaded where it is used. */
+const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
+
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 /** @param lookup finds the provider's name; the system's unless given. */
@@ -41,7 +45,7 @@ export function createTokenEndpoint(
   clock: Clock,
   lookup?: LookupFunction,
 ): TokenEndpoint {
-  const connections = providerConnections(config.tls, lookup);
+  const connections = providerConnections(config, clock, lookup);
   const closing = new AbortController();
   const issuer =
     config.issuerUrl === undefined
@@ -158,6 +162,8 @@ function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (error instanceof UndiscoveredProvider) return { result: error.result, detail: error.message };
   if (error instanceof OverlongAnswer || error instanceof GarbledAnswer)
     return { result: 'invalid_response', detail: error.message };
+  if (error instanceof Error && error.name === EGRESS_FAILURE)
+    return { result: 'unavailable', detail: error.message };
   const code = systemCodeOf(error);
   if (code?.startsWith('HPE_')) {
     return { result: 'invalid_response', detail: `not an HTTP answer (${code})` };

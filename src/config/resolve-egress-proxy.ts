@@ -1,0 +1,47 @@
+import { isIP } from 'node:net';
+import type { EgressProxyConfig } from './config.ts';
+import type { EgressProxyEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { serverUrl } from './values.ts';
+
+const EXPECTED_URL = 'the URL of an HTTP proxy: http://host:port, and nothing behind the port';
+const EXPECTED_HOST =
+  'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
+
+/** @param key names the setting in messages. */
+export function resolveEgressProxy(
+  key: string,
+  entry: EgressProxyEntry | undefined,
+  problems: Problem[],
+): EgressProxyConfig | undefined {
+  if (entry === undefined) return undefined;
+  const { url: text, credentialsDir, noProxy = [] } = entry;
+  if (text === undefined) {
+    problems.push({ key: `${key}.url`, expected: EXPECTED_URL });
+    return undefined;
+  }
+  const url = serverUrl.parse(text);
+  if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
+    // A URL may have a password in it.
+    problems.push({ key: `${key}.url`, expected: EXPECTED_URL });
+    return undefined;
+  }
+  noProxy.forEach((host, index) => {
+    if (isHostPattern(host)) return;
+    problems.push({ key: `${key}.noProxy[${index}]`, value: host, expected: EXPECTED_HOST });
+  });
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? 80 : Number(url.port),
+    ...(credentialsDir === undefined ? {} : { credentialsDirectory: credentialsDir }),
+    noProxy: noProxy.map((host) => host.toLowerCase()),
+  };
+}
+
+function isHostPattern(text: string): boolean {
+  const [address = '', prefix, ...others] = text.split('/');
+  const family = isIP(address);
+  if (family === 0) return /^\.?[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?$/.test(text);
+  if (prefix === undefined) return true;
+  return others.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32);
+}

@@ -1,0 +1,50 @@
+/** TLS to an upstream inside of a tunnel through a proxy. Loaded only where a route has one. */
+
+import type { OnReadOpts, TcpNetConnectOpts } from 'node:net';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import type { EgressProxyConfig } from '../../config/config.ts';
+import { EgressTunnel } from '../../egress/egress-tunnel.ts';
+import { goesThrough } from '../../egress/goes-through.ts';
+import type { Network } from '../io/network.ts';
+
+export interface EgressDial {
+  readonly proxy: EgressProxyConfig;
+  readonly tcp: TcpNetConnectOpts & { readonly onread: OnReadOpts; readonly host: string };
+  readonly tls: ConnectionOptions;
+  readonly connectMs: number;
+  readonly clock: Clock;
+  readonly network: Network;
+}
+
+/** A little sooner than who waits for the connection, so that it is the proxy that is named. */
+const SOONER = 0.95;
+
+/** The connection as `Network.connectTls` makes it, `connect` said when the tunnel stands; undefined where the host is to be reached directly. */
+export function dialThrough(dial: EgressDial): TLSSocket | undefined {
+  const { proxy, tcp, tls, connectMs, clock, network } = dial;
+  if (!goesThrough(proxy, tcp.host)) return undefined;
+  const tunnel = new EgressTunnel({
+    proxy,
+    host: tcp.host,
+    port: tcp.port,
+    withinMs: connectMs * SOONER,
+    clock,
+    connectTcp: network.connectTcp,
+    onStands: () => socket.emit('connect'),
+  });
+  const socket = network.connectTls({ ...tls, host: tcp.host, socket: tunnel });
+  // Over a stream Node has no use for the option.
+  socket.on('data', (chunk: Buffer) => readInto(tcp.onread, chunk));
+  return socket;
+}
+
+/** As much at once as the reader's buffer holds. */
+function readInto({ buffer, callback }: OnReadOpts, chunk: Buffer): void {
+  const target = typeof buffer === 'function' ? buffer() : buffer;
+  for (let at = 0; at < chunk.length; at += target.length) {
+    const piece = chunk.subarray(at, at + target.length);
+    target.set(piece);
+    callback(piece.length, target);
+  }
+}

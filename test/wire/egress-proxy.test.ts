@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest';
+import type { EgressProxyConfig } from '../../src/config/config.ts';
+import { type ConnectProxyOptions, startConnectProxy } from '../support/connect-proxy.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { selfSigned } from './certificate.ts';
+import { FIRST, TOKEN_MARK } from './fake-bearer.ts';
+import { connectHttp2 } from './http2/raw-http2-client.ts';
+import { startHttp2 } from './http2-upstream/node-upstream.ts';
+import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
+import { expectProblem } from './problem.ts';
+import { answering, type Script, startUpstream } from './raw-upstream.ts';
+import { forwardTo, type RouteOverrides, startSidecar } from './sidecar.ts';
+import { temporaryFile } from './temporary-file.ts';
+
+const UPSTREAM = { protocol: 'https', host: 'api.test', port: 443, authority: 'api.test' } as const;
+
+interface Behind {
+  readonly answers?: ConnectProxyOptions;
+  readonly route?: RouteOverrides;
+  readonly egress?: Partial<EgressProxyConfig>;
+}
+
+/** An upstream that is known by its name to the proxy alone. */
+async function behindProxy(script: Script, { answers = {}, route = {}, egress = {} }: Behind = {}) {
+  const certificate = selfSigned('api.test');
+  const upstream = await startUpstream(script, certificate);
+  const caFile = await temporaryFile('ca.crt', certificate.cert);
+  const proxy = await startConnectProxy(upstream.address, answers);
+  const egressProxy = { ...proxy.config, ...egress };
+  const sidecar = await startSidecar({
+    upstream,
+    route: { tls: { caFile }, ...route, upstream: UPSTREAM, egressProxy },
+  });
+  return { upstream, proxy, sidecar, caFile };
+}
+
+describe('by way of a proxy', () => {
+  it('a request reaches its upstream inside of TLS, on a connection that is used again', async () => {
+    const { upstream, proxy, sidecar } = await behindProxy(answering(ok('hello')));
+    const client = await sidecar.connect();
+    expect((await client.send(get('/a')).response()).body).toBe('hello');
+    expect((await client.send(get('/b')).response()).body).toBe('hello');
+    expect(proxy.asked).toEqual(['CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n']);
+    expect(upstream.requests.map(({ head }) => head.values('authorization'))).toEqual([[FIRST], [FIRST]]);
+    expect(upstream.requests[0]?.head.value('host')).toBe('api.test');
+  });
+
+  it('bodies go both ways, however large', async () => {
+    const large = 'x'.repeat(1_000_000);
+    const { upstream, sidecar } = await behindProxy(async (arrived) => {
+      const { text } = await arrived.body();
+      arrived.answer(ok(text));
+    });
+    const answered = await sidecar.exchange(
+      `${request('POST', '/', [CHUNKED])}${chunk(large)}${LAST_CHUNK}`,
+      'POST',
+    );
+    expect(answered.body.length).toBe(large.length);
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  it('HTTP/2 is spoken, and a body that the app does not read holds the upstream up', async () => {
+    const upstream = await startHttp2(
+      (arrived) => {
+        arrived.stream.respond({ ':status': 200 });
+        arrived.stream.end(`${arrived.headers.authorization}`);
+      },
+      {},
+      'tls',
+    );
+    const proxy = await startConnectProxy(upstream.address);
+    const tls = { caFile: upstream.caFile as string, serverName: 'localhost' };
+    const sidecar = await startSidecar({
+      upstream,
+      route: { protocol: 'h2', tls, upstream: UPSTREAM, egressProxy: proxy.config },
+    });
+    const client = await connectHttp2(sidecar);
+    const answers = [client.get('/a'), client.get('/b')].map((id) => client.answer(id));
+    expect((await Promise.all(answers)).map(({ body }) => body)).toEqual([FIRST, FIRST]);
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  it('a host of the forward proxy is reached, by the name that was asked for', async () => {
+    const { upstream, proxy, caFile } = await behindProxy(answering(ok('forwarded')));
+    const entry = { host: 'api.test', port: 443, upgradeToTls: true, tls: { caFile } };
+    const sidecar = await startSidecar({
+      forwardProxy: forwardTo(upstream, { ...entry, egressProxy: proxy.config }),
+    });
+    const bytes = message('GET http://api.test:443/ HTTP/1.1', ['Host: api.test:443']);
+    expect((await sidecar.exchange(bytes)).body).toBe('forwarded');
+    expect(proxy.asked[0]).toContain('CONNECT api.test:443 ');
+  });
+
+  it('it is told who asks, from a Secret that is read for each connection', async () => {
+    const secret = await mountSecret({ username: 'pod', password: 'one' });
+    const { proxy, sidecar, upstream } = await behindProxy(
+      (arrived) => {
+        arrived.answer(ok('', 'Connection: close'));
+        arrived.connection.end();
+      },
+      { egress: { credentialsDirectory: secret.directory } },
+    );
+    await sidecar.exchange(get('/'));
+    await secret.update({ username: 'pod', password: 'two' });
+    await upstream.connections[0]?.closed();
+    await sidecar.exchange(get('/'));
+    const credentials = proxy.asked.map((head) => /Proxy-Authorization: Basic (.*)\r\n/.exec(head)?.[1]);
+    expect(credentials.map((text) => Buffer.from(text ?? '', 'base64').toString())).toEqual([
+      'pod:one',
+      'pod:two',
+    ]);
+    expect(upstream.text).not.toContain('proxy-authorization');
+  });
+
+  it('what noProxy names is reached without', async () => {
+    const { proxy, sidecar } = await behindProxy(answering(ok()), { egress: { noProxy: ['.test'] } });
+    // Nobody knows the name but the proxy.
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_unreachable');
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('interim answers and bytes behind its consent are understood', async () => {
+    const consent = 'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.0 200\r\n\r\n';
+    const { sidecar } = await behindProxy(answering(ok('hello')), { answers: { consent } });
+    expect((await sidecar.exchange(get('/'))).body).toBe('hello');
+  });
+});
+
+describe('where it gives no tunnel, it is named, and nothing is sent', () => {
+  it.each<[string, string | undefined, 'upstream_unreachable' | 'upstream_timeout', string]>([
+    [
+      'it wants credentials',
+      'HTTP/1.1 407 Auth\r\nContent-Length: 0\r\n\r\n',
+      'upstream_unreachable',
+      'answered CONNECT with 407: check egressProxy.credentialsDir',
+    ],
+    [
+      'it lets nobody there',
+      'HTTP/1.1 403 Forbidden\r\n\r\n',
+      'upstream_unreachable',
+      'answered CONNECT with 403',
+    ],
+    [
+      'it cannot reach it',
+      'HTTP/1.1 502 Bad Gateway\r\n\r\n',
+      'upstream_unreachable',
+      'answered CONNECT with 502',
+    ],
+    [
+      'it is none',
+      'SSH-2.0-OpenSSH_9.9\r\n\r\n',
+      'upstream_unreachable',
+      'did not answer CONNECT in HTTP/1.1',
+    ],
+    ['it hangs up', '', 'upstream_unreachable', 'closed the connection without a whole answer to CONNECT'],
+    [
+      'it breaks off',
+      'HTTP/1.1 200 OK\r\nX: ',
+      'upstream_unreachable',
+      'closed the connection without a whole answer',
+    ],
+    [
+      'it says too much',
+      `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(8200)}\r\n\r\n`,
+      'upstream_unreachable',
+      'a head of more than 8192 bytes',
+    ],
+    ['it says too much of nothing', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(400), 'upstream_unreachable', ''],
+    ['it says nothing', undefined, 'upstream_unreachable', 'gave no tunnel within 475 ms'],
+  ])('%s', async (_, answer, code, detail) => {
+    const { sidecar, upstream } = await behindProxy(answering(ok()), {
+      answers: { answer },
+      route: { timeouts: { connectMs: 500 } },
+    });
+    const answered = await sidecar.exchange(get('/'));
+    expectProblem(answered, code);
+    expect(JSON.parse(answered.body).detail).toContain(`the egress proxy 127.0.0.1:`);
+    expect(JSON.parse(answered.body).detail).toContain(detail);
+    expect(upstream.connections).toEqual([]);
+  });
+
+  it('nobody listens there', async () => {
+    const { sidecar } = await behindProxy(answering(ok()), { egress: { port: 9 } });
+    const answered = await sidecar.exchange(get('/'));
+    expectProblem(answered, 'upstream_unreachable');
+    expect(JSON.parse(answered.body).detail).toContain(
+      'the egress proxy 127.0.0.1:9 cannot be reached: ECONNREFUSED',
+    );
+  });
+
+  it('its credentials are not mounted', async () => {
+    const egress = { credentialsDirectory: '/nowhere' };
+    const { sidecar, proxy } = await behindProxy(answering(ok()), { egress });
+    const answered = await sidecar.exchange(get('/'));
+    expect(JSON.parse(answered.body).detail).toContain('cannot be asked: /nowhere/username does not exist');
+    expect(proxy.asked).toEqual([]);
+  });
+
+  it('the upstream inside is another', async () => {
+    const { upstream, sidecar } = await behindProxy(answering(ok()), {
+      route: { tls: { serverName: 'other.test' } },
+    });
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_tls_error');
+    expect(upstream.text).not.toContain(TOKEN_MARK);
+  });
+});
+
+it('a tunnel that breaks off fails its request, and the next one gets another', async () => {
+  const arrived = Promise.withResolvers<void>();
+  let requests = 0;
+  const { proxy, sidecar } = await behindProxy((asked) => {
+    requests += 1;
+    if (requests === 1) arrived.resolve();
+    else asked.answer(ok('again'));
+  });
+  const cut = sidecar.exchange(request('POST', '/'));
+  await arrived.promise;
+  proxy.reset();
+  expectProblem(await cut, 'upstream_protocol_error');
+  expect((await sidecar.exchange(get('/'))).body).toBe('again');
+});
+
+it('nothing is left at the proxy of an app that leaves, nor of a sidecar that ends', async () => {
+  const { proxy, sidecar } = await behindProxy(answering(ok()), { answers: { answer: undefined } });
+  const client = await sidecar.connect();
+  client.send(get('/'));
+  await expect.poll(() => proxy.asked.length).toBe(1);
+  client.destroy();
+  await expect.poll(proxy.open).toBe(0);
+
+  const other = await behindProxy(answering(ok()));
+  await other.sidecar.exchange(get('/'));
+  expect(other.proxy.open()).toBe(2);
+  await other.sidecar.proxy.drain(0);
+  await expect.poll(other.proxy.open).toBe(0);
+});
