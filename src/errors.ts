@@ -52,6 +52,16 @@ export const ERRORS = {
     grpc: 'PERMISSION_DENIED',
     title: 'The route refuses requests that carry Authorization',
   },
+  subject_token_missing: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The request has no token that could be exchanged',
+  },
+  subject_token_refused: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The identity provider does not exchange the token of the request',
+  },
   placeholder_not_allowed: {
     status: 403,
     grpc: 'PERMISSION_DENIED',

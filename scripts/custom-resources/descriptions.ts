@@ -94,8 +94,11 @@ const CREDENTIAL = {
   '.jwtBearer.repositories': 'With github_app: repositories that the token is limited to.',
   '.jwtBearer.permissions': 'With github_app: permissions that the token is limited to.',
   '.tokenExchange': 'Settings of the grant token_exchange (RFC 8693).',
+  '.tokenExchange.subjectTokenFrom':
+    'file, a mounted token, by default; request: the token of each request is exchanged.',
   '.tokenExchange.subjectTokenFile': 'File of the token that is exchanged; subject_token by default.',
-  '.tokenExchange.subjectTokenType': 'Its type, as a short name or a URI; jwt by default.',
+  '.tokenExchange.subjectTokenType':
+    'Its type, as a short name or a URI; jwt by default, access_token of requests.',
   '.tokenExchange.actorTokenFile': "File of the actor's token.",
   '.tokenExchange.actorTokenType': 'Its type; jwt by default.',
   '.tokenExchange.requestedTokenType': 'The type of token that is asked for.',

@@ -9,6 +9,7 @@ import { readFlags } from '../config/settings.ts';
 import type { EgressTunnel } from '../egress/egress-tunnel.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/credentials.ts';
+import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { connectionRemedy, whyNoToken, withoutQuery } from '../token/why-no-token.ts';
@@ -64,6 +65,13 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
     return [{ what: mounted, detail: secret.detail, failure: 'configuration', optional }];
   }
 
+  if (exchangesForRequests(config)) {
+    const detail = 'exchanged for those of requests: nothing to be tried without one';
+    return [
+      { what: mounted, detail: config.directory },
+      { what: `credential ${config.name}: tokens`, detail },
+    ];
+  }
   const endpoint = createTokenEndpoint(config, systemClock);
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
   const tokenUrl = endpoint.tokenUrl();

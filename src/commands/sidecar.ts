@@ -23,6 +23,7 @@ import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
 import type { Leaves } from '../proxy/tls/termination.ts';
+import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import { openLiveCredentials } from '../token/live-credentials.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
@@ -73,16 +74,18 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   async function openCredential(credential: CredentialConfig): Promise<TokenSource> {
     const credentials = await openLiveCredentials(credential, { clock, pollMs: SECRET_POLL_MS });
-    return openTokenSource({
+    const parts = {
       config: credential,
       credentials,
       endpoint: createTokenEndpoint(credential, clock, lookup),
       clock,
-      random,
       metrics: tokenMetrics,
       credentialsMetrics,
       log,
-    });
+    };
+    if (!exchangesForRequests(credential)) return openTokenSource({ ...parts, random });
+    const { openSubjectSource } = await import('../token/exchange/subject-source.ts');
+    return openSubjectSource(parts);
   }
 
   const lookup = await openLookup(config, clock);

@@ -104,7 +104,8 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
 
 export interface TokenExchangeGrant {
   readonly type: 'token_exchange';
-  readonly subjectTokenFile: string;
+  /** The token of each request when absent. */
+  readonly subjectTokenFile?: string;
   /** URIs, as all types of tokens here (RFC 8693 §3). */
   readonly subjectTokenType: string;
   readonly actorTokenFile?: string;

@@ -143,6 +143,7 @@ const tokenTypeUri = v.pipe(
 
 const tokenExchange = v.strictObject(
   {
+    subjectTokenFrom: v.optional(words(['file', 'request'])),
     subjectTokenFile: v.optional(fileName),
     subjectTokenType: v.optional(tokenTypeUri),
     actorTokenFile: v.optional(fileName),

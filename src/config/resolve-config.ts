@@ -6,7 +6,7 @@ import type { FileReading } from './file.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolveCapture } from './resolve-capture.ts';
-import { checkCredentials, resolveCredentials } from './resolve-credentials.ts';
+import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
 import { checkPlaceholders } from './resolve-injections.ts';
 import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
@@ -34,6 +34,7 @@ export function resolveConfig(
   const users = [...routes, ...(forwardProxy?.destinations ?? []), ...(capture?.hosts ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(credentials, users, problems);
+  checkSubjects(credentials, users, problems);
   checkOutputs(credentials, problems);
   const tokenEndpoint = resolveTokenEndpoint(file.tokenEndpoint, credentials, problems);
   checkRoutes(routes, problems);

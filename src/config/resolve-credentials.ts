@@ -1,4 +1,4 @@
-import type { CredentialConfig, ProviderAddress, RenewalPolicy } from './config.ts';
+import type { CredentialConfig, ForwardingPolicy, ProviderAddress, RenewalPolicy } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
@@ -96,6 +96,26 @@ export function checkCredentials(
       key: `${key}.credential`,
       value: entry.credential,
       expected: `a credential's name: ${names.join(', ')}`,
+    });
+  }
+}
+
+/** Where the token of the request is exchanged, nothing else may become of it. */
+export function checkSubjects(
+  credentials: readonly Keyed<CredentialConfig>[],
+  users: readonly Keyed<Pick<ForwardingPolicy, 'credential' | 'existingAuthorization'>>[],
+  problems: Problem[],
+): void {
+  const exchanged = credentials.filter(
+    ({ entry: { grant } }) => grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined,
+  );
+  const names = exchanged.map(({ entry }) => entry.name);
+  for (const { key, entry } of users) {
+    if (!names.includes(entry.credential) || entry.existingAuthorization === 'replace') continue;
+    problems.push({
+      key: `${key}.existingAuthorization`,
+      value: entry.existingAuthorization,
+      expected: `replace: credential ${entry.credential} exchanges what the request has there`,
     });
   }
 }

@@ -66,7 +66,22 @@ export function resolveGrant(
     case 'jwt_bearer':
       return resolveJwtBearer(key, entry, problems);
     case 'token_exchange': {
-      const { subjectTokenFile = 'subject_token', subjectTokenType = 'jwt' } = entry.tokenExchange ?? {};
+      const { subjectTokenFrom = 'file', subjectTokenFile = 'subject_token' } = entry.tokenExchange ?? {};
+      const ofRequests = subjectTokenFrom === 'request';
+      const { subjectTokenType = ofRequests ? 'access_token' : 'jwt' } = entry.tokenExchange ?? {};
+      if (ofRequests && entry.tokenExchange?.subjectTokenFile !== undefined) {
+        problems.push({
+          key: `${key}.tokenExchange.subjectTokenFile`,
+          value: subjectTokenFile,
+          expected: 'nothing with subjectTokenFrom: request',
+        });
+      }
+      if (ofRequests && entry.output !== undefined) {
+        problems.push({
+          key: `${key}.output`,
+          expected: 'nothing with tokenExchange.subjectTokenFrom: request: tokens belong to requests',
+        });
+      }
       const { actorTokenFile, actorTokenType, requestedTokenType } = entry.tokenExchange ?? {};
       if (actorTokenFile === undefined && actorTokenType !== undefined) {
         problems.push({
@@ -77,7 +92,7 @@ export function resolveGrant(
       }
       return {
         type: grant,
-        subjectTokenFile,
+        ...(ofRequests ? {} : { subjectTokenFile }),
         subjectTokenType: tokenTypeUri(subjectTokenType),
         ...(actorTokenFile === undefined
           ? {}

@@ -130,13 +130,15 @@ function bearerOf(user: string, credential: string, { bearers }: ProxyOptions): 
 }
 
 /** Whether a proxy is on the way of any route. */
-function hasEgressProxy({ routes, forwardProxy }: ProxyOptions): boolean {
-  return [...routes, ...(forwardProxy?.allow ?? [])].some(({ egressProxy }) => egressProxy !== undefined);
+function hasEgressProxy({ routes, forwardProxy, capture }: ProxyOptions): boolean {
+  return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])].some(
+    ({ egressProxy }) => egressProxy !== undefined,
+  );
 }
 
 /** Every text that stands for a token, for whatever route. */
-function placeholdersOf({ routes, forwardProxy }: ProxyOptions): string[] {
-  const policies = [...routes, ...(forwardProxy?.allow ?? [])];
+function placeholdersOf({ routes, forwardProxy, capture }: ProxyOptions): string[] {
+  const policies = [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])];
   const texts = policies.flatMap(({ inject = [] }) =>
     inject.flatMap((one) => (one.into === 'placeholder' ? [one.placeholder] : [])),
   );

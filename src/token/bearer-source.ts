@@ -28,6 +28,9 @@ export interface BearerSource {
    * one comparison, unless it is the first for this value.
    */
   accepted(authorization: string): void;
+
+  /** The source for requests that bring this token, where it is exchanged; absent where tokens are the same for all. */
+  readonly bySubject?: (subject: string) => BearerSource;
 }
 
 /** Where a data path gets the bearer sources of one credential from. */

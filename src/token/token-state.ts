@@ -23,6 +23,8 @@ export type GrantReason =
   | 'rotation'
   | 'upstream_401'
   | 'retry'
+  /** The token of a request is exchanged. */
+  | 'subject'
   /** The newest credentials are rejected and the token is about to end: the ones before them are tried, once. */
   | 'previous_credentials';
 

@@ -4,6 +4,7 @@ import type { ReplayResult } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import { keepsOwn } from './own-identity.ts';
+import { bearerFor } from './subject-token.ts';
 import { grpcTrailersVerdict, type TokenVerdict } from './token-verdict.ts';
 
 /** Said instead of a token where one has to be obtained first. */
@@ -32,7 +33,7 @@ export class RequestToken {
     this.keepsOwn = keepsOwn(route, request);
     // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
     // the token.
-    this.#bearer = this.keepsOwn || request.method === 'TRACE' ? undefined : route.bearer;
+    this.#bearer = this.keepsOwn || request.method === 'TRACE' ? undefined : bearerFor(route, request);
   }
 
   /** Whether the request has been sent again with another token. */

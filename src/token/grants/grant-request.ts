@@ -25,6 +25,8 @@ export interface GrantOccasion {
   readonly tokenUrl: string;
   /** Wall time in ms. */
   readonly nowMs: number;
+  /** The token of a request, where that is exchanged. */
+  readonly subject?: string | undefined;
 }
 
 type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;

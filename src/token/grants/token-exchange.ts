@@ -1,4 +1,4 @@
-/** `token_exchange`: a token that somebody else keeps fresh is changed into one for the upstream (RFC 8693 §2.1). */
+/** `token_exchange`: a token that somebody else keeps fresh, or a request's own, is changed into one for the upstream (RFC 8693 §2.1). */
 
 import { join } from 'node:path';
 import type { CredentialSettings, TokenExchangeGrant } from '../../config/config.ts';
@@ -13,8 +13,13 @@ const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TOKEN_TEXT = /^[\x21-\x7e]+$/;
 const EXPECTED = 'a token: one line of visible ASCII';
 
+/** Whether what is exchanged is the token of each request. */
+export function exchangesForRequests({ grant }: Pick<CredentialSettings, 'grant'>): boolean {
+  return grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined;
+}
+
 export function exchangedFiles({ subjectTokenFile, actorTokenFile }: TokenExchangeGrant): readonly string[] {
-  return actorTokenFile === undefined ? [subjectTokenFile] : [subjectTokenFile, actorTokenFile];
+  return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
 }
 
 /** What is wrong with the mounted tokens. They are read anew for each grant, and are no part of the credentials. */
@@ -27,7 +32,7 @@ export function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles)
 export async function askByExchange(
   grant: TokenExchangeGrant,
   config: CredentialSettings,
-  { proof }: GrantOccasion,
+  { proof, subject }: GrantOccasion,
 ): Promise<GrantRequest> {
   const { directory } = config;
   // Both of one version of the volume.
@@ -37,9 +42,11 @@ export async function askByExchange(
   const wrong = tokens.find(([, token]) => !TOKEN_TEXT.test(token));
   if (wrong !== undefined) throw new UnusableFile(`${join(directory, wrong[0])} is not ${EXPECTED}`);
   const { subjectTokenFile, actorTokenFile } = grant;
+  const subjectToken = subjectTokenFile === undefined ? subject : reading.values[subjectTokenFile];
+  if (subjectToken === undefined) throw new UnusableFile('no request has brought a token to exchange');
   const own = {
     grant_type: TOKEN_EXCHANGE,
-    subject_token: reading.values[subjectTokenFile],
+    subject_token: subjectToken,
     subject_token_type: grant.subjectTokenType,
     actor_token: actorTokenFile === undefined ? undefined : reading.values[actorTokenFile],
     actor_token_type: actorTokenFile === undefined ? undefined : grant.actorTokenType,

@@ -14,7 +14,7 @@ import type { ClientCredentials } from '../client/client-credentials.ts';
 
 export interface ProviderConnections {
   /**
-   * The agent for requests of this client, which has one connection at a time. Another certificate, its own or the
+   * The agent for requests of this client, which has as many connections at a time as it may. Another certificate, its own or the
    * authority's, means another agent: no connection and no TLS session outlives the certificate it was made with.
    * @throws {UnusableFile} when the authority's certificates cannot be read.
    */
@@ -40,7 +40,9 @@ const IDLE_MS = 4000;
 export function providerConnections(
   { tls, egressProxy, requestTimeoutMs }: Pick<CredentialConfig, 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
-  lookup?: LookupFunction,
+  lookup: LookupFunction | undefined,
+  /** At once. */
+  most = 1,
 ): ProviderConnections {
   let made:
     | { readonly protocol: ProviderProtocol; readonly material: TlsMaterial; readonly agent: Agent }
@@ -51,7 +53,7 @@ export function providerConnections(
       const material = await readTlsMaterial(tls, credentials);
       if (made?.protocol === protocol && isDeepStrictEqual(material, made.material)) return made.agent;
       if (made !== undefined) retire(made.agent);
-      const agent = createAgent(protocol, material, lookup);
+      const agent = createAgent(protocol, material, lookup, most);
       if (egressProxy !== undefined) {
         const { takeThrough } = await import('./egress-agent.ts');
         takeThrough(agent, { proxy: egressProxy, withinMs: requestTimeoutMs, clock });
@@ -69,10 +71,11 @@ function createAgent(
   protocol: ProviderProtocol,
   material: TlsMaterial,
   lookup: LookupFunction | undefined,
+  most: number,
 ): Agent {
   const connections = {
     keepAlive: true,
-    maxSockets: 1,
+    maxSockets: most,
     timeout: IDLE_MS,
     // Said aloud, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
     proxyEnv: {},

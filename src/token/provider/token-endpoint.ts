@@ -13,6 +13,7 @@ import { basicPair } from '../client/client-secret.ts';
 import type { Credentials } from '../credentials.ts';
 import { type GrantMaterial, grantRequest } from '../grants/grants.ts';
 import { readMountedToken } from '../grants/static-token.ts';
+import { exchangesForRequests } from '../grants/token-exchange.ts';
 import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
 import { discovery, UndiscoveredProvider } from './discovery.ts';
 import type { IssuerMetadata } from './issuer-metadata.ts';
@@ -22,10 +23,10 @@ import { type RefusedGrant, readTokenResponse, type TokenResponse } from './toke
 
 export interface TokenEndpoint {
   /**
-   * Requests one token by the credential's grant. Never rejects: whatever goes wrong is a
+   * Requests one token by the credential's grant; `subject` is the token to exchange, where requests bring it. Never rejects: whatever goes wrong is a
    * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
    */
-  requestToken(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse>;
+  requestToken(credentials: Credentials, signal: AbortSignal, subject?: string): Promise<TokenResponse>;
   /** Where tokens are asked for; undefined while the issuer has not yet said. */
   tokenUrl(): string | undefined;
   /** What the issuer's metadata says, once a request has asked for it. */
@@ -37,6 +38,9 @@ export interface TokenEndpoint {
 /** The name of errors of the way out, whose code is loaded where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
+/** Connections at once, where there is not one token at a time to be had. */
+const CONNECTIONS_FOR_REQUESTS = 8;
+
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 /** @param lookup finds the provider's name; the system's unless given. */
@@ -45,7 +49,8 @@ export function createTokenEndpoint(
   clock: Clock,
   lookup?: LookupFunction,
 ): TokenEndpoint {
-  const connections = providerConnections(config, clock, lookup);
+  const most = exchangesForRequests(config) ? CONNECTIONS_FOR_REQUESTS : 1;
+  const connections = providerConnections(config, clock, lookup, most);
   const closing = new AbortController();
   const issuer =
     config.issuerUrl === undefined
@@ -70,12 +75,16 @@ export function createTokenEndpoint(
     return tokenUrl;
   }
 
-  async function post(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse> {
+  async function post(
+    credentials: Credentials,
+    signal: AbortSignal,
+    subject: string | undefined,
+  ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
     const agent = await agentFor(url, credentials);
     const proof = await proveClient(credentials, tokenUrl, clock);
-    const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs };
+    const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const requestedAtMs = clock.now().wallMs;
     const answer = await sendProviderRequest({ url, agent, ...asked }, signal);
@@ -85,21 +94,27 @@ export function createTokenEndpoint(
       tokenType: config.tokenType,
       translate,
     };
-    return readTokenResponse(received, expected, confidentialParts(credentials));
+    const confidential = confidentialParts(credentials);
+    const mayNotBeShown = subject === undefined ? confidential : [...confidential, subject];
+    return readTokenResponse(received, expected, mayNotBeShown);
   }
 
-  async function postAgainIfStale(credentials: Credentials, signal: AbortSignal): Promise<TokenResponse> {
+  async function postAgainIfStale(
+    credentials: Credentials,
+    signal: AbortSignal,
+    subject: string | undefined,
+  ): Promise<TokenResponse> {
     try {
-      return await post(credentials, signal);
+      return await post(credentials, signal, subject);
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error;
       // A second grant does no harm. A second use of an assertion might (RFC 7523 §3, `jti`): this makes another.
-      return await post(credentials, signal);
+      return await post(credentials, signal, subject);
     }
   }
 
   return {
-    async requestToken(credentials, signal) {
+    async requestToken(credentials, signal, subject) {
       if (credentials.material?.grant === 'static') {
         return readMountedToken(credentials.material, clock.now().wallMs);
       }
@@ -107,7 +122,7 @@ export function createTokenEndpoint(
       const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
         const givenUp = AbortSignal.any([timeout.signal, signal, closing.signal]);
-        const outcome = await postAgainIfStale(credentials, givenUp);
+        const outcome = await postAgainIfStale(credentials, givenUp, subject);
         if (outcome.result === 'unavailable' || outcome.result === 'invalid_response') issuer?.doubt();
         return outcome;
       } catch (error) {

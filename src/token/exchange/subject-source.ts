@@ -1,0 +1,131 @@
+/** A credential whose tokens are exchanged for those of the requests themselves: none is held before somebody asks. */
+
+import type { BearerSource } from '../bearer-source.ts';
+import type { Credentials, CredentialsReading } from '../credentials.ts';
+import type { TokenResponse } from '../provider/token-response.ts';
+import type { FinishedGrant, TokenSnapshot } from '../token-snapshot.ts';
+import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
+import type { FailedGrant } from '../token-state.ts';
+import { TokenUnavailable } from '../token-unavailable.ts';
+import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
+
+const HISTORY_LENGTH = 20;
+
+/** Follows the mounted credentials; it is ready once they can be used. */
+export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
+  const { config, endpoint, clock, metrics, credentialsMetrics } = options;
+  const log = options.log.child({ credential: config.name });
+  const history: FinishedGrant[] = [];
+  const loaded = Promise.withResolvers<void>();
+  const closing = new AbortController();
+  let credentials: Credentials | undefined;
+  let lastFailure: FailedGrant | undefined;
+  let consecutiveFailures = 0;
+  const tokens = new SubjectTokens({ name: config.name, clock, exchange });
+
+  async function exchange(subject: string): Promise<TokenResponse> {
+    if (credentials === undefined) {
+      const { detail = '' } = options.credentials.current();
+      return { result: 'unavailable', detail: `the mounted credentials cannot be used: ${detail}` };
+    }
+    const { monotonicMs, wallMs } = clock.now();
+    const outcome = await endpoint.requestToken(credentials, closing.signal, subject);
+    const { result } = outcome;
+    const durationMs = clock.monotonicMs() - monotonicMs;
+    if (outcome.result !== 'success') {
+      log.warn({ result, detail: outcome.detail }, 'the token of a request was not exchanged');
+      // It is the request's error, and counted there: anybody may send what nobody exchanges.
+      if (isOfSubject(outcome)) return outcome;
+      lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
+      consecutiveFailures += 1;
+    } else {
+      lastFailure = undefined;
+      consecutiveFailures = 0;
+    }
+    metrics.refreshed(config.name, result, 'subject', durationMs);
+    history.push({ atMs: wallMs, reason: 'subject', result, durationMs });
+    if (history.length > HISTORY_LENGTH) history.shift();
+    return outcome;
+  }
+
+  function takeCredentials(reading: CredentialsReading): void {
+    if (reading.state !== 'loaded') {
+      log.warn({ state: reading.state, detail: reading.detail }, 'credentials cannot be used');
+      return;
+    }
+    if (credentials === reading.credentials) return;
+    log.info(credentials === undefined ? 'credentials loaded' : 'credentials changed');
+    credentials = reading.credentials;
+    credentialsMetrics.loaded(config.name, clock.now().wallMs);
+    tokens.forgetFailure();
+    loaded.resolve();
+  }
+
+  /** There is no token but for a subject. */
+  function withoutSubject(): TokenUnavailable {
+    return new TokenUnavailable(`credential ${config.name}: tokens are exchanged for those of requests`, 0);
+  }
+
+  const source: BearerSource = {
+    current: () => undefined,
+    obtain: () => Promise.reject(withoutSubject()),
+    replace: async () => undefined,
+    accepted() {},
+    bySubject: (subject) => ({
+      current: () => tokens.current(subject),
+      obtain: () => tokens.obtain(subject),
+      replace: (refused) => tokens.replace(subject, refused),
+      accepted() {},
+    }),
+  };
+
+  function snapshot(): TokenSnapshot {
+    const { state, detail } = options.credentials.current();
+    return {
+      name: config.name,
+      required: config.required !== false,
+      tokenUrl: endpoint.tokenUrl(),
+      ready: credentials !== undefined,
+      obtainedFirstToken: credentials !== undefined,
+      requestedAtMs: undefined,
+      expiresAtMs: undefined,
+      renewalAtMs: undefined,
+      renewalReason: undefined,
+      grantInFlight: tokens.exchanging > 0,
+      consecutiveFailures,
+      lastFailure,
+      credentials: {
+        state,
+        detail,
+        watchedBy: options.credentials.watchMode().by,
+        previousInUse: false,
+      },
+      history: [...history],
+    };
+  }
+
+  metrics.observe(config.name, snapshot);
+  options.credentials.onChange((reading) => {
+    credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
+    takeCredentials(reading);
+  });
+  options.credentials.onWatchMode(({ by }) => credentialsMetrics.watched(config.name, by === 'notification'));
+  credentialsMetrics.watched(config.name, options.credentials.watchMode().by === 'notification');
+  takeCredentials(options.credentials.current());
+
+  return {
+    name: config.name,
+    firstToken: loaded.promise,
+    current: source.current,
+    obtain: source.obtain,
+    forUpstream: () => source,
+    snapshot,
+    held: () => undefined,
+    onToken: () => () => {},
+    async close() {
+      options.credentials.close();
+      closing.abort();
+      await endpoint.close();
+    },
+  };
+}

@@ -1,0 +1,218 @@
+/**
+ * Tokens that were exchanged for those of requests (RFC 8693): each is for its own subject and for no other, whose token is
+ * known here by its SHA-256 alone. At most so many subjects and bytes are kept; whoever was not asked for longest goes first.
+ */
+
+import { createHash } from 'node:crypto';
+import { type Clock, type Instant, isPast, later } from '../../clock.ts';
+import { SidecarError } from '../../errors.ts';
+import { ownLifetime } from '../provider/token-lifetime.ts';
+import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
+import { sendableMs } from '../schedule.ts';
+import { TokenUnavailable } from '../token-unavailable.ts';
+
+/** Subjects that are known at once. */
+export const MOST_SUBJECTS = 1000;
+/** Of all their tokens. */
+export const MOST_BYTES = 8 * 1024 * 1024;
+/** Exchanges under way at once; further subjects are turned away. */
+export const MOST_EXCHANGES = 256;
+
+/** For so long a subject that was refused is refused again without being asked about. */
+const REFUSED_FOR_MS = 5000;
+/** For so long a provider that did not answer is not asked for anybody. */
+const AWAY_FOR_MS = 1000;
+/** The same of one that rejects the client: asking again locks it out. */
+const REJECTED_FOR_MS = 30_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+/** A token that was refused by an upstream is exchanged anew no sooner than this after it was. */
+const YOUNGEST_REPLACED_MS = 30_000;
+
+/** What the provider says of the subject, not of the client: RFC 8693 §2.2.2 has `invalid_request`, others say more. */
+const OF_SUBJECT = /^status 40[03] (?:invalid_request|invalid_grant|invalid_token|access_denied)\b/;
+
+export function isOfSubject({ result, detail }: RefusedGrant): boolean {
+  return result === 'rejected' && OF_SUBJECT.test(detail);
+}
+
+type SubjectState =
+  | { readonly kind: 'exchanging'; readonly token: Promise<string> }
+  | {
+      readonly kind: 'held';
+      readonly authorization: string;
+      readonly requestedAtMs: number;
+      readonly sendableUntil: Instant;
+    }
+  | { readonly kind: 'refused'; readonly error: SidecarError; readonly untilMs: number };
+
+export interface SubjectTokensOptions {
+  /** Of the credential, for messages. */
+  readonly name: string;
+  readonly clock: Clock;
+  /** Never rejects. */
+  exchange(subject: string): Promise<TokenResponse>;
+}
+
+export class SubjectTokens {
+  readonly #options: SubjectTokensOptions;
+  /** By SHA-256 of the subject's token, who was asked for last at the end. */
+  readonly #subjects = new Map<string, SubjectState>();
+  #bytes = 0;
+  #exchanging = 0;
+  /** While the provider is away, as far as is known. */
+  #away: { readonly error: TokenUnavailable; readonly untilMs: number } | undefined;
+
+  constructor(options: SubjectTokensOptions) {
+    this.#options = options;
+  }
+
+  /** Subjects that are known. */
+  get size(): number {
+    return this.#subjects.size;
+  }
+
+  /** Exchanges under way. */
+  get exchanging(): number {
+    return this.#exchanging;
+  }
+
+  /** The client has other credentials: whether they do is to be found out. */
+  forgetFailure(): void {
+    this.#away = undefined;
+  }
+
+  /** The Authorization value for a subject, if one is held that may be sent. */
+  current(subject: string): string | undefined {
+    const key = keyOf(subject);
+    const state = this.#subjects.get(key);
+    if (state?.kind !== 'held' || isPast(state.sendableUntil, this.#options.clock.now())) return undefined;
+    this.#put(key, state);
+    return state.authorization;
+  }
+
+  /**
+   * The same, exchanged where none is held. Whoever asks for one subject meanwhile waits for the same exchange.
+   * @throws {SidecarError} `subject_token_refused`.
+   * @throws {TokenUnavailable}
+   */
+  async obtain(subject: string): Promise<string> {
+    const current = this.current(subject);
+    if (current !== undefined) return current;
+    const key = keyOf(subject);
+    const state = this.#subjects.get(key);
+    if (state?.kind === 'exchanging') return state.token;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (state?.kind === 'refused' && nowMs < state.untilMs) throw state.error;
+    return this.#begin(key, subject);
+  }
+
+  /** Another than `refused`; undefined where there is none, or it was exchanged so lately that another will not help. */
+  async replace(subject: string, refused: string): Promise<string | undefined> {
+    const key = keyOf(subject);
+    const state = this.#subjects.get(key);
+    if (state?.kind === 'held' && state.authorization === refused) {
+      const ageMs = this.#options.clock.monotonicMs() - state.requestedAtMs;
+      if (ageMs < YOUNGEST_REPLACED_MS) return undefined;
+      this.#drop(key);
+    }
+    try {
+      const other = await this.obtain(subject);
+      return other === refused ? undefined : other;
+    } catch (error) {
+      // The caller passes the 401 on; what the provider said was logged where it said it.
+      if (error instanceof SidecarError) return undefined;
+      throw error;
+    }
+  }
+
+  #begin(key: string, subject: string): Promise<string> {
+    const { name, clock } = this.#options;
+    if (this.#away !== undefined && clock.monotonicMs() < this.#away.untilMs) throw this.#away.error;
+    if (this.#exchanging >= MOST_EXCHANGES) {
+      throw new TokenUnavailable(
+        `credential ${name}: ${MOST_EXCHANGES} exchanges are under way`,
+        AWAY_FOR_MS,
+      );
+    }
+    this.#exchanging += 1;
+    const token = this.#exchange(key, subject).finally(() => {
+      this.#exchanging -= 1;
+    });
+    this.#put(key, { kind: 'exchanging', token });
+    return token;
+  }
+
+  async #exchange(key: string, subject: string): Promise<string> {
+    const { clock, exchange } = this.#options;
+    const requestedAt = clock.now();
+    const outcome = await exchange(subject);
+    if (outcome.result !== 'success') throw this.#fail(key, outcome);
+    this.#away = undefined;
+    // What a subject may do ends with its own token.
+    const own = ownLifetime(subject, requestedAt.wallMs)?.lifetimeMs ?? Number.POSITIVE_INFINITY;
+    const authorization = `Bearer ${outcome.accessToken}`;
+    this.#put(key, {
+      kind: 'held',
+      authorization,
+      requestedAtMs: requestedAt.monotonicMs,
+      sendableUntil: later(requestedAt, sendableMs(Math.min(outcome.lifetimeMs, own))),
+    });
+    this.#makeRoom();
+    return authorization;
+  }
+
+  #fail(key: string, refusal: RefusedGrant): SidecarError {
+    const { result, detail, retryAfterMs = 0 } = refusal;
+    const { name, clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (isOfSubject(refusal)) {
+      const error = new SidecarError(
+        'subject_token_refused',
+        `credential ${name}: the provider does not exchange the token of this request (${detail})`,
+      );
+      this.#put(key, { kind: 'refused', error, untilMs: nowMs + REFUSED_FOR_MS });
+      this.#makeRoom();
+      return error;
+    }
+    this.#drop(key);
+    const leastMs = result === 'rejected' ? REJECTED_FOR_MS : AWAY_FOR_MS;
+    const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
+    const error = new TokenUnavailable(
+      `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`,
+      forMs,
+    );
+    this.#away = { error, untilMs: nowMs + forMs };
+    return error;
+  }
+
+  /** Puts it last. */
+  #put(key: string, state: SubjectState): void {
+    this.#drop(key);
+    this.#subjects.set(key, state);
+    this.#bytes += bytesOf(state);
+  }
+
+  #drop(key: string): void {
+    const known = this.#subjects.get(key);
+    if (known === undefined) return;
+    this.#bytes -= bytesOf(known);
+    this.#subjects.delete(key);
+  }
+
+  #makeRoom(): void {
+    for (const [key, state] of this.#subjects) {
+      if (this.#subjects.size <= MOST_SUBJECTS && this.#bytes <= MOST_BYTES) return;
+      // Who waits for an exchange still gets it.
+      if (state.kind !== 'exchanging') this.#drop(key);
+    }
+  }
+}
+
+/** A token is known by what nobody can turn back into it. */
+function keyOf(subject: string): string {
+  return createHash('sha256').update(subject, 'latin1').digest('base64');
+}
+
+function bytesOf(state: SubjectState): number {
+  return state.kind === 'held' ? state.authorization.length : 0;
+}

@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import {
+  MOST_BYTES,
+  MOST_EXCHANGES,
+  MOST_SUBJECTS,
+  SubjectTokens,
+} from '../../../src/token/exchange/subject-tokens.ts';
+import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
+
+const REFUSED: TokenResponse = { result: 'rejected', detail: 'status 400 invalid_grant' };
+const AWAY: TokenResponse = { result: 'unavailable', detail: 'ECONNREFUSED', retryAfterMs: 4000 };
+const CLIENT_REJECTED: TokenResponse = { result: 'rejected', detail: 'status 401 invalid_client' };
+
+function create(answer: (subject: string, count: number) => TokenResponse | Promise<TokenResponse>) {
+  const clock = new ManualClock();
+  const asked: string[] = [];
+  const tokens = new SubjectTokens({
+    name: 'crm',
+    clock,
+    async exchange(subject) {
+      asked.push(subject);
+      return await answer(subject, asked.length);
+    },
+  });
+  return { clock, asked, tokens };
+}
+
+const granted = (accessToken: string, lifetimeMs = 300_000): TokenResponse => ({
+  result: 'success',
+  accessToken,
+  lifetimeMs,
+});
+
+function jwt(claims: Record<string, unknown>): string {
+  return `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.x`;
+}
+
+it('each subject has its own token, exchanged once while it lives', async () => {
+  const { asked, tokens, clock } = create((subject, count) => granted(`${subject}-${count}`));
+  expect(await tokens.obtain('ann')).toBe('Bearer ann-1');
+  expect(await tokens.obtain('bob')).toBe('Bearer bob-2');
+  expect(await tokens.obtain('ann')).toBe('Bearer ann-1');
+  expect(tokens.current('ann')).toBe('Bearer ann-1');
+  expect(tokens.current('eve')).toBeUndefined();
+  await clock.advance(299_000);
+  expect(tokens.current('ann')).toBeUndefined();
+  expect(await tokens.obtain('ann')).toBe('Bearer ann-3');
+  expect(asked).toEqual(['ann', 'bob', 'ann']);
+});
+
+it('whoever asks for one subject at once waits for one exchange', async () => {
+  const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+  const { asked, tokens } = create(() => promise);
+  const both = [tokens.obtain('ann'), tokens.obtain('ann')];
+  await settle();
+  resolve(granted('one'));
+  expect(await Promise.all(both)).toEqual(['Bearer one', 'Bearer one']);
+  expect(asked).toEqual(['ann']);
+});
+
+it('a token is not kept beyond the end of what it was exchanged for', async () => {
+  const { tokens, clock } = create(() => granted('long', 3_600_000));
+  const nowSeconds = clock.now().wallMs / 1000;
+  const subject = jwt({ iat: nowSeconds, exp: nowSeconds + 10 });
+  await tokens.obtain(subject);
+  await clock.advance(8000);
+  expect(tokens.current(subject)).toBe('Bearer long');
+  await clock.advance(2000);
+  expect(tokens.current(subject)).toBeUndefined();
+});
+
+describe('failures', () => {
+  it('of a subject are its own, and remembered for five seconds', async () => {
+    const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? REFUSED : granted('ok')));
+    for (let n = 0; n < 3; n++) {
+      await expect(tokens.obtain('eve')).rejects.toMatchObject({ code: 'subject_token_refused' });
+    }
+    expect(await tokens.obtain('ann')).toBe('Bearer ok');
+    expect(asked).toEqual(['eve', 'ann']);
+    await clock.advance(5000);
+    await expect(tokens.obtain('eve')).rejects.toThrow('invalid_grant');
+    expect(asked).toHaveLength(3);
+  });
+
+  it('of the provider keep it from being asked for anybody, as long as it says', async () => {
+    let answer: TokenResponse = AWAY;
+    const { asked, tokens, clock } = create(() => answer);
+    await expect(tokens.obtain('ann')).rejects.toMatchObject({
+      code: 'token_unavailable',
+      retryAfterSeconds: 4,
+    });
+    await expect(tokens.obtain('bob')).rejects.toThrow('ECONNREFUSED');
+    expect(asked).toEqual(['ann']);
+    answer = granted('ok');
+    await clock.advance(4000);
+    expect(await tokens.obtain('bob')).toBe('Bearer ok');
+  });
+
+  it('of the client last half a minute, or until it has other credentials', async () => {
+    const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
+    await expect(tokens.obtain('ann')).rejects.toMatchObject({
+      code: 'token_unavailable',
+      retryAfterSeconds: 30,
+    });
+    await clock.advance(29_000);
+    await expect(tokens.obtain('ann')).rejects.toThrow('invalid_client');
+    expect(asked).toHaveLength(1);
+    tokens.forgetFailure();
+    await expect(tokens.obtain('ann')).rejects.toThrow('invalid_client');
+    expect(asked).toHaveLength(2);
+  });
+});
+
+describe('a token that an upstream refuses', () => {
+  it('is exchanged anew once it is half a minute old', async () => {
+    const { tokens, clock, asked } = create((_, count) => granted(`t${count}`));
+    const first = await tokens.obtain('ann');
+    expect(await tokens.replace('ann', first)).toBeUndefined();
+    await clock.advance(30_000);
+    expect(await tokens.replace('ann', first)).toBe('Bearer t2');
+    // Whoever was refused with the first one meanwhile gets the second one.
+    expect(await tokens.replace('ann', first)).toBe('Bearer t2');
+    expect(asked).toHaveLength(2);
+  });
+
+  it('has no other where the exchange fails, or gives the same', async () => {
+    const answers = [granted('t'), REFUSED, granted('t')];
+    const { tokens, clock } = create((_, count) => answers[count - 1] as TokenResponse);
+    const first = await tokens.obtain('ann');
+    await clock.advance(30_000);
+    expect(await tokens.replace('ann', first)).toBeUndefined();
+    await clock.advance(5000);
+    expect(await tokens.replace('ann', first)).toBeUndefined();
+  });
+});
+
+describe('bounds', () => {
+  it('of subjects: who was not asked for longest goes', async () => {
+    const { tokens } = create((subject) => granted(subject));
+    for (let n = 0; n < MOST_SUBJECTS; n++) await tokens.obtain(`s${n}`);
+    expect(tokens.current('s0')).toBeDefined();
+    await tokens.obtain('one more');
+    expect(tokens.size).toBe(MOST_SUBJECTS);
+    expect(tokens.current('s0')).toBeDefined();
+    expect(tokens.current('s1')).toBeUndefined();
+  });
+
+  it('of refusals, which are subjects, too', async () => {
+    const { tokens } = create(() => REFUSED);
+    for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
+    expect(tokens.size).toBe(MOST_SUBJECTS);
+  });
+
+  it('of bytes', async () => {
+    const large = 'x'.repeat(64 * 1024);
+    const { tokens } = create(() => granted(large));
+    const fits = Math.floor(MOST_BYTES / (large.length + 'Bearer '.length));
+    for (let n = 0; n < fits + 20; n++) await tokens.obtain(`s${n}`);
+    expect(tokens.size).toBe(fits);
+  });
+
+  it('of exchanges at once', async () => {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const { tokens, asked } = create(() => promise);
+    const waiting = Array.from({ length: MOST_EXCHANGES }, (_, n) => tokens.obtain(`s${n}`));
+    await expect(tokens.obtain('one more')).rejects.toThrow(`${MOST_EXCHANGES} exchanges are under way`);
+    expect(asked).toHaveLength(MOST_EXCHANGES);
+    resolve(granted('ok'));
+    await Promise.all(waiting);
+    expect(await tokens.obtain('one more')).toBe('Bearer ok');
+    expect(tokens.exchanging).toBe(0);
+  });
+});
