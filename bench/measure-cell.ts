@@ -22,9 +22,17 @@ export interface Effort {
 const SETTLE_MS = 1500;
 const SAMPLE_MS = 250;
 
-/** The first load of a process is longer: code is compiled while it runs. */
-const FIRST_WARM_UP_SECONDS = 2;
+/**
+ * The first load of a process is longer: code is compiled while it runs, and what a proxy costs that runs for days is
+ * wanted. After eight seconds figures stand still.
+ */
+const FIRST_WARM_UP_SECONDS = 8;
 const WARM_UP_SECONDS = 1;
+
+/** A run that is shortened warms up for as long as it measures. */
+function firstWarmUpSeconds({ seconds }: Effort): number {
+  return seconds < 3 ? seconds : FIRST_WARM_UP_SECONDS;
+}
 
 /**
  * Latency needs fewer seconds than throughput, but enough samples for its 99th percentile. It is measured over HTTP/1.1
@@ -49,7 +57,7 @@ async function latencyOf(
 export function expectedSeconds(cell: Cell, kinds: number, effort: Effort): number {
   const latency = cell.protocol === 'http2' ? 0 : latencySeconds(cell, effort) + 0.8;
   const each = WARM_UP_SECONDS + effort.seconds + latency + 0.3;
-  const firstWarmUps = (Math.min(FIRST_WARM_UP_SECONDS, effort.seconds) - WARM_UP_SECONDS) * kinds;
+  const firstWarmUps = (firstWarmUpSeconds(effort) - WARM_UP_SECONDS) * kinds;
   const direct = effort.seconds + effort.repetitions * latency;
   return effort.repetitions * kinds * each + firstWarmUps + direct + SETTLE_MS / 1000 + kinds * 0.3;
 }
@@ -86,7 +94,7 @@ export async function measureCell(
       const latency = await latencyOf(upstream.plainPort, cell, effort, cores);
       if (latency !== undefined) latencies.push(latency);
       for (const { proxy, repetitions } of inOrder(measured, index)) {
-        const warmUp = index === 0 ? FIRST_WARM_UP_SECONDS : WARM_UP_SECONDS;
+        const warmUp = index === 0 ? firstWarmUpSeconds(effort) : WARM_UP_SECONDS;
         const repetition = await measureOnce(proxy, cell, surroundings, effort, warmUp).catch(
           (error: Error) => error,
         );
@@ -124,7 +132,7 @@ async function measureOnce(
 ): Promise<Repetition> {
   const { cores } = surroundings;
   const target: LoadTarget = { protocol: 'http', port: proxy.port };
-  await runLoad(target, cell, Math.min(warmUpSeconds, effort.seconds), surroundings);
+  await runLoad(target, cell, warmUpSeconds, surroundings);
 
   const beganAtMs = performance.now();
   const busyBefore = busySeconds(cores);
