@@ -71,6 +71,10 @@ function resolveHost({ key, entry }: Keyed<CapturedHostEntry>, problems: Problem
     problems.push({ key: `${key}.clearPorts`, value: String(shared), expected });
   }
   const upgradeToTls = entry.allowClearText !== true;
+  if (entry.egressProxy !== undefined && !upgradeToTls && clearPorts.length > 0) {
+    const expected = 'a host without allowClearText beside it: the proxy would see the token';
+    problems.push({ key: `${key}.egressProxy`, expected });
+  }
   checkDestinationProtocol(key, entry, upgradeToTls, problems);
   return {
     host: entry.host,

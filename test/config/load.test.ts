@@ -442,6 +442,11 @@ describe('captured hosts', () => {
       /clearPorts: "1": expected a port that is not in ports/,
     ],
     [
+      'an egress proxy of what leaves in clear',
+      '{ host: a.com, address: 127.0.0.2, clearPorts: [80], allowClearText: true, egressProxy: { url: "http://p:1" } }',
+      /egressProxy: expected a host without allowClearText beside it/,
+    ],
+    [
       'a host twice',
       '{ host: a.com, address: 127.0.0.2 }, { host: a.com, address: 127.0.0.3 }',
       /\[1\].host: "a.com": expected a host that no other/,
