@@ -10,6 +10,7 @@ import { registerProcessMetrics } from '../src/admin/process-metrics.ts';
 import { check } from '../src/commands/check.ts';
 import type { Command } from '../src/commands/command.ts';
 import { demo } from '../src/commands/demo.ts';
+import { explain } from '../src/commands/explain.ts';
 import { inject } from '../src/commands/inject.ts';
 import { injector } from '../src/commands/injector.ts';
 import { issuer } from '../src/commands/issuer.ts';
@@ -19,6 +20,7 @@ import { fileSchema } from '../src/config/file-schema.ts';
 import { environmentName } from '../src/config/settings.ts';
 import { createCredentialsMetrics } from '../src/credentials/metrics.ts';
 import { ERRORS } from '../src/errors.ts';
+import { CHAPTERS } from '../src/explain/explanations.ts';
 import { GRPC_STATUS } from '../src/grpc-status.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
@@ -48,7 +50,9 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
       injector,
       inject,
       demo,
+      explain,
     }),
+    'docs/reference/codes.md': codeReference(),
     'docs/reference/metrics.md': await metricsReference(),
     'docs/reference/errors.md': errorReference(),
     ...Object.fromEntries(
@@ -83,18 +87,10 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
       const value = argument === undefined ? '' : ` ${argument}`;
       return `| \`--${flag}${value}\` | \`${environmentName(flag)}\` | ${standard ?? ''} | ${description} |`;
     });
+    const table =
+      rows.length === 0 ? [] : ['', '| flag | variable | default | |', '|---|---|---|---|', ...rows];
     const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
-    return [
-      `## ${name}`,
-      '',
-      `${summary}.`,
-      '',
-      `    ${usage}`,
-      '',
-      '| flag | variable | default | |',
-      '|---|---|---|---|',
-      ...rows,
-    ].join('\n');
+    return [`## ${name}`, '', `${summary}.`, '', `    ${usage}`, ...table].join('\n');
   });
   return [
     '# Commands and flags',
@@ -122,6 +118,30 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     sections.join('\n\n'),
     '',
   ].join('\n');
+}
+
+/** What `token-sidecar explain` says, as a page. */
+function codeReference(): string {
+  const chapters = CHAPTERS.map(({ title, explanations }) => {
+    const sections = Object.entries(explanations).map(([code, { title: what, text, wrong, right, remedy }]) =>
+      [
+        `### ${code}`,
+        `**${what}.** ${text}`,
+        ...(wrong === undefined ? [] : [`Wrong:\n\n${wrong.replace(/^/gm, '    ')}`]),
+        ...(right === undefined
+          ? []
+          : [`${wrong === undefined ? 'For example' : 'Right'}:\n\n${right.replace(/^/gm, '    ')}`]),
+        ...(remedy === undefined ? [] : [`What to do: ${remedy}`]),
+      ].join('\n\n'),
+    );
+    return `## ${title}\n\n${sections.join('\n\n')}`;
+  });
+  const head = [
+    '# Codes and what they mean',
+    GENERATED,
+    '`token-sidecar explain CODE` says the same. Codes stay as they are from one version to the next.',
+  ];
+  return `${[...head, ...chapters].join('\n\n')}\n`;
 }
 
 function errorReference(): string {

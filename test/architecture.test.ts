@@ -18,6 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   issuer: ['credentials', 'config', 'log'],
   injector: ['credentials', 'x509', 'config', 'log'],
   demo: ['config', 'log'],
+  explain: ['config'],
   commands: [
     'egress',
     'proxy',
@@ -25,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'issuer',
     'injector',
     'demo',
+    'explain',
     'token',
     'credentials',
     'dns',

@@ -3,9 +3,10 @@ import { connect as connectTls } from 'node:tls';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import { systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, EgressProxyConfig, RouteConfig } from '../config/config.ts';
+import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readFlags } from '../config/settings.ts';
+import { readFlags, type Settings } from '../config/settings.ts';
 import type { EgressTunnel } from '../egress/egress-tunnel.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/credentials.ts';
@@ -32,12 +33,21 @@ const BY_URGENCY = [
   'provider_unavailable',
 ] as const satisfies ErrorCode[];
 
+/** It runs in the sidecar's container, too, and with its environment. */
+const BESIDE_A_SIDECAR: Settings = {
+  ...PROXY_SETTINGS,
+  'termination-log': { description: 'of the sidecar' },
+};
+
 export const check: Command = {
   summary:
     'Validate the configuration, fetch one token per credential, connect to each upstream; change nothing',
   settings: PROXY_SETTINGS,
   async run({ args, env, stdout }) {
-    const config = await loadConfig(readFlags(PROXY_SETTINGS, args, env));
+    const config = await loadConfig(
+      readFlags(PROXY_SETTINGS, args, env),
+      unknownVariables(BESIDE_A_SIDECAR, env),
+    );
     const findings = await examine(config);
     stdout.write(formatTable(findings));
     const decisive = findings.filter(({ optional }) => !optional);

@@ -6,6 +6,7 @@ import { createRemoteJWKSet } from 'jose';
 import { startAdminServer } from '../admin/admin-server.ts';
 import { systemClock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
+import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
@@ -56,7 +57,7 @@ export const demo: Command = {
   settings: SETTINGS,
   async run({ args, env, logOutput, shutdown }) {
     const given = readFlags(SETTINGS, args, env);
-    const problems: Problem[] = [];
+    const problems: Problem[] = unknownVariables(SETTINGS, env);
     const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
       readValue(given[flag], listenAddress, problems) ??
       (listenAddress.parse(SETTINGS[flag].default) as ListenAddress);

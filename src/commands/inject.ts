@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
+import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { type GivenValue, readSettings, readValue, type Settings } from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
@@ -56,7 +57,7 @@ export const inject: Command = {
     const { given, positionals } = readSettings(SETTINGS, args, context.env);
     if (positionals.length > 0)
       throw new SidecarError('usage', `inject takes no operand: write -f ${positionals[0]}`);
-    const problems: Problem[] = [];
+    const problems: Problem[] = unknownVariables(SETTINGS, context.env);
     const defaults = readInjectionDefaults(given, problems);
     const version = readValue(given['kubernetes-version'], clusterVersion, problems);
     const namespace = readValue(given.namespace, objectName, problems) ?? 'default';

@@ -5,6 +5,7 @@ import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
+import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings } from '../config/settings.ts';
 import { formatAddress } from '../config/values.ts';
@@ -51,7 +52,7 @@ export const injector: Command = {
       const { waitForInjector } = await import('./injector-wait.ts');
       return await waitForInjector(given, context);
     }
-    const problems: Problem[] = [];
+    const problems: Problem[] = unknownVariables(INJECTOR_SETTINGS, context.env);
     const config = readInjectorConfig(given, problems);
     if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
     return await serve(config, config.certificate, context);

@@ -2,6 +2,7 @@ import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { systemClock } from '../clock.ts';
+import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readSettings } from '../config/settings.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
@@ -34,7 +35,7 @@ export const issuer: Command = {
     const { given, positionals } = readSettings(ISSUER_SETTINGS, context.args, context.env);
     const [operand, ...others] = positionals;
     if (operand === undefined) {
-      const problems: Problem[] = [];
+      const problems: Problem[] = unknownVariables(ISSUER_SETTINGS, context.env);
       return await serve(readIssuerConfig(given, problems), problems, context);
     }
     // It may be a secret: it is not repeated.

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
@@ -31,7 +32,7 @@ export const proxy: Command = {
     // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
     const { shutdown } = context;
     try {
-      const config = await loadConfig(rest);
+      const config = await loadConfig(rest, unknownVariables(SETTINGS, context.env));
       if (shutdown.signal.aborted) return 0;
       return await serve(config, terminationLog, context.logOutput, shutdown);
     } catch (error) {

@@ -21,7 +21,12 @@ export function keyed<Entry extends { name: string }>(
 export function checkUnique(entries: readonly Keyed<{ name: string }>[], problems: Problem[]): void {
   entries.forEach(({ key, entry: { name } }, index) => {
     if (entries.findIndex(({ entry }) => entry.name === name) < index) {
-      problems.push({ key: `${key}.name`, value: name, expected: 'a name that no other entry has' });
+      problems.push({
+        key: `${key}.name`,
+        value: name,
+        expected: 'a name that no other entry has',
+        code: 'duplicate_name',
+      });
     }
   });
 }

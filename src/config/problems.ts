@@ -1,4 +1,7 @@
 import { SidecarError } from '../errors.ts';
+import { PROBLEM_CODES, type ProblemCode } from './problem-codes.ts';
+import { quoted } from './shown-text.ts';
+import type { Place } from './source-text.ts';
 
 /** One thing wrong with the configuration. */
 export interface Problem {
@@ -8,6 +11,16 @@ export interface Problem {
   readonly value?: string;
   /** What would be right, as a noun phrase or a short sentence. */
   readonly expected: string;
+  /** What kind of problem it is, to be looked up; `invalid_value` or `missing_value` when absent. */
+  readonly code?: ProblemCode;
+  /** What to do about this one, where that is more than its code says; a whole sentence. */
+  readonly remedy?: string;
+  /** The setting that was probably meant by a name that there is not: it is not missing as well. */
+  readonly meant?: string;
+  /** Settings one of which would do in place of one that is missing. */
+  readonly instead?: readonly string[];
+  /** Where it stands in the file. */
+  readonly place?: Place;
 }
 
 /** Everything that is wrong with the configuration, reported at once; ends the process with 78 (EX_CONFIG). */
@@ -20,9 +33,19 @@ export class ConfigurationError extends SidecarError<'configuration'> {
   }
 }
 
+export function codeOf({ code, value }: Problem): ProblemCode {
+  return code ?? (value === undefined ? 'missing_value' : 'invalid_value');
+}
+
+export function remedyOf(problem: Problem): string {
+  const code = codeOf(problem);
+  if (problem.remedy !== undefined) return problem.remedy;
+  return code === 'missing_value' ? `Add ${problem.key.split('.').at(-1)}.` : PROBLEM_CODES[code].remedy;
+}
+
 /** `routes[0].upstream: "ftp://x": expected an http or https URL` */
 export function describeProblem({ key, value, expected }: Problem): string {
   return value === undefined
     ? `${key}: expected ${expected}`
-    : `${key}: ${JSON.stringify(value)}: expected ${expected}`;
+    : `${key}: ${quoted(value)}: expected ${expected}`;
 }

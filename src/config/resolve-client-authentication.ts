@@ -52,6 +52,7 @@ export function resolveClientAuthentication(
       key: `${key}.${setting.name}`,
       value,
       expected: `nothing with clientAuth ${method}: it belongs to ${setting.method}`,
+      code: 'setting_without_use',
     });
   }
   switch (method) {

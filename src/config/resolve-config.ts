@@ -33,7 +33,7 @@ export function resolveConfig(
   const interception = resolveInterception(file.interception, interceptors, given, problems);
   const users = [...routes, ...(forwardProxy?.destinations ?? []), ...(capture?.hosts ?? [])];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
-  checkCredentials(credentials, users, problems);
+  checkCredentials(file, credentials, users, problems);
   checkSubjects(credentials, users, problems);
   checkOutputs(credentials, problems);
   const tokenEndpoint = resolveTokenEndpoint(file.tokenEndpoint, credentials, problems);

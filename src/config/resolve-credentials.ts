@@ -1,6 +1,7 @@
 import type { CredentialConfig, ForwardingPolicy, ProviderAddress, RenewalPolicy } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { CredentialEntry, FileConfig } from './file-schema.ts';
+import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
@@ -9,6 +10,7 @@ import { resolveGrant } from './resolve-grant.ts';
 import { resolveOutput } from './resolve-outputs.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
 import { resolveTls } from './resolve-tls.ts';
+import { didYouMean } from './suggestion.ts';
 
 export const DEFAULT_RENEWAL: RenewalPolicy = {
   at: 0.75,
@@ -34,9 +36,11 @@ export function resolveCredentials(
 ): Keyed<CredentialConfig>[] {
   const entries = keyed<CredentialEntry>('credentials', file.credentials);
   const isUsed = entries.length === 0 || users.some(({ entry }) => entry.credential === DEFAULT_NAME);
-  if (isUsed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
+  const isNamed = !entries.some(({ key }) => isDoubtful(problems, key, 'name'));
+  if (isUsed && isNamed && !entries.some(({ entry }) => entry.name === DEFAULT_NAME)) {
     entries.push({ key: MADE_UP_KEY, entry: { name: DEFAULT_NAME } });
   }
+  if (isNamed && !isDoubtful(problems, 'credentials')) checkEffect(entries, given, problems);
   return entries.flatMap(({ key, entry }) => {
     const overrides = entry.name === DEFAULT_NAME ? given : {};
     const tls = resolveTls(`${key}.tls`, entry.tls, problems);
@@ -81,21 +85,46 @@ function isClear(provider: ProviderAddress | undefined): boolean {
   return (provider?.tokenUrl ?? provider?.issuerUrl)?.startsWith('http:') === true;
 }
 
+/** What sets the credential named `default` alone. */
+const OF_DEFAULT = ['auth-url', 'token-url', 'credentials-dir', 'scope', 'audience'] as const;
+
+/** A flag or variable that nothing heeds is a mistake about what is being set up. */
+function checkEffect(
+  entries: readonly Keyed<CredentialEntry>[],
+  given: ProxyValues,
+  problems: Problem[],
+): void {
+  const names = entries.map(({ entry }) => entry.name);
+  if (names.includes(DEFAULT_NAME)) return;
+  for (const flag of OF_DEFAULT) {
+    const key = given[flag]?.key;
+    if (key === undefined) continue;
+    const expected = `a credential named default, which it would set: the file has ${names.join(', ')}`;
+    problems.push({ key, expected, code: 'ignored_setting' });
+  }
+}
+
 /** Names are unique, and every name that is used is there. */
 export function checkCredentials(
+  file: FileConfig,
   credentials: readonly Keyed<CredentialConfig>[],
   users: readonly CredentialUser[],
   problems: Problem[],
 ): void {
   checkUnique(credentials, problems);
-  const names = credentials.map(({ entry }) => entry.name);
+  // A credential that could not be resolved still has its name.
+  const declared = keyed('credentials', file.credentials);
+  if (declared.some(({ key }) => isDoubtful(problems, key, 'name')) || isDoubtful(problems, 'credentials'))
+    return;
+  const names = [...new Set([...declared, ...credentials].map(({ entry }) => entry.name))];
   for (const { key, entry } of users) {
     // A `default` that could not be resolved has been reported as such.
     if (names.includes(entry.credential) || entry.credential === DEFAULT_NAME) continue;
     problems.push({
       key: `${key}.credential`,
       value: entry.credential,
-      expected: `a credential's name: ${names.join(', ')}`,
+      expected: `a credential's name: ${names.join(', ')}${didYouMean(entry.credential, names)}`,
+      code: 'unknown_credential',
     });
   }
 }
@@ -144,7 +173,11 @@ function resolveParameters(
 ): CredentialConfig['parameters'] {
   for (const name of Object.keys(parameters)) {
     if (OWN_PARAMETERS.includes(name)) {
-      problems.push({ key: `${key}.${name}`, expected: 'a parameter that has no setting of its own' });
+      problems.push({
+        key: `${key}.${name}`,
+        expected: 'a parameter that has no setting of its own',
+        code: 'reserved_parameter',
+      });
     }
   }
   return parameters;

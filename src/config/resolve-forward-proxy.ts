@@ -1,6 +1,7 @@
 import type { AllowedDestination, ForwardProxyConfig } from './config.ts';
 import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
+import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
 import { isLoopbackHost } from './values.ts';
@@ -70,6 +71,7 @@ export function checkDestinationProtocol(
       wrong === 'h2c'
         ? 'auto, http1 or h2, as requests to this host leave over TLS: h2c is HTTP/2 without TLS'
         : 'auto, http1 or h2c, as requests to this host leave in clear text: h2 is HTTP/2 over TLS',
+    code: 'protocol_mismatch',
   });
 }
 
@@ -81,6 +83,7 @@ function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: P
       key: `${key}.upgradeToTls`,
       value: String(upgradeToTls),
       expected: 'the opposite of allowClearText, or only one of them',
+      code: 'conflicting_settings',
     });
   }
   return (
@@ -89,13 +92,17 @@ function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: P
 }
 
 function checkReachable(destinations: readonly Keyed<AllowedDestination>[], problems: Problem[]): void {
-  destinations.forEach(({ key, entry }, index) => {
-    const shadow = destinations.slice(0, index).find((earlier) => covers(earlier.entry, entry));
+  const understood = destinations.filter(
+    ({ key }) => !isDoubtful(problems, key, 'host') && !isDoubtful(problems, key, 'port'),
+  );
+  understood.forEach(({ key, entry }, index) => {
+    const shadow = understood.slice(0, index).find((earlier) => covers(earlier.entry, entry));
     if (shadow === undefined) return;
     problems.push({
       key: `${key}.host`,
       value: entry.host,
       expected: `a host that ${shadow.key} (${shadow.entry.host}) does not take before it; the more specific one comes first`,
+      code: 'unreachable_route',
     });
   });
 }

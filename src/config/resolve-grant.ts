@@ -58,6 +58,7 @@ export function resolveGrant(
     problems.push({
       key: `${key}.${setting.name}`,
       expected: `nothing with grant ${grant}: it belongs to ${setting.grant}`,
+      code: 'setting_without_use',
     });
   }
   switch (grant) {
@@ -88,6 +89,7 @@ export function resolveGrant(
           key: `${key}.tokenExchange.actorTokenType`,
           value: actorTokenType,
           expected: 'nothing without actorTokenFile',
+          code: 'setting_without_use',
         });
       }
       return {
@@ -106,6 +108,7 @@ export function resolveGrant(
         problems.push({
           key: `${key}.${name}`,
           expected: 'nothing with grant static: nobody is asked for the token',
+          code: 'setting_without_use',
         });
       }
       return { type: grant, tokenFile: entry.static?.tokenFile ?? 'token' };
@@ -120,6 +123,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
     problems.push({
       key: `${key}.jwtBearer.${name}`,
       expected: `nothing with kind ${kind}: it belongs to ${kinds.join(' and ')}`,
+      code: 'setting_without_use',
     });
   }
   if (kind !== 'rfc7523' && entry.clientAuth !== undefined && entry.clientAuth !== 'none') {
@@ -127,6 +131,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
       key: `${key}.clientAuth`,
       value: entry.clientAuth,
       expected: `none with jwtBearer.kind ${kind}, whose key is the proof`,
+      code: 'conflicting_settings',
     });
   }
   for (const name of Object.keys(claims)) {
@@ -134,6 +139,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
     problems.push({
       key: `${key}.jwtBearer.claims.${name}`,
       expected: 'a claim that is not made by the sidecar itself',
+      code: 'reserved_parameter',
     });
   }
   const { keyFile } = settings;
@@ -162,7 +168,11 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
     case 'github_app': {
       for (const name of ['scope', 'audience', 'parameters', 'issuerUrl', 'tokenType'] as const) {
         if (entry[name] === undefined) continue;
-        problems.push({ key: `${key}.${name}`, expected: 'nothing with jwtBearer.kind github_app' });
+        problems.push({
+          key: `${key}.${name}`,
+          expected: 'nothing with jwtBearer.kind github_app',
+          code: 'setting_without_use',
+        });
       }
       const { issuer, repositories, permissions } = settings;
       const own = { issuer, repositories, permissions };

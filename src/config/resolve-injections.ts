@@ -70,7 +70,8 @@ function refuse(
 ): void {
   for (const name of names) {
     const value = entry[name];
-    if (value !== undefined) problems.push({ key: `${key}.${name}`, value, expected });
+    if (value !== undefined)
+      problems.push({ key: `${key}.${name}`, value, expected, code: 'conflicting_settings' });
   }
 }
 
@@ -80,7 +81,8 @@ function checkPlaces(injections: readonly Keyed<Injection>[], problems: Problem[
     const earlier = injections.slice(0, index).find((one) => placeOf(one.entry) === placeOf(entry));
     if (earlier === undefined) return;
     const [name, value] = entry.into === 'query' ? ['query', entry.parameter] : ['header', entry.header];
-    problems.push({ key: `${key}.${name}`, value, expected: `another place than that of ${earlier.key}` });
+    const expected = `another place than that of ${earlier.key}`;
+    problems.push({ key: `${key}.${name}`, value, expected, code: 'conflicting_settings' });
   });
 }
 

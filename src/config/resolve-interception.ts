@@ -15,6 +15,7 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
       key: given.hosts.key,
       value: given.hosts.text,
       expected: 'nothing beside forwardProxy of the configuration file, which lists the hosts itself',
+      code: 'conflicting_settings',
     });
     return file;
   }
@@ -37,8 +38,9 @@ export function resolveInterception(
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined) {
     const expected = 'forwardProxy.connect: intercept beside it, or captured hosts';
-    if (entry !== undefined) problems.push({ key: 'interception', expected });
-    if (directory !== undefined) problems.push({ key: directory.key, value: directory.text, expected });
+    if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });
+    if (directory !== undefined)
+      problems.push({ key: directory.key, value: directory.text, expected, code: 'setting_without_use' });
     return undefined;
   }
   const names = interceptedNames(interceptors);

@@ -22,7 +22,12 @@ export function resolveOutput(
   if (file === undefined) {
     for (const [name, value] of Object.entries({ mode, group })) {
       if (value !== undefined) {
-        problems.push({ key: `${key}.${name}`, value: String(value), expected: 'nothing without file' });
+        problems.push({
+          key: `${key}.${name}`,
+          value: String(value),
+          expected: 'nothing without file',
+          code: 'setting_without_use',
+        });
       }
     }
     return endpoint ? { endpoint } : undefined;
@@ -44,6 +49,7 @@ export function checkOutputs(
       key: `${key}.output.file`,
       value: path,
       expected: 'a file that no other credential has',
+      code: 'conflicting_settings',
     });
   });
 }
@@ -56,7 +62,8 @@ export function resolveTokenEndpoint(
 ): { readonly listen: ListenAddress } | undefined {
   const isAsked = credentials.some(({ entry: { output } }) => output?.endpoint);
   if (entry !== undefined && !isAsked) {
-    problems.push({ key: 'tokenEndpoint', expected: 'a credential with output.endpoint: true beside it' });
+    const expected = 'a credential with output.endpoint: true beside it';
+    problems.push({ key: 'tokenEndpoint', expected, code: 'setting_without_use' });
   }
   const listen = entry?.listen ?? DEFAULT_TOKEN_ENDPOINT;
   if (!isLoopbackHost(listen.host)) {

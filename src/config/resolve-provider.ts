@@ -13,6 +13,9 @@ export const MADE_UP_KEY = 'environment';
 /** The token endpoint of every service account (accounts.google.com/.well-known/openid-configuration). */
 const GOOGLE = 'https://oauth2.googleapis.com/token';
 
+/** What would name a provider, too, or a credential that does. */
+const INSTEAD_OF_VARIABLES = ['credentials', 'TOKEN_SIDECAR_CONFIG', 'TOKEN_SIDECAR_TOKEN_URL'];
+
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
 
 /** One setting that says where: its way, the key that names it in messages, and its text. */
@@ -38,7 +41,11 @@ export function resolveProvider(
   }
   if (said === undefined) {
     const name = key === MADE_UP_KEY ? 'TOKEN_SIDECAR_AUTH_URL' : `${key}.authUrl`;
-    problems.push({ key: name, expected: 'the URL of the identity provider, or a whole token URL' });
+    problems.push({
+      key: name,
+      expected: 'the URL of the identity provider, or a whole token URL',
+      instead: key === MADE_UP_KEY ? INSTEAD_OF_VARIABLES : [`${key}.tokenUrl`, `${key}.issuerUrl`],
+    });
     return undefined;
   }
   if (said.way === 'issuerUrl' && entry.realm !== undefined) {
@@ -46,19 +53,23 @@ export function resolveProvider(
       key: `${key}.realm`,
       value: entry.realm,
       expected: 'nothing beside issuerUrl, which names the realm',
+      code: 'conflicting_settings',
     });
   }
   const base = readValue(said, serverUrl, problems);
   if (base === undefined) return undefined;
+  const insecure = given['allow-insecure-token-url'];
+  const permitted = readValue(insecure, oneOf(['true', 'false']), problems);
+  // What was not understood may have been a permission.
   const mayBeInsecure =
-    readValue(given['allow-insecure-token-url'], oneOf(['true', 'false']), problems) === 'true' ||
-    entry.allowInsecureTokenUrl === true;
+    (insecure !== undefined && permitted !== 'false') || entry.allowInsecureTokenUrl === true;
   if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
     problems.push({
       key: said.key,
       value: said.text,
       expected:
         'https, because the client proves itself and receives tokens there; --allow-insecure-token-url (allowInsecureTokenUrl in the file) permits http',
+      code: 'insecure_token_url',
     });
   }
   switch (said.way) {
@@ -98,7 +109,11 @@ function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   if (first === undefined) return undefined;
   for (const { key } of others) {
     const name = first.key.split('.').at(-1);
-    problems.push({ key, expected: `nothing beside ${name}: give one of the two` });
+    problems.push({
+      key,
+      expected: `nothing beside ${name}: give one of the two`,
+      code: 'conflicting_settings',
+    });
   }
   return first;
 }

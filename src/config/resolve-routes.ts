@@ -1,6 +1,7 @@
 import type { RouteConfig, Upstream } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
+import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolvePolicy } from './resolve-policy.ts';
@@ -26,11 +27,22 @@ export function resolveRoutes(
   const isRouteless =
     file.forwardProxy === undefined && file.capture === undefined && given['capture-hosts'] === undefined;
   if (entries.length === 0 && isRouteless) {
-    problems.push({ key: 'TOKEN_SIDECAR_UPSTREAM', expected: 'a URL, or routes in the configuration file' });
+    problems.push({
+      key: 'TOKEN_SIDECAR_UPSTREAM',
+      expected: 'a URL, or routes in the configuration file',
+      instead: [
+        'routes',
+        'forwardProxy',
+        'capture',
+        'TOKEN_SIDECAR_CONFIG',
+        'TOKEN_SIDECAR_HOSTS',
+        'TOKEN_SIDECAR_CAPTURE_HOSTS',
+      ],
+    });
   } else if (given.protocol !== undefined && !entries.some(isDefault)) {
     const expected =
       'a route named default, or an upstream beside it: each other route says its own protocol';
-    problems.push({ key: given.protocol.key, value: given.protocol.text, expected });
+    problems.push({ key: given.protocol.key, value: given.protocol.text, expected, code: 'ignored_setting' });
   }
   return entries.flatMap((keyedEntry) => {
     const { key, entry } = keyedEntry;
@@ -74,13 +86,15 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
 /** What can only be judged of all routes together. */
 export function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
   checkUnique(routes, problems);
-  routes.forEach(({ key, entry: route }, index) => {
-    const shadow = routes.slice(0, index).find(({ entry }) => covers(entry.match, route.match));
+  const understood = routes.filter(({ key }) => !isDoubtful(problems, key, 'match'));
+  understood.forEach(({ key, entry: route }, index) => {
+    const shadow = understood.slice(0, index).find(({ entry }) => covers(entry.match, route.match));
     if (shadow !== undefined) {
       problems.push({
         key: `${key}.match`,
         value: describeMatch(route.match),
         expected: `requests that ${shadow.key} (${shadow.entry.name}) does not take before it; the more specific route comes first`,
+        code: 'unreachable_route',
       });
     }
   });

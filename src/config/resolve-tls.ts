@@ -11,7 +11,7 @@ export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Prob
     ...(entry?.serverName === undefined ? {} : { serverName: entry.serverName }),
   };
   if ((tls.certFile === undefined) !== (tls.keyFile === undefined)) {
-    problems.push({ key, expected: 'certFile and keyFile together' });
+    problems.push({ key, expected: 'certFile and keyFile together', code: 'incomplete_tls' });
   }
   return tls;
 }

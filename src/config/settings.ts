@@ -3,9 +3,11 @@
  * command drives parsing, `--help` and the reference page.
  */
 
-import leven from 'leven';
 import { SidecarError } from '../errors.ts';
 import type { Problem } from './problems.ts';
+import { MASK, shownValue } from './shown-text.ts';
+import { didYouMean } from './suggestion.ts';
+import { codeOfExpectation } from './value-codes.ts';
 import type { ValueFormat } from './values.ts';
 
 export interface Setting {
@@ -101,10 +103,9 @@ export function readFlags<S extends Settings>(
   const { given, positionals } = readSettings(settings, args, env);
   const [word] = positionals;
   if (word === undefined) return given;
-  throw new SidecarError(
-    'usage',
-    `unexpected argument ${word}${didYouMean(word, Object.keys(settings), '--')}`,
-  );
+  const isFile = Object.hasOwn(settings, 'config') && /\.(?:ya?ml|json)$/.test(word);
+  const hint = isFile ? `; did you mean --config ${word}?` : didYouMean(word, Object.keys(settings), '--');
+  throw new SidecarError('usage', `unexpected argument ${shownValue(word) ?? MASK}${hint}`);
 }
 
 /**
@@ -117,18 +118,12 @@ export function readValue<T>(
 ): T | undefined {
   if (value === undefined) return undefined;
   const parsed = format.parse(value.text);
-  if (parsed === undefined) problems.push({ key: value.key, value: value.text, expected: format.expected });
+  if (parsed === undefined) {
+    const { expected } = format;
+    const code = codeOfExpectation(expected);
+    problems.push({ key: value.key, value: value.text, expected, ...(code === undefined ? {} : { code }) });
+  }
   return parsed;
-}
-
-/** `; did you mean "x"?` when one of the known names is close to the wrong one, else nothing. */
-export function didYouMean(wrong: string, known: readonly string[], prefix = ''): string {
-  const bare = wrong.replace(/^-+/, '');
-  const [nearest] = known
-    .map((name) => ({ name, distance: leven(bare.toLowerCase(), name.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance);
-  if (nearest === undefined || nearest.distance > Math.max(1, Math.floor(nearest.name.length / 3))) return '';
-  return `; did you mean "${prefix}${nearest.name}"?`;
 }
 
 /** The settings part of a command's `--help`. */

@@ -35,12 +35,13 @@ function checkPem(key: string, path: string, problems: Problem[], parse: (pem: s
       key,
       value: path,
       expected: `a readable file (${systemCodeOf(error) ?? messageOf(error)})`,
+      code: 'file_unreadable',
     });
     return;
   }
   try {
     parse(pem);
   } catch {
-    problems.push({ key, value: path, expected: 'a file of PEM certificates' });
+    problems.push({ key, value: path, expected: 'a file of PEM certificates', code: 'invalid_pem' });
   }
 }

@@ -23,11 +23,11 @@ export function protocolProblems(
 ): Problem[] {
   if (protocol === 'h2c' && upstream.protocol === 'https') {
     const expected = 'auto, http1 or h2, as the upstream is an https URL: h2c is HTTP/2 without TLS';
-    return [{ key, value: protocol, expected }];
+    return [{ key, value: protocol, expected, code: 'protocol_mismatch' }];
   }
   if (protocol === 'h2' && upstream.protocol === 'http') {
     const expected = 'auto, http1 or h2c, as the upstream is an http URL: h2 is HTTP/2 over TLS';
-    return [{ key, value: protocol, expected }];
+    return [{ key, value: protocol, expected, code: 'protocol_mismatch' }];
   }
   return [];
 }

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { didYouMean } from '../config/settings.ts';
+import { didYouMean } from '../config/suggestion.ts';
 import { ALIASES, expectedYaml } from '../config/yaml-mistakes.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type Client, type ClientField, defineClient, sha256 } from './client.ts';

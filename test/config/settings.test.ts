@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { describeSettings, didYouMean, readFlags, readSettings } from '../../src/config/settings.ts';
+import { describeSettings, readFlags, readSettings } from '../../src/config/settings.ts';
+import { didYouMean } from '../../src/config/suggestion.ts';
 
 const SETTINGS = {
   'auth-url': { argument: 'URL', description: 'Base URL' },
@@ -60,6 +61,8 @@ it('leaves words that are no flags as positionals', () => {
 it('suggests a name only when it is close', () => {
   expect(didYouMean('lisen', ['listen', 'admin'])).toBe('; did you mean "listen"?');
   expect(didYouMean('banana', ['listen', 'admin'])).toBe('');
+  expect(didYouMean('nmae', ['name', 'credential'])).toBe('; did you mean "name"?');
+  expect(didYouMean('chekc', ['check', 'proxy'])).toBe('; did you mean "check"?');
 });
 
 it('describes every flag with its variable and default', () => {

@@ -1,5 +1,5 @@
 import type { Problem } from '../../config/problems.ts';
-import { didYouMean } from '../../config/settings.ts';
+import { didYouMean } from '../../config/suggestion.ts';
 import { ANNOTATION_PREFIX, ANNOTATIONS } from './annotations.ts';
 
 /** What the API server takes of a name behind the prefix; nothing longer was mistyped. */

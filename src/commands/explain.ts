@@ -1,0 +1,71 @@
+import { readSettings, type Settings } from '../config/settings.ts';
+import { didYouMean } from '../config/suggestion.ts';
+import { SidecarError } from '../errors.ts';
+import { CHAPTERS, CODES, explanationOf } from '../explain/explanations.ts';
+import type { Command } from './command.ts';
+
+const SETTINGS = {} as const satisfies Settings;
+
+const WIDTH = 100;
+
+export const explain: Command = {
+  summary: 'Say what a code of a configuration or proxy error, or an exit status, means and what to do',
+  operands: '[CODE]',
+  settings: SETTINGS,
+  async run({ args, env, stdout }) {
+    const { positionals } = readSettings(SETTINGS, args, env);
+    const [word, ...others] = positionals;
+    if (others.length > 0) throw new SidecarError('usage', 'explain takes one code at a time');
+    stdout.write(word === undefined ? listCodes() : explainCode(codeIn(word)));
+    return 0;
+  },
+};
+
+/** `error[unknown_key]:` as it stands in a message is as good as the code. */
+function codeIn(word: string): string {
+  return /^(?:error)?\[?([a-z0-9_]+)\]?:?$/i.exec(word)?.[1]?.toLowerCase() ?? word;
+}
+
+/** @throws {SidecarError} `usage` for a code that there is not. */
+function explainCode(code: string): string {
+  const explanation = explanationOf(code);
+  if (explanation === undefined) {
+    throw new SidecarError('usage', `there is no code ${code.slice(0, WIDTH)}${didYouMean(code, CODES)}`);
+  }
+  const { title, text, wrong, right, remedy } = explanation;
+  return [
+    `${code}: ${title}.`,
+    wrap(text),
+    ...(wrong === undefined ? [] : [`Wrong:\n\n${indent(wrong)}`]),
+    ...(right === undefined ? [] : [`${wrong === undefined ? 'For example' : 'Right'}:\n\n${indent(right)}`]),
+    ...(remedy === undefined ? [] : [wrap(`What to do: ${remedy}`)]),
+  ]
+    .join('\n\n')
+    .concat('\n');
+}
+
+function listCodes(): string {
+  const chapters = CHAPTERS.map(({ title, explanations }) => {
+    const width = Math.max(...Object.keys(explanations).map((code) => code.length)) + 2;
+    const rows = Object.entries(explanations).map(
+      ([code, { title: what }]) => `  ${code.padEnd(width)}${what}`,
+    );
+    return [`${title}:`, ...rows].join('\n');
+  });
+  return `${chapters.join('\n\n')}\n`;
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, '    ');
+}
+
+function wrap(text: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= WIDTH)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join('\n');
+}

@@ -1,0 +1,132 @@
+/** YAML, and JSON as a part of it, taken apart: what is wrong with the text itself, each at its place. */
+
+import type { Alias, Document, YAMLParseError } from 'yaml';
+import type { ProblemCode } from './problem-codes.ts';
+import type { Problem } from './problems.ts';
+import { type Place, SourceText } from './source-text.ts';
+import { expectedYaml } from './yaml-mistakes.ts';
+
+export interface ParsedText {
+  /** As JSON has it. */
+  readonly value: unknown;
+  readonly source: SourceText;
+}
+
+/** Of aliases that stand for aliases: what they stand for would not fit anywhere. */
+const MOST_ALIASES = 100;
+
+const ANCHOR = 'an anchor of this name before it, or quotes around text that begins with *';
+
+/** Deeper brackets and indentation take the parser more than its stack. */
+const DEEPEST = 200;
+
+/** What is in no text: control characters, and what stands for octets that are not UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
+
+const CODES: Readonly<Record<string, ProblemCode>> = {
+  DUPLICATE_KEY: 'duplicate_key',
+  TAB_AS_INDENT: 'tab_indentation',
+  BAD_ALIAS: 'unknown_alias',
+  RESOURCE_EXHAUSTION: 'too_deep',
+};
+
+/**
+ * Undefined where the text cannot be taken apart, which is then in `problems`.
+ * @param path names the file in messages.
+ * @param keys those whose values may be shown.
+ */
+export async function parseYaml(
+  text: string,
+  path: string,
+  keys: ReadonlySet<string>,
+  problems: Problem[],
+): Promise<ParsedText | undefined> {
+  // Loaded here, so that a sidecar without a file does not carry the parser.
+  const { isAlias, parseDocument, visit } = await import('yaml');
+  const source = new SourceText(path, text, (key) => keys.has(key));
+  const report = (at: Place, code: ProblemCode, expected: string): void => {
+    problems.push({ key: `${at.file}:${at.line}:${at.column}`, expected, code, place: at });
+  };
+
+  const odd = NOT_TEXT.exec(text);
+  if (odd !== null) {
+    const number = (odd[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+    report(source.at(odd.index), 'file_not_text', `text in UTF-8 instead of the character U+${number}`);
+    return undefined;
+  }
+  const deep = tooDeep(text);
+  if (deep !== undefined) {
+    report(source.at(deep), 'too_deep', `brackets at most ${DEEPEST} deep`);
+    return undefined;
+  }
+  let document: Document.Parsed;
+  try {
+    document = parseDocument(text, { uniqueKeys: true, strict: true, prettyErrors: false });
+  } catch {
+    // Its stack, as a rule: a list of a list of a list.
+    report(source.at(0), 'too_deep', 'a file that the parser can take apart');
+    return undefined;
+  }
+  if (document.errors.length > 0) {
+    for (const error of worthReporting(document.errors)) {
+      const [from, end] = error.pos;
+      const to =
+        error.code === 'DUPLICATE_KEY'
+          ? from + (/^\S+?(?=\s*:|$)/m.exec(text.slice(from))?.[0].length ?? 1)
+          : end;
+      report(source.at(from, to), codeFor(error, text), expectedYaml('valid YAML or JSON', error.code));
+    }
+    return undefined;
+  }
+  const aliases: Alias[] = [];
+  visit(document, (_key, node) => {
+    if (isAlias(node)) aliases.push(node);
+  });
+  const unknown = aliases.filter((alias) => alias.resolve(document) === undefined);
+  for (const { range } of unknown) report(source.at(...rangeOf(range)), 'unknown_alias', ANCHOR);
+  if (unknown.length > 0) return undefined;
+  source.understoodAs(document);
+  try {
+    return { value: document.toJS({ maxAliasCount: MOST_ALIASES }), source };
+  } catch {
+    const at = rangeOf(aliases.at(-1)?.range);
+    report(
+      source.at(...at),
+      'too_many_aliases',
+      `at most ${MOST_ALIASES} aliases in all that they stand for`,
+    );
+    return undefined;
+  }
+}
+
+function rangeOf(range: Alias['range']): [number, number] {
+  return range == null ? [0, 1] : [range[0], range[1]];
+}
+
+/** After the first mistake of syntax the parser guesses what the rest means; keys that stand twice are all meant. */
+function worthReporting(errors: readonly YAMLParseError[]): YAMLParseError[] {
+  const first = errors.find(({ code }) => code !== 'DUPLICATE_KEY');
+  return errors.filter((error) => error === first || error.code === 'DUPLICATE_KEY');
+}
+
+/** A tab before the first word of the line is what is wrong with it, whatever the parser calls it. */
+function codeFor({ code, pos: [from] }: YAMLParseError, text: string): ProblemCode {
+  const lineStart = text.lastIndexOf('\n', Math.max(0, from - 1)) + 1;
+  if (/^ *\t/.test(text.slice(lineStart))) return 'tab_indentation';
+  return (Object.hasOwn(CODES, code) ? CODES[code] : undefined) ?? 'invalid_yaml';
+}
+
+/** Where more brackets are open than any file has, quotes and comments not looked at: a guard, not a judgement. */
+function tooDeep(text: string): number | undefined {
+  let depth = 0;
+  for (let index = 0; index < text.length; index++) {
+    const character = text.charCodeAt(index);
+    if (character === OPEN_BRACKET || character === OPEN_BRACE) depth += 1;
+    else if (character === CLOSE_BRACKET || character === CLOSE_BRACE) depth = Math.max(0, depth - 1);
+    if (depth > DEEPEST) return index;
+  }
+  return undefined;
+}
+
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];

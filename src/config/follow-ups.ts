@@ -1,0 +1,37 @@
+import { codeOf, type Problem } from './problems.ts';
+
+/**
+ * Leaves out what is wrong only because something else is: a setting that was not understood, or that stands there under a
+ * misspelt name, is not missing as well.
+ */
+export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
+  const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
+  const firsts = problems.filter(
+    ({ key }, index) => problems.findIndex((other) => other.key === key) === index,
+  );
+  const keys = new Set(firsts.map(({ key }) => key));
+  return firsts.filter((problem) => {
+    if (codeOf(problem) !== 'missing_value') return true;
+    const { key, instead = [] } = problem;
+    if ([key, ...instead].some((name) => meant.has(name))) return false;
+    if (instead.some((name) => keys.has(name))) return false;
+    return !firsts.some((other) => other.key !== key && isWithin(key, other.key));
+  });
+}
+
+/** Whether nothing is known of an entry, or of its part, because that was not understood. */
+export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
+  return problems.some(({ key, meant }) =>
+    [key, meant].some(
+      (name) =>
+        name !== undefined &&
+        (name === entry ||
+          (part !== undefined && isWithin(name, `${entry}.${part}`)) ||
+          isWithin(entry, name)),
+    ),
+  );
+}
+
+function isWithin(key: string, outer: string): boolean {
+  return key === outer || key.startsWith(`${outer}.`) || key.startsWith(`${outer}[`);
+}

@@ -1,0 +1,64 @@
+import type * as v from 'valibot';
+
+/** Stand for settings that every entry has, where they could not be understood; unlike any that is allowed. */
+const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
+  name: (index) => `not-understood-${index}`,
+  host: (index) => `not-understood-${index}.invalid`,
+  allow: () => [{ host: 'not-understood-0.invalid' }],
+};
+
+/** What every entry of these lists has. */
+const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
+  credentials: 'name',
+  routes: 'name',
+  allow: 'host',
+};
+
+/**
+ * Takes a setting that is wrong out of the file's value, or puts something in its place where there has to be something:
+ * the rest can then be understood. Whatever is made of the value is thrown away with an error.
+ * @returns false where nothing can take the place of what is missing.
+ */
+export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>): boolean {
+  const keys = (path ?? []).map(({ key }) => key as string | number);
+  const last = keys.at(-1);
+  if (last === undefined) return false;
+  const parent = at(file, keys.slice(0, -1));
+  if (Array.isArray(parent)) mendEntry(file, keys, parent, Number(last));
+  else if (typeof parent === 'object' && parent !== null) {
+    const mapping = parent as Record<string, unknown>;
+    if (!Object.hasOwn(STAND_INS, last) || !isRequired(keys)) {
+      delete mapping[last];
+      return input !== undefined;
+    }
+    const standIn = STAND_INS[last]?.(indexIn(keys));
+    if (mapping[last] === standIn) return false;
+    mapping[last] = standIn;
+  }
+  return true;
+}
+
+/** An entry that is no mapping keeps its place, so that the others keep theirs; other lists are left out as a whole. */
+function mendEntry(file: unknown, keys: readonly (string | number)[], list: unknown[], index: number): void {
+  const name = String(keys.at(-2));
+  const required = Object.hasOwn(REQUIRED_OF_ENTRIES, name) ? REQUIRED_OF_ENTRIES[name] : undefined;
+  if (required !== undefined) list[index] = { [required]: STAND_INS[required]?.(index) };
+  else delete (at(file, keys.slice(0, -2)) as Record<string, unknown>)[name];
+}
+
+/** `credentials[0].name`, `forwardProxy.allow[0].host`, `forwardProxy.allow`; `match.host` may be absent. */
+function isRequired(keys: readonly (string | number)[]): boolean {
+  const [last, index, list] = [keys.at(-1), keys.at(-2), keys.at(-3)];
+  if (last === 'allow') return index === 'forwardProxy';
+  return typeof index === 'number' && REQUIRED_OF_ENTRIES[String(list)] === last;
+}
+
+function indexIn(keys: readonly (string | number)[]): number {
+  return Number(keys.findLast((key) => typeof key === 'number') ?? 0);
+}
+
+function at(value: unknown, keys: readonly (string | number)[]): unknown {
+  let found = value;
+  for (const key of keys) found = (found as Record<string | number, unknown> | null | undefined)?.[key];
+  return found;
+}

@@ -1,0 +1,134 @@
+/**
+ * What of a configuration may be shown to people and logs. Secrets have no place in it, and still end up there: a
+ * password in a URL, a whole Secret given as the configuration file, a token as a value.
+ */
+
+/** Longer values are described. Characters. */
+const LONGEST_SHOWN = 200;
+
+/** Stands for what is left out. */
+export const MASK = '…';
+
+/** What keys, hashes, tokens and generated passwords look like: long, or a UUID, or letters and digits without a pause. */
+const SECRET_LOOKS = [
+  /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g,
+  /(?=[A-Za-z+=~_]*\d)(?=[\d+=~_]*[A-Za-z])[A-Za-z0-9+=~_]{20,}/g,
+];
+
+/** A value as messages may show it; undefined where it is to be described instead. */
+export function shownValue(value: string): string | undefined {
+  const shown = withoutSecrets(value);
+  return shown.length > LONGEST_SHOWN || shown === MASK ? undefined : shown;
+}
+
+/** `"ftp://x"`, or what kind of text it is where that may be shown alone. */
+export function quoted(value: string): string {
+  const shown = shownValue(value);
+  return shown === undefined ? `a text of ${value.length} characters` : JSON.stringify(shown);
+}
+
+function withoutSecrets(text: string): string {
+  let shown = text
+    // User and password: up to the last @, as a password may hold every character that ends an authority.
+    .replace(/\/\/\S*@/g, `//${MASK}@`)
+    // Query and fragment of a URL may hold anything.
+    .replace(/(:\/\/[^\s?#]*)[?#]\S*/g, `$1?${MASK}`);
+  for (const pattern of SECRET_LOOKS) shown = shown.replace(pattern, MASK);
+  return shown;
+}
+
+/** A line of a configuration file as it may be shown, and where a part of it has got to. */
+export interface ShownLine {
+  readonly text: string;
+  /** Index in `text` of what was at `column` of the line, both from 0. */
+  place(column: number): number;
+}
+
+/** One piece of a line: shown as it is, or as something else. */
+interface Piece {
+  readonly from: number;
+  readonly to: number;
+  readonly shown: string;
+}
+
+/** A quoted or plain scalar, an alias or anchor, a comment, or one character of punctuation. */
+const TOKEN =
+  /[-?:](?=\s|$)|"(?:[^"\\]|\\.)*"?|'(?:[^']|'')*'?|(?<=^|\s)#.*$|[^\s"'#[\]{},][^[\]{},]*?(?=\s*(?::(?:\s|$)|,|\]|\}|\s#|$))|\S/g;
+
+const LONGEST_KEY = 40;
+
+/**
+ * Shows keys, punctuation, and values of the keys that `isKnown`: what stands behind another key, or behind none, may be
+ * a secret. Comments are left out for the same reason.
+ * @param outer the key under which the line as a whole stands, if any.
+ */
+export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
+  const pieces: Piece[] = [];
+  /** What was opened on this line and is not closed yet. */
+  const open: string[] = [];
+  let key = outer;
+  for (const match of line.matchAll(TOKEN)) {
+    const [token] = match;
+    const from = match.index;
+    const to = from + token.length;
+    const isPunctuation = token.length === 1 && /[-?:,[\]{}|>&*!%@`]/.test(token);
+    if (isPunctuation) {
+      if (token === '{' || token === '[') open.push(token);
+      if (token === '}' || token === ']') open.pop();
+      // The entries of a list stand under the list's key, those of a mapping under their own.
+      if (token === '{' || token === '}' || (token === ',' && open.at(-1) === '{')) key = undefined;
+      pieces.push({ from, to, shown: token });
+      continue;
+    }
+    const bare = token.replace(/^["']|["']$/g, '');
+    const isKey = /^\s*:(?:\s|$|["'[{])/.test(line.slice(to)) && !token.startsWith('#');
+    if (isKey) {
+      key = bare;
+      pieces.push({ from, to, shown: bare.length > LONGEST_KEY ? MASK : (shownValue(token) ?? MASK) });
+    } else if (token.startsWith('#')) {
+      pieces.push({ from, to, shown: `# ${MASK}` });
+    } else if (key !== undefined && isKnown(key)) {
+      pieces.push({ from, to, shown: shownValue(token) ?? MASK });
+    } else {
+      pieces.push({ from, to, shown: MASK });
+    }
+  }
+  return assemble(line, pieces);
+}
+
+function assemble(line: string, pieces: readonly Piece[]): ShownLine {
+  let text = '';
+  let end = 0;
+  const starts: {
+    readonly from: number;
+    readonly to: number;
+    readonly at: number;
+    readonly shown: string;
+  }[] = [];
+  for (const { from, to, shown } of pieces) {
+    text += blank(line.slice(end, from));
+    starts.push({ from, to, at: text.length, shown });
+    text += shown;
+    end = to;
+  }
+  return {
+    text,
+    place(column) {
+      const piece = starts.findLast(({ from }) => from <= column);
+      if (piece === undefined) return column;
+      // Inside of a piece that is shown in another way there are no columns to speak of.
+      const inside = column - piece.from;
+      return (
+        piece.at +
+        (column >= piece.to
+          ? piece.shown.length + column - piece.to
+          : Math.min(inside, piece.shown.length - 1))
+      );
+    },
+  };
+}
+
+/** Between pieces there is white space: tabs become one space each, so that columns agree. */
+function blank(gap: string): string {
+  return gap.replace(/./g, ' ');
+}

@@ -1,0 +1,173 @@
+/** The text of a configuration file, and where in it each setting stands. */
+
+import type { Document, Node, Pair } from 'yaml';
+import { shownLine } from './shown-text.ts';
+
+/** A place in a file, with its line as it may be shown. */
+export interface Place {
+  /** As the file was named. */
+  readonly file: string;
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly frame: Frame;
+}
+
+export interface Frame {
+  readonly text: string;
+  /** Index in `text`, and how many characters from there are meant: at least one. */
+  readonly from: number;
+  readonly length: number;
+}
+
+/** Wider lines, as JSON has, are cut around what is meant. Characters. */
+const FRAME_WIDTH = 100;
+
+/** Keys deeper than this are not looked for. */
+const DEEPEST = 50;
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+export class SourceText {
+  readonly #file: string;
+  readonly #text: string;
+  readonly #isKnown: (key: string) => boolean;
+  #document: Document | undefined;
+
+  /** @param isKnown tells the keys whose values are no secrets. */
+  constructor(file: string, text: string, isKnown: (key: string) => boolean) {
+    this.#file = file;
+    this.#text = text;
+    this.#isKnown = isKnown;
+  }
+
+  /** Lets keys be found. */
+  understoodAs(document: Document): void {
+    this.#document = document;
+  }
+
+  /** The place of characters `from` to `to` of the text. */
+  at(from: number, to = from + 1): Place {
+    const lines = this.#text.split('\n');
+    const before = this.#text.slice(0, from);
+    const index = before.split('\n').length - 1;
+    const column = from - (before.lastIndexOf('\n') + 1);
+    const own = (lines[index] ?? '').replace(/\r$/, '');
+    const shown = shownLine(own, this.#isKnown, keyAbove(lines, index));
+    const start = shown.place(column);
+    const last = Math.min(column + Math.max(1, to - from), own.length) - 1;
+    const length = Math.max(1, shown.place(last) + 1 - start);
+    return { file: this.#file, line: index + 1, column: column + 1, frame: cut(shown.text, start, length) };
+  }
+
+  /**
+   * The place of a setting, named as messages do: `routes[0].upstream`. What is not there is found where it ought to be: at
+   * the mapping that lacks it. Undefined where the document says nothing of it.
+   * @param of what is wrong: the key, or its value.
+   */
+  find(key: string, of: 'key' | 'value'): Place | undefined {
+    const range =
+      this.#document?.contents == null ? undefined : locate(this.#document.contents as Node, key, of);
+    return range && this.at(range.from, range.to);
+  }
+}
+
+/** The key of the block that a line stands in by its indentation. */
+function keyAbove(lines: readonly string[], index: number): string | undefined {
+  const indentation = (line: string) => /^[\s-]*/.exec(line)?.[0].length ?? 0;
+  const own = lines[index] ?? '';
+  // An entry of a list may be written as deep as the key of the list.
+  const depth = /^\s*-/.test(own) ? (/^\s*/.exec(own)?.[0].length ?? 0) + 1 : indentation(own);
+  for (let above = index - 1; above >= 0 && index - above < 1000; above--) {
+    const line = lines[above] as string;
+    if (line.trim() === '' || indentation(line) >= depth) continue;
+    return /^[\s-]*["']?([A-Za-z0-9_.-]+)["']?\s*:/.exec(line)?.[1];
+  }
+  return undefined;
+}
+
+/** Follows `key` from `node` as far as the document goes. */
+function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined {
+  let current: Node = node;
+  let found: Range | undefined;
+  let rest = key;
+  for (let depth = 0; depth < DEEPEST && rest !== ''; depth++) {
+    const [index, digits] = /^\[(\d+)\]\.?/.exec(rest) ?? [];
+    if (index !== undefined) {
+      const item = itemsOf(current)?.[Number(digits)] as Node | undefined;
+      if (item === undefined) return found ?? rangeOf(current);
+      found = rangeOf(item) ?? found;
+      current = item;
+      rest = rest.slice(index.length);
+      continue;
+    }
+    const pair = pairFor(current, rest);
+    // Of what is not there, the first key of the mapping it belongs to.
+    if (pair === undefined) return depth === 0 ? undefined : (firstKey(current) ?? found);
+    const name = nameOf(pair);
+    rest = rest.slice(name.length).replace(/^\./, '');
+    const value = pair.value as Node | null;
+    const ofKey = rangeOf(pair.key as Node);
+    found = rest === '' && of === 'key' ? ofKey : (leafRange(value) ?? ofKey);
+    if (value === null) return found;
+    current = value;
+  }
+  return found;
+}
+
+/** A mapping or list is meant by where it begins; a value by all of it. */
+function leafRange(node: Node | null): Range | undefined {
+  const range = node === null ? undefined : rangeOf(node);
+  if (node === null || range === undefined || range.from === range.to) return undefined;
+  return itemsOf(node) === undefined ? range : (firstKey(node) ?? range);
+}
+
+function rangeOf(node: Node | null | undefined): Range | undefined {
+  const range = node?.range;
+  return range == null ? undefined : { from: range[0], to: range[1] };
+}
+
+function firstKey(node: Node): Range | undefined {
+  const [first] = itemsOf(node) ?? [];
+  return first !== undefined && isPair(first) ? rangeOf(first.key as Node) : undefined;
+}
+
+function itemsOf(node: Node): readonly (Node | Pair)[] | undefined {
+  const { items } = node as { items?: readonly (Node | Pair)[] };
+  return items;
+}
+
+function isPair(item: object): item is Pair {
+  return 'key' in item && 'value' in item;
+}
+
+/** The pair whose name `rest` begins with; the longest, as names may hold dots. */
+function pairFor(node: Node, rest: string): Pair | undefined {
+  const pairs = (itemsOf(node) ?? []).filter(isPair);
+  return pairs
+    .filter((pair) => {
+      const name = nameOf(pair);
+      return name !== '' && (rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`));
+    })
+    .sort((a, b) => nameOf(b).length - nameOf(a).length)[0];
+}
+
+function nameOf({ key }: Pair): string {
+  return String((key as { value?: unknown } | null)?.value ?? '');
+}
+
+function cut(text: string, from: number, length: number): Frame {
+  if (text.length <= FRAME_WIDTH) return { text, from, length };
+  const start = Math.max(0, Math.min(from - 30, text.length - FRAME_WIDTH));
+  const before = start > 0 ? '…' : '';
+  const after = start + FRAME_WIDTH < text.length ? '…' : '';
+  const shownLength = Math.min(length, start + FRAME_WIDTH - from);
+  return {
+    text: `${before}${text.slice(start, start + FRAME_WIDTH)}${after}`,
+    from: from - start + before.length,
+    length: Math.max(1, shownLength),
+  };
+}

@@ -1,0 +1,46 @@
+/** What somebody probably meant who wrote a name that there is not. */
+
+/**
+ * How many characters have to be inserted, removed, replaced or swapped with their neighbour to make `b` of `a` (optimal
+ * string alignment): `nmae` is one mistake away from `name`.
+ */
+export function editDistance(a: string, b: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const isSame = a[row - 1] === b[column - 1];
+      const isSwapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      current[column] = Math.min(
+        (last[column] as number) + 1,
+        (current[column - 1] as number) + 1,
+        (last[column - 1] as number) + (isSame ? 0 : 1),
+        isSwapped && !isSame ? (beforeLast[column - 2] as number) + 1 : Number.POSITIVE_INFINITY,
+      );
+    }
+    [beforeLast, last] = [last, current];
+  }
+  return last[b.length] as number;
+}
+
+/** No name of ours is longer: what is, is like none of them, and would cost time to compare. */
+const LONGEST_NAME = 100;
+
+/** The known name that is so close to `wrong` that it was probably meant; one in three characters may differ. */
+export function nearestName(wrong: string, known: readonly string[]): string | undefined {
+  if (wrong.length > LONGEST_NAME) return undefined;
+  const [nearest] = known
+    .map((name) => ({ name, distance: editDistance(wrong.toLowerCase(), name.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  if (nearest === undefined || nearest.distance > Math.max(1, Math.floor(nearest.name.length / 3))) {
+    return undefined;
+  }
+  return nearest.name;
+}
+
+/** `; did you mean "x"?` when one of the known names is close to the wrong one, else nothing. */
+export function didYouMean(wrong: string, known: readonly string[], prefix = ''): string {
+  const nearest = nearestName(wrong.replace(/^-+/, ''), known);
+  return nearest === undefined ? '' : `; did you mean "${prefix}${nearest}"?`;
+}

@@ -1,0 +1,30 @@
+import type { ProblemCode } from './problem-codes.ts';
+import {
+  duration,
+  listenAddress,
+  recoveryTime,
+  serverUrl,
+  size,
+  upstream,
+  type ValueFormat,
+  windowSize,
+} from './values.ts';
+
+const CODES: readonly (readonly [ValueFormat<unknown>, ProblemCode])[] = [
+  [duration, 'invalid_duration'],
+  [recoveryTime, 'invalid_duration'],
+  [size, 'invalid_size'],
+  [windowSize, 'invalid_size'],
+  [serverUrl, 'invalid_url'],
+  [upstream, 'invalid_url'],
+  [listenAddress, 'invalid_address'],
+];
+
+const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
+  CODES.map(([{ expected }, code]) => [expected, code]),
+);
+
+/** What kind of problem it is when a value is not what was expected, where that is known of the format. */
+export function codeOfExpectation(expected: string): ProblemCode | undefined {
+  return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
+}

@@ -1,0 +1,112 @@
+/** What the errors mean that the proxy answers with, or ends connections for; their titles stand in src/errors.ts. */
+
+import type { CountedErrorCode } from '../errors.ts';
+import type { Explanation } from './explanation.ts';
+
+export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, 'title'>>> = {
+  bad_request: {
+    text: 'The app sent something that is not valid HTTP, or that two programs could read in two ways: two lengths, a bare line feed, a path that climbs. Such a request is not forwarded, because the upstream might read it differently. The detail of the answer says what it is.',
+    remedy: 'Look at the detail, and at how the app or its library makes the request.',
+  },
+  destination_not_allowed: {
+    text: 'The request went through the forward proxy to a host that is not in forwardProxy.allow, or with CONNECT where connect is deny.',
+    remedy:
+      "Add the host to forwardProxy.allow if the app may go there, or take it out of the app's proxy settings by NO_PROXY.",
+  },
+  authorization_not_allowed: {
+    text: 'The route has existingAuthorization: reject, and the request already carries an Authorization field.',
+    remedy: 'Have the app leave Authorization out, or set existingAuthorization to replace.',
+  },
+  placeholder_not_allowed: {
+    text: 'The route puts the token in the place of a placeholder, and the request holds the placeholder where no token is to go, or more than once. The detail of the answer says where.',
+    remedy: 'Send the placeholder once, in the header that the route names.',
+  },
+  cross_site_request: {
+    text: 'A browser on this machine sent the request for a page of another site, and crossSiteRequests is refuse.',
+    remedy: 'Nothing, if you do not know the page: it was kept from using your token.',
+  },
+  route_not_found: {
+    text: 'No route has this host and path. Prefixes match whole segments: /api matches /api and /api/x, and not /apis.',
+    remedy: 'Compare the path with match.pathPrefix and the Host field with match.host of each route.',
+  },
+  request_timeout: {
+    text: 'The head of the request did not arrive within limits.headerTimeout.',
+    remedy: 'Look for an app that opens a connection and writes slowly or not at all.',
+  },
+  request_too_large: {
+    text: 'The body is larger than limits.requestBody.',
+    remedy: 'Raise limits.requestBody, or send less at once.',
+  },
+  uri_too_long: {
+    text: 'The target of the request is longer than limits.target.',
+    remedy: 'Move parameters into the body, or raise limits.target.',
+  },
+  misdirected_request: {
+    text: 'Inside of an intercepted connection the request names another host than the one that the connection was opened to. The token belongs to that one alone.',
+    remedy: 'Have the app open a connection for each host; HTTP/2 clients do so after this answer.',
+  },
+  headers_too_large: {
+    text: 'The head of the request has more bytes than limits.header, or more fields than limits.headerCount. Cookies are the usual reason.',
+    remedy: 'Send fewer or shorter fields, or raise the limit.',
+  },
+  upstream_unreachable: {
+    text: "No connection to the upstream could be made within timeouts.connect: the name is unknown, nothing listens there, or a NetworkPolicy is in the way. The detail has the system's code.",
+    remedy: 'Run token-sidecar check in the pod: it tries name, TCP and TLS one after the other.',
+  },
+  upstream_protocol_error: {
+    text: 'The upstream closed the connection in the middle of an answer, or sent something that is not HTTP. Plain HTTP sent to a TLS port ends like this.',
+    remedy:
+      "Compare http and https in the upstream's URL with what the port speaks, and look at the upstream's log.",
+  },
+  upstream_tls_error: {
+    text: 'The TLS handshake failed: an authority that is not trusted, a certificate of another name, one that has expired, or a port without TLS.',
+    remedy:
+      'Run token-sidecar check in the pod; set tls.caFile for a private authority, tls.serverName for another name.',
+  },
+  token_unavailable: {
+    text: 'No valid token is held, and none came within timeouts.wait. The request was not sent: without its token it would be refused, or worse, accepted. The log and the status page say why the provider gave none.',
+    remedy: 'Look at the status page or run token-sidecar check; repeat the request after Retry-After.',
+  },
+  draining: {
+    text: 'The sidecar is ending and takes no new requests on open connections.',
+    remedy:
+      'Repeat the request; if it happens while the app still runs, start the sidecar as a native sidecar container.',
+  },
+  overloaded: {
+    text: "More requests are in flight than limits.inFlight, or more connections open than limits.connections or the process's descriptors allow.",
+    remedy: 'Find out whether the upstream is slow; raise the limit if it is meant to carry so many.',
+  },
+  upstream_timeout: {
+    text: 'The head of the answer did not come within timeouts.response, or no byte passed for timeouts.idle.',
+    remedy: "Look at the upstream, or raise the route's timeouts for calls that take their time.",
+  },
+  loop_detected: {
+    text: 'The request has passed this sidecar before: its upstream leads back to it.',
+    remedy: 'Set the upstream to the API itself, and not to the address of the sidecar.',
+  },
+  internal: {
+    text: 'Something happened that was not foreseen. The log has it, with a stack.',
+    remedy: 'Report it with the log line, which holds no secret.',
+  },
+  subject_token_missing: {
+    text: 'The token of the request is to be exchanged for one for the upstream, and the request carries none.',
+    remedy: 'Have the app pass on the token of its own caller, in the header that the credential reads.',
+  },
+  subject_token_refused: {
+    text: 'The provider refused to exchange the token of the request: it has expired, is of another issuer, or may not be exchanged for this audience.',
+    remedy: 'Look at the detail of the answer, and at what the provider allows this client to exchange.',
+  },
+  client_rejected_certificate: {
+    text: 'TLS is intercepted for this host, and the app does not trust the authority of the sidecar.',
+    remedy:
+      'Let the app trust ca.crt in the trust directory; the reference of interception has the variable for each language.',
+  },
+  server_name_mismatch: {
+    text: 'The app asked for one host by CONNECT and for another by TLS. The token belongs to the first alone.',
+    remedy: 'Look at how the app sets its proxy: both names have to be the same.',
+  },
+  client_tls_error: {
+    text: 'The app broke off the handshake, or offered nothing that the sidecar takes (TLS 1.2 at least).',
+    remedy: 'Look at the log of the app for its side of the story.',
+  },
+};

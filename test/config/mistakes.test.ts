@@ -1,0 +1,130 @@
+/**
+ * What people read who have made a mistake: the documents in mistakes/ hold what was written, how the program was
+ * started, and the whole message. `vitest run -u` writes the messages anew.
+ */
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { check } from '../../src/commands/check.ts';
+import { type Commands, describeFailure, runCommandLine } from '../../src/commands/command-line.ts';
+import { demo } from '../../src/commands/demo.ts';
+import { explain } from '../../src/commands/explain.ts';
+import { inject } from '../../src/commands/inject.ts';
+import { injector } from '../../src/commands/injector.ts';
+import { issuer } from '../../src/commands/issuer.ts';
+import { proxy } from '../../src/commands/proxy.ts';
+import { wait } from '../../src/commands/wait.ts';
+import { PROBLEM_CODES } from '../../src/config/problem-codes.ts';
+
+const DOCUMENTS = join(import.meta.dirname, 'mistakes');
+
+const COMMANDS: Commands = Object.fromEntries(
+  Object.entries({ proxy, issuer, injector, inject, check, wait, demo, explain }).map(([name, command]) => [
+    name,
+    async () => command,
+  ]),
+);
+
+interface Mistake {
+  readonly title: string;
+  /** Name and text of the configuration file. */
+  readonly file: readonly [string, string] | undefined;
+  /** As in a shell: variables, the program, its arguments. */
+  readonly started: string;
+}
+
+const USUAL = 'token-sidecar check --config token-sidecar.yaml';
+
+/** Characters that a document cannot show. */
+const WRITTEN_AS = { '␀': '\0', '␍': '\r', '␇': '\x07' } as const;
+
+function readMistakes(text: string): { readonly head: string; readonly mistakes: readonly Mistake[] } {
+  const [head = '', ...sections] = text.split(/^## /m);
+  const mistakes = sections.map((section): Mistake => {
+    const block = (language: string) =>
+      new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\`$`, 'm').exec(section)?.[1]?.replace(/\n$/, '');
+    const yaml = block('yaml');
+    const json = block('json');
+    return {
+      title: section.split('\n', 1)[0] as string,
+      file: yaml !== undefined ? ['yaml', yaml] : json !== undefined ? ['json', json] : undefined,
+      started: block('sh') ?? USUAL,
+    };
+  });
+  return { head, mistakes };
+}
+
+async function messageOf({ file, started }: Mistake): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), 'mistake-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  if (file !== undefined) {
+    const text = file[1].replace(/[␀␍␇]/g, (sign) => WRITTEN_AS[sign as keyof typeof WRITTEN_AS]);
+    writeFileSync(join(directory, `token-sidecar.${file[0]}`), text);
+  }
+  const words = [...started.matchAll(/(?:[^\s']|'[^']*')+/g)].map(([word]) => word.replaceAll("'", ''));
+  const start = words.indexOf('token-sidecar');
+  const env = Object.fromEntries(words.slice(0, start).map((word) => word.split(/=(.*)/s).slice(0, 2)));
+  const args = words
+    .slice(start + 1)
+    .map((word) => word.replace(/^token-sidecar\.(?=yaml|json)/, `${directory}/$&`));
+  let output = '';
+  const stream = {
+    write(text: string) {
+      output += text;
+    },
+  };
+  try {
+    await runCommandLine(args, COMMANDS, (rest) => ({
+      args: rest,
+      env,
+      stdout: stream,
+      stderr: stream,
+      logOutput: { ...stream, losses: { output: 0, repeated: 0 } },
+      stdin: (async function* () {})(),
+      shutdown: { signal: new AbortController().signal, request: () => undefined },
+    }));
+  } catch (error) {
+    return `token-sidecar: ${describeFailure(error, { colour: false })}`.replaceAll(`${directory}/`, '');
+  }
+  throw new Error(`${started} found no mistake:\n${output}`);
+}
+
+function format(mistake: Mistake, message: string): string {
+  const { title, file, started } = mistake;
+  const written = file === undefined ? [] : ['', `\`\`\`${file[0]}`, file[1], '```'];
+  const command = started === USUAL ? [] : ['', '```sh', started, '```'];
+  return [`## ${title}`, ...written, ...command, '', '```text', message, '```', ''].join('\n');
+}
+
+const documents = readdirSync(DOCUMENTS).sort();
+const read = documents.map((name) => readMistakes(readFileSync(join(DOCUMENTS, name), 'utf8')));
+
+describe.each(documents)('%s', (name) => {
+  it('says what its users read', async () => {
+    const { head, mistakes } = read[documents.indexOf(name)] as (typeof read)[number];
+    const sections: string[] = [];
+    for (const mistake of mistakes) sections.push(format(mistake, await messageOf(mistake)));
+    await expect(head + sections.join('\n')).toMatchFileSnapshot(join(DOCUMENTS, name));
+  });
+});
+
+const text = documents.map((name) => readFileSync(join(DOCUMENTS, name), 'utf8')).join('\n');
+
+it('is about a hundred mistakes', () => {
+  expect(read.flatMap(({ mistakes }) => mistakes).length).toBeGreaterThanOrEqual(95);
+});
+
+it('has a mistake of every kind that the configuration can have', () => {
+  const ofListeners = ['address_in_use', 'address_unavailable'];
+  const unseen = Object.keys(PROBLEM_CODES).filter((code) => !text.includes(`error[${code}]`));
+  expect(unseen.filter((code) => !ofListeners.includes(code))).toEqual([]);
+});
+
+it('shows no secret in any message', () => {
+  const messages = [...text.matchAll(/^```text\n([\s\S]*?)^```$/gm)].map(([, message]) => message).join('\n');
+  expect(messages).toContain('…');
+  // Every secret in the documents has this in it.
+  expect(messages).not.toMatch(/hunter/i);
+});
