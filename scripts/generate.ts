@@ -82,15 +82,19 @@ function configurationSchema(): string {
 }
 
 function commandReference(commands: Readonly<Record<string, Command>>): string {
-  const sections = Object.entries(commands).map(([name, { summary, operands, settings }]) => {
-    const rows = Object.entries(settings).map(([flag, { argument, description, default: standard }]) => {
-      const value = argument === undefined ? '' : ` ${argument}`;
-      return `| \`--${flag}${value}\` | \`${environmentName(flag)}\` | ${standard ?? ''} | ${description} |`;
-    });
+  const sections = Object.entries(commands).map(([name, { summary, operands, settings, examples }]) => {
+    const rows = Object.entries(settings).map(
+      ([flag, { argument, description, letter, default: standard }]) => {
+        const short = letter === undefined ? '' : `\`-${letter}\`, `;
+        const value = argument === undefined ? '' : ` ${argument}`;
+        return `| ${short}\`--${flag}${value}\` | \`${environmentName(flag)}\` | ${standard ?? ''} | ${description} |`;
+      },
+    );
     const table =
       rows.length === 0 ? [] : ['', '| flag | variable | default | |', '|---|---|---|---|', ...rows];
+    const shown = examples.map(([line, does]) => `- \`${line}\`: ${does}`);
     const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
-    return [`## ${name}`, '', `${summary}.`, '', `    ${usage}`, ...table].join('\n');
+    return [`## ${name}`, '', `${summary}.`, '', `    ${usage}`, '', ...shown, ...table].join('\n');
   });
   return [
     '# Commands and flags',
@@ -104,6 +108,9 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     'how a pod hangs that its startup probe gives up: one sentence in `--termination-log` says what is wrong, where and what to',
     'do, and `kubectl describe pod` shows it. With a token once in hand, or told by `POST /quitquitquit`, it ends with 0.',
     'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone.',
+    '',
+    '`-h` stands for `--help`, `-V` for `--version`; `help COMMAND` describes a command. `token-sidecar completion bash`, `zsh` or `fish` prints',
+    'what makes the shell complete commands, flags and their words; its first line says where it goes.',
     '',
     'SIGTERM, SIGINT and SIGHUP drain what serves; a second SIGTERM or SIGINT ends it at once. Other commands end by the first.',
     '',

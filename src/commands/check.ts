@@ -6,7 +6,8 @@ import type { Config, CredentialConfig, EgressProxyConfig, RouteConfig } from '.
 import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readFlags, type Settings } from '../config/settings.ts';
+import { readFlags, readValue, type Settings } from '../config/settings.ts';
+import { oneOf } from '../config/values.ts';
 import type { EgressTunnel } from '../egress/egress-tunnel.ts';
 import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
 import { readCredentials } from '../token/credentials.ts';
@@ -33,32 +34,48 @@ const BY_URGENCY = [
   'provider_unavailable',
 ] as const satisfies ErrorCode[];
 
+const yesOrNo = oneOf(['true', 'false']);
+
+const SETTINGS = {
+  ...PROXY_SETTINGS,
+  json: { description: 'Print the findings as JSON', default: 'false' },
+  offline: { description: 'Look at configuration and files alone; ask nobody', default: 'false' },
+} as const satisfies Settings;
+
 /** It runs in the sidecar's container, too, and with its environment. */
 const BESIDE_A_SIDECAR: Settings = {
-  ...PROXY_SETTINGS,
+  ...SETTINGS,
   'termination-log': { description: 'of the sidecar' },
 };
 
 export const check: Command = {
   summary:
     'Validate the configuration, fetch one token per credential, connect to each upstream; change nothing',
-  settings: PROXY_SETTINGS,
+  settings: SETTINGS,
+  examples: [
+    [
+      'kubectl exec deploy/shop -c token-sidecar -- node /app/token-sidecar.js check',
+      'in a pod, with its own settings',
+    ],
+    ['token-sidecar check --config token-sidecar.yaml --offline', 'a file alone, before it is rolled out'],
+  ],
   async run({ args, env, stdout }) {
-    const config = await loadConfig(
-      readFlags(PROXY_SETTINGS, args, env),
-      unknownVariables(BESIDE_A_SIDECAR, env),
-    );
-    const findings = await examine(config);
-    stdout.write(formatTable(findings));
+    const { json, offline, ...given } = readFlags(SETTINGS, args, env);
+    const problems = unknownVariables(BESIDE_A_SIDECAR, env);
+    const isJson = readValue(json, yesOrNo, problems) === 'true';
+    const isOffline = readValue(offline, yesOrNo, problems) === 'true';
+    const config = await loadConfig(given, problems);
+    const findings = await examine(config, isOffline);
+    stdout.write(isJson ? formatJson(findings) : formatTable(findings));
     const decisive = findings.filter(({ optional }) => !optional);
     const worst = BY_URGENCY.find((failure) => decisive.some((finding) => finding.failure === failure));
     return worst === undefined ? 0 : ERRORS[worst].exit;
   },
 };
 
-async function examine(config: Config): Promise<Finding[]> {
-  const credentials = await Promise.all(config.credentials.map(examineCredential));
-  const upstreams = await Promise.all(config.routes.map(examineUpstream));
+async function examine(config: Config, offline: boolean): Promise<Finding[]> {
+  const credentials = await Promise.all(config.credentials.map((one) => examineCredential(one, offline)));
+  const upstreams = offline ? [] : await Promise.all(config.routes.map(examineUpstream));
   const { length: routes } = config.routes;
   return [
     { what: 'configuration', detail: `${config.credentials.length} credential(s), ${routes} route(s)` },
@@ -67,7 +84,7 @@ async function examine(config: Config): Promise<Finding[]> {
   ];
 }
 
-async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
+async function examineCredential(config: CredentialConfig, offline: boolean): Promise<Finding[]> {
   const secret = await readCredentials(config);
   const mounted = `credential ${config.name}: mounted Secret`;
   const optional = config.required === false;
@@ -75,12 +92,11 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
     return [{ what: mounted, detail: secret.detail, failure: 'configuration', optional }];
   }
 
+  const usable: Finding = { what: mounted, detail: config.directory };
+  if (offline) return [usable];
   if (exchangesForRequests(config)) {
     const detail = 'exchanged for those of requests: nothing to be tried without one';
-    return [
-      { what: mounted, detail: config.directory },
-      { what: `credential ${config.name}: tokens`, detail },
-    ];
+    return [usable, { what: `credential ${config.name}: tokens`, detail }];
   }
   const endpoint = createTokenEndpoint(config, systemClock);
   const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
@@ -88,7 +104,6 @@ async function examineCredential(config: CredentialConfig): Promise<Finding[]> {
   const discovered = describeDiscovery(config, endpoint.metadata());
   await endpoint.close();
   const token = `credential ${config.name}: token`;
-  const usable: Finding = { what: mounted, detail: config.directory };
   if (outcome.result === 'success') {
     const source = tokenUrl === undefined ? 'mounted' : `granted by ${new URL(tokenUrl).host}`;
     const lifetime = Math.round(outcome.lifetimeMs / 1000);
@@ -195,6 +210,17 @@ function formatTable(findings: readonly Finding[]): string {
   return findings
     .map((finding) => `${verdictOn(finding)}  ${finding.what.padEnd(width)}  ${finding.detail}\n`)
     .join('');
+}
+
+/** For programs: `{ "findings": [{ "what", "verdict", "detail", "failure"? }] }`; verdicts are ok, warning and failure. */
+function formatJson(findings: readonly Finding[]): string {
+  const rows = findings.map(({ what, detail, failure, optional }) => ({
+    what,
+    verdict: failure === undefined ? 'ok' : optional ? 'warning' : 'failure',
+    detail,
+    ...(failure === undefined ? {} : { failure }),
+  }));
+  return `${JSON.stringify({ findings: rows }, null, 2)}\n`;
 }
 
 function verdictOn({ failure, optional }: Finding): string {

@@ -3,9 +3,10 @@
 import type { Problem } from '../config/problems.ts';
 import { reportProblems } from '../config/report.ts';
 import { describeSettings } from '../config/settings.ts';
+import { MASK, shownValue } from '../config/shown-text.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { SidecarError } from '../errors.ts';
-import { VERSION } from '../version.ts';
+import { REVISION, VERSION } from '../version.ts';
 import type { Command, CommandContext } from './command.ts';
 
 /** By name; each is loaded when it is run or described. */
@@ -22,29 +23,68 @@ export async function runCommandLine(
   commands: Commands,
   contextOf: (args: readonly string[]) => CommandContext,
 ): Promise<number> {
-  const [first] = argv;
   const print = (text: string): number => {
     contextOf(argv).stdout.write(`${text}\n`);
     return 0;
   };
-  if (first === '--version') return print(VERSION);
-  if (first === '--help' || first === 'help') return print(await overview(commands));
-  const isNamed = first !== undefined && !first.startsWith('-');
-  const name = isNamed ? first : DEFAULT_COMMAND;
-  const args = isNamed ? argv.slice(1) : argv;
-  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (load === undefined) {
-    throw new SidecarError('usage', `unknown command ${name}${didYouMean(name, Object.keys(commands))}`);
+  const [first, second] = argv;
+  const asked = wordsBeforeEnd(argv);
+  if (first === 'help' && second !== undefined && !isHelp(second)) {
+    return print(describeCommand(second, await load(second, commands)));
   }
-  const command = await load();
-  if (args.includes('--help')) return print(describeCommand(name, command));
-  if (args.includes('--version')) return print(VERSION);
-  return await command.run(contextOf(args));
+  if (first === undefined ? false : isHelp(first) || first === 'help') return print(await overview(commands));
+  if (first === 'completion') return print(await completionFor(second, argv.slice(2), commands));
+  const isNamed = first !== undefined && !first.startsWith('-');
+  if (!isNamed && asked.some(isVersion)) return print(version());
+  const name = isNamed ? first : DEFAULT_COMMAND;
+  const command = await load(name, commands);
+  if (asked.some(isHelp)) return print(describeCommand(name, command));
+  if (asked.some(isVersion)) return print(version());
+  return await command.run(contextOf(isNamed ? argv.slice(1) : argv));
+}
+
+const isHelp = (word: string): boolean => word === '--help' || word === '-h';
+const isVersion = (word: string): boolean => word === '--version' || word === '-V';
+
+/** Behind `--` words are no flags. */
+function wordsBeforeEnd(argv: readonly string[]): readonly string[] {
+  const end = argv.indexOf('--');
+  return end === -1 ? argv : argv.slice(0, end);
+}
+
+/** @throws {SidecarError} `usage` for a command that there is not. */
+async function load(name: string, commands: Commands): Promise<Command> {
+  const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (found !== undefined) return await found();
+  const known = [...Object.keys(commands), 'completion', 'help'];
+  throw new SidecarError('usage', `unknown command ${shownValue(name) ?? MASK}${didYouMean(name, known)}`);
+}
+
+function version(): string {
+  return `token-sidecar ${VERSION} (revision ${REVISION}, Node ${process.versions.node})`;
+}
+
+/** @throws {SidecarError} `usage` for a shell that is not known. */
+async function completionFor(
+  shell: string | undefined,
+  others: readonly string[],
+  commands: Commands,
+): Promise<string> {
+  const { COMPLETIONS } = await import('./completion.ts');
+  if (shell === undefined || !Object.hasOwn(COMPLETIONS, shell) || others.length > 0) {
+    throw new SidecarError('usage', `completion takes one word: ${Object.keys(COMPLETIONS).join(', ')}`);
+  }
+  const all = await Promise.all(
+    Object.entries(commands).map(async ([name, loadCommand]) => [name, await loadCommand()] as const),
+  );
+  return COMPLETIONS[shell as keyof typeof COMPLETIONS](Object.fromEntries(all));
 }
 
 async function overview(commands: Commands): Promise<string> {
   const lines = await Promise.all(
-    Object.entries(commands).map(async ([name, load]) => `  ${name.padEnd(10)}${(await load()).summary}`),
+    Object.entries(commands).map(
+      async ([name, loadCommand]) => `  ${name.padEnd(12)}${(await loadCommand()).summary}`,
+    ),
   );
   return [
     `token-sidecar ${VERSION}: gives a pod OAuth 2.0 access tokens.`,
@@ -53,14 +93,19 @@ async function overview(commands: Commands): Promise<string> {
     '',
     'Commands:',
     ...lines,
+    '  completion  Print what makes bash, zsh or fish complete commands and flags',
+    '  help        Describe a command: help COMMAND',
     '',
     'token-sidecar COMMAND --help lists its flags. Each flag can be given as an environment variable instead.',
+    '-h stands for --help, -V for --version.',
   ].join('\n');
 }
 
-function describeCommand(name: string, { summary, operands, settings }: Command): string {
+function describeCommand(name: string, { summary, operands, settings, examples }: Command): string {
   const usage = ['token-sidecar', name, operands, '[FLAGS]'].filter((part) => part !== undefined).join(' ');
-  return `${summary}.\n\nUsage: ${usage}\n\nFlags:\n${describeSettings(settings)}`;
+  const flags = Object.keys(settings).length === 0 ? [] : [`Flags:\n${describeSettings(settings)}`];
+  const shown = examples.map(([line, does]) => `  ${line}\n      ${does}`);
+  return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
 }
 
 /** Errors are told apart by shape, not by class: each bundle has a copy of the class. */

@@ -32,6 +32,8 @@ export interface Command {
   /** The words after the command's name in its `--help`, such as `hash [SECRET]`; empty for most. */
   readonly operands?: string;
   readonly settings: Settings;
+  /** What it is run like, as lines of a shell, with what each does. */
+  readonly examples: readonly (readonly [line: string, does: string])[];
   /**
    * Runs until done or asked to end; resolves to the exit status.
    * @throws {SidecarError} whose `exitCode` becomes the process's.

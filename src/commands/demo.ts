@@ -49,12 +49,25 @@ const SETTINGS = {
   },
 } as const satisfies Settings;
 
+/** The flag of each listener. */
+const LISTENERS = [
+  ['listen', 'proxy'],
+  ['admin-listen', 'admin'],
+  ['issuer-listen', 'issuer'],
+  ['issuer-admin-listen', 'issuerAdmin'],
+  ['api-listen', 'api'],
+] as const;
+
 const CLIENT_ID = 'demo-app';
 const AUDIENCE = 'demo-api';
 
 export const demo: Command = {
   summary: 'Run an issuer, a protected API and the sidecar on loopback, to see it work',
   settings: SETTINGS,
+  examples: [
+    ['token-sidecar demo', 'until Ctrl-C'],
+    ['token-sidecar demo --rotate-after 10s', 'with a changed client secret on the way'],
+  ],
   async run({ args, env, logOutput, shutdown }) {
     const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = unknownVariables(SETTINGS, env);
@@ -150,6 +163,15 @@ export const demo: Command = {
       await whenAborted(shutdown.signal);
       narration.say('stopping');
       return 0;
+    } catch (error) {
+      // What is listening by now would be among the addresses that are taken.
+      for (const close of closers.splice(0).reverse()) await close();
+      const { explainConflicts } = await import('./address-conflicts.ts');
+      await explainConflicts(
+        error,
+        LISTENERS.map(([flag, part]) => ({ key: given[flag]?.key ?? `--${flag}`, address: listen[part] })),
+      );
+      throw error;
     } finally {
       for (const close of closers.reverse()) await close();
     }

@@ -12,6 +12,11 @@ export const explain: Command = {
   summary: 'Say what a code of a configuration or proxy error, or an exit status, means and what to do',
   operands: '[CODE]',
   settings: SETTINGS,
+  examples: [
+    ['token-sidecar explain unknown_key', 'a kind of mistake in a configuration'],
+    ['token-sidecar explain token_unavailable', 'an answer of the proxy'],
+    ['token-sidecar explain 77', 'an exit status'],
+  ],
   async run({ args, env, stdout }) {
     const { positionals } = readSettings(SETTINGS, args, env);
     const [word, ...others] = positionals;

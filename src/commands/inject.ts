@@ -15,7 +15,8 @@ import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.
 const SETTINGS = {
   filename: {
     argument: 'FILE',
-    description: 'Manifests, YAML or JSON; also written -f; - is standard input',
+    letter: 'f',
+    description: 'Manifests, YAML or JSON; - is standard input',
     default: '-',
   },
   'kubernetes-version': {
@@ -52,9 +53,15 @@ export const inject: Command = {
   summary: 'Print manifests with the sidecar added, as the injector would add it to their pods',
   operands: '[-f FILE]',
   settings: SETTINGS,
+  examples: [
+    ['kustomize build . | token-sidecar inject | kubectl apply -f -', 'in a pipe'],
+    [
+      'token-sidecar inject -f deployment.yaml --kubernetes-version 1.28',
+      'for a cluster without native sidecars',
+    ],
+  ],
   async run(context) {
-    const args = context.args.map((arg) => arg.replace(/^-f(?==|$)/, '--filename'));
-    const { given, positionals } = readSettings(SETTINGS, args, context.env);
+    const { given, positionals } = readSettings(SETTINGS, context.args, context.env);
     if (positionals.length > 0)
       throw new SidecarError('usage', `inject takes no operand: write -f ${positionals[0]}`);
     const problems: Problem[] = unknownVariables(SETTINGS, context.env);

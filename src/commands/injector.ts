@@ -42,6 +42,13 @@ export const injector: Command = {
     'Run the mutating admission webhook that adds the sidecar to annotated pods, or wait until the API server gets its answers',
   operands: '[wait]',
   settings: INJECTOR_SETTINGS,
+  examples: [
+    [
+      'token-sidecar injector --tls-cert-file tls.crt --tls-key-file tls.key',
+      'with a certificate from elsewhere',
+    ],
+    ['token-sidecar injector wait', 'until the API server gets its answers'],
+  ],
   async run(context) {
     const { given, positionals } = readSettings(INJECTOR_SETTINGS, context.args, context.env);
     if (positionals.length > 0) {

@@ -31,6 +31,10 @@ export const issuer: Command = {
   summary: 'Run the Token Issuance Service, or hash a client secret for it',
   operands: '[hash < SECRET]',
   settings: ISSUER_SETTINGS,
+  examples: [
+    ['token-sidecar issuer --clients-file clients.yaml', 'with the clients of a file'],
+    ['printf %s "$SECRET" | token-sidecar issuer hash', 'a hash to put in place of a secret'],
+  ],
   async run(context) {
     const { given, positionals } = readSettings(ISSUER_SETTINGS, context.args, context.env);
     const [operand, ...others] = positionals;

@@ -1,15 +1,17 @@
-import type { Config } from '../config/config.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
+import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
+import { formatAddress } from '../config/values.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { whyNeverGranted } from '../token/never-granted.ts';
 import type { NoToken } from '../token/why-no-token.ts';
+import type { NamedAddress } from './address-conflicts.ts';
 import type { Command, CommandContext, Shutdown } from './command.ts';
 import { whenAborted } from './shutdown.ts';
-import { type Sidecar, startSidecar } from './sidecar.ts';
+import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { keepHeapSmall } from './small-heap.ts';
 import { leaveTerminationMessage, TERMINATION_LOG } from './termination-message.ts';
 
@@ -25,6 +27,13 @@ const SETTINGS = {
 export const proxy: Command = {
   summary: 'Run the sidecar: obtain, renew and inject tokens (the default command)',
   settings: SETTINGS,
+  examples: [
+    [
+      'TOKEN_SIDECAR_AUTH_URL=https://sso.example.com TOKEN_SIDECAR_UPSTREAM=https://api.example.com token-sidecar',
+      'one upstream, by the environment',
+    ],
+    ['token-sidecar --config /etc/token-sidecar/token-sidecar.yaml', 'as many as the file has'],
+  ],
   async run(context) {
     const given = readFlags(SETTINGS, context.args, context.env);
     const { 'termination-log': file, ...rest } = given;
@@ -34,7 +43,7 @@ export const proxy: Command = {
     try {
       const config = await loadConfig(rest, unknownVariables(SETTINGS, context.env));
       if (shutdown.signal.aborted) return 0;
-      return await serve(config, terminationLog, context.logOutput, shutdown);
+      return await serve(config, rest, terminationLog, context.logOutput, shutdown);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -45,13 +54,14 @@ export const proxy: Command = {
 
 async function serve(
   config: Config,
+  given: ProxyValues,
   terminationLog: string,
   logOutput: CommandContext['logOutput'],
   shutdown: Shutdown,
 ): Promise<number> {
   const log = createLogger(config.logLevel, logOutput);
   let isAppDone = false;
-  const sidecar = await startSidecar({
+  const sidecar = await startOrExplain(config, given, {
     config,
     log,
     logLosses: logOutput.losses,
@@ -71,6 +81,30 @@ async function serve(
   }
   await sidecar.stop();
   return failure === undefined ? 0 : ERRORS[failure.code].exit;
+}
+
+/** @throws {ConfigurationError} that names every address that another program has. */
+async function startOrExplain(config: Config, given: ProxyValues, options: SidecarOptions): Promise<Sidecar> {
+  try {
+    return await startSidecar(options);
+  } catch (error) {
+    const { explainConflicts } = await import('./address-conflicts.ts');
+    await explainConflicts(error, listenersOf(config, given));
+    throw error;
+  }
+}
+
+/** Every listener, with what named its address. */
+function listenersOf({ listen, admin, tokenEndpoint }: Config, given: ProxyValues): NamedAddress[] {
+  const keyOf = (flag: 'listen' | 'admin-listen', ofFile: string, address: ListenAddress): string => {
+    const isDefault = formatAddress(address) === PROXY_SETTINGS[flag].default;
+    return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : ofFile);
+  };
+  return [
+    { key: keyOf('listen', 'listen', listen), address: listen },
+    { key: keyOf('admin-listen', 'admin.listen', admin.listen), address: admin.listen },
+    ...(tokenEndpoint === undefined ? [] : [{ key: 'tokenEndpoint.listen', address: tokenEndpoint.listen }]),
+  ];
 }
 
 /** Why the app has been held back to the end: the first credential that is required and never had a token. */

@@ -22,6 +22,10 @@ export const wait: Command = {
   summary:
     'Block until a running sidecar is ready, for entrypoints of apps beside a classic sidecar container',
   settings: SETTINGS,
+  examples: [
+    ['token-sidecar wait && exec ./app', 'an app beside a classic sidecar container'],
+    ['token-sidecar wait --admin-listen 127.0.0.1:15081 --wait-timeout 5m', 'for longer, at another place'],
+  ],
   async run({ args, env, shutdown }) {
     const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = [];

@@ -1,14 +1,16 @@
 import { codeOf, type Problem } from './problems.ts';
 
+/** Nobody mends more at once; they are compared with each other. */
+const MOST_PROBLEMS = 1000;
+
 /**
  * Leaves out what is wrong only because something else is: a setting that was not understood, or that stands there under a
  * misspelt name, is not missing as well.
  */
 export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
-  const firsts = problems.filter(
-    ({ key }, index) => problems.findIndex((other) => other.key === key) === index,
-  );
+  const seen = new Set<string>();
+  const firsts = problems.filter(({ key }) => !seen.has(key) && seen.add(key)).slice(0, MOST_PROBLEMS);
   const keys = new Set(firsts.map(({ key }) => key));
   return firsts.filter((problem) => {
     if (codeOf(problem) !== 'missing_value') return true;

@@ -27,6 +27,7 @@ export const PROXY_SETTINGS = {
   protocol: {
     argument: 'PROTOCOL',
     description: `Which version of HTTP is spoken to it: one of ${UPSTREAM_PROTOCOLS.join(', ')}`,
+    words: UPSTREAM_PROTOCOLS,
     default: 'auto',
   },
   hosts: {
@@ -62,7 +63,12 @@ export const PROXY_SETTINGS = {
     default: 'none',
   },
   config: { argument: 'FILE', description: 'Configuration file, YAML or JSON' },
-  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+  'log-level': {
+    argument: 'LEVEL',
+    description: `One of ${LOG_LEVELS.join(', ')}`,
+    words: LOG_LEVELS,
+    default: 'info',
+  },
 } as const satisfies Settings;
 
 export type ProxyValues = GivenValues<typeof PROXY_SETTINGS>;

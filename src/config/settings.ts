@@ -3,6 +3,7 @@
  * command drives parsing, `--help` and the reference page.
  */
 
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { SidecarError } from '../errors.ts';
 import type { Problem } from './problems.ts';
 import { MASK, shownValue } from './shown-text.ts';
@@ -14,6 +15,10 @@ export interface Setting {
   /** Stands for the value in `--help`: `URL`, `PATH`. A setting without one is a switch. */
   readonly argument?: string;
   readonly description: string;
+  /** `f` for `-f`; few have one. */
+  readonly letter?: string;
+  /** The words that it takes, where these are few: shells complete them. */
+  readonly words?: readonly string[];
   /** As shown in `--help`; whoever reads the setting applies it. */
   readonly default?: string;
 }
@@ -41,9 +46,8 @@ export function environmentName(flag: string): string {
 }
 
 /**
- * Reads flags (`--flag value`, `--flag=value`, switches) and, where a flag is absent, its environment twin. An empty
- * variable counts as absent. Variables we do not know are ignored: Kubernetes makes some of its own for a Service
- * named like us.
+ * Reads flags (`--flag value`, `--flag=value`, switches, `-f` where a setting has a letter) and, where a flag is absent, its
+ * environment twin. An empty variable counts as absent.
  * @throws {SidecarError} `usage` for an unknown or repeated flag, or a flag without its value.
  */
 export function readSettings<S extends Settings>(
@@ -56,39 +60,49 @@ export function readSettings<S extends Settings>(
     const text = env[environmentName(flag)];
     if (text !== undefined && text !== '') given[flag] = { key: environmentName(flag), text };
   }
-
+  // Its own judgement names no flag that is near; the pieces are enough.
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: optionsOf(settings),
+    strict: false,
+    tokens: true,
+  });
   const positionals: string[] = [];
   const seen = new Set<string>();
-  for (let index = 0; index < args.length; index++) {
-    const arg = args[index] as string;
-    if (!arg.startsWith('-') || arg === '-') {
-      positionals.push(arg);
-      continue;
-    }
-    const [, flag, inline] = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    const setting = flag !== undefined && Object.hasOwn(settings, flag) ? settings[flag] : undefined;
-    if (flag === undefined || setting === undefined) {
+  for (const token of tokens) {
+    if (token.kind === 'positional') positionals.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { name, rawName, value } = token;
+    const setting = Object.hasOwn(settings, name) ? settings[name] : undefined;
+    if (setting === undefined) {
       throw new SidecarError(
         'usage',
-        `unknown flag ${arg.split('=')[0]}${didYouMean(flag ?? arg, Object.keys(settings), '--')}`,
+        `unknown flag ${rawName}${didYouMean(name, Object.keys(settings), '--')}`,
       );
     }
-    if (seen.has(flag)) throw new SidecarError('usage', `--${flag} is given more than once`);
-    seen.add(flag);
-    given[flag] = {
-      key: `--${flag}`,
-      text: inline ?? (setting.argument === undefined ? 'true' : valueAfter(flag)),
-    };
-
-    function valueAfter(name: string): string {
-      const next = args[++index];
-      if (next === undefined || next.startsWith('--')) {
-        throw new SidecarError('usage', `--${name} needs a value: ${setting?.argument}`);
-      }
-      return next;
+    if (seen.has(name)) throw new SidecarError('usage', `--${name} is given more than once`);
+    seen.add(name);
+    // The next word was taken as the value, and is a flag.
+    const isFlag = !token.inlineValue && value?.startsWith('--') === true;
+    if (setting.argument !== undefined && (value === undefined || isFlag)) {
+      throw new SidecarError('usage', `--${name} needs a value: ${setting.argument}`);
     }
+    given[name] = { key: `--${name}`, text: value ?? 'true' };
   }
   return { given: given as GivenValues<S>, positionals };
+}
+
+function optionsOf(settings: Settings): NonNullable<ParseArgsConfig['options']> {
+  return Object.fromEntries(
+    Object.entries(settings).map(([flag, { argument, letter }]) => [
+      flag,
+      {
+        type: argument === undefined ? 'boolean' : 'string',
+        multiple: true,
+        ...(letter === undefined ? {} : { short: letter }),
+      },
+    ]),
+  );
 }
 
 /**
@@ -129,8 +143,9 @@ export function readValue<T>(
 /** The settings part of a command's `--help`. */
 export function describeSettings(settings: Settings): string {
   return Object.entries(settings)
-    .map(([flag, { argument, description, default: standard }]) => {
-      const head = `  --${flag}${argument === undefined ? '' : ` ${argument}`}`;
+    .map(([flag, { argument, description, letter, default: standard }]) => {
+      const short = letter === undefined ? '' : `-${letter}, `;
+      const head = `  ${short}--${flag}${argument === undefined ? '' : ` ${argument}`}`;
       const facts = [environmentName(flag), ...(standard === undefined ? [] : [`default ${standard}`])].join(
         ', ',
       );

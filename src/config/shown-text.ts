@@ -57,12 +57,16 @@ const TOKEN =
 
 const LONGEST_KEY = 40;
 
+/** Longer lines are not shown: taking them apart would take too long, and a part alone might be misread. Characters. */
+const LONGEST_LINE = 10_000;
+
 /**
  * Shows keys, punctuation, and values of the keys that `isKnown`: what stands behind another key, or behind none, may be
  * a secret. Comments are left out for the same reason.
  * @param outer the key under which the line as a whole stands, if any.
  */
 export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
+  if (line.length > LONGEST_LINE) return { text: MASK, place: () => 0 };
   const pieces: Piece[] = [];
   /** What was opened on this line and is not closed yet. */
   const open: string[] = [];

@@ -33,15 +33,23 @@ interface Range {
 
 export class SourceText {
   readonly #file: string;
-  readonly #text: string;
   readonly #isKnown: (key: string) => boolean;
+  readonly #lines: readonly string[];
+  /** Where each line begins in the text. */
+  readonly #starts: readonly number[];
   #document: Document | undefined;
 
   /** @param isKnown tells the keys whose values are no secrets. */
   constructor(file: string, text: string, isKnown: (key: string) => boolean) {
     this.#file = file;
-    this.#text = text;
     this.#isKnown = isKnown;
+    this.#lines = text.split('\n');
+    let start = 0;
+    this.#starts = this.#lines.map((line) => {
+      const own = start;
+      start += line.length + 1;
+      return own;
+    });
   }
 
   /** Lets keys be found. */
@@ -51,16 +59,25 @@ export class SourceText {
 
   /** The place of characters `from` to `to` of the text. */
   at(from: number, to = from + 1): Place {
-    const lines = this.#text.split('\n');
-    const before = this.#text.slice(0, from);
-    const index = before.split('\n').length - 1;
-    const column = from - (before.lastIndexOf('\n') + 1);
+    const lines = this.#lines;
+    const { index, start: lineStart } = this.#lineAt(from);
+    const column = from - lineStart;
     const own = (lines[index] ?? '').replace(/\r$/, '');
     const shown = shownLine(own, this.#isKnown, keyAbove(lines, index));
     const start = shown.place(column);
     const last = Math.min(column + Math.max(1, to - from), own.length) - 1;
     const length = Math.max(1, shown.place(last) + 1 - start);
     return { file: this.#file, line: index + 1, column: column + 1, frame: cut(shown.text, start, length) };
+  }
+
+  #lineAt(offset: number): { readonly index: number; readonly start: number } {
+    let [low, high] = [0, this.#starts.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#starts[middle] as number) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { index: low, start: this.#starts[low] ?? 0 };
   }
 
   /**

@@ -674,6 +674,13 @@ routes:
   });
 });
 
+it('a file of six thousand mistakes is judged in time, and a thousand of them are told', async () => {
+  const text = `routes:\n${'- { name: A, upstream: x }\n'.repeat(3000)}`;
+  const problems = await problemsOf(() => loadFile(text, SIMPLE));
+  expect(problems).toHaveLength(1000);
+  expect(problems[0]).toMatch(/^routes\[0\].name: "A"/);
+}, 30_000);
+
 describe('issuerUrl', () => {
   const withCredential = (settings: string, env: Record<string, string> = {}) =>
     loadFile(

@@ -15,6 +15,11 @@ describe('a setting', () => {
     expect(given(['--auth-url', 'x'])['auth-url']).toEqual({ key: '--auth-url', text: 'x' });
     expect(given(['--auth-url=a=b'])['auth-url']?.text).toBe('a=b');
     expect(given(['--verbose']).verbose?.text).toBe('true');
+    expect(given(['--verbose=false']).verbose?.text).toBe('false');
+    const short = { filename: { argument: 'FILE', description: 'Manifests', letter: 'f' } } as const;
+    for (const args of [['-f', 'x'], ['-fx'], ['--filename', 'x']]) {
+      expect(readSettings(short, args, {}).given.filename).toEqual({ key: '--filename', text: 'x' });
+    }
   });
 
   it('is read from its environment twin; an empty one counts as absent', () => {
@@ -50,6 +55,7 @@ it.each([
   [['--auth-url'], '--auth-url needs a value: URL'],
   [['--auth-url', '--verbose'], '--auth-url needs a value: URL'],
   [['--realm=a', '--realm=b'], '--realm is given more than once'],
+  [['-Vx'], 'unknown flag -V'],
 ])('%j is a usage error', (args, message) => {
   expect(() => given(args)).toThrowError(expect.objectContaining({ code: 'usage', exitCode: 64, message }));
 });

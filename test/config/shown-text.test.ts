@@ -61,6 +61,15 @@ describe('a line', () => {
     );
   });
 
+  it('is left out where it is very long, however it is made', () => {
+    for (const line of [`name: ${' '.repeat(1_000_000)}x`, `{ name: ${'a, '.repeat(500_000)}`]) {
+      expect(shown(line)).toBe('…');
+    }
+    const started = performance.now();
+    shown(`name: x${' '.repeat(9_900)}y`);
+    expect(performance.now() - started).toBeLessThan(5000);
+  });
+
   it('knows where a part of it has got to', () => {
     const { text, place } = shownLine('{ password: hunter2, name: API }', (key) => KNOWN.includes(key));
     expect(text).toBe('{ password: …, name: API }');

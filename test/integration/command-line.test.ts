@@ -44,12 +44,35 @@ describe('help and version', () => {
     expect(stdout).toMatch(/--[a-z-]+listen HOST:PORT\n.*\(TOKEN_SIDECAR_[A-Z_]*LISTEN/);
   });
 
-  it('--version says the version of the package', async () => {
-    expect(await runToEnd(['--version'])).toMatchObject({ code: 0, stdout: `${manifest.version}\n` });
-    expect(await runToEnd(['issuer', '--version'])).toMatchObject({
-      code: 0,
-      stdout: `${manifest.version}\n`,
+  it.each([
+    ['wait', '-h'],
+    ['help', 'wait'],
+    ['wait', '--help'],
+  ])('%s %s describes the command, with examples', async (...args) => {
+    const { code, stdout } = await runToEnd(args);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^Block until[\s\S]*\n {2}token-sidecar wait && exec .\/app\n[\s\S]*--wait-timeout DURATION/,
+    );
+  });
+
+  it('takes help for a command that there is not as a mistake', async () => {
+    expect(await runToEnd(['help', 'chekc'])).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('did you mean "check"?'),
     });
+  });
+
+  it('--version says the version of the package, the revision and Node', async () => {
+    const said = /^token-sidecar (\S+) \(revision unknown, Node (\S+)\)\n$/;
+    for (const args of [['--version'], ['-V'], ['issuer', '--version']]) {
+      const { code, stdout } = await runToEnd(args);
+      expect([code, ...(said.exec(stdout) ?? []).slice(1)]).toEqual([
+        0,
+        manifest.version,
+        process.versions.node,
+      ]);
+    }
   });
 });
 
@@ -88,7 +111,37 @@ describe('exit status', () => {
     const env = { ...(await environment(provider)), TOKEN_SIDECAR_LISTEN: `127.0.0.1:${taken}` };
     const { code, stderr } = await runToEnd(['proxy'], env);
     expect(code).toBe(78);
-    expect(stderr).toContain(`cannot listen on 127.0.0.1:${taken}: EADDRINUSE`);
+    expect(stderr).toMatch(
+      new RegExp(
+        `address_in_use\\]: TOKEN_SIDECAR_LISTEN: "127.0.0.1:${taken}": .*\\(process ${process.pid}\\) listens there`,
+      ),
+    );
+  });
+
+  it('names every address that is taken, by what named it, and nothing that is free', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const [taken, alsoTaken] = [await openPort(), await openPort()];
+    const { TOKEN_SIDECAR_LISTEN: _, TOKEN_SIDECAR_ADMIN_LISTEN: __, ...env } = await environment(provider);
+    const config = join(await mkdtemp(join(tmpdir(), 'taken-')), 'config.yaml');
+    onTestFinished(() => rm(dirname(config), { recursive: true }));
+    await writeFile(config, `admin: { listen: "127.0.0.1:${alsoTaken}" }\n`);
+    const both = await runToEnd(['proxy', `--config=${config}`, `--listen=127.0.0.1:${taken}`], env);
+    expect(both.code).toBe(78);
+    expect(both.stderr).toContain(`: --listen: "127.0.0.1:${taken}"`);
+    expect(both.stderr).toContain(`: admin.listen: "127.0.0.1:${alsoTaken}"`);
+    const one = await runToEnd(['proxy', `--config=${config}`, '--listen=127.0.0.1:0'], env);
+    expect(one.stderr).not.toContain('--listen');
+    expect(one.stderr).toContain('1 problem.');
+  });
+
+  it('a second demo says that one is running', async () => {
+    const names = ['listen', 'admin-listen', 'issuer-listen', 'issuer-admin-listen', 'api-listen'];
+    const own = names.map((name) => `--${name}=127.0.0.1:0`);
+    const first = new RunningCommand(['demo', '--token-lifetime=2s', ...own]);
+    const [, port] = await first.output(/http:\/\/127.0.0.1:(\d+)\/whoami /);
+    const second = await runToEnd(['demo', ...own.slice(1), `--listen=127.0.0.1:${port}`]);
+    expect(second.code).toBe(78);
+    expect(second.stderr).toContain(`A demo is running already: end process ${first.process.pid} by Ctrl-C`);
   });
 });
 
@@ -267,6 +320,32 @@ describe('the sidecar as a process', () => {
 });
 
 describe('check', () => {
+  it('looks at files alone where it is offline, and speaks JSON', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const env = await environment(provider);
+    const { code, stdout } = await runToEnd(['check', '--offline', '--json'], env);
+    expect(JSON.parse(stdout)).toEqual({
+      findings: [
+        { what: 'configuration', verdict: 'ok', detail: '1 credential(s), 1 route(s)' },
+        {
+          what: 'credential default: mounted Secret',
+          verdict: 'ok',
+          detail: env['TOKEN_SIDECAR_CREDENTIALS_DIR'],
+        },
+      ],
+    });
+    expect([code, provider.received.length]).toEqual([0, 0]);
+    const missing = await runToEnd(['check', '--offline', '--json'], {
+      ...env,
+      TOKEN_SIDECAR_CREDENTIALS_DIR: '/nonexistent',
+    });
+    expect(missing.code).toBe(78);
+    expect(JSON.parse(missing.stdout).findings[1]).toMatchObject({
+      verdict: 'failure',
+      failure: 'configuration',
+    });
+  });
+
   it('says that all is well, and ends with 0', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { code, stdout } = await runToEnd(['check'], await environment(provider));

@@ -1,0 +1,125 @@
+/** Which of a program's addresses cannot be listened on, all at once, and who has them. Loaded when one could not. */
+
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { ListenAddress } from '../config/config.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { formatAddress } from '../config/values.ts';
+import { systemCodeOf } from '../errors.ts';
+import { listenOn } from '../listen.ts';
+
+/** An address with what named it: a flag, a variable, a key of the file. */
+export interface NamedAddress {
+  readonly key: string;
+  readonly address: ListenAddress;
+}
+
+/** A process, as far as this one may see. */
+export interface Holder {
+  readonly pid: number;
+  /** Program and arguments; not to be shown, as arguments may be anything. */
+  readonly commandLine: string;
+}
+
+/** More processes than these are not looked through. */
+const MOST_PROCESSES = 2000;
+
+/**
+ * Throws in place of an error by which an address could not be listened on; returns where that was not the reason.
+ * @throws {ConfigurationError} with every address that is not to be had.
+ */
+export async function explainConflicts(error: unknown, addresses: readonly NamedAddress[]): Promise<void> {
+  if (!isOfAddress((error as { cause?: unknown } | null)?.cause)) return;
+  const problems = await conflictsOf(addresses);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
+
+function isOfAddress(cause: unknown): boolean {
+  return ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(systemCodeOf(cause) ?? '');
+}
+
+async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const { key, address } of addresses) {
+    const code = await whyNot(address);
+    if (code === undefined) continue;
+    const value = formatAddress(address);
+    if (code !== 'EADDRINUSE') {
+      problems.push({
+        key,
+        value,
+        expected: `an address to listen on (${code})`,
+        code: 'address_unavailable',
+      });
+      continue;
+    }
+    const holder = await holderOf(address.port);
+    const expected =
+      holder === undefined
+        ? 'an address that is free'
+        : `an address that is free: ${nameOf(holder)} listens there`;
+    problems.push({ key, value, expected, code: 'address_in_use', ...remedyFor(holder) });
+  }
+  return problems;
+}
+
+function remedyFor(holder: Holder | undefined): { readonly remedy?: string } {
+  if (
+    holder === undefined ||
+    !/(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?) demo(?: |$)/.test(holder.commandLine)
+  )
+    return {};
+  return {
+    remedy: `A demo is running already: end process ${holder.pid} by Ctrl-C, or choose another port.`,
+  };
+}
+
+/** By its program alone: `node (process 123)`. */
+function nameOf({ pid, commandLine }: Holder): string {
+  const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
+  return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
+}
+
+async function whyNot(address: ListenAddress): Promise<string | undefined> {
+  const server = createServer();
+  try {
+    await listenOn(server, address, 'listener');
+    return undefined;
+  } catch (error) {
+    const { cause } = error as { cause?: unknown };
+    return isOfAddress(cause) ? systemCodeOf(cause) : undefined;
+  } finally {
+    server.close();
+  }
+}
+
+/** Who listens on a TCP port of this network, by proc(5); undefined where that cannot be seen. */
+export async function holderOf(port: number): Promise<Holder | undefined> {
+  const sockets = new Set(await socketsListeningOn(port));
+  if (sockets.size === 0) return undefined;
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids.slice(0, MOST_PROCESSES)) {
+    const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
+    for (const descriptor of descriptors) {
+      const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '');
+      if (!sockets.has(target)) continue;
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return { pid: Number(pid), commandLine: commandLine.split('\0').join(' ').trim() };
+    }
+  }
+  return undefined;
+}
+
+/** As links of descriptors name them: `socket:[12345]`. */
+async function socketsListeningOn(port: number): Promise<string[]> {
+  const tables = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),
+  );
+  return tables.flatMap((table) =>
+    table.split('\n').flatMap((line) => {
+      const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/);
+      const isListening = state === '0A' && Number.parseInt(local.split(':')[1] ?? '', 16) === port;
+      return isListening && inode !== undefined ? [`socket:[${inode}]`] : [];
+    }),
+  );
+}
