@@ -140,16 +140,23 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
       return isUsable && loopbackAddress.parse(address) !== undefined ? { ...named, address } : undefined;
     });
     const usable = hosts.filter((host) => host !== undefined);
-    return usable.length === hosts.length && hosts.length <= MOST_NAMED_HOSTS ? usable : undefined;
+    // A host may have an entry for each of its ports, of which there are two unless they are named.
+    const isFew = new Set(usable.map(({ host }) => host)).size <= MOST_NAMED_HOSTS;
+    return usable.length === hosts.length && isFew && hosts.length <= 2 * MOST_NAMED_HOSTS
+      ? usable
+      : undefined;
   },
 };
+
+/** What URLs take for an address, or for a mistaken one (WHATWG URL, "ends in a number"). */
+const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 
 function parseNamedHost(text: string): NamedHost | undefined {
   const [, host, digits] =
     /^((?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?::(\d{1,5}))?$/.exec(
       text,
     ) ?? [];
-  if (host === undefined || host.length > 253 || !isName(host)) return undefined;
+  if (host === undefined || host.length > 253 || !isName(host) || ENDS_IN_NUMBER.test(host)) return undefined;
   if (digits === undefined) return { host };
   const port = Number(digits);
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;

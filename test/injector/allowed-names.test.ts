@@ -42,6 +42,8 @@ it.each([
 it('a list of nothing allows nothing, and no list limits nothing', () => {
   expect([{}, { images: [] }, { authHosts: [] }].map(limitsAnything)).toEqual([false, true, true]);
   expect(isAllowedHost('https://a.example', undefined)).toBe(true);
+  // No URL, and so no host of a list.
+  expect(isAllowedHost('https://1.2.3.4.5', ['*.5'])).toBe(false);
   expect(isAllowedConfigMap('routes', { configMaps: [] })).toBe(false);
   expect(isAllowedConfigMap('routes', { configMaps: ['x', '*'] })).toBe(true);
 });

@@ -42,6 +42,7 @@ const CLEAR = 'http://';
  */
 export function isAllowedHost(url: string, list: readonly string[] | undefined): boolean {
   if (list === undefined) return true;
+  if (!URL.canParse(url)) return false;
   const { protocol, hostname, port } = new URL(url);
   // A name with a dot at its end is the same host.
   const host = hostname.replace(/\.$/, '');

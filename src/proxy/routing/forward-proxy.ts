@@ -3,6 +3,7 @@ import type {
   ForwardingPolicy,
   ForwardProxyConfig,
   RouteConfig,
+  Upstream,
 } from '../../config/config.ts';
 import { isLoopbackHost, isName } from '../../config/values.ts';
 import { SidecarError } from '../../errors.ts';
@@ -171,17 +172,22 @@ export class ForwardProxy {
 
   /** A tunnel is bytes to the address that was asked for; what is upgraded or injected elsewhere has no part in it. */
   #tunnelTo(asked: AskedDestination, listed: AllowedDestination | undefined, target: string): Destination {
-    const route = this.#routeTo(
+    const upstream = forwardUpstream(
       { ...asked, scheme: 'http' },
       listed === undefined ? undefined : { ...listed, upgradeToTls: false },
     );
-    return { route, target, tunnel: true };
+    return { route: this.#routeVia(upstream, listed), target, tunnel: true };
   }
 
   #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
-    const upstream = forwardUpstream(asked, listed);
+    return this.#routeVia(forwardUpstream(asked, listed), listed);
+  }
+
+  #routeVia(upstream: Upstream, listed: AllowedDestination | undefined): ActiveRoute {
     const name = `${this.#options.prefix}:${listed?.host ?? 'other'}`;
-    const key = `${name} ${upstream.protocol}://${upstream.authority}`;
+    // Entries of one host, for other ports, may lead to one upstream: each has a credential of its own.
+    const entry = listed === undefined ? 'other' : this.#options.config.allow.indexOf(listed);
+    const key = `${entry} ${upstream.protocol}://${upstream.authority}`;
     const known = this.#routes.get(key);
     if (known !== undefined) {
       this.#routes.delete(key);
