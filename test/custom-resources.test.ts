@@ -70,3 +70,11 @@ it('cannot be made of a field that nothing is said of, nor of a value of several
   expect(() => structuralSchema(schema, words)).toThrow('new: say in descriptions.ts what it is');
   expect(() => structuralSchema({}, words)).toThrow('a value of Kubernetes has one type');
 });
+
+it('ask for values of In and NotIn, without which a selector would take every namespace', () => {
+  const ofCluster = specOf(definitions[1]).properties?.['namespaces']?.properties?.['selector'];
+  expect(ofCluster?.properties?.['matchExpressions']?.items).toMatchObject({
+    properties: { values: { minItems: 1 } },
+    'x-kubernetes-validations': [{ rule: "(self.operator in ['In', 'NotIn']) == has(self.values)" }],
+  });
+});

@@ -5,7 +5,7 @@ import type { GenericSchema } from 'valibot';
 import { stringify } from 'yaml';
 import { clusterProfileSchema, profileSchema } from '../../src/injector/profiles/profile-schema.ts';
 import { SPEC_DESCRIPTIONS } from './descriptions.ts';
-import { AUTHORITIES_RULES, CREDENTIAL_RULES, OBJECT_RULES, SPEC_RULES } from './rules.ts';
+import { AUTHORITIES_RULES, CREDENTIAL_RULES, EXPRESSION_RULES, OBJECT_RULES, SPEC_RULES } from './rules.ts';
 import { type JsonSchema, type StructuralSchema, structuralSchema } from './structural-schema.ts';
 
 interface Kind {
@@ -122,6 +122,7 @@ function objectSchema(description: string, spec: GenericSchema): StructuralSchem
           'credentials[].tls.ca': AUTHORITIES_RULES,
           'routes[].tls.ca': AUTHORITIES_RULES,
           'hosts[].tls.ca': AUTHORITIES_RULES,
+          'namespaces.selector.matchExpressions[]': EXPRESSION_RULES,
         },
       }),
       status: STATUS,

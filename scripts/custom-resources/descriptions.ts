@@ -155,7 +155,8 @@ const NAMESPACES = {
   '.selector.matchExpressions': 'Conditions that its labels have to meet.',
   '.selector.matchExpressions[].key': "The label's key.",
   '.selector.matchExpressions[].operator': 'In, NotIn, Exists or DoesNotExist.',
-  '.selector.matchExpressions[].values': 'Values, with In and NotIn.',
+  '.selector.matchExpressions[].values':
+    'Values: with In and NotIn at least one, and none with Exists and DoesNotExist.',
 };
 
 export const SPEC_DESCRIPTIONS: Readonly<Record<string, string>> = {

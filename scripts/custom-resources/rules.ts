@@ -60,3 +60,11 @@ export const CREDENTIAL_RULES: readonly Rule[] = [
 export const AUTHORITIES_RULES: readonly Rule[] = [
   { rule: 'has(self.configMap) != has(self.secret)', message: 'give either a configMap or a secret' },
 ];
+
+/** Of a label selector: NotIn without values would take every namespace. */
+export const EXPRESSION_RULES: readonly Rule[] = [
+  {
+    rule: "(self.operator in ['In', 'NotIn']) == has(self.values)",
+    message: 'values go with the operators In and NotIn, and with them alone',
+  },
+];

@@ -9,7 +9,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** A selector without conditions takes everything; an operator that is not known takes nothing. */
+/** A selector without conditions takes everything; an operator that is not known, or lacks its values, takes nothing. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -22,7 +22,7 @@ export function selects(
         case 'In':
           return value !== undefined && values.includes(value);
         case 'NotIn':
-          return value === undefined || !values.includes(value);
+          return values.length > 0 && (value === undefined || !values.includes(value));
         case 'Exists':
           return value !== undefined;
         case 'DoesNotExist':

@@ -144,18 +144,28 @@ const profile = {
 };
 
 const OPERATOR = 'In, NotIn, Exists or DoesNotExist';
+const VALUES = 'values with the operators In and NotIn, and none with Exists and DoesNotExist';
 const labelSelector = v.strictObject(
   {
     matchLabels: v.optional(v.record(text, v.string('a string'), 'a mapping of labels to values')),
     matchExpressions: v.optional(
       listOf(
-        v.strictObject(
-          {
-            key: text,
-            operator: v.picklist(['In', 'NotIn', 'Exists', 'DoesNotExist'], OPERATOR),
-            values: v.optional(listOf(v.string('a string'), 64, 'values')),
-          },
-          'a mapping',
+        v.pipe(
+          v.strictObject(
+            {
+              key: text,
+              operator: v.picklist(['In', 'NotIn', 'Exists', 'DoesNotExist'], OPERATOR),
+              values: v.optional(listOf(v.string('a string'), 64, 'values')),
+            },
+            'a mapping',
+          ),
+          v.forward(
+            v.check(
+              ({ operator, values }) => ['In', 'NotIn'].includes(operator) === (values !== undefined),
+              VALUES,
+            ),
+            ['values'],
+          ),
         ),
         16,
         'expressions',

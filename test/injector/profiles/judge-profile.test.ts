@@ -231,3 +231,39 @@ describe('a profile is invalid', () => {
     ]);
   });
 });
+
+describe('the selector of a ClusterTokenProfile', () => {
+  const verdictOn = (expression: object) =>
+    judged({
+      kind: 'ClusterTokenProfile',
+      name: 'crm',
+      spec: profile({}, { namespaces: { selector: { matchExpressions: [{ key: 'tier', ...expression }] } } }),
+    });
+
+  it.each([
+    { operator: 'In' },
+    { operator: 'NotIn' },
+    { operator: 'Exists', values: ['web'] },
+    { operator: 'DoesNotExist', values: ['web'] },
+  ])('is refused, and admits nobody, as %j', (expression) => {
+    expect(verdictOn(expression)).toMatchObject({
+      state: 'invalid',
+      namespaces: {},
+      problems: [
+        {
+          key: 'spec.namespaces.selector.matchExpressions[0].values',
+          expected: expect.stringContaining('values with the operators In and NotIn'),
+        },
+      ],
+    });
+  });
+
+  it.each([
+    { operator: 'In', values: ['web'] },
+    { operator: 'NotIn', values: ['web'] },
+    { operator: 'Exists' },
+    { operator: 'DoesNotExist' },
+  ])('is valid as %j', (expression) => {
+    expect(verdictOn(expression).state).toBe('valid');
+  });
+});
