@@ -60,11 +60,14 @@ it('tells nothing after its end', async () => {
   expect(told()).toEqual([]);
 });
 
-it('begins anew when the server has forgotten where it was', async () => {
+it.each([
+  ['has forgotten where it was', 410],
+  ['did not know the collection for a moment', 404],
+])('begins anew when the server %s', async (_, code) => {
   const { clock, streams, told } = watchThings({ items: [named('a')] });
   await clock.advance(2000);
   told();
-  streams[0]?.send({ type: 'ERROR', object: { code: 410, message: 'too old' } });
+  streams[0]?.send({ type: 'ERROR', object: { code, message: 'too old' } });
   streams[0]?.end();
   await clock.advance(1000);
   expect(told()).toEqual(['begun', 'a', 'listed']);

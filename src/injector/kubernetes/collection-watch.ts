@@ -32,11 +32,12 @@ export interface CollectionListener<T> {
 /** A stream that lives shorter than this ended too soon to be opened again at once. */
 const SHORTEST_MS = 1000;
 
-const GONE = 410;
+/** The version is forgotten (410), or the collection is not there (404) and what it held may have changed when it is back. */
+const LISTED_ANEW: readonly (number | undefined)[] = [404, 410];
 
 /**
  * Never gives up: a stream that the server ends is opened again where it ended, a version that the server has forgotten
- * (410) is listed anew, and anything else is tried again after a while, as long as the server asked for or a growing time.
+ * (410) and a collection that was missing (404) are listed anew, and anything else is tried again after a while, as long as the server asked for or a growing time.
  * @param path of the collection. @param query what of it; with `limit`, as many at a time.
  * @returns a function that ends it.
  */
@@ -107,7 +108,7 @@ export function watchCollection<T extends ApiObject>(
         else await pause(clock, backoffMs(++failures, random), signal);
       } catch (error) {
         if (signal.aborted) return;
-        if (statusOf(error) === GONE) version = '';
+        if (LISTED_ANEW.includes(statusOf(error))) version = '';
         failures++;
         const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
         const delayMs = asked ?? backoffMs(failures, random);

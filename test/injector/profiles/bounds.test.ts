@@ -65,6 +65,21 @@ it('a profile is judged once for each change of what it says, and not when its s
   expect(store.namespaced('team', 'payments')?.state).toBe('invalid');
 });
 
+it('profiles that were unknown for a moment are read again, without a change of any of them', async () => {
+  const { store, streams, clock } = await stored([
+    object('payments', { credentials: [CREDENTIAL], routes: [ROUTE] }),
+  ]);
+  streams[0]?.send({ type: 'ERROR', object: { code: 404, message: 'the server could not find it' } });
+  streams[0]?.end();
+  await clock.advance(0);
+  expect([store.unread(), store.namespaced('team', 'payments')]).toEqual([
+    expect.stringContaining('their definition is not installed'),
+    undefined,
+  ]);
+  await clock.advance(1000);
+  expect([store.unread(), store.namespaced('team', 'payments')?.state]).toEqual([undefined, 'valid']);
+});
+
 it('a namespace with more labels than 2 KiB has none', async () => {
   const named = (name: string, value: string) => ({
     metadata: { name, resourceVersion: '2', labels: { tier: value } },
