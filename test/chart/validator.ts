@@ -3,7 +3,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Outcome, run, TOOLS } from './tools.ts';
+import { type Outcome, ROOT, run, TOOLS } from './tools.ts';
 
 /** Versions whose schemas are not in kubectl-validate itself. */
 const LOCAL_SCHEMAS: Readonly<Record<string, string>> = { '1.36': `${TOOLS}/schemas/kubernetes-1.36` };
@@ -18,6 +18,8 @@ export async function validate(kubernetes: string, files: ReadonlyMap<string, st
       ...(schemas === undefined ? ['--version', kubernetes] : ['--local-schemas', schemas]),
       '--local-crds',
       `${TOOLS}/crds`,
+      '--local-crds',
+      `${ROOT}charts/token-sidecar/files/crds`,
       directory,
     ]);
   } finally {
