@@ -20,19 +20,34 @@ export const MOST_EXCHANGES = 256;
 
 /** For so long a subject that was refused is refused again without being asked about. */
 const REFUSED_FOR_MS = 5000;
-/** For so long a provider that did not answer is not asked for anybody. */
+/** For so long a provider that did not answer is not asked for anybody, and one that cannot answer not for the subject. */
 const AWAY_FOR_MS = 1000;
-/** The same of one that rejects the client: asking again locks it out. */
+/** For so long one that rejects the client is not asked for anybody: asking again locks it out. */
 const REJECTED_FOR_MS = 30_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A token that was refused by an upstream is exchanged anew no sooner than this after it was. */
 const YOUNGEST_REPLACED_MS = 30_000;
 
+/** A result whose subject has ended by our clock is for the requests that wait for it. */
+const OF_ENDED_FOR_MS = 1000;
+
 /** What the provider says of the subject, not of the client: RFC 8693 §2.2.2 has `invalid_request`, others say more. */
-const OF_SUBJECT = /^status 40[03] (?:invalid_request|invalid_grant|invalid_token|access_denied)\b/;
+const OF_SUBJECT =
+  /^status 40[013] (?:invalid_request|invalid_grant|invalid_token|invalid_subject_token|access_denied)\b/;
+
+/** What it says of the client, whoever the subject is (RFC 6749 §5.2). */
+const OF_CLIENT = /^status \d+ (?:invalid_client|unauthorized_client)\b/;
 
 export function isOfSubject({ result, detail }: RefusedGrant): boolean {
   return result === 'rejected' && OF_SUBJECT.test(detail);
+}
+
+/**
+ * Whether every subject would fare alike: the client is rejected, or no answer came at all. Any other answer may be the
+ * doing of one subject, whose caller must not be able to turn the others away.
+ */
+function isOfEverybody({ result, detail }: RefusedGrant): boolean {
+  return OF_CLIENT.test(detail) || (result === 'unavailable' && !detail.startsWith('status '));
 }
 
 type SubjectState =
@@ -43,7 +58,9 @@ type SubjectState =
       readonly requestedAtMs: number;
       readonly sendableUntil: Instant;
     }
-  | { readonly kind: 'refused'; readonly error: SidecarError; readonly untilMs: number };
+  | { readonly kind: 'refused'; readonly error: SidecarError; readonly untilMs: number }
+  /** No verdict on the subject, but maybe of its doing. */
+  | { readonly kind: 'failed'; readonly error: TokenUnavailable; readonly untilMs: number };
 
 export interface SubjectTokensOptions {
   /** Of the credential, for messages. */
@@ -79,6 +96,7 @@ export class SubjectTokens {
   /** The client has other credentials: whether they do is to be found out. */
   forgetFailure(): void {
     this.#away = undefined;
+    for (const [key, { kind }] of this.#subjects) if (kind === 'failed') this.#drop(key);
   }
 
   /** The Authorization value for a subject, if one is held that may be sent. */
@@ -102,7 +120,8 @@ export class SubjectTokens {
     const state = this.#subjects.get(key);
     if (state?.kind === 'exchanging') return state.token;
     const nowMs = this.#options.clock.monotonicMs();
-    if (state?.kind === 'refused' && nowMs < state.untilMs) throw state.error;
+    const hasFailed = state?.kind === 'refused' || state?.kind === 'failed';
+    if (hasFailed && nowMs < state.untilMs) throw state.error;
     return this.#begin(key, subject);
   }
 
@@ -148,17 +167,26 @@ export class SubjectTokens {
     const outcome = await exchange(subject);
     if (outcome.result !== 'success') throw this.#fail(key, outcome);
     this.#away = undefined;
-    // What a subject may do ends with its own token.
-    const own = ownLifetime(subject, requestedAt.wallMs)?.lifetimeMs ?? Number.POSITIVE_INFINITY;
     const authorization = `Bearer ${outcome.accessToken}`;
     this.#put(key, {
       kind: 'held',
       authorization,
       requestedAtMs: requestedAt.monotonicMs,
-      sendableUntil: later(requestedAt, sendableMs(Math.min(outcome.lifetimeMs, own))),
+      sendableUntil: this.#sendableUntil(subject, requestedAt, outcome.lifetimeMs),
     });
     this.#makeRoom();
     return authorization;
+  }
+
+  /** What a subject may do ends with its own token. */
+  #sendableUntil(subject: string, requestedAt: Instant, lifetimeMs: number): Instant {
+    const own = ownLifetime(subject, requestedAt.wallMs);
+    if (own === undefined) return later(requestedAt, sendableMs(lifetimeMs));
+    if (own.lifetimeMs !== undefined) {
+      return later(requestedAt, sendableMs(Math.min(lifetimeMs, own.lifetimeMs)));
+    }
+    // The provider granted it all the same: by its clock there may be a moment left.
+    return later(this.#options.clock.now(), Math.min(OF_ENDED_FOR_MS, sendableMs(lifetimeMs)));
   }
 
   #fail(key: string, refusal: RefusedGrant): SidecarError {
@@ -174,14 +202,21 @@ export class SubjectTokens {
       this.#makeRoom();
       return error;
     }
-    this.#drop(key);
-    const leastMs = result === 'rejected' ? REJECTED_FOR_MS : AWAY_FOR_MS;
+    const concernsAll = isOfEverybody(refusal);
+    const leastMs = result !== 'rejected' ? AWAY_FOR_MS : concernsAll ? REJECTED_FOR_MS : REFUSED_FOR_MS;
     const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     const error = new TokenUnavailable(
       `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`,
       forMs,
     );
-    this.#away = { error, untilMs: nowMs + forMs };
+    const untilMs = nowMs + forMs;
+    if (concernsAll) {
+      this.#drop(key);
+      this.#away = { error, untilMs };
+    } else {
+      this.#put(key, { kind: 'failed', error, untilMs });
+      this.#makeRoom();
+    }
     return error;
   }
 

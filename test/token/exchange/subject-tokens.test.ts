@@ -70,6 +70,18 @@ it('a token is not kept beyond the end of what it was exchanged for', async () =
   expect(tokens.current(subject)).toBeUndefined();
 });
 
+it('what was exchanged for one that has ended by our clock is for the requests that wait for it', async () => {
+  const { tokens, clock, asked } = create(() => granted('long', 3_600_000));
+  const nowSeconds = clock.now().wallMs / 1000;
+  const subject = jwt({ iat: nowSeconds - 600, exp: nowSeconds - 1 });
+  expect(await tokens.obtain(subject)).toBe('Bearer long');
+  expect(tokens.current(subject)).toBe('Bearer long');
+  await clock.advance(1000);
+  expect(tokens.current(subject)).toBeUndefined();
+  await tokens.obtain(subject);
+  expect(asked).toHaveLength(2);
+});
+
 describe('failures', () => {
   it('of a subject are its own, and remembered for five seconds', async () => {
     const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? REFUSED : granted('ok')));
@@ -96,6 +108,38 @@ describe('failures', () => {
     await clock.advance(4000);
     expect(await tokens.obtain('bob')).toBe('Bearer ok');
   });
+
+  it.each<[string, TokenResponse, number]>([
+    ['403 of what stands before the provider', { result: 'rejected', detail: 'status 403' }, 5],
+    ['401 without a word', { result: 'rejected', detail: 'status 401' }, 5],
+    ['an error of its own', { result: 'rejected', detail: 'status 400 odd_token: no' }, 5],
+    ['500', { result: 'unavailable', detail: 'status 500' }, 1],
+    ['413', { result: 'invalid_response', detail: 'status 413' }, 1],
+    ['what is no token', { result: 'invalid_response', detail: 'token_type is missing' }, 1],
+    ['429 with Retry-After', { result: 'unavailable', detail: 'status 429', retryAfterMs: 3_600_000 }, 60],
+  ])('that one subject may bring about are its own: %s', async (_, failure, seconds) => {
+    const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? failure : granted('ok')));
+    const failed = { code: 'token_unavailable', retryAfterSeconds: seconds };
+    await expect(tokens.obtain('eve')).rejects.toMatchObject(failed);
+    expect(await tokens.obtain('ann')).toBe('Bearer ok');
+    await clock.advance(seconds * 1000 - 1);
+    await expect(tokens.obtain('eve')).rejects.toMatchObject(failed);
+    expect(asked).toEqual(['eve', 'ann']);
+    await clock.advance(1);
+    await expect(tokens.obtain('eve')).rejects.toMatchObject(failed);
+    expect(asked).toHaveLength(3);
+    tokens.forgetFailure();
+    await expect(tokens.obtain('eve')).rejects.toMatchObject(failed);
+    expect(asked).toHaveLength(4);
+  });
+
+  it.each(['status 401 invalid_token', 'status 400 invalid_subject_token: expired'])(
+    'are verdicts on the subject where the provider says so: %s',
+    async (detail) => {
+      const { tokens } = create(() => ({ result: 'rejected', detail }));
+      await expect(tokens.obtain('eve')).rejects.toMatchObject({ code: 'subject_token_refused' });
+    },
+  );
 
   it('of the client last half a minute, or until it has other credentials', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
@@ -148,6 +192,12 @@ describe('bounds', () => {
 
   it('of refusals, which are subjects, too', async () => {
     const { tokens } = create(() => REFUSED);
+    for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
+    expect(tokens.size).toBe(MOST_SUBJECTS);
+  });
+
+  it('of failures, which are subjects, too', async () => {
+    const { tokens } = create(() => ({ result: 'unavailable', detail: 'status 500' }));
     for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
     expect(tokens.size).toBe(MOST_SUBJECTS);
   });
