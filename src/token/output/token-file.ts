@@ -24,6 +24,9 @@ export interface TokenFile {
 /** After a failure to write or remove it. */
 const AGAIN_MS = 5000;
 
+/** After a failure, which may leave the file before, or a part of the new one. */
+const UNKNOWN = Symbol('what is there is to be found out');
+
 /** A suspended machine's timers stand still while the token grows old. */
 const LONGEST_SLEEP_MS = 15_000;
 
@@ -37,7 +40,7 @@ const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 export async function openTokenFile({ config, source, clock, log }: TokenFileOptions): Promise<TokenFile> {
   const { path } = config;
   const about = { credential: source.name, path };
-  let written: string | undefined;
+  let written: string | undefined | typeof UNKNOWN;
   let cancelLook: (() => void) | undefined;
   let closed = false;
   let syncing: Promise<void> | undefined;
@@ -67,11 +70,12 @@ export async function openTokenFile({ config, source, clock, log }: TokenFileOpt
   /** Says whether it went well. */
   async function bringTo(token: string | undefined): Promise<boolean> {
     try {
-      if (token === undefined) await remove(path);
+      if (token === undefined) await removeBoth(path);
       else await replace(config, token);
       written = token;
       return true;
     } catch (error) {
+      written = UNKNOWN;
       log.warn(
         { ...about, code: systemCodeOf(error) },
         'the file of the token could not be brought up to date',
@@ -83,7 +87,7 @@ export async function openTokenFile({ config, source, clock, log }: TokenFileOpt
   try {
     // Twice what will be done, with nothing in it.
     await replace(config, '');
-    await remove(path);
+    await removeBoth(path);
     const { type } = await statfs(dirname(path));
     if (!IN_MEMORY.has(type))
       log.warn(about, 'the token is written to a disk: mount a volume of memory there');
@@ -106,22 +110,44 @@ export async function openTokenFile({ config, source, clock, log }: TokenFileOpt
   };
 }
 
-/** Whoever reads the path meanwhile gets the content before, or the new one whole. */
+/**
+ * Whoever reads the path meanwhile gets the content before, or the new one whole. Where it fails, nothing of the new
+ * content is left.
+ */
 async function replace({ path, mode, group }: TokenFileConfig, content: string): Promise<void> {
-  const incoming = join(dirname(path), `.${basename(path)}.incoming`);
+  const incoming = incomingOf(path);
   // Of a start that was killed amid this.
   await remove(incoming);
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
   const file = await open(incoming, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600);
   try {
-    // Before there is anything to read.
-    if (group !== undefined) await file.chown((await file.stat()).uid, group);
-    await file.chmod(mode);
-    await file.writeFile(content);
-  } finally {
-    await file.close();
+    try {
+      // Before there is anything to read.
+      if (group !== undefined) await file.chown((await file.stat()).uid, group);
+      await file.chmod(mode);
+      await file.writeFile(content);
+    } finally {
+      await file.close();
+    }
+    await rename(incoming, path);
+  } catch (error) {
+    await remove(incoming);
+    throw error;
   }
-  await rename(incoming, path);
+}
+
+/** Where a token is written before it takes the file's place. */
+function incomingOf(path: string): string {
+  return join(dirname(path), `.${basename(path)}.incoming`);
+}
+
+/** The second of them even where the first cannot be removed. */
+async function removeBoth(path: string): Promise<void> {
+  try {
+    await remove(incomingOf(path));
+  } finally {
+    await remove(path);
+  }
 }
 
 async function remove(path: string): Promise<void> {

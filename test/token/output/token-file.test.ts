@@ -86,6 +86,18 @@ it('is tried again where it could not be written, and the log has no token', asy
   expect(opened.lines.join('')).not.toMatch(/\bone\b/);
 });
 
+it('leaves nothing of a token that could not take its place', async () => {
+  const opened = await open();
+  await mkdir(opened.path);
+  opened.give('one', 60_000);
+  await expect.poll(() => opened.lines.join('')).toContain('could not be brought up to date');
+  expect(await readdir(opened.directory)).toEqual(['kafka']);
+  // What was left there by other means goes with the token, though the path itself cannot.
+  await writeFile(join(opened.directory, '.kafka.incoming'), 'one');
+  await opened.file.close();
+  expect(await readdir(opened.directory)).toEqual(['kafka']);
+});
+
 it.each(['/nowhere/at/all/token', '/proc/token'])('cannot be %s, which is said at start', async (path) => {
   await expect(open({ path })).rejects.toThrow(`credential kafka: output.file ${path}: expected a file in a`);
 });
