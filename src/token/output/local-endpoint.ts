@@ -4,6 +4,7 @@
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type Clock, remainingMs } from '../../clock.ts';
 import type { ListenAddress } from '../../config/config.ts';
 import { isLoopbackHost } from '../../config/values.ts';
@@ -11,7 +12,7 @@ import { crossSite, hostOf } from '../../cross-site.ts';
 import { listenOn } from '../../listen.ts';
 import type { Logger } from '../../log/logger.ts';
 import { http } from '../../node-http.ts';
-import type { TokenSource } from '../token-source.ts';
+import type { GivenToken, TokenSource } from '../token-source.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 
 /** Neither a form nor a link of another site can send it, nor can a program that is tricked into opening a URL. */
@@ -19,6 +20,9 @@ export const REQUEST_FIELD = 'token-sidecar-request';
 
 /** Connections at once; more are closed. */
 export const MOST_CONNECTIONS = 64;
+
+/** Whoever takes nothing of an answer for so long is hung up on. */
+const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
 export const MOST_BODY_BYTES = 8192;
@@ -37,6 +41,8 @@ export interface LocalEndpointOptions {
   readonly tokens: readonly Given[];
   readonly clock: Clock;
   readonly log: Logger;
+  /** How long an answer may lie unread, in ms; 20 s unless given. */
+  readonly unreadMs?: number;
 }
 
 export interface LocalEndpoint {
@@ -52,7 +58,7 @@ interface Answer {
 
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
-  const { listen, clock, log } = options;
+  const { listen, clock, log, unreadMs = UNREAD_MS } = options;
   const tokens = new Map(options.tokens.map((token) => [`/token/${token.source.name}`, token]));
   const server = http.createServer({
     requestTimeout: 5000,
@@ -62,14 +68,23 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     maxHeaderSize: 8 * 1024,
   });
   server.maxConnections = MOST_CONNECTIONS;
+  const answering = new WeakSet<Socket>();
   server.on('request', (request, response) => {
+    const { socket } = request;
+    // Who sends ahead could have answers pile up here that nobody reads.
+    if (answering.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    answering.add(socket);
+    response.once('close', () => answering.delete(socket));
     answerTo(request, tokens, clock).then(
-      (answer) => send(request, response, answer),
+      (answer) => send(request, response, answer, unreadMs),
       (error: unknown) => {
         // Who has gone amid its body wants no answer.
         if (response.destroyed) return;
         log.error({ err: error }, 'a request for a token failed');
-        send(request, response, problem(500, 'server_error', 'an unexpected error'));
+        send(request, response, problem(500, 'server_error', 'an unexpected error'), unreadMs);
       },
     );
   });
@@ -143,7 +158,7 @@ function wrongGrant(
 }
 
 async function giveToken({ source, scope }: Given, clock: Clock): Promise<Answer> {
-  if (source.held() === undefined) {
+  if (givable(source, clock) === undefined) {
     try {
       await source.obtain();
     } catch (error) {
@@ -152,9 +167,12 @@ async function giveToken({ source, scope }: Given, clock: Clock): Promise<Answer
       return { ...problem(503, 'temporarily_unavailable', error.message), headers: again };
     }
   }
-  const held = source.held();
-  if (held === undefined) return problem(503, 'temporarily_unavailable', 'the token has just ended');
-  const seconds = Math.floor(remainingMs(held.sendableUntil, clock.now()) / 1000);
+  const held = givable(source, clock);
+  if (held === undefined) {
+    const again = { 'Retry-After': '1' };
+    return { ...problem(503, 'temporarily_unavailable', 'the token has just ended'), headers: again };
+  }
+  const seconds = secondsLeft(held, clock);
   return {
     status: 200,
     body: {
@@ -164,6 +182,16 @@ async function giveToken({ source, scope }: Given, clock: Clock): Promise<Answer
       ...(scope === undefined ? {} : { scope }),
     },
   };
+}
+
+/** What is held, unless it ends within the second: clients take `expires_in: 0` for a token without end. */
+function givable(source: Given['source'], clock: Clock): GivenToken | undefined {
+  const held = source.held();
+  return held === undefined || secondsLeft(held, clock) < 1 ? undefined : held;
+}
+
+function secondsLeft({ sendableUntil }: GivenToken, clock: Clock): number {
+  return Math.floor(remainingMs(sendableUntil, clock.now()) / 1000);
 }
 
 /** Undefined where there is too much of it. @throws what the socket does. */
@@ -184,8 +212,15 @@ function problem(status: number, error: string, description: string): Answer {
 
 const TOO_LARGE = problem(413, 'invalid_request', `the body is larger than ${MOST_BODY_BYTES} bytes`);
 
-function send(request: IncomingMessage, response: ServerResponse, { status, body, headers }: Answer): void {
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, body, headers }: Answer,
+  unreadMs: number,
+): void {
   if (response.destroyed) return;
+  // Waiting for a token is bounded by the credential; from here on it is the caller who may keep the connection.
+  response.setTimeout(unreadMs, () => request.socket.destroy());
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {
     'Content-Type': 'application/json',

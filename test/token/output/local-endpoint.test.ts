@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
+  type LocalEndpointOptions,
   MOST_BODY_BYTES,
   MOST_CONNECTIONS,
   startLocalEndpoint,
@@ -26,7 +29,7 @@ interface Answer {
   readonly body: AnswerBody;
 }
 
-async function start(scope?: string) {
+async function start(scope?: string, settings: Pick<LocalEndpointOptions, 'unreadMs'> = {}) {
   const clock = new ManualClock();
   const tokens = heldTokens(clock);
   const { log, lines } = captureLog();
@@ -35,6 +38,7 @@ async function start(scope?: string) {
     tokens: [{ source: tokens.source, scope }],
     clock,
     log,
+    ...settings,
   });
   onTestFinished(() => endpoint.close());
 
@@ -96,6 +100,16 @@ it('never gives one that has ended: it waits for another, and says when to ask a
     error: 'temporarily_unavailable',
     error_description: 'credential kafka: no valid token is held',
   });
+  expect(obtained()).toBe(1);
+});
+
+it('never gives one that ends within the second, whose life would be 0 seconds', async () => {
+  const { ask, give, clock, obtained } = await start();
+  give('tok', 1999);
+  expect((await ask()).body.expires_in).toBe(1);
+  await clock.advance(1000);
+  const answered = await ask();
+  expect([answered.status, answered.body.error]).toEqual([503, 'temporarily_unavailable']);
   expect(obtained()).toBe(1);
 });
 
@@ -190,3 +204,58 @@ it(`has ${MOST_CONNECTIONS} connections at once, and closes others`, async () =>
   expect(closed).toBe(0);
   expect(sockets.filter((socket) => !socket.destroyed)).toHaveLength(MOST_CONNECTIONS);
 });
+
+const ASKED = 'GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\ntoken-sidecar-request: true\r\n\r\n';
+
+it('answers one request at a time of a connection, and closes one that sends ahead', async () => {
+  const { endpoint, give } = await start();
+  give('t'.repeat(1000), 60_000);
+  const socket = connect(endpoint.address).on('error', () => {});
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.write(ASKED.repeat(2000));
+  await new Promise((resolve) => socket.resume().once('close', resolve));
+  expect(socket.bytesRead).toBeLessThan(2000);
+});
+
+it('answers one after the other on the same connection', async () => {
+  const { endpoint, give } = await start();
+  give('tok', 60_000);
+  const socket = connect(endpoint.address);
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  let read = '';
+  socket.on('data', (chunk) => {
+    read += String(chunk);
+  });
+  for (const count of [1, 2, 3]) {
+    socket.write(ASKED);
+    await expect.poll(() => read.split('"access_token":"tok"').length - 1).toBe(count);
+  }
+});
+
+it('hangs up on who takes nothing of an answer', async () => {
+  const { endpoint, give } = await start(undefined, { unreadMs: 50 });
+  // More than the system keeps for the two ends of a connection.
+  const length = 32 * 1024 * 1024;
+  give('t'.repeat(length), 60_000);
+  const socket = connect(endpoint.address).on('error', () => {});
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.pause();
+  await once(socket, 'connect');
+  socket.write(ASKED);
+  await expect.poll(() => openEnds(endpoint.address.port), { timeout: 5000 }).toBe(0);
+  await new Promise((resolve) => socket.resume().once('close', resolve));
+  expect(socket.bytesRead).toBeLessThan(length);
+});
+
+/** Connections to a port of loopback whose accepted end is open, by proc(5). */
+async function openEnds(port: number): Promise<number> {
+  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((line) => line.trim().split(/\s+/));
+  return lines.filter(([, own, , state]) => own === local && state === '01').length;
+}
