@@ -139,6 +139,19 @@ it('is the leader for 45 s after its last renewal, and elected again when it com
   expect([held(), elected()]).toEqual([true, 2]);
 });
 
+it('is elected again when a renewal ends that began as the leader and outlived that', async () => {
+  const renewed = Promise.withResolvers<object>();
+  let hangs = false;
+  const { clock, held, elected } = contend(404, 0.5, () => (hangs ? renewed.promise : undefined));
+  await clock.advance(0);
+  hangs = true;
+  await clock.advance(50_000);
+  expect([held(), elected()]).toEqual([false, 1]);
+  renewed.resolve({});
+  await clock.advance(0);
+  expect([held(), elected()]).toEqual([true, 2]);
+});
+
 it('says nothing of a replica that was quicker', async () => {
   const { clock, held, lines } = contend(heldBy(''), 0.5, () => 409);
   await clock.advance(0);

@@ -102,10 +102,13 @@ export function contendForLeadership(
 
   async function run(): Promise<void> {
     while (!abort.signal.aborted) {
-      const wasHeld = held();
       const startedAtMs = clock.now().monotonicMs;
+      let wasHeld = held();
       try {
-        renewedAtMs = (await acquireOrRenew()) ? startedAtMs : undefined;
+        const isMine = await acquireOrRenew();
+        // The request may have taken longer than the rest of the Lease.
+        wasHeld = held();
+        renewedAtMs = isMine ? startedAtMs : undefined;
       } catch (error) {
         if (statusOf(error) !== 409) log.warn({ err: error }, 'the Lease could not be renewed');
       }

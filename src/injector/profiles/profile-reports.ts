@@ -48,7 +48,10 @@ export function startProfileReports(
   let writing: Promise<void> | undefined;
   let closed = false;
 
-  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, () => {
+  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, watch);
+
+  function watch(): void {
+    if (closed) return;
     unwatch ??= watchCollection<UsingPod & ApiObject>(api, PODS, QUERY, options, {
       begun() {
         isListed = false;
@@ -60,7 +63,7 @@ export function startProfileReports(
         isListed = true;
       },
     });
-  });
+  }
 
   function look(): void {
     cancelTimer = clock.after(LOOK_EVERY_MS, look);
@@ -69,7 +72,11 @@ export function startProfileReports(
       unwatch = undefined;
       isListed = false;
       usage.clear();
-    } else if (isListed && store.settled() && clock.monotonicMs() >= pausedUntilMs) {
+      return;
+    }
+    // Between two looks leadership may have gone and come back.
+    watch();
+    if (isListed && store.settled() && clock.monotonicMs() >= pausedUntilMs) {
       writing ??= writeAll()
         .catch((error: unknown) => log.error({ err: messageOf(error) }, 'profiles not reported on'))
         .finally(() => {

@@ -78,7 +78,10 @@ export function startPodController(
   let looking: Promise<void> | undefined;
   let closed = false;
 
-  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, () => {
+  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, elected);
+
+  function elected(): void {
+    if (closed) return;
     healing.elected(clock.monotonicMs());
     unwatch ??= watchCollection<WatchedPod>(api, PODS, QUERY, options, {
       begun() {
@@ -91,7 +94,7 @@ export function startPodController(
       seen,
       gone: ({ metadata }) => void kept.delete(metadata.uid),
     });
-  });
+  }
 
   function seen(pod: WatchedPod, isNew: boolean): void {
     const { uid } = pod.metadata;
@@ -113,7 +116,11 @@ export function startPodController(
       unwatch = undefined;
       kept.clear();
       metrics.podsWithoutSidecar(0);
-    } else if (!isListing) {
+      return;
+    }
+    // Between two looks leadership may have gone and come back.
+    if (unwatch === undefined) elected();
+    if (!isListing) {
       looking ??= lookAtAll()
         .catch((error: unknown) => log.error({ err: messageOf(error) }, 'pods not looked at'))
         .finally(() => {

@@ -1,0 +1,70 @@
+/** Who reports on profiles, and in which order, whatever becomes of single writes. */
+
+import { expect, it, onTestFinished } from 'vitest';
+import { judge } from '../../../src/commands/profile-rules.ts';
+import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
+import type { KeptProfile, ProfileStatus } from '../../../src/injector/profiles/profile-store.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { type Asked, scriptedKubernetes } from '../scripted-kubernetes.ts';
+import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
+
+const SPEC = { credentials: [CREDENTIAL], routes: [ROUTE] };
+
+/** @param answer of the API to a write; undefined where it takes it. */
+function report(
+  specs: Readonly<Record<string, object>>,
+  answer: (asked: Asked) => unknown = () => undefined,
+) {
+  const clock = new ManualClock();
+  const statuses = new Map<string, ProfileStatus>();
+  const writes: string[] = [];
+  const { api, streams } = scriptedKubernetes((asked) => {
+    const { method, path, body } = asked;
+    if (method === 'GET' && path.includes('/leases/')) return 404;
+    if (method === 'GET') return { metadata: { resourceVersion: '1' }, items: [] };
+    const name = /tokenprofiles\/([^/]+)\/status$/.exec(path)?.[1];
+    if (name !== undefined) writes.push(name);
+    const given = answer(asked);
+    if (given !== undefined) return given;
+    if (name !== undefined) statuses.set(name, body?.['status'] as unknown as ProfileStatus);
+    return {};
+  });
+  const all = (): KeptProfile[] =>
+    Object.entries(specs).map(([name, spec]) => {
+      const identity = { kind: 'TokenProfile', name, namespace: 'team', generation: 1 } as const;
+      return { uid: `uid-${name}`, judged: judge(identity, spec), status: statuses.get(name) };
+    });
+  const { log, lines } = captureLog();
+  const reports = startProfileReports(api, {
+    store: { all, settled: () => true },
+    namespace: 'system',
+    leaseName: 'profiles',
+    identity: 'one',
+    clock,
+    random: () => 0.5,
+    log,
+  });
+  onTestFinished(() => reports.close());
+  return { clock, streams, statuses, lines, writes: () => writes.splice(0) };
+}
+
+it('the leader goes on after a renewal that it was no leader any more when it ended', async () => {
+  const renewed = Promise.withResolvers<object>();
+  let hangs = false;
+  const specs: Record<string, object> = { payments: SPEC };
+  const { clock, writes } = report(specs, ({ path }) =>
+    hangs && path.endsWith('/leases') ? renewed.promise : undefined,
+  );
+  await clock.advance(6000);
+  expect(writes()).toEqual(['payments']);
+  hangs = true;
+  // Held for 45 s, renewed from the 15th second until after the look of the 50th.
+  await clock.advance(40_000);
+  specs['crm'] = SPEC;
+  await clock.advance(5000);
+  expect(writes()).toEqual([]);
+  renewed.resolve({});
+  await clock.advance(5000);
+  expect(writes()).toEqual(['crm']);
+});
