@@ -31,9 +31,17 @@ const QUERY = {
 const LOOK_EVERY_MS = 5000;
 /** Of one look. A rollout changes the counts of one profile many times, and is said once in five seconds. */
 const MOST_WRITES = 50;
-/** After a write that failed. */
+/** Of one look: an API server that takes none of these is not asked for the rest. */
+const MOST_FAILURES = 5;
+/** Until a profile is tried again whose write failed: twice as long each time. */
 const PAUSE_MS = 30_000;
+const LONGEST_PAUSE_MS = 600_000;
 const MOST_MESSAGE = 4096;
+
+interface Failing {
+  readonly failures: number;
+  readonly notBeforeMs: number;
+}
 
 export function startProfileReports(
   api: KubernetesApi,
@@ -42,7 +50,10 @@ export function startProfileReports(
   const { store, clock, log } = options;
   const usage = createProfileUsage();
   let isListed = false;
-  let pausedUntilMs = 0;
+  /** By uid: those whose last write failed. */
+  let failing = new Map<string, Failing>();
+  /** Uid of the profile that was tried last: the next look begins with the one after it. */
+  let lastTried: string | undefined;
   let unwatch: (() => void) | undefined;
   let cancelTimer: (() => void) | undefined;
   let writing: Promise<void> | undefined;
@@ -76,7 +87,7 @@ export function startProfileReports(
     }
     // Between two looks leadership may have gone and come back.
     watch();
-    if (isListed && store.settled() && clock.monotonicMs() >= pausedUntilMs) {
+    if (isListed && store.settled()) {
       writing ??= writeAll()
         .catch((error: unknown) => log.error({ err: messageOf(error) }, 'profiles not reported on'))
         .finally(() => {
@@ -88,26 +99,48 @@ export function startProfileReports(
   async function writeAll(): Promise<void> {
     const profiles = [...store.all()];
     const counts = usage.of(profiles.map(({ judged }) => judged.identity));
+    failing = new Map(
+      profiles.flatMap(({ uid }) => {
+        const one = failing.get(uid);
+        return one === undefined ? [] : [[uid, one]];
+      }),
+    );
+    const next = profiles.findIndex(({ uid }) => uid === lastTried) + 1;
     let writes = 0;
-    for (const profile of profiles) {
-      if (closed || !leadership.held() || writes >= MOST_WRITES) return;
-      const { judged } = profile;
+    let failures = 0;
+    for (const profile of [...profiles.slice(next), ...profiles.slice(0, next)]) {
+      if (closed || !leadership.held() || writes >= MOST_WRITES || failures >= MOST_FAILURES) return;
+      const { uid, judged } = profile;
+      if (clock.monotonicMs() < (failing.get(uid)?.notBeforeMs ?? 0)) continue;
       const status = statusFor(profile, counts.get(judged.identity), clock.now().wallMs);
       if (profile.status !== undefined && summary(status) === summary(profile.status)) continue;
       writes++;
+      lastTried = uid;
       try {
         await api.request('PATCH', `${pathOf(judged)}/status`, {
           contentType: 'application/merge-patch+json',
           body: { status },
         });
+        failing.delete(uid);
       } catch (error) {
         // It has gone meanwhile.
         if (statusOf(error) === 404) continue;
-        pausedUntilMs = clock.monotonicMs() + PAUSE_MS;
-        log.warn({ err: error }, 'status of a profile not written');
-        return;
+        failures++;
+        postpone(judged, uid, error);
       }
     }
+  }
+
+  function postpone(
+    { identity: { kind, namespace, name } }: JudgedProfile,
+    uid: string,
+    error: unknown,
+  ): void {
+    const before = failing.get(uid)?.failures ?? 0;
+    const delayMs = Math.min(LONGEST_PAUSE_MS, PAUSE_MS * 2 ** before);
+    failing.set(uid, { failures: before + 1, notBeforeMs: clock.monotonicMs() + delayMs });
+    const of = { kind, namespace, name, retryInMs: delayMs };
+    log.warn({ err: error, ...of }, 'status of a profile not written');
   }
 
   look();
@@ -160,7 +193,9 @@ function statusFor(
 function messageFor(judged: JudgedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
-  return message.length <= MOST_MESSAGE ? message : `${message.slice(0, MOST_MESSAGE - 1)}…`;
+  const cut = message.length <= MOST_MESSAGE ? message : `${message.slice(0, MOST_MESSAGE - 1)}…`;
+  // Half of a character comes back from the API server as another, and would be written again and again.
+  return cut.toWellFormed();
 }
 
 /** What makes two of them say the same. */

@@ -68,3 +68,52 @@ it('the leader goes on after a renewal that it was no leader any more when it en
   await clock.advance(5000);
   expect(writes()).toEqual(['crm']);
 });
+
+it('one that cannot be written is tried again after 30 s, then after a minute, and holds up no other', async () => {
+  const { clock, writes, lines } = report({ bad: SPEC, good: SPEC }, ({ path }) =>
+    path.includes('/bad/') ? 500 : undefined,
+  );
+  await clock.advance(6000);
+  expect(writes()).toEqual(['bad', 'good']);
+  await clock.advance(24_000);
+  expect(writes()).toEqual([]);
+  await clock.advance(10_000);
+  expect(writes()).toEqual(['bad']);
+  await clock.advance(50_000);
+  expect(writes()).toEqual([]);
+  await clock.advance(15_000);
+  expect(writes()).toEqual(['bad']);
+  expect(lines.filter((line) => line.includes('not written'))[0]).toContain('"name":"bad"');
+});
+
+it('where the API server takes none, five of them ask in five seconds, each time others', async () => {
+  const names = Array.from({ length: 12 }, (_, at) => `p${at}`);
+  const { clock, writes } = report(Object.fromEntries(names.map((name) => [name, SPEC])), ({ path }) =>
+    path.endsWith('/status') ? 503 : undefined,
+  );
+  await clock.advance(6000);
+  expect(writes()).toEqual(names.slice(0, 5));
+  await clock.advance(5000);
+  expect(writes()).toEqual(names.slice(5, 10));
+});
+
+it('fifty are written at a time, and those after them next', async () => {
+  const names = Array.from({ length: 120 }, (_, at) => `p${at}`);
+  // What was written is not seen yet, as where the watch is behind.
+  const { clock, writes } = report(Object.fromEntries(names.map((name) => [name, SPEC])), () => ({}));
+  await clock.advance(6000);
+  expect(writes()).toEqual(names.slice(0, 50));
+  await clock.advance(10_000);
+  expect(writes()).toEqual([...names.slice(50), ...names.slice(0, 30)]);
+});
+
+it.each(['', 'a'])('a message that is cut is text that the API server keeps as it is (%j)', async (shift) => {
+  const credentials = Array.from({ length: 16 }, () => ({
+    ...CREDENTIAL,
+    issuerUrl: `ftp://${shift}${'😀'.repeat(85)}`,
+  }));
+  const { clock, statuses } = report({ odd: { credentials, routes: [ROUTE] } });
+  await clock.advance(6000);
+  const message = statuses.get('odd')?.conditions?.[0]?.message ?? '';
+  expect([message.length <= 4096, message.endsWith('…'), message.isWellFormed()]).toEqual([true, true, true]);
+});
