@@ -34,7 +34,8 @@ export async function startConnectProxy(target: ListenAddress, options: ConnectP
       keep(upstream);
       socket.write(options.consent ?? 'HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n');
       socket.pipe(upstream).pipe(socket);
-      upstream.once('close', () => socket.destroy());
+      // What the tunnel still holds is delivered.
+      upstream.once('close', () => socket.destroySoon());
       socket.once('close', () => upstream.destroy());
     });
   });

@@ -1,3 +1,4 @@
+import type { TlsOptions } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { EgressProxyConfig } from '../../src/config/config.ts';
 import { type ConnectProxyOptions, startConnectProxy } from '../support/connect-proxy.ts';
@@ -18,12 +19,14 @@ interface Behind {
   readonly answers?: ConnectProxyOptions;
   readonly route?: RouteOverrides;
   readonly egress?: Partial<EgressProxyConfig>;
+  /** Of the upstream's TLS. */
+  readonly tls?: TlsOptions;
 }
 
 /** An upstream that is known by its name to the proxy alone. */
-async function behindProxy(script: Script, { answers = {}, route = {}, egress = {} }: Behind = {}) {
+async function behindProxy(script: Script, { answers = {}, route = {}, egress = {}, tls = {} }: Behind = {}) {
   const certificate = selfSigned('api.test');
-  const upstream = await startUpstream(script, certificate);
+  const upstream = await startUpstream(script, { ...certificate, ...tls });
   const caFile = await temporaryFile('ca.crt', certificate.cert);
   const proxy = await startConnectProxy(upstream.address, answers);
   const egressProxy = { ...proxy.config, ...egress };
@@ -202,6 +205,61 @@ describe('where it gives no tunnel, it is named, and nothing is sent', () => {
     });
     expectProblem(await sidecar.exchange(get('/')), 'upstream_tls_error');
     expect(upstream.text).not.toContain(TOKEN_MARK);
+  });
+});
+
+describe('an answer that ends with its connection', () => {
+  const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
+  const SIZES = [0, 5, 50_000, 3_000_000];
+
+  /** The request is answered by a body of this size, of which nothing but the end of the connection says where it ends. */
+  async function answered(version: (typeof VERSIONS)[number], bytes: number, end: 'end' | 'destroy') {
+    const { sidecar } = await behindProxy(
+      (arrived) => {
+        const answer = message('HTTP/1.1 200 OK', [], 'x'.repeat(bytes));
+        arrived.connection.socket.write(answer, () => arrived.connection[end]());
+      },
+      { tls: { minVersion: version, maxVersion: version } },
+    );
+    return { sidecar, client: await sidecar.connect() };
+  }
+
+  it.each(VERSIONS.flatMap((version) => SIZES.map((bytes) => [version, bytes] as const)))(
+    'is whole when the upstream says that it ends: %s, %i bytes',
+    async (version, bytes) => {
+      const { client } = await answered(version, bytes, 'end');
+      expect((await client.send(get('/1')).response()).body.length).toBe(bytes);
+      expect((await client.send(get('/2')).response()).body.length).toBe(bytes);
+    },
+  );
+
+  it.each(VERSIONS.flatMap((version) => SIZES.map((bytes) => [version, bytes] as const)))(
+    'is cut for the app when anyone can have ended it: %s, %i bytes',
+    async (version, bytes) => {
+      const { client } = await answered(version, bytes, 'destroy');
+      client.send(get('/'));
+      await client.closed();
+      expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+    },
+  );
+
+  it('is whole when the app was too slow for it', async () => {
+    const { sidecar } = await behindProxy(
+      (arrived) => {
+        arrived.answer(message('HTTP/1.1 200 OK', []));
+        arrived.connection.socket.end(Buffer.alloc(20_000_000, 'x'));
+      },
+      { route: { timeouts: { responseMs: 600_000, idleMs: 600_000 } } },
+    );
+    const client = await sidecar.connect();
+    client.received.discard();
+    client.socket.pause();
+    client.send(get('/', 'Connection: close'));
+    await sidecar.fence();
+    client.socket.resume();
+    expect(await client.closed()).toBe('end');
+    await sidecar.idle();
+    expect(await sidecar.metric('proxy_errors_total')).toBe(0);
   });
 });
 

@@ -7,6 +7,7 @@ import type { EgressProxyConfig } from '../../config/config.ts';
 import { EgressTunnel } from '../../egress/egress-tunnel.ts';
 import { goesThrough } from '../../egress/goes-through.ts';
 import type { Network } from '../io/network.ts';
+import { tellEnd } from './http1/end.ts';
 
 export interface EgressDial {
   readonly proxy: EgressProxyConfig;
@@ -34,9 +35,24 @@ export function dialThrough(dial: EgressDial): TLSSocket | undefined {
     onStands: () => socket.emit('connect'),
   });
   const socket = network.connectTls({ ...tls, host: tcp.host, socket: tunnel });
+  watchEnd(socket, tunnel);
   // Over a stream Node has no use for the option.
   socket.on('data', (chunk: Buffer) => readInto(tcp.onread, chunk));
   return socket;
+}
+
+/**
+ * Node ends a TLS socket by `push(null)`, amid the tunnel's `data` when close_notify has come, and amid its `end` when nothing but
+ * that has. The socket's own `end` may be much later, when its reader goes on.
+ */
+function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
+  let cut: boolean | undefined;
+  tellEnd(socket, () => cut !== true);
+  const push = socket.push.bind(socket);
+  socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (chunk === null) cut ??= tunnel.readableEnded;
+    return push(chunk, encoding);
+  };
 }
 
 /** As much at once as the reader's buffer holds. */

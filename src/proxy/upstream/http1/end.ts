@@ -14,6 +14,14 @@ interface TlsHandle {
   readonly _parent?: { readStart?(): number };
 }
 
+/** TLS inside of a stream, of whose TCP connection Node knows nothing: whoever makes one says how to ask. */
+const INSIDE_OF_STREAMS = new WeakMap<Socket, () => boolean>();
+
+/** @param said whether it was the upstream that ended what it had to say; asked amid the socket's `end`. */
+export function tellEnd(socket: Socket, said: () => boolean): void {
+  INSIDE_OF_STREAMS.set(socket, said);
+}
+
 /**
  * Whether the upstream itself ended what it had to say; asked amid the socket's `end`. OpenSSL knows it and Node does not
  * tell. It shows in who was being read: after close_notify the TCP connection is still read, so that starting to read it
@@ -22,6 +30,8 @@ interface TlsHandle {
  * end passes for one that was said.
  */
 export function wasSaid(socket: Socket): boolean {
+  const said = INSIDE_OF_STREAMS.get(socket);
+  if (said !== undefined) return said();
   if (!(socket instanceof TLSSocket) || socket.isPaused()) return true;
   const { _handle: handle } = socket as unknown as { _handle?: TlsHandle | null };
   const parent = handle?._parent;
