@@ -4,7 +4,7 @@ import { readShape } from '../../config/file.ts';
 import type { Problem } from '../../config/problems.ts';
 import { credentialSources, type FilesOf } from './credential-sources.ts';
 import type { JudgedProfile, ProfileIdentity, ValidProfile } from './profile.ts';
-import { mostSpecificFirst, profileEntries } from './profile-entries.ts';
+import { mostSpecificFirst, profileEntries, withMounts } from './profile-entries.ts';
 import { planMounts } from './profile-mounts.ts';
 import { type ClusterProfileSpec, clusterProfileSchema, profileSchema } from './profile-schema.ts';
 import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
@@ -54,7 +54,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
       spec.mode === 'reverse' ? 'another mode, as there are hosts' : 'hosts beside it, or the mode reverse';
     problems.push({ key: 'spec.mode', value: spec.mode, expected });
   }
-  const entries = mostSpecificFirst(profileEntries(profile, planMounts()));
+  const entries = mostSpecificFirst(withMounts(profileEntries(profile), planMounts()));
   for (const { first, second, field, value } of samenesses(entries)) {
     // Of names that are missing it has been said that they are.
     if (field === 'name' && problems.some(({ key }) => key === `${second.key}.name`)) continue;

@@ -1,4 +1,4 @@
-/** A profile as entries of the configuration file, with the paths where its Secrets and CAs are mounted. */
+/** A profile as entries of the configuration file, and then with the paths where its Secrets and CAs are mounted. */
 
 import type { InferInput } from 'valibot';
 import type { allowedDestination, credential, fileSchema, route } from '../../config/file-schema.ts';
@@ -16,6 +16,15 @@ export interface Owned<Entry> {
   readonly profile: ValidProfile;
   readonly key: string;
   readonly entry: Entry;
+  /** What of its TLS is mounted; undefined for an entry that brings none. */
+  readonly tls?: MountedTls | undefined;
+}
+
+/** A ConfigMap or Secret with CAs, and a Secret with a client certificate. */
+export interface MountedTls {
+  readonly serverName?: string | undefined;
+  readonly ca?: AuthoritiesReference | undefined;
+  readonly clientCertificate?: string | undefined;
 }
 
 export interface OwnedCredential extends Owned<FileCredential> {
@@ -29,18 +38,13 @@ export interface ProfileEntries {
   readonly hosts: readonly Owned<FileDestination>[];
 }
 
-export function profileEntries(profile: ValidProfile, mounts: ProfileMounts): ProfileEntries {
+export function profileEntries(profile: ValidProfile): ProfileEntries {
   const { spec, identity } = profile;
   const named = (own: string | undefined): string =>
     own === undefined ? identity.name : `${identity.name}-${own}`;
 
-  function forwarding({ credential: own, tls, ...settings }: RouteSpec | HostSpec) {
-    const name = own ?? spec.credentials[0]?.name;
-    return {
-      ...settings,
-      credential: named(name),
-      ...(tls === undefined ? {} : { tls: { ...verification(tls, mounts), ...certificate(tls, mounts) } }),
-    };
+  function forwarding({ credential: own, tls: _, ...settings }: RouteSpec | HostSpec) {
+    return { ...settings, credential: named(own ?? spec.credentials[0]?.name) };
   }
 
   return {
@@ -53,8 +57,8 @@ export function profileEntries(profile: ValidProfile, mounts: ProfileMounts): Pr
           ...settings,
           // A token that is mounted without a Secret stands in a directory of its own too.
           dir: credentialDirectory(named(name)),
-          ...(tls === undefined ? {} : { tls: verification(tls, mounts) }),
         },
+        tls,
         secret,
         serviceAccountToken,
       }),
@@ -63,13 +67,39 @@ export function profileEntries(profile: ValidProfile, mounts: ProfileMounts): Pr
       profile,
       key: `spec.routes[${index}]`,
       entry: { ...(forwarding(own) as FileRoute), name: named(own.name) },
+      tls: own.tls,
     })),
     hosts: (spec.hosts ?? []).map((own, index) => ({
       profile,
       key: `spec.hosts[${index}]`,
       entry: { ...(forwarding(own) as FileDestination), host: own.host },
+      tls: own.tls,
     })),
   };
+}
+
+/** Of the entries that a pod gets after its own annotations: what it does not use is not mounted, and need not be there. */
+export function withMounts(
+  { credentials, routes, hosts }: ProfileEntries,
+  mounts: ProfileMounts,
+): ProfileEntries {
+  return {
+    credentials: credentials.map((owned) => withTls(owned, mounts)),
+    routes: routes.map((owned) => withTls(owned, mounts)),
+    hosts: hosts.map((owned) => withTls(owned, mounts)),
+  };
+}
+
+function withTls<Of extends Owned<object>>(owned: Of, mounts: ProfileMounts): Of {
+  const { tls, entry } = owned;
+  if (tls === undefined) return owned;
+  const { serverName, ca, clientCertificate } = tls;
+  const placed = {
+    ...(serverName === undefined ? {} : { serverName }),
+    ...(ca === undefined ? {} : { caFile: mounts.authorities(ca) }),
+    ...(clientCertificate === undefined ? {} : mounts.certificate(clientCertificate)),
+  };
+  return { ...owned, entry: { ...entry, tls: placed } };
 }
 
 /** Routes and hosts with the more specific ones first, whatever order the profiles have. */
@@ -105,23 +135,4 @@ function byRoute({ match: a }: FileRoute, { match: b }: FileRoute): number {
 function byHost(a: FileDestination, b: FileDestination): number {
   const wild = Number(a.host.startsWith('*')) - Number(b.host.startsWith('*'));
   return wild || b.host.length - a.host.length || Number(b.port !== undefined) - Number(a.port !== undefined);
-}
-
-interface Verification {
-  readonly serverName?: string | undefined;
-  readonly ca?: AuthoritiesReference | undefined;
-}
-
-function verification({ serverName, ca }: Verification, mounts: ProfileMounts): FileCredential['tls'] {
-  return {
-    ...(serverName === undefined ? {} : { serverName }),
-    ...(ca === undefined ? {} : { caFile: mounts.authorities(ca) }),
-  };
-}
-
-function certificate(
-  { clientCertificate }: { readonly clientCertificate?: string | undefined },
-  mounts: ProfileMounts,
-) {
-  return clientCertificate === undefined ? {} : mounts.certificate(clientCertificate);
 }

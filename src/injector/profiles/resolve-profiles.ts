@@ -11,7 +11,13 @@ import { credentialSources, type FilesOf } from './credential-sources.ts';
 import { findProfiles } from './find-profiles.ts';
 import { overridden } from './overrides.ts';
 import { called, type ValidProfile } from './profile.ts';
-import { mostSpecificFirst, type Owned, type ProfileEntries, profileEntries } from './profile-entries.ts';
+import {
+  mostSpecificFirst,
+  type Owned,
+  type ProfileEntries,
+  profileEntries,
+  withMounts,
+} from './profile-entries.ts';
 import { planMounts } from './profile-mounts.ts';
 import type { ProfileSource } from './profile-source.ts';
 import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
@@ -46,12 +52,13 @@ function resolveProfiles(
 ): ProfileResolution {
   const problems: Problem[] = [];
   const warnings: string[] = [];
-  const mounts = planMounts();
-  const written = joined(profiles.map((profile) => profileEntries(profile, mounts)));
+  const written = joined(profiles.map(profileEntries));
   const crowded = tooManyTogether(written);
   if (crowded.length > 0) return { state: 'refused', problems: crowded };
   problems.push(...collisions(written));
-  const entries = mostSpecificFirst(overridden(written, overrides, defaults.allowInsecureTokenUrl, problems));
+  const mounts = planMounts();
+  const own = overridden(written, overrides, defaults.allowInsecureTokenUrl, problems);
+  const entries = mostSpecificFirst(withMounts(own, mounts));
   const mode = modeOf(profiles, entries, problems);
   problems.push(...forbiddenTls(profiles, defaults), ...forbiddenStatic(entries, overrides, defaults));
   if (problems.length > 0) return { state: 'refused', problems };

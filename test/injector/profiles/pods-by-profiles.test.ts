@@ -132,6 +132,17 @@ describe('annotations beside a profile', () => {
     ]);
   });
 
+  it('in place of hosts take their Secrets and CAs out of the pod, too', () => {
+    const tls = { ca: { configMap: { name: 'old-ca' } }, clientCertificate: 'old-certificate' };
+    const spec = { credentials: [CREDENTIAL], hosts: [{ host: 'mail.example.com', tls }] };
+    const annotations = { 'token-sidecar.dev/hosts': 'a.example.com' };
+    const kept = JSON.stringify(injectedBy([{ name: 'mail', spec }]).pod.spec);
+    expect([kept.includes('old-ca'), kept.includes('old-certificate')]).toEqual([true, true]);
+    const { pod, configuration } = injectedBy([{ name: 'mail', spec }], { annotations });
+    expect(JSON.stringify(pod.spec)).not.toMatch(/old-ca|old-certificate/);
+    expect(JSON.stringify(configuration)).not.toContain('tls');
+  });
+
   it('add a route where there is none, and replace hosts', () => {
     const annotations = {
       'token-sidecar.dev/upstream': 'https://other.example.com',
