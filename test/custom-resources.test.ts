@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { customResourceDefinitions } from '../scripts/custom-resources/custom-resources.ts';
 import { structuralSchema } from '../scripts/custom-resources/structural-schema.ts';
+import { judged, ROUTE } from './injector/profiles/pods-with-profiles.ts';
 
 interface Node {
   readonly description?: string;
@@ -77,4 +78,29 @@ it('ask for values of In and NotIn, without which a selector would take every na
     properties: { values: { minItems: 1 } },
     'x-kubernetes-validations': [{ rule: "(self.operator in ['In', 'NotIn']) == has(self.values)" }],
   });
+});
+
+it('ask for no Secret where each request brings the token that is exchanged, as the injector has no use for one', () => {
+  const ofRequests = {
+    issuerUrl: 'https://login.example.com',
+    clientAuth: 'none',
+    grant: 'token_exchange',
+    tokenExchange: { subjectTokenFrom: 'request' },
+  };
+  const spec = { credentials: [ofRequests], routes: [ROUTE] };
+  expect(judged({ name: 'payments', spec }).state).toBe('valid');
+  const needless = { credentials: [{ ...ofRequests, secret: { name: 'oauth' } }], routes: [ROUTE] };
+  expect(judged({ name: 'payments', spec: needless }).state).toBe('invalid');
+  for (const definition of definitions) {
+    expect(specOf(definition).properties?.['credentials']?.items).toMatchObject({
+      'x-kubernetes-validations': expect.arrayContaining([
+        {
+          rule: expect.stringMatching(
+            /^has\(self\.secret\) \|\| .* self\.clientAuth == 'none' .* self\.tokenExchange\.subjectTokenFrom == 'request'\)$/,
+          ),
+          message: expect.any(String),
+        },
+      ]),
+    });
+  }
 });

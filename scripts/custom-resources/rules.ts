@@ -52,8 +52,9 @@ export const CREDENTIAL_RULES: readonly Rule[] = [
   },
   { rule: '!has(self.realm) || has(self.authUrl)', message: 'realm goes with authUrl' },
   {
-    rule: 'has(self.secret) || has(self.serviceAccountToken)',
-    message: 'say what proves the client: a secret or a serviceAccountToken',
+    rule: "has(self.secret) || has(self.serviceAccountToken) || (has(self.clientAuth) && self.clientAuth == 'none' && has(self.tokenExchange) && has(self.tokenExchange.subjectTokenFrom) && self.tokenExchange.subjectTokenFrom == 'request')",
+    message:
+      'say what proves the client: a secret or a serviceAccountToken, or clientAuth none where each request brings its token',
   },
 ];
 
