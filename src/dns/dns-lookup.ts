@@ -9,6 +9,9 @@ import { candidatesFor, type SearchList } from './search-list.ts';
 /** An answer is kept for its own time to live, and no longer than this. */
 export const LONGEST_KEPT_MS = 300_000;
 
+/** Where only one of the two families was answered for: the other's addresses may be the ones that can be reached. */
+export const LONGEST_HALF_KEPT_MS = 1000;
+
 /** Names whose addresses are kept. */
 export const MOST_KEPT = 128;
 
@@ -99,8 +102,11 @@ async function resolve(name: string, options: DnsLookupOptions): Promise<Found> 
       ask('resolve6', candidate, options),
     ]);
     const found = ordered(four, six, options.preferred());
-    if (found.length > 0) return keptFor(found, options.clock.monotonicMs());
     const failures = [four.failure, six.failure].filter((code) => code !== undefined);
+    if (found.length > 0) {
+      const longestMs = failures.length > 0 ? LONGEST_HALF_KEPT_MS : LONGEST_KEPT_MS;
+      return keptFor(found, longestMs, options.clock.monotonicMs());
+    }
     const final = failures.find((code) => !UNWILLING.has(code));
     if (final !== undefined) throw failure(name, final);
     unwilling ??= failures[0];
@@ -133,11 +139,11 @@ function ordered(four: Answer, six: Answer, preferred: Family): readonly Timed[]
   return preferred === 4 ? [...of(four, 4), ...of(six, 6)] : [...of(six, 6), ...of(four, 4)];
 }
 
-function keptFor(found: readonly Timed[], nowMs: number): Found {
+function keptFor(found: readonly Timed[], longestMs: number, nowMs: number): Found {
   const lifetimeMs = Math.min(...found.map(({ ttl }) => ttl)) * 1000;
   return {
     addresses: found.map(({ address, family }) => ({ address, family })),
-    untilMs: nowMs + Math.min(lifetimeMs, LONGEST_KEPT_MS),
+    untilMs: nowMs + Math.min(lifetimeMs, longestMs),
   };
 }
 

@@ -3,7 +3,13 @@
 import type { LookupOptions } from 'node:dns';
 import { type LookupAddress, Resolver } from 'node:dns';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DnsLookupOptions, dnsLookup, LONGEST_KEPT_MS, MOST_KEPT } from '../../src/dns/dns-lookup.ts';
+import {
+  type DnsLookupOptions,
+  dnsLookup,
+  LONGEST_HALF_KEPT_MS,
+  LONGEST_KEPT_MS,
+  MOST_KEPT,
+} from '../../src/dns/dns-lookup.ts';
 import { exceptFor } from '../../src/dns/past-hosts-file.ts';
 import { type DnsRecords, startDnsServer } from '../support/dns-server.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -148,6 +154,34 @@ describe('an answer', () => {
     await clock.advance(LONGEST_KEPT_MS);
     await find(API);
     expect(asked).toHaveLength(8);
+  });
+
+  it.each([
+    ['A', 'SERVFAIL', { rcode: 'SERVFAIL' }, '2001:db8::1'],
+    ['AAAA', 'SERVFAIL', { rcode: 'SERVFAIL' }, '192.0.2.1'],
+    ['A', 'silence', { silent: true }, '2001:db8::1'],
+  ] as const)('of which %s was met by %s is used, and kept for a second', async (only, _, failure, first) => {
+    const addresses = ['192.0.2.1', '2001:db8::1'];
+    const record = { addresses, ttl: 300 };
+    const { find, asked, clock, records } = await resolving({ [API]: { ...record, ...failure, only } });
+    expect(await find(API)).toEqual([first]);
+    records.set(API, record);
+    await clock.advance(LONGEST_HALF_KEPT_MS - 1);
+    expect(await find(API)).toEqual([first]);
+    expect(asked).toHaveLength(2);
+    await clock.advance(1);
+    expect(await find(API)).toEqual(addresses);
+    await clock.advance(LONGEST_HALF_KEPT_MS);
+    await find(API);
+    expect(asked).toHaveLength(4);
+  });
+
+  it('that there is nothing of one family counts as any other', async () => {
+    const { find, asked, clock } = await resolving({ [API]: { addresses: ['192.0.2.1'], ttl: 300 } });
+    await find(API);
+    await clock.advance(LONGEST_KEPT_MS - 1);
+    await find(API);
+    expect(asked).toHaveLength(2);
   });
 
   it('that is a failure is not kept', async () => {

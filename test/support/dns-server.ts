@@ -13,6 +13,8 @@ export interface DnsRecords {
   readonly cname?: string;
   /** Seconds. */
   readonly ttl?: number;
+  /** The one type of question that `rcode` or `silent` is for; undefined for all. */
+  readonly only?: 'A' | 'AAAA';
   /** In place of an answer. */
   readonly rcode?: 'SERVFAIL' | 'REFUSED';
   /** Questions about it are not answered at all. */
@@ -45,8 +47,10 @@ export async function openDnsServer(
     const { name, type, end } = questionOf(query);
     asked.push(`${TYPES[type] ?? type} ${name}`);
     const found = all.get(name);
-    if (found?.silent === true) return;
-    socket.send(answerTo(query.subarray(0, end), name, type, all), from, address);
+    const fails = found?.only === undefined || found.only === TYPES[type];
+    if (found?.silent === true && fails) return;
+    const rcode = fails ? found?.rcode : undefined;
+    socket.send(answerTo(query.subarray(0, end), name, type, rcode, all), from, address);
   });
   socket.bind(port, host);
   await once(socket, 'listening');
@@ -73,6 +77,7 @@ function answerTo(
   question: Buffer,
   name: string,
   type: number,
+  failure: DnsRecords['rcode'],
   records: ReadonlyMap<string, DnsRecords>,
 ): Buffer {
   const found = records.get(name);
@@ -88,13 +93,13 @@ function answerTo(
   if (TYPES[type] !== undefined)
     for (const address of wanted) answers.push(record(owner, type, current?.ttl ?? 60, octetsOf(address)));
   const header = Buffer.from(question.subarray(0, 12));
-  const rcode = found === undefined ? NXDOMAIN : found.rcode === undefined ? 0 : RCODES[found.rcode];
+  const rcode = found === undefined ? NXDOMAIN : failure === undefined ? 0 : RCODES[failure];
   // An answer, with recursion.
   header.writeUInt16BE(0x8180 | rcode, 2);
   header.writeUInt16BE(1, 4);
-  header.writeUInt16BE(found?.rcode === undefined ? answers.length : 0, 6);
+  header.writeUInt16BE(failure === undefined ? answers.length : 0, 6);
   header.writeUInt32BE(0, 8);
-  return Buffer.concat([header, question.subarray(12), ...(found?.rcode === undefined ? answers : [])]);
+  return Buffer.concat([header, question.subarray(12), ...(failure === undefined ? answers : [])]);
 }
 
 function record(owner: string, type: number, ttl: number, data: Buffer): Buffer {
