@@ -121,6 +121,45 @@ describe('existingAuthorization is of the injected places, and of Authorization'
   });
 });
 
+describe('a request without the placeholder', () => {
+  const PROTOCOLS = ['HTTP/1.1', 'HTTP/2'] as const;
+  const OTHERS: Injection = { into: 'placeholder', header: 'X-Api-Key', placeholder: '{{other}}' };
+
+  async function asked(protocol: (typeof PROTOCOLS)[number], status: 200 | 401, bearer: FakeBearer) {
+    const inject = [PLACEHOLDER, OTHERS];
+    if (protocol === 'HTTP/1.1') {
+      const upstream = await startUpstream(answering(answer(status)));
+      const sidecar = await startSidecar({ upstream, bearer, route: { inject } });
+      expect((await sidecar.exchange(get('/', 'X-Other: 1', 'Authorization: own'))).status).toBe(status);
+      return upstream.requests.map(({ head }) => head.values('authorization'));
+    }
+    const upstream = await startHttp2((arrived) => {
+      arrived.stream.respond({ ':status': status }, { endStream: true });
+    });
+    const sidecar = await startSidecar({ upstream, bearer, route: { protocol: HTTP2, inject } });
+    expect((await sidecar.exchange(get('/', 'X-Other: 1', 'Authorization: own'))).status).toBe(status);
+    return upstream.arrived.map(({ headers }) => [headers.authorization ?? []].flat());
+  }
+
+  it.each(PROTOCOLS)('waits for no token: %s', async (protocol) => {
+    const bearer = withoutToken();
+    expect(await asked(protocol, 200, bearer)).toEqual([[]]);
+    expect(bearer.obtained).toBe(0);
+  });
+
+  it.each(PROTOCOLS)('says nothing about the token, whatever its answer: %s', async (protocol) => {
+    const bearer = renewable();
+    expect(await asked(protocol, 401, bearer)).toEqual([[]]);
+    expect(await asked(protocol, 200, bearer)).toEqual([[]]);
+    expect([bearer.refused, bearer.accepts]).toEqual([[], []]);
+  });
+
+  it('has its token where that also goes elsewhere', async () => {
+    const { head } = await sent([PLACEHOLDER, KEY], get('/'));
+    expect(head.values('x-api-key')).toEqual([FIRST]);
+  });
+});
+
 describe('a placeholder is refused', () => {
   const bytes = (...fields: string[]) => get('/other', ...fields);
 

@@ -33,7 +33,9 @@ export class RequestToken {
     this.keepsOwn = keepsOwn(route, request);
     // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
     // the token.
-    this.#bearer = this.keepsOwn || request.method === 'TRACE' ? undefined : bearerFor(route, request);
+    const goesWithout =
+      this.keepsOwn || request.method === 'TRACE' || route.placement?.takesToken(request) === false;
+    this.#bearer = goesWithout ? undefined : bearerFor(route, request);
   }
 
   /** Whether the request has been sent again with another token. */

@@ -58,6 +58,15 @@ export class TokenPlacement {
     return this.#parameters.length > 0 && withoutParameters(target, this.#parameters) !== target;
   }
 
+  /** Whether a token would be seen in what becomes of the request: a placeholder that is not there is not swapped. */
+  takesToken({ fields }: Pick<IncomingRequest, 'fields'>): boolean {
+    if (this.#headers.length > 0 || this.#parameters.length > 0) return true;
+    for (let at = 0; at < fields.length; at += 2) {
+      if (this.swapped(fields[at] as string, fields[at + 1] as string, '') !== undefined) return true;
+    }
+    return false;
+  }
+
   /** Whether the field is the token's, or Authorization. */
   owns(name: string): boolean {
     return this.#owned.has(alike(name));
