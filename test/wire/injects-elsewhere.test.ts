@@ -252,6 +252,22 @@ describe('over HTTP/2', () => {
     connection.send(frame(TYPE.HEADERS, 0x5, streamId, Buffer.from([0x88])));
     expect((await answered).status).toBe(200);
   });
+
+  it.each([
+    ['X-Api-Key: own', 'x-api-key', 0x10],
+    ['X_Api-Key: own', 'x_api-key', 0x10],
+    ['X-Other: 1', '/?access_token=own', 0x14],
+  ])('nor what the app has there by itself: %s', async (field, mark, begins) => {
+    const upstream = await startFrames((connection) => connection.settings());
+    const route = { protocol: HTTP2, inject: [KEY, QUERY], existingAuthorization: 'keep' } as const;
+    const sidecar = await startSidecar({ upstream, route });
+    const answered = sidecar.exchange(get('/?access_token=own', field));
+    const connection = await upstream.connection();
+    const { payload, streamId } = await connection.next(TYPE.HEADERS);
+    expect(payload[payload.indexOf(mark) - 2]).toBe(begins);
+    connection.send(frame(TYPE.HEADERS, 0x5, streamId, Buffer.from([0x88])));
+    expect((await answered).status).toBe(200);
+  });
 });
 
 it('no part of a target with a token is in a log line, an answer or a metric', async () => {

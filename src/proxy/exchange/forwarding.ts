@@ -259,8 +259,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       hasBody: this.body !== undefined,
     };
     const { placement } = this.#route;
-    const placedElsewhere = placement !== undefined && !this.#token.keepsOwn;
-    upstream.send(placedElsewhere ? placed(request, placement) : request, nowMs);
+    upstream.send(placement === undefined ? request : placed(request, placement), nowMs);
     this.sentBy = upstream.protocol;
     this.body?.sendTo(upstream, nowMs);
   }
@@ -300,9 +299,10 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 }
 
-/** The request with its token where the route wants it: among what the app sent, all of which passes then. */
+/** The request with its token, or what the app shows instead, where the route wants it: among what the app sent, all of which passes then. */
 function placed(request: OutgoingRequest, placement: TokenPlacement): OutgoingRequest {
   const { authorization, from, target } = request;
+  if (request.keepClientAuthorization) return { ...request, from: placement.keepOwn(from) };
   return {
     ...request,
     from: placement.place(from, authorization),

@@ -90,12 +90,19 @@ export class TokenPlacement {
       section = this.#section(request, authorization?.slice(BEARER.length));
       this.#placed.keep(request.fields, { authorization, section }, section.fields);
     }
-    const marked = request.neverIndexed ?? [];
-    return {
-      ...request,
-      ...section,
-      neverIndexed: marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed],
-    };
+    return { ...request, ...section, neverIndexed: this.#marksOf(request) };
+  }
+
+  /** The request with the app's own identity in those places, to be put in no table either (RFC 7541 §7.1.3). */
+  keepOwn(request: IncomingRequest): IncomingRequest {
+    const marked = this.#marksOf(request);
+    const names = request.fields.filter((name, at) => at % 2 === 0 && this.owns(name));
+    const spelt = names.map((name) => name.toLowerCase()).filter((name) => !marked.includes(name));
+    return { ...request, neverIndexed: spelt.length === 0 ? marked : [...marked, ...spelt] };
+  }
+
+  #marksOf({ neverIndexed: marked = [] }: IncomingRequest): readonly string[] {
+    return marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed];
   }
 
   /** The target with the token as its parameters, and without what stood there. */
