@@ -18,7 +18,7 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     remedy: 'Have the app leave Authorization out, or set existingAuthorization to replace.',
   },
   placeholder_not_allowed: {
-    text: 'The route puts the token in the place of a placeholder, and the request holds the placeholder where no token is to go, or more than once. The detail of the answer says where.',
+    text: 'The route puts the token in the place of a placeholder, and a header of the request holds the placeholder where no token is to go. The detail of the answer says where.',
     remedy: 'Send the placeholder once, in the header that the route names.',
   },
   cross_site_request: {
