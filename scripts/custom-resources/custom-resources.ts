@@ -165,7 +165,7 @@ const STATUS: StructuralSchema & object = {
             ...{ format: 'date-time' },
           },
           reason: { description: 'Valid or Invalid.', type: 'string', maxLength: 1024 },
-          message: { description: 'Every problem there is.', type: 'string', maxLength: 32_768 },
+          message: { description: 'The first 20 problems.', type: 'string', maxLength: 32_768 },
         },
       },
     },

@@ -14,6 +14,7 @@ import {
   type ProfileIdentity,
   type ProfileKind,
 } from './profile.ts';
+import { createProfileRoom } from './profile-room.ts';
 import type { ProfileSource } from './profile-source.ts';
 
 export interface ProfileStatus {
@@ -60,6 +61,9 @@ interface ProfileObject extends ApiObject {
 type Labels = Readonly<Record<string, string>>;
 
 interface Counted extends KeptProfile {
+  /** Whether there was room for what was judged; where there was none, that is the one problem. */
+  readonly fits: boolean;
+  /** That it takes of the room. */
   readonly characters: number;
 }
 
@@ -78,8 +82,8 @@ const NAMESPACES = '/api/v1/namespaces';
 const PAGE = 20;
 /** Of each collection. */
 const MOST_KEPT = 10_000;
-/** Characters of the specs of all profiles of a kind. */
-const MOST_CHARACTERS = 8 * 1024 * 1024;
+/** Of an invalid profile. */
+const MOST_PROBLEMS = 20;
 /** Characters of the labels of one namespace: one with more is selected by nothing. */
 const MOST_LABELS = 2048;
 
@@ -110,32 +114,48 @@ export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions):
 }
 
 function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreOptions) {
-  /** Of the specs of all that are kept. */
-  let characters = 0;
+  const room = createProfileRoom();
   return keepCollection<ProfileObject, Counted>(api, `${ROOT}/${PLURALS[kind]}`, options, {
     reduce({ metadata, spec, status }, before) {
       const { name = '', namespace, uid = '', generation = 0 } = metadata;
       const identity = { kind, name, ...(namespace === undefined ? {} : { namespace }), generation };
-      characters -= before?.characters ?? 0;
-      const size = JSON.stringify(spec ?? {}).length;
-      if (characters + size > MOST_CHARACTERS) {
-        options.log.error({ kind, namespace, name }, 'profile not kept: there are too many');
-        return { uid, judged: tooMany(identity), status, characters: 0 };
-      }
-      characters += size;
+      if (before === undefined) {
+        if (!room.mayHaveAnother(namespace)) {
+          options.log.error({ kind, namespace, name }, 'profile not kept: its namespace has too many');
+          return undefined;
+        }
+        room.counted(namespace, 1);
+      } else room.give(namespace, before.characters);
       // What only its status changed of need not be judged again.
-      const isJudged = before?.uid === uid && before.judged.identity.generation === generation;
-      const judged = isJudged && before.characters > 0 ? before.judged : options.judge(identity, spec);
-      return { uid, judged, status, characters: size };
+      const isJudged =
+        before?.fits === true && before.uid === uid && before.judged.identity.generation === generation;
+      const judged = isJudged ? before.judged : withFirstProblems(options.judge(identity, spec));
+      const characters = charactersOf(judged, spec);
+      const refusal = room.take(namespace, characters);
+      if (refusal === undefined) return { uid, judged, status, fits: true, characters };
+      options.log.error({ kind, namespace, name }, 'profile not kept: there are too many');
+      return { uid, judged: tooMany(identity, refusal), status, fits: false, characters: 0 };
     },
-    forget(before) {
-      characters -= before.characters;
+    forget({ judged, characters }) {
+      const { namespace } = judged.identity;
+      room.give(namespace, characters);
+      room.counted(namespace, -1);
     },
   });
 }
 
-function tooMany(identity: ProfileIdentity): JudgedProfile {
-  const expected = `fewer or smaller profiles: of one kind ${MOST_CHARACTERS} characters are kept`;
+/** Of what is kept: an invalid profile leaves its problems alone. */
+function charactersOf(judged: JudgedProfile, spec: unknown): number {
+  return JSON.stringify(judged.state === 'valid' ? spec : [judged.problems, judged.namespaces]).length;
+}
+
+function withFirstProblems(judged: JudgedProfile): JudgedProfile {
+  if (judged.state === 'valid' || judged.problems.length <= MOST_PROBLEMS) return judged;
+  return { ...judged, problems: judged.problems.slice(0, MOST_PROBLEMS) };
+}
+
+function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
+  const expected = `fewer or smaller profiles: ${refusal}`;
   return { state: 'invalid', identity, namespaces: {}, problems: [{ key: 'metadata.name', expected }] };
 }
 
@@ -174,7 +194,11 @@ function keepCollection<T extends ApiObject, Kept>(
       const key = keyOf(object.metadata);
       listed?.add(key);
       const before = kept.get(key);
-      if (before === undefined && kept.size >= MOST_KEPT) return;
+      if (before === undefined && kept.size >= MOST_KEPT) {
+        const { namespace, name } = object.metadata;
+        options.log.error({ path, namespace, name }, `not kept: there are more than ${MOST_KEPT}`);
+        return;
+      }
       const next = reduce(object, before);
       if (next === undefined) kept.delete(key);
       else kept.set(key, next);

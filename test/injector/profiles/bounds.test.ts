@@ -9,8 +9,8 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { scriptedKubernetes } from '../scripted-kubernetes.ts';
 import { CREDENTIAL, ROUTE } from './pods-with-profiles.ts';
 
-const object = (name: string, spec: object, labels?: object) => ({
-  metadata: { name, namespace: 'team', uid: `uid-${name}`, generation: 1, resourceVersion: '2', labels },
+const object = (name: string, spec: object, namespace = 'team') => ({
+  metadata: { name, namespace, uid: `uid-${name}`, generation: 1, resourceVersion: '2' },
   spec,
 });
 
@@ -36,21 +36,69 @@ async function stored(items: readonly object[], namespaces: readonly object[] = 
   return { store, streams, clock, lines, judgements: () => judgements };
 }
 
+const LARGE = { credentials: [{ ...CREDENTIAL, audience: 'a'.repeat(4000) }], routes: [ROUTE] };
+const LARGE_SIZE = JSON.stringify(LARGE).length;
+const MIB = 1024 * 1024;
+
 it('of profiles of a kind 8 MiB are kept; what is beyond is refused with that reason, and room is made again', async () => {
-  const spec = { credentials: [{ ...CREDENTIAL, audience: 'a'.repeat(4000) }], routes: [ROUTE] };
-  const size = JSON.stringify(spec).length;
-  const most = Math.floor((8 * 1024 * 1024) / size);
-  const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, spec));
+  const most = Math.floor((8 * MIB) / LARGE_SIZE);
+  const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE, `team${at % 10}`));
   const { store, streams, lines } = await stored(items);
-  expect(store.namespaced('team', `p${most - 1}`)?.state).toBe('valid');
-  expect(store.namespaced('team', `p${most}`)).toMatchObject({
+  const stateOf = (at: number) => store.namespaced(`team${at % 10}`, `p${at}`);
+  expect(stateOf(most - 1)?.state).toBe('valid');
+  expect(stateOf(most)).toMatchObject({
     state: 'invalid',
     problems: [{ key: 'metadata.name', expected: expect.stringContaining('8388608 characters are kept') }],
   });
   expect(lines.filter((line) => line.includes('profile not kept'))).toHaveLength(1);
   for (const { send } of streams) send({ type: 'DELETED', object: items[0] });
   for (const { send } of streams) send({ type: 'MODIFIED', object: items[most] });
-  expect(store.namespaced('team', `p${most}`)?.state).toBe('valid');
+  expect(stateOf(most)?.state).toBe('valid');
+});
+
+it('of one namespace 1 MiB and 1250 profiles are kept, and others have their room', async () => {
+  const most = Math.floor(MIB / LARGE_SIZE);
+  const large = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE));
+  const small = { credentials: [CREDENTIAL], routes: [ROUTE] };
+  const many = Array.from({ length: 1251 }, (_, at) => object(`p${at}`, small, 'many'));
+  const { store, streams, lines } = await stored([...large, ...many, object('one', small, 'other')]);
+  expect(store.namespaced('team', `p${most - 1}`)?.state).toBe('valid');
+  expect(store.namespaced('team', `p${most}`)).toMatchObject({
+    problems: [{ expected: expect.stringContaining('of one namespace 1048576 characters are kept') }],
+  });
+  expect(store.namespaced('many', 'p1249')?.state).toBe('valid');
+  expect(store.namespaced('many', 'p1250')).toBeUndefined();
+  expect(lines.join()).toContain('its namespace has too many');
+  expect(store.namespaced('other', 'one')?.state).toBe('valid');
+  for (const { send } of streams) send({ type: 'DELETED', object: many[0] });
+  for (const { send } of streams) send({ type: 'MODIFIED', object: many[1250] });
+  expect(store.namespaced('many', 'p1250')?.state).toBe('valid');
+});
+
+it('a profile that is too large takes the room of its one problem, and an invalid one that of twenty', async () => {
+  const huge = { ...LARGE, credentials: [{ ...CREDENTIAL, scope: 'a'.repeat(600_000) }] };
+  const routes = Array.from({ length: 64 }, (_, at) => ({ ...ROUTE, name: `r${at}`, credential: 'nobody' }));
+  const { store } = await stored([
+    ...['a', 'b', 'c'].map((name) => object(name, huge)),
+    object('wrong', { credentials: [CREDENTIAL], routes }),
+    object('right', LARGE),
+  ]);
+  expect(store.namespaced('team', 'c')).toMatchObject({
+    problems: [{ key: 'spec', expected: 'at most 65536 characters' }],
+  });
+  const wrong = store.namespaced('team', 'wrong');
+  expect(wrong?.state === 'invalid' && wrong.problems.length).toBe(20);
+  expect(store.namespaced('team', 'right')?.state).toBe('valid');
+});
+
+it('what is beyond 10 000 is told', async () => {
+  const named = (at: number) => ({ metadata: { name: `n${at}`, resourceVersion: '2', labels: { a: 'b' } } });
+  const { store, lines } = await stored(
+    [],
+    Array.from({ length: 10_001 }, (_, at) => named(at)),
+  );
+  expect([store.labels('n9999'), store.labels('n10000')]).toEqual([{ a: 'b' }, undefined]);
+  expect(lines.join()).toContain('not kept: there are more than 10000');
 });
 
 it('a profile is judged once for each change of what it says, and not when its status changes', async () => {

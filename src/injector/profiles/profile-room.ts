@@ -1,0 +1,55 @@
+/** How much is kept of the profiles of one kind: of all together, and of each namespace a part, so that none takes the room of the others. */
+
+/** Characters of what is kept of all. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
+/** Of one namespace. */
+const MOST_OF_NAMESPACE = { profiles: 1250, characters: MOST_CHARACTERS / 8 };
+
+export interface ProfileRoom {
+  /** Whether the namespace may have another profile at all. */
+  mayHaveAnother(namespace: string | undefined): boolean;
+  /** @returns what there is no room for, which then takes none; undefined where it fits. */
+  take(namespace: string | undefined, characters: number): string | undefined;
+  give(namespace: string | undefined, characters: number): void;
+  counted(namespace: string | undefined, change: 1 | -1): void;
+}
+
+interface Held {
+  readonly profiles: number;
+  readonly characters: number;
+}
+
+const NONE: Held = { profiles: 0, characters: 0 };
+
+/** Profiles without a namespace are the operator's: they are bounded together alone. */
+export function createProfileRoom(): ProfileRoom {
+  let total = 0;
+  const byNamespace = new Map<string, Held>();
+
+  function add(namespace: string | undefined, { profiles, characters }: Held): void {
+    total += characters;
+    if (namespace === undefined) return;
+    const before = byNamespace.get(namespace) ?? NONE;
+    const after = { profiles: before.profiles + profiles, characters: before.characters + characters };
+    if (after.profiles === 0 && after.characters === 0) byNamespace.delete(namespace);
+    else byNamespace.set(namespace, after);
+  }
+
+  const heldBy = (namespace: string | undefined): Held =>
+    (namespace === undefined ? undefined : byNamespace.get(namespace)) ?? NONE;
+
+  return {
+    mayHaveAnother: (namespace) => heldBy(namespace).profiles < MOST_OF_NAMESPACE.profiles,
+    take(namespace, characters) {
+      if (total + characters > MOST_CHARACTERS) return `of one kind ${MOST_CHARACTERS} characters are kept`;
+      const isOfNamespace = namespace !== undefined;
+      if (isOfNamespace && heldBy(namespace).characters + characters > MOST_OF_NAMESPACE.characters) {
+        return `of one namespace ${MOST_OF_NAMESPACE.characters} characters are kept`;
+      }
+      add(namespace, { profiles: 0, characters });
+      return undefined;
+    },
+    give: (namespace, characters) => add(namespace, { profiles: 0, characters: -characters }),
+    counted: (namespace, change) => add(namespace, { profiles: change, characters: 0 }),
+  };
+}
