@@ -13,6 +13,8 @@ export interface ConnectProxyOptions {
 export async function startConnectProxy(target: ListenAddress, options: ConnectProxyOptions = {}) {
   /** Heads of what was asked. */
   const asked: string[] = [];
+  /** The place has ended what it had to say in a tunnel. */
+  const ended = Promise.withResolvers<void>();
   const sockets = new Set<Socket>();
   const keep = (socket: Socket) => {
     sockets.add(socket);
@@ -34,6 +36,7 @@ export async function startConnectProxy(target: ListenAddress, options: ConnectP
       keep(upstream);
       socket.write(options.consent ?? 'HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n');
       socket.pipe(upstream).pipe(socket);
+      upstream.once('end', ended.resolve);
       // What the tunnel still holds is delivered.
       upstream.once('close', () => socket.destroySoon());
       socket.once('close', () => upstream.destroy());
@@ -52,5 +55,5 @@ export async function startConnectProxy(target: ListenAddress, options: ConnectP
   };
   /** Connections that are open. */
   const open = () => [...sockets].filter((socket) => !socket.destroyed).length;
-  return { asked, config, reset, open };
+  return { asked, config, reset, open, ended: ended.promise };
 }

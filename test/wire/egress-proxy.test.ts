@@ -4,12 +4,12 @@ import type { EgressProxyConfig } from '../../src/config/config.ts';
 import { type ConnectProxyOptions, startConnectProxy } from '../support/connect-proxy.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { selfSigned } from './certificate.ts';
-import { FIRST, TOKEN_MARK } from './fake-bearer.ts';
+import { FakeBearer, FIRST, TOKEN_MARK } from './fake-bearer.ts';
 import { connectHttp2 } from './http2/raw-http2-client.ts';
 import { startHttp2 } from './http2-upstream/node-upstream.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
-import { answering, type Script, startUpstream } from './raw-upstream.ts';
+import { answering, inTurn, type Script, startUpstream } from './raw-upstream.ts';
 import { forwardTo, type RouteOverrides, startSidecar } from './sidecar.ts';
 import { temporaryFile } from './temporary-file.ts';
 
@@ -21,10 +21,14 @@ interface Behind {
   readonly egress?: Partial<EgressProxyConfig>;
   /** Of the upstream's TLS. */
   readonly tls?: TlsOptions;
+  readonly bearer?: FakeBearer;
 }
 
 /** An upstream that is known by its name to the proxy alone. */
-async function behindProxy(script: Script, { answers = {}, route = {}, egress = {}, tls = {} }: Behind = {}) {
+async function behindProxy(
+  script: Script,
+  { answers = {}, route = {}, egress = {}, tls = {}, bearer = new FakeBearer() }: Behind = {},
+) {
   const certificate = selfSigned('api.test');
   const upstream = await startUpstream(script, { ...certificate, ...tls });
   const caFile = await temporaryFile('ca.crt', certificate.cert);
@@ -32,6 +36,7 @@ async function behindProxy(script: Script, { answers = {}, route = {}, egress = 
   const egressProxy = { ...proxy.config, ...egress };
   const sidecar = await startSidecar({
     upstream,
+    bearer,
     route: { tls: { caFile }, ...route, upstream: UPSTREAM, egressProxy },
   });
   return { upstream, proxy, sidecar, caFile };
@@ -240,6 +245,32 @@ describe('an answer that ends with its connection', () => {
       client.send(get('/'));
       await client.closed();
       expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+    },
+  );
+
+  it.each(['end', 'destroy'] as const)(
+    'is told from a cut one where it was held meanwhile: %s',
+    async (end) => {
+      const other = Promise.withResolvers<undefined>();
+      const bearer = new FakeBearer({ replace: () => other.promise });
+      const { proxy, sidecar } = await behindProxy(
+        inTurn((arrived) => {
+          const answer = message('HTTP/1.1 401 Unauthorized', [], 'x'.repeat(50_000));
+          arrived.connection.socket.write(answer, () => arrived.connection[end]());
+        }, answering(ok())),
+        { bearer },
+      );
+      const client = await sidecar.connect();
+      const sent = client.send(get('/'));
+      await expect.poll(() => bearer.refused.length).toBe(1);
+      await proxy.ended;
+      await sidecar.fence();
+      other.resolve(undefined);
+      if (end === 'end') expect((await sent.response()).body.length).toBe(50_000);
+      else {
+        await client.closed();
+        expect(client.received.text).not.toMatch(/\r\n0\r\n/);
+      }
     },
   );
 
