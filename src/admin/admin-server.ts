@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
+import { HOP_FIELD } from '../hop-field.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
 import { http } from '../node-http.ts';
@@ -142,6 +143,10 @@ async function answerRequest(
   }
   if (endpoint.loopbackOnly === true && !isLoopbackPeer(request.socket.remoteAddress)) {
     return plain(403, 'loopback callers only');
+  }
+  // Through a sidecar others come from loopback, too.
+  if (endpoint.loopbackOnly === true && request.headers[HOP_FIELD] !== undefined) {
+    return plain(403, 'loopback callers only: ask without a proxy');
   }
   return await endpoint.answer({ accept: request.headers.accept ?? '' });
 }

@@ -144,6 +144,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       routes: config.routes,
       ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
       ...(config.capture === undefined ? {} : { capture: config.capture }),
+      otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
       ...(leaves === undefined ? {} : { leaves }),
       ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
       crossSiteRequests: config.crossSiteRequests,

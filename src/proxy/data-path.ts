@@ -24,6 +24,8 @@ export interface ProxyOptions {
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
+  /** Where the program listens besides: no destination of the forward proxy unless the list has it. */
+  readonly otherListeners?: readonly ListenAddress[];
   /** Hosts in whose place it listens; `leaves` are there for those over TLS. */
   readonly capture?: CaptureConfig;
   /** Passed on when absent. */

@@ -19,6 +19,7 @@ import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
 import type { DialThrough } from './upstream/dialer.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
+import { OwnListeners } from './upstream/own-listeners.ts';
 import { UpstreamPools } from './upstream/pools.ts';
 
 /** The `route` label of requests that no route matched. */
@@ -33,9 +34,11 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, limits, clock, log, instanceId, network = systemNetwork } = options;
   const termination =
     options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
+  const own = new OwnListeners();
+  for (const other of options.otherListeners ?? []) own.add(other);
   const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
   const context: AppContext = {
-    destinations: openDestinations(options, network, dialThrough),
+    destinations: openDestinations(options, network, dialThrough, own),
     admission: admissionWith(placeholdersOf(options)),
     limits,
     clock,
@@ -49,7 +52,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),
   };
   const listener = new Listener(context);
-  const address = await listenEverywhere(listener, options, context, termination);
+  const address = await listenEverywhere(listener, options, context, termination, own);
   return {
     address,
     spoken: () => listener.spoken(),
@@ -64,11 +67,13 @@ async function listenEverywhere(
   { listen, capture }: ProxyOptions,
   context: AppContext,
   termination: TlsTermination | undefined,
+  own: OwnListeners,
 ): Promise<ListenAddress> {
   try {
     const address = await listener.listen(listen);
+    own.add(address);
     const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
-    for (const port of ports) await listener.listen(port.listen, port.service);
+    for (const port of ports) own.add(await listener.listen(port.listen, port.service));
     return address;
   } catch (error) {
     await listener.drain(0);
@@ -80,17 +85,21 @@ function openDestinations(
   options: ProxyOptions,
   network: Network,
   dialThrough: DialThrough | undefined,
+  own: OwnListeners,
 ): Destinations {
   const { metrics, clock, log, listen } = options;
   const all = new OpenUpstreams(mostConnections(undefined, processLimits()));
-  const activate: ActivateRoute = (config, bearer) => ({
-    config,
-    matcher: routeMatcher(config.match),
-    upstream: new UpstreamPools(config, { clock, log, network, all, dialThrough }),
-    bearer,
-    placement: config.inject && new TokenPlacement(config.inject),
-    observer: metrics.forRoute(config.name),
-  });
+  const keptFrom =
+    (listeners: OwnListeners | undefined): ActivateRoute =>
+    (config, bearer) => ({
+      config,
+      matcher: routeMatcher(config.match),
+      upstream: new UpstreamPools(config, { clock, log, network, all, dialThrough, keptFrom: listeners }),
+      bearer,
+      placement: config.inject && new TokenPlacement(config.inject),
+      observer: metrics.forRoute(config.name),
+    });
+  const activate = keptFrom(undefined);
   const routes = options.routes.map((config) =>
     activate(config, bearerOf(`route ${config.name}`, config.credential, options)),
   );
@@ -100,7 +109,8 @@ function openDestinations(
       prefix: 'forward',
       config: options.forwardProxy,
       bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
-      activate,
+      // Without a token are those that nobody has listed.
+      activate: (config, bearer) => keptFrom(bearer === undefined ? own : undefined)(config, bearer),
       log,
     });
   const captured =

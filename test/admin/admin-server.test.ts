@@ -248,6 +248,14 @@ describe('/quitquitquit', () => {
     },
   );
 
+  it('is refused to whoever comes through a sidecar, from loopback or not', async () => {
+    const { address, quits } = await serveQuit();
+    const headers = { 'token-sidecar-hop': 'somebody' };
+    expect(await ask(address, '/quitquitquit', { method: 'POST', headers })).toBe(403);
+    expect(await ask(address, '/livez', { headers })).toBe(200);
+    expect(quits()).toBe(0);
+  });
+
   const own = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .find(({ internal, family }) => !internal && family === 'IPv4')?.address;

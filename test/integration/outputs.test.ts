@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -25,10 +28,11 @@ async function start(output: unknown, settings: Record<string, unknown> = {}) {
   );
   const { log, lines } = captureLog();
   const config = await loadConfig({ config: { key: '--config', text: path } });
-  const sidecar = await startSidecar({ config, log, quit: () => {} });
+  let quits = 0;
+  const sidecar = await startSidecar({ config, log, quit: () => quits++ });
   onTestFinished(() => sidecar.stop());
   await sidecar.ready;
-  return { sidecar, lines };
+  return { sidecar, lines, quits: () => quits };
 }
 
 it('a token is a file and is given on loopback, until the sidecar stops', async () => {
@@ -53,6 +57,30 @@ it('a token is a file and is given on loopback, until the sidecar stops', async 
   expect(await readdir(directory)).toEqual([]);
   await expect(fetch(url)).rejects.toThrow();
   expect(lines.join('')).not.toContain('token-1');
+});
+
+it('whoever comes through the forward proxy gets no token and ends nothing', async () => {
+  const { sidecar, quits } = await start(
+    { endpoint: true },
+    {
+      tokenEndpoint: { listen: '127.0.0.1:0' },
+      forwardProxy: { otherHosts: 'pass', allow: [{ host: 'listed.test', credential: 'kafka' }] },
+    },
+  );
+  const { tokenEndpoint, adminAddress, proxyAddress } = sidecar;
+  if (tokenEndpoint === undefined) throw new Error('no token endpoint');
+  for (const [method, to, path] of [
+    ['GET', tokenEndpoint, '/token/kafka'],
+    ['POST', adminAddress, '/quitquitquit'],
+  ] as const) {
+    const host = formatAddress(to);
+    const headers = { host, 'token-sidecar-request': 'true' };
+    const asked = request({ ...proxyAddress, method, path: `http://${host}${path}`, headers, agent: false });
+    const [answer] = (await once(asked.end(), 'response')) as [IncomingMessage];
+    expect(await text(answer)).toContain('destination_not_allowed');
+    expect(answer.statusCode).toBe(403);
+  }
+  expect(quits()).toBe(0);
 });
 
 it('there is neither unless it is asked for', async () => {

@@ -117,6 +117,8 @@ export interface SidecarSettings {
   readonly crossSiteRequests?: 'allow' | 'refuse';
   /** Certificates for apps whose TLS is intercepted. */
   readonly leaves?: Leaves;
+  /** Of the same program. */
+  readonly otherListeners?: readonly DataPath['address'][];
   /** The system's unless told otherwise. */
   readonly network?: Network;
   readonly limits?: Partial<ProxyLimits>;
@@ -208,6 +210,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
     ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
     ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
+    ...(settings.otherListeners === undefined ? {} : { otherListeners: settings.otherListeners }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
     ...(settings.capture === undefined ? {} : { capture: settings.capture }),
     crossSiteRequests: settings.crossSiteRequests ?? 'allow',

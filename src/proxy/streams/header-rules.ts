@@ -1,13 +1,11 @@
 /** Which fields pass, which stay, which are made anew. */
 
+import { HOP_FIELD } from '../../hop-field.ts';
 import { lowerCaseName } from '../http/field-names.ts';
 import { type Fields, hasField, listMembers, membersOf } from '../http/fields.ts';
 import { MadeOf } from '../http/lasting-fields.ts';
 import type { FieldSection } from './message.ts';
 import type { OutgoingRequest } from './upstream-stream.ts';
-
-/** Names the sidecars that a request has passed, so that one that comes back is a loop. See decision 0003. */
-export const HOP_FIELD = 'token-sidecar-hop';
 
 /** Says that an answer is the proxy's own and why; no upstream answer carries it. */
 export const ERROR_FIELD = 'token-sidecar-error';

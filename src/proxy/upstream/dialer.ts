@@ -2,9 +2,11 @@ import { isIP, type OnReadOpts, type Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { Network } from '../io/network.ts';
 import type { EgressDial } from './egress-dial.ts';
+import type { OwnListeners } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
 
 /** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
@@ -21,6 +23,8 @@ export interface DialerOptions {
   onTlsChange(): void;
   /** Makes the connections of routes that have a proxy on their way. */
   readonly dialThrough?: DialThrough | undefined;
+  /** Where its connections may not lead. */
+  readonly keptFrom?: OwnListeners | undefined;
 }
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
@@ -32,10 +36,13 @@ export class Dialer {
   readonly #clock: Clock;
   readonly #dialThrough: DialThrough | undefined;
   readonly #tls: UpstreamTls | undefined;
+  readonly #keptFrom: OwnListeners | undefined;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
-  constructor(route: RouteConfig, { clock, log, network, onTlsChange, dialThrough }: DialerOptions) {
+  constructor(route: RouteConfig, options: DialerOptions) {
+    const { clock, log, network, onTlsChange, dialThrough, keptFrom } = options;
     this.#route = route;
+    this.#keptFrom = keptFrom;
     this.#clock = clock;
     this.#dialThrough = dialThrough;
     this.#network = network;
@@ -88,6 +95,11 @@ export class Dialer {
       if (through !== undefined) return through;
     }
     return network.connectTls({ ...tcp, ...tls });
+  }
+
+  /** Why a connection that has just been made may not be used; undefined where it may. */
+  refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined {
+    return this.#keptFrom?.refusal(made);
   }
 
   /** Looks at the TLS files no more. */

@@ -1,6 +1,7 @@
 import { messageOf, type ProxyErrorCode, SidecarError, systemCodeOf } from '../../errors.ts';
 import { type ErrorCode, errorCodeName } from '../http2/error-code.ts';
 import { FAULTS, type FaultReason } from '../http2/fault.ts';
+import { asProxyError } from '../proxy-error.ts';
 import { UpstreamReset } from '../streams/upstream-reset.ts';
 
 /** How the connections to one upstream fail, as errors that the proxy may answer. */
@@ -14,6 +15,8 @@ export class UpstreamFailures {
 
   /** @param phase how far the connection had come when the error met it. */
   of(error: Error, phase: string): SidecarError<ProxyErrorCode> {
+    // Of our own making: it says all there is.
+    if (error instanceof SidecarError && error.code === 'destination_not_allowed') return asProxyError(error);
     const reason = systemCodeOf(error) ?? messageOf(error);
     switch (phase) {
       case 'connecting': {

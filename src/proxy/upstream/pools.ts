@@ -14,6 +14,7 @@ import { Http1Pool } from './http1/pool.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
+import type { OwnListeners } from './own-listeners.ts';
 
 /** For so long an upstream that chose HTTP/1.1 is not asked again for what it cannot carry. */
 const CHOICE_HOLDS_MS = 60_000;
@@ -29,6 +30,8 @@ export interface UpstreamPoolsOptions {
   readonly all: OpenUpstreams;
   /** As the dialer has it. */
   readonly dialThrough?: DialThrough | undefined;
+  /** As the dialer has it. */
+  readonly keptFrom?: OwnListeners | undefined;
   /** A number in [0, 1); chance when absent. */
   readonly random?: () => number;
 }
@@ -50,10 +53,11 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
-    const { clock, log, network, all, dialThrough, random = Math.random } = options;
+    const { clock, log, network, all, dialThrough, keptFrom, random = Math.random } = options;
     this.#options = options;
     this.#failures = new UpstreamFailures(route.upstream.authority);
-    const dialer = new Dialer(route, { clock, log, network, onTlsChange: () => this.#renew(), dialThrough });
+    const onTlsChange = () => this.#renew();
+    const dialer = new Dialer(route, { clock, log, network, onTlsChange, dialThrough, keptFrom });
     this.#dialer = dialer;
     const common = { clock, dialer, all, random };
     this.#http1 = new Http1Pool(route, common);

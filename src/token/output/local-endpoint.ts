@@ -9,6 +9,7 @@ import { type Clock, remainingMs } from '../../clock.ts';
 import type { ListenAddress } from '../../config/config.ts';
 import { isLoopbackHost } from '../../config/values.ts';
 import { crossSite, hostOf } from '../../cross-site.ts';
+import { HOP_FIELD } from '../../hop-field.ts';
 import { listenOn } from '../../listen.ts';
 import type { Logger } from '../../log/logger.ts';
 import { http } from '../../node-http.ts';
@@ -28,7 +29,7 @@ const UNREAD_MS = 20_000;
 export const MOST_BODY_BYTES = 8192;
 
 /** Who is asked through another is not asked from this pod alone. */
-const RELAYED = ['forwarded', 'via', 'x-forwarded-for'];
+const RELAYED = ['forwarded', 'via', 'x-forwarded-for', HOP_FIELD];
 
 export interface Given {
   readonly source: Pick<TokenSource, 'name' | 'held' | 'obtain'>;

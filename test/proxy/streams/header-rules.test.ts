@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { HOP_FIELD } from '../../../src/hop-field.ts';
 import { type Fields, fieldValues, hasField, listMembers } from '../../../src/proxy/http/fields.ts';
 import {
   type AnswerFieldRules,
   answerFields,
   ERROR_FIELD,
-  HOP_FIELD,
   hasPassed,
   offeredProtocols,
   type RequestBodyForm,

@@ -168,6 +168,7 @@ describe('refuses who may be another site, or is tricked into asking', () => {
     ['from another site', { ...ASKING, 'sec-fetch-site': 'cross-site' }, 'GET', 'another site'],
     ['through a proxy', { ...ASKING, 'x-forwarded-for': '10.0.0.1' }, 'GET', 'without a proxy'],
     ['through another proxy', { ...ASKING, via: '1.1 proxy' }, 'GET', 'without a proxy'],
+    ['through a sidecar', { ...ASKING, 'token-sidecar-hop': '' }, 'GET', 'without a proxy'],
     ['to change something', ASKING, 'DELETE', 'use GET or POST'],
   ])('%s', async (_, headers, method, reason) => {
     const { ask, give } = await start();

@@ -30,6 +30,8 @@ export interface UpstreamConnectionOptions {
   /** No request is begun after that; one that is in progress ends in peace. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
+  /** Why the connection may not be used now that it is seen where it has led. */
+  refusal?(made: Socket): SidecarError<ProxyErrorCode> | undefined;
   /** The connection has been made, and is the user's at once. */
   readonly stands?: boolean;
   /** Called when it carries no request and another one may follow. */
@@ -68,7 +70,9 @@ export class UpstreamConnection {
       this.#state = { kind: 'connecting', user };
       this.#deadline.set(now.monotonicMs + options.route.timeouts.connectMs);
       socket.once('connect', () => {
-        if (options.route.upstream.protocol === 'http') this.#connected(user);
+        const refusal = options.refusal?.(socket);
+        if (refusal !== undefined) socket.destroy(refusal);
+        else if (options.route.upstream.protocol === 'http') this.#connected(user);
         else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
       });
       socket.once('secureConnect', () => this.#connected(user));

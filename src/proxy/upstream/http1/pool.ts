@@ -103,6 +103,7 @@ export class Http1Pool implements IdleHolder {
       failures: this.#failures,
       maxAgeMs: maxAgeMs(random),
       connect,
+      refusal: (made) => this.#options.dialer.refusal(made),
       stands,
       onReusable: () => this.#keep(stream),
       onGone: () => this.#forget(stream),
