@@ -61,7 +61,7 @@ it('the program runs where nothing is installed', async () => {
   await cp(join(copy.root, 'package.json'), join(elsewhere, 'package.json'));
   const program = join(elsewhere, 'dist/token-sidecar.js');
   const run = (flag: string) => promisify(execFile)(process.execPath, [program, flag]);
-  expect((await run('--version')).stdout).toBe(`${manifest.version}\n`);
+  expect((await run('--version')).stdout).toMatch(`token-sidecar ${manifest.version} (revision ${REVISION}`);
   // The overview loads every command.
   expect((await run('--help')).stdout).toContain('  issuer ');
 });
