@@ -54,7 +54,7 @@ describe.skipIf(inject('imageUnavailable') !== undefined)('the image', () => {
       'org.opencontainers.image.created': BUILD_ARGUMENTS.CREATED,
       'org.opencontainers.image.base.name': BASE_IMAGE,
     });
-    expect(await podman('run', '--rm', IMAGE, '--version')).toBe(manifest.version);
+    expect(await podman('run', '--rm', IMAGE, '--version')).toContain(`token-sidecar ${manifest.version} (`);
   });
 
   it('is at most 15 MB larger than its base', async () => {
