@@ -19,13 +19,11 @@ import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { Leaves } from './tls/termination.ts';
 
-export interface ProxyOptions {
-  readonly listen: ListenAddress;
+/** What requests are served by: what another configuration may change while it runs. */
+export interface ServingOptions {
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
-  /** Where the program listens besides: no destination of the forward proxy unless the list has it. */
-  readonly otherListeners?: readonly ListenAddress[];
   /** Hosts in whose place it listens; `leaves` are there for those over TLS. */
   readonly capture?: CaptureConfig;
   /** Passed on when absent. */
@@ -33,6 +31,12 @@ export interface ProxyOptions {
   readonly limits: ProxyLimits;
   /** By credential name; holds every name that a route uses. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
+}
+
+export interface ProxyOptions extends ServingOptions {
+  readonly listen: ListenAddress;
+  /** Where the program listens besides: no destination of the forward proxy unless the list has it. */
+  readonly otherListeners?: readonly ListenAddress[];
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;

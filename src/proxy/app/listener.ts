@@ -35,7 +35,8 @@ export class Listener {
   readonly #context: AppContext;
   readonly #servers = new Set<Server>();
   readonly #connections = new Set<AppConnection>();
-  readonly #mostConnections: number;
+  /** By the process's descriptors. */
+  readonly #possibleConnections = mostConnections(undefined, processLimits());
   readonly #refused = new Set<Socket>();
   #full = false;
   readonly #unusedWaiters = new Set<() => void>();
@@ -43,7 +44,6 @@ export class Listener {
 
   constructor(context: AppContext) {
     this.#context = context;
-    this.#mostConnections = mostConnections(context.limits.maxConnections, processLimits());
   }
 
   /**
@@ -66,7 +66,7 @@ export class Listener {
 
   /** See `DataPath.spoken`. */
   spoken(): ReadonlyMap<string, Protocol | undefined> {
-    return this.#context.destinations.spoken();
+    return this.#context.generation().destinations.spoken();
   }
 
   /** See `DataPath.drain`. */
@@ -80,7 +80,7 @@ export class Listener {
     await this.#drained;
     cancel();
     // Those in use now: others may have taken the place of those there were at the start.
-    this.#context.destinations.close();
+    this.#context.generation().destinations.close();
   }
 
   /** See `DataPath.whenUnused`. */
@@ -117,6 +117,13 @@ export class Listener {
     if (!this.#context.load.draining) return;
     for (const { busy } of this.#connections) if (busy) return;
     for (const connection of this.#connections) connection.closeIdle();
+  }
+
+  get #mostConnections(): number {
+    return Math.min(
+      this.#possibleConnections,
+      this.#context.generation().limits.maxConnections ?? Number.POSITIVE_INFINITY,
+    );
   }
 
   get #own(): Service {

@@ -5,8 +5,8 @@ import type { AppContext } from '../app/context.ts';
 import type { Service } from '../app/listener.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
+import type { ListedHost } from '../routing/destinations.ts';
 import type { AskedDestination } from '../routing/forward-destination.ts';
-import { ListedDestination } from '../routing/listed-destination.ts';
 import type { TlsTermination } from '../tls/termination.ts';
 import { CapturedTlsConnection } from './captured-tls-connection.ts';
 
@@ -39,28 +39,31 @@ export function capturedPorts(
     const what = `capture of ${host}`;
     const overTls = ports.map((port): CapturedPort => {
       if (termination === undefined) throw new SidecarError('internal', `${what} without certificates`);
-      const open = openTls({ scheme: 'https', host, port }, context, termination);
+      const open = openTls(captured('https', host, port), context, termination);
       return { listen: { host: address, port }, service: { what, clear: false, open } };
     });
     const inClear = clearPorts.map((port): CapturedPort => {
-      const open = openClear({ scheme: 'http', host, port }, context);
+      const open = openClear(captured('http', host, port), context);
       return { listen: { host: address, port }, service: { what, clear: true, open } };
     });
     return [...overTls, ...inClear];
   });
 }
 
-function openClear(asked: AskedDestination, context: AppContext): Service['open'] {
-  const destinations = new ListedDestination(() => context.destinations, 'captured', asked);
-  const captured: AppContext = { ...context, destinations };
-  return (accepted, onFree) => new AcceptedConnection(accepted, captured, onFree);
+function captured(scheme: AskedDestination['scheme'], host: string, port: number): ListedHost {
+  return { list: 'captured', asked: { scheme, host, port } };
 }
 
-function openTls(asked: AskedDestination, context: AppContext, termination: TlsTermination): Service['open'] {
+function openClear(listed: ListedHost, context: AppContext): Service['open'] {
+  const own: AppContext = { ...context, listed };
+  return (accepted, onFree) => new AcceptedConnection(accepted, own, onFree);
+}
+
+function openTls(listed: ListedHost, context: AppContext, termination: TlsTermination): Service['open'] {
   return (accepted, onFree) => {
     let route: ActiveRoute | undefined;
     try {
-      route = context.destinations.routeTo('captured', asked);
+      route = context.generation().destinations.routeTo(listed);
       termination.assertRoom();
     } catch (error) {
       const cause = asProxyError(error);
@@ -69,6 +72,6 @@ function openTls(asked: AskedDestination, context: AppContext, termination: TlsT
       accepted.destroy();
       return undefined;
     }
-    return new CapturedTlsConnection(accepted, { context, termination, asked, route, onFree });
+    return new CapturedTlsConnection(accepted, { context, termination, listed, route, onFree });
   };
 }

@@ -4,14 +4,14 @@ import type { AppContext } from '../app/context.ts';
 import { guarded } from '../app/guarded.ts';
 import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import type { AskedDestination } from '../routing/forward-destination.ts';
+import type { ListedHost } from '../routing/destinations.ts';
 import type { ConnectionHeir } from '../streams/app-stream.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
 
 export interface CapturedTlsConnectionOptions {
   readonly context: AppContext;
   readonly termination: TlsTermination;
-  readonly asked: AskedDestination;
+  readonly listed: ListedHost;
   readonly route: ActiveRoute;
   /** Called whenever a request is settled. */
   readonly onFree: () => void;
@@ -24,7 +24,7 @@ export class CapturedTlsConnection implements AppConnection {
   #heir: ConnectionHeir | undefined;
 
   constructor(socket: Socket, options: CapturedTlsConnectionOptions) {
-    const { context, termination, asked, route, onFree } = options;
+    const { context, termination, listed, route, onFree } = options;
     let take: TakeBytes = () => {};
     acceptShared(socket, (chunk) => guarded(socket, context.log, () => take(chunk)));
     this.socket = socket;
@@ -41,7 +41,7 @@ export class CapturedTlsConnection implements AppConnection {
       },
       onFree,
     };
-    termination.begin({ connection, list: 'captured', asked, route, onOver: onFree });
+    termination.begin({ connection, listed, route, onOver: onFree });
   }
 
   /** A handshake is served as a request is, and has a bound of its own. */

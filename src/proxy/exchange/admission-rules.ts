@@ -9,13 +9,17 @@ export interface ProxyLoad {
   draining: boolean;
 }
 
-/** What rules may go by beside the request. */
+/** What rules may go by beside the request, as long as the proxy runs. */
 export interface RuleContext {
-  readonly destinations: DestinationFinder;
-  readonly limits: ProxyLimits;
   /** Of this proxy, for the loop guard. */
   readonly instanceId: string;
   readonly load: ProxyLoad;
+}
+
+/** What rules may go by of the configuration that is in use. */
+export interface RuleSettings {
+  readonly destinations: Pick<DestinationFinder, 'ownNames'>;
+  readonly limits: ProxyLimits;
 }
 
 /** Refuses a request by what it says and where it came. @throws {SidecarError} */
@@ -26,6 +30,7 @@ export type DestinationRule = (
   request: IncomingRequest,
   destination: Destination,
   context: RuleContext,
+  settings: RuleSettings,
 ) => void;
 
 /** What decides, before anything is spent on it, whether a request may go on. The first rule that refuses has its word. */

@@ -16,7 +16,7 @@ const loops: ArrivalRule = ({ fields }, { instanceId }) => {
   }
 };
 
-const ofOtherSites: DestinationRule = (request, destination, { destinations: { ownNames } }) => {
+const ofOtherSites: DestinationRule = (request, destination, _, { destinations: { ownNames } }) => {
   if (ownNames !== undefined) refuseCrossSite(request, destination, ownNames);
 };
 
@@ -31,11 +31,11 @@ const withOwnAuthorization: DestinationRule = (request, { route }) => {
   }
 };
 
-const tooLarge: DestinationRule = ({ contentLength }, _, { limits: { requestBodyBytes } }) => {
+const tooLarge: DestinationRule = ({ contentLength }, _, __, { limits: { requestBodyBytes } }) => {
   if (requestBodyBytes > 0 && (contentLength ?? 0) > requestBodyBytes) throw bodyTooLarge(requestBodyBytes);
 };
 
-const tooMany: DestinationRule = (_, __, { load, limits: { maxInFlight } }) => {
+const tooMany: DestinationRule = (_, __, { load }, { limits: { maxInFlight } }) => {
   if (load.inFlight >= maxInFlight) {
     throw new SidecarError('overloaded', `${maxInFlight} requests are in flight`);
   }

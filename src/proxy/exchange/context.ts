@@ -1,15 +1,17 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { RouteObserver } from '../observer.ts';
-import type { DestinationFinder } from '../routing/destinations.ts';
-import type { Admission, RuleContext } from './admission-rules.ts';
+import type { ListedHost } from '../routing/destinations.ts';
+import type { RuleContext } from './admission-rules.ts';
+import type { Generation } from './generation.ts';
 import type { Interceptor } from './interceptor.ts';
 
 /** What every request of one listener shares. */
 export interface ExchangeContext extends RuleContext {
-  /** Asked anew for each request: it may be replaced, by which requests under way are not touched. */
-  destinations: DestinationFinder;
-  readonly admission: Admission;
+  /** Asked anew for each request: another may be in use by then. */
+  readonly generation: () => Generation;
+  /** What the connection is to, of those that end here in the place of a host: its requests go there, and nowhere else. */
+  readonly listed?: ListedHost;
   readonly clock: Clock;
   readonly log: Logger;
   /** Is told of what no route matched. */

@@ -10,6 +10,7 @@ import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../stre
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
+import type { Generation } from './generation.ts';
 import { grpcStatusOf } from './grpc-outcome.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
 import { isLastHop, lastHopAnswer } from './last-hop.ts';
@@ -38,6 +39,8 @@ export class Exchange implements ServedExchange {
   readonly #context: ExchangeContext;
   #observer: RouteObserver;
   #service: RequestService | undefined;
+  /** By which it was admitted. */
+  #generation: Generation | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
   #status = CLIENT_CLOSED_REQUEST;
@@ -52,7 +55,7 @@ export class Exchange implements ServedExchange {
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
-    this.#patienceMs = context.limits.headerTimeoutMs;
+    this.#patienceMs = context.generation().limits.headerTimeoutMs;
   }
 
   get over(): boolean {
@@ -156,6 +159,7 @@ export class Exchange implements ServedExchange {
       return;
     }
     this.#context.load.inFlight -= 1;
+    this.#generation?.ended();
     this.#observer.ended(this.request, this.#status, durationMs, this.#service?.sentBy);
   }
 
@@ -172,15 +176,20 @@ export class Exchange implements ServedExchange {
   #admit(): Destination {
     const { request } = this;
     const context = this.#context;
-    const { onArrival, onDestination } = context.admission;
-    for (const rule of onArrival) rule(request, context);
-    const destination = context.destinations.find(request);
+    const generation = context.generation();
+    const { destinations, admission } = generation;
+    for (const rule of admission.onArrival) rule(request, context);
+    const { listed } = context;
+    const destination =
+      listed === undefined ? destinations.find(request) : destinations.findListed(listed, request);
     const { config, observer } = destination.route;
     this.#observer = observer;
     this.#patienceMs = config.timeouts.idleMs;
-    for (const rule of onDestination) rule(request, destination, context);
+    for (const rule of admission.onDestination) rule(request, destination, context, generation);
     this.#counted = 'in-flight';
     context.load.inFlight += 1;
+    generation.admitted();
+    this.#generation = generation;
     observer.started();
     return destination;
   }

@@ -43,7 +43,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole
       ? undefined
-      : requestBodyOf(exchange.request, context.limits, route.placement);
+      : requestBodyOf(exchange.request, context.generation().limits, route.placement);
   }
 
   begin(): void {

@@ -10,6 +10,12 @@ import type { ForwardProxy } from './forward-proxy.ts';
 /** By which list a host gets the token: that of the forward proxy, or that of captured hosts. */
 export type HostList = 'forwardProxy' | 'captured';
 
+/** A host that connections are to which end here, and the list that it is on. */
+export interface ListedHost {
+  readonly list: HostList;
+  readonly asked: AskedDestination;
+}
+
 /** Finds where requests go. Another one may take its place at any time: nobody keeps what is behind it. */
 export interface DestinationFinder {
   /** Names that a Host may have, where requests of other sites are refused; absent where they are not looked for. */
@@ -17,15 +23,15 @@ export interface DestinationFinder {
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
   /**
-   * Where a request goes that came on a connection to `asked`.
+   * Where a request goes that came on a connection to a listed host. One that is no longer listed gets no token.
    * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
    */
-  findListed(list: HostList, asked: AskedDestination, request: IncomingRequest): Destination;
+  findListed(host: ListedHost, request: IncomingRequest): Destination;
   /**
-   * What serves connections to `asked`, before there is a request.
+   * What serves connections to a listed host, before there is a request.
    * @throws {SidecarError} `destination_not_allowed`.
    */
-  routeTo(list: HostList, asked: AskedDestination): ActiveRoute;
+  routeTo(host: ListedHost): ActiveRoute;
   /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
@@ -54,11 +60,11 @@ export class Destinations implements DestinationFinder {
     return destinationOf(request, this);
   }
 
-  findListed(list: HostList, asked: AskedDestination, request: IncomingRequest): Destination {
+  findListed({ list, asked }: ListedHost, request: IncomingRequest): Destination {
     return this.#proxyOf(list).listedDestination(asked, request);
   }
 
-  routeTo(list: HostList, asked: AskedDestination): ActiveRoute {
+  routeTo({ list, asked }: ListedHost): ActiveRoute {
     return this.#proxyOf(list).listedRoute(asked);
   }
 

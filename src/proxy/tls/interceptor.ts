@@ -41,8 +41,7 @@ export class TlsInterceptor implements Interceptor {
     exchange.beginTunnel(200);
     this.#termination.begin({
       connection,
-      list: 'forwardProxy',
-      asked: listed,
+      listed: { list: 'forwardProxy', asked: listed },
       route,
       onOver: () => exchange.settle(this.#context().clock.monotonicMs()),
     });

@@ -4,9 +4,7 @@ import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import type { HostList } from '../routing/destinations.ts';
-import type { AskedDestination } from '../routing/forward-destination.ts';
-import { ListedDestination } from '../routing/listed-destination.ts';
+import type { ListedHost } from '../routing/destinations.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';
 import { VERDICT_MS } from './client-verdict.ts';
 import { Handshake } from './handshake.ts';
@@ -29,8 +27,7 @@ export interface TlsTerminationOptions {
 /** A connection whose TLS is to end here, and what it is to. */
 export interface TerminatedConnection {
   readonly connection: Omit<GivenUpConnection, 'writer'>;
-  readonly list: HostList;
-  readonly asked: AskedDestination;
+  readonly listed: ListedHost;
   readonly route: ActiveRoute;
   /** The handshake has come to its end, or failed. */
   readonly onOver: () => void;
@@ -54,7 +51,8 @@ export class TlsTermination {
   begin(terminated: TerminatedConnection): void {
     this.#handshakes += 1;
     const { clock, log } = this.#options.context();
-    const { connection, asked, route, onOver } = terminated;
+    const { connection, route, onOver } = terminated;
+    const { asked } = terminated.listed;
     const { upstream, observer, config } = route;
     new Handshake({
       connection,
@@ -94,13 +92,9 @@ export class TlsTermination {
     socket.once('data', () => socket.off('close', onClose));
   }
 
-  #speak(socket: TLSSocket, { connection, list, asked }: TerminatedConnection): void {
+  #speak(socket: TLSSocket, { connection, listed }: TerminatedConnection): void {
     const context = this.#options.context();
-    const accepted = new AcceptedConnection(
-      socket,
-      { ...context, destinations: new ListedDestination(() => context.destinations, list, asked) },
-      () => connection.onFree(),
-    );
+    const accepted = new AcceptedConnection(socket, { ...context, listed }, () => connection.onFree());
     connection.bequeath(accepted);
     if (context.load.draining) accepted.drain();
   }

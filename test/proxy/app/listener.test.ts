@@ -7,19 +7,20 @@ import type { DestinationFinder } from '../../../src/proxy/routing/destinations.
 import { createPorts } from '../exchange/ported-exchange.ts';
 
 it('draining closes the destinations that are in use by then, after the last connection', async () => {
-  const { context: exchanges, clock } = createPorts();
+  const { context: exchanges, clock, replaceDestinations } = createPorts();
+  const { destinations } = exchanges.generation();
   const closed: string[] = [];
   const closing = (name: string): DestinationFinder => ({
     ownNames: undefined,
     spoken: () => new Map(),
-    find: (request) => exchanges.destinations.find(request),
-    findListed: (list, asked, request) => exchanges.destinations.findListed(list, asked, request),
-    routeTo: (list, asked) => exchanges.destinations.routeTo(list, asked),
+    find: (request) => destinations.find(request),
+    findListed: (host, request) => destinations.findListed(host, request),
+    routeTo: (host) => destinations.routeTo(host),
     close: () => void closed.push(name),
   });
+  replaceDestinations(closing('first'));
   const context: AppContext = {
     ...exchanges,
-    destinations: closing('first'),
     network: systemNetwork,
     peers: new PeerWatch(clock, systemNetwork),
     http2Abuse: () => {},
@@ -27,7 +28,7 @@ it('draining closes the destinations that are in use by then, after the last con
   const listener = new Listener(context);
   await listener.listen({ host: '127.0.0.1', port: 0 });
   const drained = listener.drain(1000);
-  context.destinations = closing('second');
+  replaceDestinations(closing('second'));
   expect(closed).toEqual([]);
   await drained;
   expect(closed).toEqual(['second']);

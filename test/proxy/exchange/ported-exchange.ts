@@ -5,11 +5,12 @@ import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
 import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
+import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
-import { Destinations } from '../../../src/proxy/routing/destinations.ts';
+import { type DestinationFinder, Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
@@ -192,7 +193,7 @@ export function createPorts(ports: Ports = {}) {
   };
   const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
   const limits = { ...LIMITS, ...ports.limits };
-  const context: ExchangeContext = {
+  let generation = new Generation({
     destinations: new Destinations({
       routes: [route],
       forwardProxy: undefined,
@@ -201,6 +202,9 @@ export function createPorts(ports: Ports = {}) {
     }),
     admission: ADMISSION,
     limits,
+  });
+  const context: ExchangeContext = {
+    generation: () => generation,
     clock,
     log,
     instanceId: 'me',
@@ -209,6 +213,10 @@ export function createPorts(ports: Ports = {}) {
   };
   return {
     context,
+    /** Has requests served with these destinations from now on. */
+    replaceDestinations(destinations: DestinationFinder) {
+      generation = new Generation({ ...generation, destinations });
+    },
     clock,
     load,
     lines,
@@ -237,7 +245,7 @@ export function serve(request: string, ports: Ports = {}) {
   const created = createPorts(ports);
   const { context, clock } = created;
   const app = new FakeApp();
-  const head = requestHeadReader(context.limits).read(Buffer.from(request, 'latin1'), 0);
+  const head = requestHeadReader(context.generation().limits).read(Buffer.from(request, 'latin1'), 0);
   if (head === undefined) throw new Error('the test gave no whole head');
   const stream = new Http1AppStream(app, context, head, clock.monotonicMs());
   const { exchange } = stream;

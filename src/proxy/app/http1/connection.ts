@@ -50,7 +50,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.writer = new GatheredWriter(socket);
     this.#context = context;
     this.onFree = onFree;
-    this.#heads = requestHeadReader(context.limits);
+    this.#heads = requestHeadReader(context.generation().limits);
     this.#deadline = deadline;
   }
 
@@ -218,7 +218,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     if (head === undefined) {
       if (this.#stage === IDLE && this.#heads.started) {
         this.#stage = HEAD;
-        this.#deadline.set(this.#nowMs() + this.#context.limits.headerTimeoutMs);
+        this.#deadline.set(this.#nowMs() + this.#context.generation().limits.headerTimeoutMs);
       }
       return chunk.length;
     }
@@ -280,7 +280,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   #awaitNext(nowMs: number): void {
     this.#stage = IDLE;
-    this.#deadline.set(nowMs + this.#context.limits.keepAliveTimeoutMs);
+    this.#deadline.set(nowMs + this.#context.generation().limits.keepAliveTimeoutMs);
   }
 
   /**
@@ -330,7 +330,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   #slowHead(): string {
-    return `the request head did not arrive within ${this.#context.limits.headerTimeoutMs} ms`;
+    return `the request head did not arrive within ${this.#context.generation().limits.headerTimeoutMs} ms`;
   }
 
   closed(): void {

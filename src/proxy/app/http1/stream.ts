@@ -191,9 +191,9 @@ export class Http1AppStream implements AppStream {
   }
 }
 
-function bodyOf({ framing }: RequestHead, { limits }: ExchangeContext): BodyDecoder | undefined {
+function bodyOf({ framing }: RequestHead, { generation }: ExchangeContext): BodyDecoder | undefined {
   if (framing.kind !== 'length' && framing.kind !== 'chunked') return undefined;
-  const body = bodyDecoder('request', framing, limits);
+  const body = bodyDecoder('request', framing, generation().limits);
   return body.complete ? undefined : body;
 }
 

@@ -66,8 +66,8 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#context = context;
     this.#onFree = onFree;
     this.#deadline = deadline;
-    this.#idleUntilMs = this.#nowMs() + context.limits.headerTimeoutMs;
-    this.#codec = new ServerConnection(serverLimits(context.limits), this);
+    this.#idleUntilMs = this.#nowMs() + context.generation().limits.headerTimeoutMs;
+    this.#codec = new ServerConnection(serverLimits(context.generation().limits), this);
     this.outlet = new Http2Outlet(carrier, this.#codec, context.clock);
     this.#codec.start();
     if (context.load.draining) this.drain();
@@ -158,7 +158,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   refused(stream: ServerStream<ConnectionStream>, reason: RefusedRequest, fields: readonly string[]): void {
-    const { noRoute, limits, clock } = this.#context;
+    const { noRoute, generation, clock } = this.#context;
     const error =
       reason === 'path_too_long'
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
@@ -169,7 +169,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     if (isGrpcCall(asked)) noRoute.grpcEnded(grpcStatusOf(own.fields));
     const refused = new Http2RefusedStream(this, stream, clock);
     this.#opened(stream, refused);
-    refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), limits.headerTimeoutMs);
+    refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), generation().limits.headerTimeoutMs);
   }
 
   malformed(): void {
@@ -222,7 +222,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     if (this.#streams.size === 0) {
       if (this.#phase.kind === 'left' || this.#inputEnded) this.#part();
       else if (this.#phase.kind === 'open') {
-        this.#idleUntilMs = this.#nowMs() + this.#context.limits.keepAliveTimeoutMs;
+        this.#idleUntilMs = this.#nowMs() + this.#context.generation().limits.keepAliveTimeoutMs;
         this.#beIdle();
       }
     }
@@ -251,7 +251,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   /** Without a request the connection ends in time, and sooner where part of a frame has come and the rest does not. */
   #beIdle(): void {
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
-    const partUntilMs = partSinceMs + this.#context.limits.headerTimeoutMs;
+    const partUntilMs = partSinceMs + this.#context.generation().limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
@@ -259,7 +259,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   #boundFrame(): void {
     const sinceMs = this.#codec.heldSinceMs;
     if (sinceMs === undefined) this.#deadline.clear();
-    else this.#deadline.set(sinceMs + this.#context.limits.headerTimeoutMs);
+    else this.#deadline.set(sinceMs + this.#context.generation().limits.headerTimeoutMs);
   }
 
   #leave(): void {

@@ -1,0 +1,41 @@
+import type { ProxyLimits } from '../../config/config.ts';
+import type { DestinationFinder } from '../routing/destinations.ts';
+import type { Admission } from './admission-rules.ts';
+
+export type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits'>;
+
+/**
+ * What requests are served by: one configuration, whole. Another takes its place at once; a request that it has admitted
+ * ends by it.
+ */
+export class Generation {
+  readonly destinations: DestinationFinder;
+  readonly admission: Admission;
+  readonly limits: ProxyLimits;
+  #underWay = 0;
+  readonly #unusedWaiters: (() => void)[] = [];
+
+  constructor({ destinations, admission, limits }: GenerationParts) {
+    this.destinations = destinations;
+    this.admission = admission;
+    this.limits = limits;
+  }
+
+  /** A request was admitted. */
+  admitted(): void {
+    this.#underWay += 1;
+  }
+
+  /** One of those has ended. */
+  ended(): void {
+    this.#underWay -= 1;
+    if (this.#underWay > 0) return;
+    for (const done of this.#unusedWaiters.splice(0)) done();
+  }
+
+  /** Resolves as soon as no request that it admitted is under way. */
+  whenUnused(): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#unusedWaiters.push(resolve));
+  }
+}

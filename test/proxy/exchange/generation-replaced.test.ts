@@ -1,0 +1,35 @@
+import { expect, it, vi } from 'vitest';
+import { Http1AppStream } from '../../../src/proxy/app/http1/stream.ts';
+import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
+import { Destinations } from '../../../src/proxy/routing/destinations.ts';
+import { get, ok } from '../../wire/messages.ts';
+import { createPorts, FakeApp } from './ported-exchange.ts';
+
+it('requests are served by the generation that is there when they come; those under way are not touched', async () => {
+  const { context, clock, upstream, upstreams, replaceDestinations } = createPorts();
+  function begin() {
+    const app = new FakeApp();
+    const head = requestHeadReader(context.generation().limits).read(Buffer.from(get('/'), 'latin1'), 0);
+    if (head === undefined) throw new Error('the test gave no whole head');
+    const { exchange } = new Http1AppStream(app, context, head, clock.monotonicMs());
+    exchange.begin();
+    return { app, exchange };
+  }
+  const before = begin();
+  const first = context.generation();
+  replaceDestinations(
+    new Destinations({ routes: [], forwardProxy: undefined, captured: undefined, ownNames: undefined }),
+  );
+  const after = begin();
+  expect(after.app.text).toContain('token-sidecar-error: route_not_found\r\n');
+  expect(upstreams).toHaveLength(1);
+  upstream().connection.writer.flush();
+  const unused = vi.fn();
+  const waited = first.whenUnused().then(unused);
+  upstream().bring(ok('still here'));
+  expect(before.app.text).toContain('still here');
+  await Promise.resolve();
+  expect(unused).not.toHaveBeenCalled();
+  before.exchange.settle(clock.monotonicMs());
+  await waited;
+});
