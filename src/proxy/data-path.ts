@@ -48,11 +48,23 @@ export interface ProxyOptions extends ServingOptions {
   readonly instanceId: string;
 }
 
+/** The settings that were in use before. */
+export interface Superseded {
+  /** Resolves as soon as nothing is under way by them. */
+  whenUnused(): Promise<void>;
+}
+
 export interface DataPath {
   /** Where it listens: the port that the system picked when 0 was asked for. */
   readonly address: ListenAddress;
   /** What the upstream of each route speaks, by the route's name; undefined while nobody has asked it. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
+  /**
+   * Serves what comes from now on by other settings; what is under way ends by those before. Connections to upstreams that
+   * are reached as before stay open. One call at a time.
+   * @throws {SidecarError} `configuration` as `startProxy`, and nothing has changed.
+   */
+  reconfigure(next: ServingOptions): Promise<Superseded>;
   /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**

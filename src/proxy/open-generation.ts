@@ -1,7 +1,7 @@
 /** What requests are served by, made of a configuration. */
 
 import type { Clock } from '../clock.ts';
-import type { ListenAddress } from '../config/config.ts';
+import type { ListenAddress, RouteConfig } from '../config/config.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
@@ -13,15 +13,16 @@ import { ownNames } from './exchange/cross-site-requests.ts';
 import { Generation } from './exchange/generation.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import type { ActivateRoute } from './routing/active-route.ts';
+import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
-import type { DialThrough } from './upstream/dialer.ts';
+import type { UpstreamStreams } from './streams/upstream-stream.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
 import type { OwnListeners } from './upstream/own-listeners.ts';
 import { UpstreamPools } from './upstream/pools.ts';
+import { WarmPools } from './upstream/warm-pools.ts';
 
 /** What every generation is made with. */
 export interface GenerationSurroundings {
@@ -34,45 +35,69 @@ export interface GenerationSurroundings {
   readonly log: Logger;
 }
 
-/** Makes generations whose upstreams share what the process has of connections. */
+/** Makes generations, each in the place of the one before. They share what the process has of connections. */
 export class GenerationMaker {
   readonly #surroundings: GenerationSurroundings;
   readonly #upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
+  /** Of the generation in use. */
+  #before: Destinations | undefined;
 
   constructor(surroundings: GenerationSurroundings) {
     this.#surroundings = surroundings;
   }
 
-  /** @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source. */
-  async make(options: ServingOptions): Promise<Generation> {
+  /**
+   * Makes a generation and has it used. Routes that reach their upstream as before go on with the connections that are
+   * open; the others of the generation before end with the requests that they carry.
+   * @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source; the
+   * generation before is as it was.
+   */
+  async make(options: ServingOptions, use: (made: Generation) => void): Promise<void> {
     const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
-    return new Generation({
-      destinations: this.#openDestinations(options, dialThrough),
-      admission: admissionWith(placeholdersOf(options)),
-      limits: options.limits,
-    });
+    const warm = new WarmPools(this.#before?.activeRoutes ?? []);
+    /** While the generation is being made: what is opened later is opened for a request. */
+    let opened: UpstreamPools[] | undefined = [];
+    const activate: Activate = (config, bearer, keptFrom) => {
+      const taken = warm.take(config, bearer !== undefined);
+      if (taken !== undefined) return this.#active(config, bearer, taken);
+      const { clock, log, network } = this.#surroundings;
+      const all = this.#upstreams;
+      const pools = new UpstreamPools(config, { clock, log, network, all, dialThrough, keptFrom });
+      opened?.push(pools);
+      return this.#active(config, bearer, pools);
+    };
+    let destinations: Destinations;
+    try {
+      destinations = this.#openDestinations(options, activate);
+    } catch (error) {
+      for (const pools of opened) pools.close();
+      throw error;
+    }
+    opened = undefined;
+    this.#before = destinations;
+    use(
+      new Generation({
+        destinations,
+        admission: admissionWith(placeholdersOf(options)),
+        limits: options.limits,
+      }),
+    );
+    warm.retireRest();
   }
 
-  #openDestinations(options: ServingOptions, dialThrough: DialThrough | undefined): Destinations {
-    const { metrics, clock, log, network, listen, own } = this.#surroundings;
-    const keptFrom =
-      (listeners: OwnListeners | undefined): ActivateRoute =>
-      (config, bearer) => ({
-        config,
-        matcher: routeMatcher(config.match),
-        upstream: new UpstreamPools(config, {
-          clock,
-          log,
-          network,
-          all: this.#upstreams,
-          dialThrough,
-          keptFrom: listeners,
-        }),
-        bearer,
-        placement: config.inject && new TokenPlacement(config.inject),
-        observer: metrics.forRoute(config.name),
-      });
-    const activate = keptFrom(undefined);
+  #active(config: RouteConfig, bearer: BearerSource | undefined, upstream: UpstreamStreams): ActiveRoute {
+    return {
+      config,
+      matcher: routeMatcher(config.match),
+      upstream,
+      bearer,
+      placement: config.inject && new TokenPlacement(config.inject),
+      observer: this.#surroundings.metrics.forRoute(config.name),
+    };
+  }
+
+  #openDestinations(options: ServingOptions, activate: Activate): Destinations {
+    const { log, listen, own } = this.#surroundings;
     const routes = options.routes.map((config) =>
       activate(config, bearerOf(`route ${config.name}`, config.credential, options)),
     );
@@ -83,8 +108,9 @@ export class GenerationMaker {
         config: options.forwardProxy,
         bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
         // Without a token are those that nobody has listed.
-        activate: (config, bearer) => keptFrom(bearer === undefined ? own : undefined)(config, bearer),
+        activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),
         log,
+        before: this.#before?.forwardProxy,
       });
     const captured =
       options.capture &&
@@ -94,6 +120,7 @@ export class GenerationMaker {
         bearerOf: ({ host, credential }) => bearerOf(`capture of ${host}`, credential, options),
         activate,
         log,
+        before: this.#before?.captured,
       });
     const refuses = options.crossSiteRequests === 'refuse';
     return new Destinations({
@@ -104,6 +131,13 @@ export class GenerationMaker {
     });
   }
 }
+
+/** @param keptFrom where its connections may not lead. */
+type Activate = (
+  config: RouteConfig,
+  bearer: BearerSource | undefined,
+  keptFrom?: OwnListeners,
+) => ActiveRoute;
 
 function bearerOf(user: string, credential: string, { bearers }: ServingOptions): BearerSource {
   const supply = bearers.get(credential);

@@ -4,6 +4,7 @@ import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import { capturedPorts } from './capture/captured-ports.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
+import type { Generation } from './exchange/generation.ts';
 import { systemNetwork } from './io/network.ts';
 import { GenerationMaker } from './open-generation.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
@@ -25,7 +26,11 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const own = new OwnListeners();
   for (const other of options.otherListeners ?? []) own.add(other);
   const maker = new GenerationMaker({ listen, own, metrics, network, clock, log });
-  const generation = await maker.make(options);
+  let generation!: Generation;
+  const use = (made: Generation): void => {
+    generation = made;
+  };
+  await maker.make(options, use);
   const context: AppContext = {
     generation: () => generation,
     clock,
@@ -43,6 +48,11 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   return {
     address,
     spoken: () => listener.spoken(),
+    async reconfigure(next) {
+      const before = generation;
+      await maker.make(next, use);
+      return { whenUnused: () => before.whenUnused() };
+    },
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };

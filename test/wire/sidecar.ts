@@ -11,7 +11,7 @@ import type {
   Upstream,
 } from '../../src/config/config.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import type { DataPath } from '../../src/proxy/data-path.ts';
+import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
@@ -148,6 +148,11 @@ export class Sidecar {
     return this.proxy.address;
   }
 
+  /** Has it serve by these settings; what they say of listeners and network counts only at the start. */
+  reconfigure(settings: SidecarSettings): Promise<Superseded> {
+    return this.proxy.reconfigure(serving(settings));
+  }
+
   connect(): Promise<RawClient> {
     return connectClient(this.address);
   }
@@ -201,21 +206,27 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
   while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
 }
 
+function serving(settings: SidecarSettings): ServingOptions {
+  return {
+    routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
+    ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
+    ...(settings.capture === undefined ? {} : { capture: settings.capture }),
+    crossSiteRequests: settings.crossSiteRequests ?? 'allow',
+    limits: { ...LIMITS, ...settings.limits },
+    bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
+  };
+}
+
 /** Starts the real data path on loopback; it is cut off when the test is over, and no log line may hold a token. */
 export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> {
   const logLines: string[] = [];
   const registry = new Registry();
   const proxy = await startProxy({
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
-    routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
-    ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
+    ...serving(settings),
     ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
     ...(settings.otherListeners === undefined ? {} : { otherListeners: settings.otherListeners }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
-    ...(settings.capture === undefined ? {} : { capture: settings.capture }),
-    crossSiteRequests: settings.crossSiteRequests ?? 'allow',
-    limits: { ...LIMITS, ...settings.limits },
-    bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
     metrics: createProxyMetrics(registry),
     clock: settings.clock ?? systemClock,
     log: createLogger('trace', { write: (line) => logLines.push(line) }),

@@ -72,10 +72,14 @@ export class Destinations implements DestinationFinder {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
+  /** All that have been activated. */
+  get activeRoutes(): readonly ActiveRoute[] {
+    const { routes, forwardProxy, captured } = this;
+    return [...routes, ...(forwardProxy?.activeRoutes ?? []), ...(captured?.activeRoutes ?? [])];
+  }
+
   close(): void {
-    for (const { upstream } of this.routes) upstream.close();
-    this.forwardProxy?.close();
-    this.captured?.close();
+    for (const { upstream } of this.activeRoutes) upstream.close();
   }
 
   #proxyOf(list: HostList): ForwardProxy {

@@ -28,6 +28,14 @@ export interface ForwardProxyOptions {
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
   readonly log: Logger;
+  /** The one in whose place it comes: where its destinations are still listed, they are activated at once. */
+  readonly before?: ForwardProxy | undefined;
+}
+
+interface KnownDestination {
+  readonly active: ActiveRoute;
+  /** The entry of the list by which it was found; undefined where there is none. */
+  readonly listed: AllowedDestination | undefined;
 }
 
 /** Destinations whose connections are kept; with wildcards an app could otherwise open pools without end. */
@@ -45,7 +53,7 @@ type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 export class ForwardProxy {
   readonly #options: ForwardProxyOptions;
   /** By destination, the least recently used first. */
-  readonly #routes = new Map<string, ActiveRoute>();
+  readonly #routes = new Map<string, KnownDestination>();
 
   constructor(options: ForwardProxyOptions) {
     this.#options = options;
@@ -53,6 +61,12 @@ export class ForwardProxy {
       if (upgradeToTls || isLoopbackHost(host)) continue;
       options.log.warn({ host, port }, 'tokens go to this host in clear text');
     }
+    if (options.before !== undefined) this.#goOn(options.before);
+  }
+
+  /** Those that have been activated, and not forgotten since. */
+  get activeRoutes(): readonly ActiveRoute[] {
+    return [...this.#routes.values()].map(({ active }) => active);
   }
 
   /**
@@ -141,10 +155,6 @@ export class ForwardProxy {
     return this.#routeTo(asked, listed);
   }
 
-  close(): void {
-    for (const { upstream } of this.#routes.values()) upstream.close();
-  }
-
   /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */
   #interceptedTunnel(
     asked: AskedDestination,
@@ -179,6 +189,16 @@ export class ForwardProxy {
     return { route: this.#routeVia(upstream, listed), target, tunnel: true };
   }
 
+  #goOn(before: ForwardProxy): void {
+    const { allow, otherHosts } = this.#options.config;
+    for (const { active, listed } of before.#routes.values()) {
+      const entry = listed && allow.find((one) => isSameDestination(one, listed));
+      if (listed === undefined ? otherHosts === 'pass' : entry !== undefined) {
+        this.#routeVia(active.config.upstream, entry);
+      }
+    }
+  }
+
   #routeTo(asked: AskedDestination, listed: AllowedDestination | undefined): ActiveRoute {
     return this.#routeVia(forwardUpstream(asked, listed), listed);
   }
@@ -192,7 +212,7 @@ export class ForwardProxy {
     if (known !== undefined) {
       this.#routes.delete(key);
       this.#routes.set(key, known);
-      return known;
+      return known.active;
     }
     const { bearerOf, activate, config } = this.#options;
     const route: RouteConfig = {
@@ -203,7 +223,7 @@ export class ForwardProxy {
       ...(listed ?? withoutToken(config)),
     };
     const active = activate(route, listed === undefined ? undefined : bearerOf(listed));
-    this.#routes.set(key, active);
+    this.#routes.set(key, { active, listed });
     this.#forgetOldest();
     return active;
   }
@@ -213,7 +233,7 @@ export class ForwardProxy {
     const [oldest] = this.#routes;
     if (oldest === undefined) return;
     this.#routes.delete(oldest[0]);
-    oldest[1].upstream.retire();
+    oldest[1].active.upstream.retire();
   }
 }
 
@@ -228,6 +248,11 @@ function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
     tls: {},
     protocol: 'auto',
   };
+}
+
+/** Whether two entries of a list lead to the same upstreams. */
+function isSameDestination(one: AllowedDestination, other: AllowedDestination): boolean {
+  return one.host === other.host && one.port === other.port && one.upgradeToTls === other.upgradeToTls;
 }
 
 function notAllowed(asked: AskedDestination): SidecarError<'destination_not_allowed'> {
