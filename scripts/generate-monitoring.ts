@@ -32,6 +32,9 @@ function runbookIndex(): string {
 
 One page for each alert of \`deploy/monitoring/rules.yaml\`.
 
+Most of them begin with two commands in the container of a sidecar: \`check --status\` asks it how it is, and \`check\` goes its way a step
+at a time (files, DNS, TLS, the grant, each upstream) and says what to do: [what it looks at](../reference/check.md).
+
 | alert | severity | says |
 |---|---|---|
 ${rows.join('\n')}

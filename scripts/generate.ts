@@ -27,6 +27,7 @@ import { createIssuerMetrics } from '../src/issuer/metrics.ts';
 import { Registry } from '../src/prometheus.ts';
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
+import { checkReference } from './check-reference.ts';
 import { customResourceDefinitions } from './custom-resources/custom-resources.ts';
 import { describeValuesSchema } from './values-schema.ts';
 
@@ -52,6 +53,10 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
       demo,
       explain,
     }),
+    'docs/reference/check.md': checkReference(
+      GENERATED,
+      await readFile(join(ROOT, 'test/check/golden/sample.txt'), 'utf8'),
+    ),
     'docs/reference/codes.md': codeReference(),
     'docs/reference/metrics.md': await metricsReference(),
     'docs/reference/errors.md': errorReference(),
@@ -107,7 +112,7 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     '77 credentials rejected; 78 configuration. `proxy` ends with 69, 77 or 78 on SIGTERM where it never had a token, which is',
     'how a pod hangs that its startup probe gives up: one sentence in `--termination-log` says what is wrong, where and what to',
     'do, and `kubectl describe pod` shows it. With a token once in hand, or told by `POST /quitquitquit`, it ends with 0.',
-    'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone.',
+    'What `check` finds wrong with a credential that has `required: false` is a warning (`WARN`), which leaves its status alone: [check.md](check.md).',
     '',
     '`-h` stands for `--help`, `-V` for `--version`; `help COMMAND` describes a command. `token-sidecar completion bash`, `zsh` or `fish` prints',
     'what makes the shell complete commands, flags and their words; its first line says where it goes.',

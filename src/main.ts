@@ -33,6 +33,7 @@ function contextOf(args: readonly string[]): CommandContext {
     args,
     env: process.env,
     stdout: process.stdout,
+    colour: process.stdout.isTTY === true && isColourful(process.env),
     logOutput,
     stderr: process.stderr,
     stdin: process.stdin,
@@ -80,6 +81,8 @@ process.on('exit', () => logOutput.flush(LAST_LINES_MS));
 try {
   const status = await runCommandLine(process.argv.slice(2), COMMANDS, contextOf);
   process.exitCode ??= status;
+  // What a command has given up waiting for, such as the lookup of a name, cannot be cancelled: it ends with the program.
+  process.stdout.write('', () => process.exit());
 } catch (error) {
   const colour = process.stderr.isTTY === true && isColourful(process.env);
   process.stderr.write(`token-sidecar: ${describeFailure(error, { colour })}\n`);

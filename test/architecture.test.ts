@@ -19,7 +19,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   injector: ['credentials', 'x509', 'config', 'log'],
   demo: ['config', 'log'],
   explain: ['config'],
+  check: ['token', 'egress', 'credentials', 'dns', 'config', 'log'],
   commands: [
+    'check',
     'egress',
     'proxy',
     'admin',

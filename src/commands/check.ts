@@ -1,38 +1,16 @@
-import { connect } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { Examination } from '../check/examination.ts';
+import type { Finding } from '../check/finding.ts';
+import { exitStatusOf, formatJson, formatTable } from '../check/report.ts';
 import { systemClock } from '../clock.ts';
-import type { Config, CredentialConfig, EgressProxyConfig, RouteConfig } from '../config/config.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
-import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
-import { readFlags, readValue, type Settings } from '../config/settings.ts';
-import { oneOf } from '../config/values.ts';
-import type { EgressTunnel } from '../egress/egress-tunnel.ts';
-import { ERRORS, type ErrorCode, messageOf, systemCodeOf } from '../errors.ts';
-import { readCredentials } from '../token/credentials.ts';
-import { exchangesForRequests } from '../token/grants/token-exchange.ts';
-import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
-import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
-import { connectionRemedy, whyNoToken, withoutQuery } from '../token/why-no-token.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
+import { type GivenValue, readFlags, readValue, type Settings } from '../config/settings.ts';
+import { didYouMean } from '../config/suggestion.ts';
+import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
 import type { Command } from './command.ts';
-
-/** One line of the table: what was tried and how it went. */
-interface Finding {
-  readonly what: string;
-  readonly detail: string;
-  /** What is wrong; undefined when all is well. */
-  readonly failure?: 'configuration' | 'credentials_rejected' | 'provider_unavailable';
-  /** Of a credential that the pod starts without: a failure is a warning, and does not decide the exit status. */
-  readonly optional?: boolean;
-}
-
-/** The failure to mend first decides the exit status, among those of what is required. */
-const BY_URGENCY = [
-  'configuration',
-  'credentials_rejected',
-  'provider_unavailable',
-] as const satisfies ErrorCode[];
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -40,6 +18,21 @@ const SETTINGS = {
   ...PROXY_SETTINGS,
   json: { description: 'Print the findings as JSON', default: 'false' },
   offline: { description: 'Look at configuration and files alone; ask nobody', default: 'false' },
+  status: {
+    description: 'Ask a running sidecar how it is, at its admin listener, and try nothing',
+    default: 'false',
+  },
+  probe: {
+    argument: 'PATHS',
+    description:
+      'Paths by commas, below the upstreams, that are asked for without and with a token: /health for all routes, or ROUTE=/health for one',
+    default: 'none',
+  },
+  'check-timeout': {
+    argument: 'DURATION',
+    description: 'Bound on all steps together',
+    default: '60s',
+  },
 } as const satisfies Settings;
 
 /** It runs in the sidecar's container, too, and with its environment. */
@@ -49,181 +42,142 @@ const BESIDE_A_SIDECAR: Settings = {
 };
 
 export const check: Command = {
-  summary:
-    'Validate the configuration, fetch one token per credential, connect to each upstream; change nothing',
+  summary: 'Look at everything that the sidecar needs, a step at a time, and say what to do; change nothing',
   settings: SETTINGS,
   examples: [
     [
-      'kubectl exec deploy/shop -c token-sidecar -- node /app/token-sidecar.js check',
-      'in a pod, with its own settings',
+      'kubectl exec deploy/shop -c token-sidecar -- node /app/dist/token-sidecar.js check',
+      'in a pod, beside its sidecar and with its settings',
+    ],
+    [
+      'kubectl exec deploy/shop -c token-sidecar -- node /app/dist/token-sidecar.js check --status',
+      'how the sidecar there is doing',
     ],
     ['token-sidecar check --config token-sidecar.yaml --offline', 'a file alone, before it is rolled out'],
+    [
+      'token-sidecar check --probe payments=/health',
+      'with a request to one upstream, without and with a token',
+    ],
   ],
-  async run({ args, env, stdout }) {
-    const { json, offline, ...given } = readFlags(SETTINGS, args, env);
+  async run({ args, env, stdout, colour = false }) {
+    const {
+      json,
+      offline,
+      status,
+      probe,
+      'check-timeout': timeout,
+      ...given
+    } = readFlags(SETTINGS, args, env);
     const problems = unknownVariables(BESIDE_A_SIDECAR, env);
     const isJson = readValue(json, yesOrNo, problems) === 'true';
     const isOffline = readValue(offline, yesOrNo, problems) === 'true';
-    const config = await loadConfig(given, problems);
-    const findings = await examine(config, isOffline);
-    stdout.write(isJson ? formatJson(findings) : formatTable(findings));
-    const decisive = findings.filter(({ optional }) => !optional);
-    const worst = BY_URGENCY.find((failure) => decisive.some((finding) => finding.failure === failure));
-    return worst === undefined ? 0 : ERRORS[worst].exit;
+    const asksRunning = readValue(status, yesOrNo, problems) === 'true';
+    const withinMs = readValue(timeout, checkTimeout, problems) ?? 60_000;
+    const probed = readValue(probe, probedPaths, problems) ?? [];
+    checkTogether({ offline: isOffline, status: asksRunning, probe: probe !== undefined }, problems);
+
+    const findings = asksRunning
+      ? await inTheTime(withinMs, false, async (examination) => {
+          const { examineRunning } = await import('../check/running.ts');
+          return await examineRunning(await adminAddress(given, problems), examination);
+        })
+      : await examineAll(await loadConfig(given, problems), probe, probed, withinMs, isOffline);
+    stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
+    return exitStatusOf(findings);
   },
 };
 
-async function examine(config: Config, offline: boolean): Promise<Finding[]> {
-  const credentials = await Promise.all(config.credentials.map((one) => examineCredential(one, offline)));
-  const upstreams = offline ? [] : await Promise.all(config.routes.map(examineUpstream));
-  const { length: routes } = config.routes;
-  return [
-    { what: 'configuration', detail: `${config.credentials.length} credential(s), ${routes} route(s)` },
-    ...credentials.flat(),
-    ...upstreams,
-  ];
+/** Long enough for a handshake, and no longer than somebody waits. */
+const checkTimeout: ValueFormat<number> = {
+  expected: 'a duration from 1s to 10m',
+  parse(text) {
+    const ms = duration.parse(text);
+    return ms !== undefined && ms >= 1000 && ms <= 600_000 ? ms : undefined;
+  },
+};
+
+interface ProbedPath {
+  /** Undefined for every route. */
+  readonly route: string | undefined;
+  readonly path: string;
 }
 
-async function examineCredential(config: CredentialConfig, offline: boolean): Promise<Finding[]> {
-  const secret = await readCredentials(config);
-  const mounted = `credential ${config.name}: mounted Secret`;
-  const optional = config.required === false;
-  if (secret.state !== 'loaded') {
-    return [{ what: mounted, detail: secret.detail, failure: 'configuration', optional }];
-  }
+const probedPaths: ValueFormat<readonly ProbedPath[]> = {
+  expected: 'paths by commas, each as /path or ROUTE=/path',
+  parse(text) {
+    const paths = text.split(',').map((entry): ProbedPath | undefined => {
+      const [, route, path] = /^(?:([^=/]+)=)?(\/[\x21-\x2b\x2d-\x7e]*)$/.exec(entry.trim()) ?? [];
+      return path === undefined ? undefined : { route, path };
+    });
+    const understood = paths.filter((path) => path !== undefined);
+    return understood.length === paths.length ? understood : undefined;
+  },
+};
 
-  const usable: Finding = { what: mounted, detail: config.directory };
-  if (offline) return [usable];
-  if (exchangesForRequests(config)) {
-    const detail = 'exchanged for those of requests: nothing to be tried without one';
-    return [usable, { what: `credential ${config.name}: tokens`, detail }];
-  }
-  const endpoint = createTokenEndpoint(config, systemClock);
-  const outcome = await endpoint.requestToken(secret.credentials, new AbortController().signal);
-  const tokenUrl = endpoint.tokenUrl();
-  const discovered = describeDiscovery(config, endpoint.metadata());
-  await endpoint.close();
-  const token = `credential ${config.name}: token`;
-  if (outcome.result === 'success') {
-    const source = tokenUrl === undefined ? 'mounted' : `granted by ${new URL(tokenUrl).host}`;
-    const lifetime = Math.round(outcome.lifetimeMs / 1000);
-    const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
-    return [usable, ...discovered, { what: token, detail: `${source}, ${end}` }];
-  }
-  const { code, message } = whyNoToken(config, { lastFailure: outcome });
-  return [usable, ...discovered, { what: token, detail: message, failure: code, optional }];
+/** What would have no effect is a mistake about what is being looked at. */
+function checkTogether(
+  { offline, status, probe }: Readonly<Record<'offline' | 'status' | 'probe', boolean>>,
+  problems: Problem[],
+): void {
+  const conflict = (key: string, other: string) =>
+    problems.push({ key, expected: `nothing beside ${other}`, code: 'conflicting_settings' });
+  if (offline && status) conflict('--offline', '--status, which asks the sidecar');
+  if (probe && offline) conflict('--probe', '--offline, which asks nobody');
+  if (probe && status) conflict('--probe', '--status, which tries nothing');
 }
 
-/** What the metadata calls a method of ours. */
-function publishedNames(method: CredentialConfig['clientAuth']['method']): readonly string[] {
-  switch (method) {
-    case 'kubernetes_jwt':
-      return ['private_key_jwt'];
-    case 'tls_client_auth':
-      return ['tls_client_auth', 'self_signed_tls_client_auth'];
-    default:
-      return [method];
+async function examineAll(
+  config: Config,
+  probe: GivenValue | undefined,
+  probed: readonly ProbedPath[],
+  withinMs: number,
+  isOffline: boolean,
+): Promise<Finding[]> {
+  const names = config.routes.map(({ name }) => name);
+  const unknown = probed.find(({ route }) => route !== undefined && !names.includes(route))?.route;
+  if (unknown !== undefined && probe !== undefined) {
+    const expected = `the name of a route: ${names.join(', ')}${didYouMean(unknown, names)}`;
+    throw new ConfigurationError([{ key: probe.key, value: unknown, expected, code: 'invalid_value' }]);
   }
-}
-
-/** Where the issuer's metadata was found, what it says, and whether it offers what the client does; metadata may be incomplete. */
-function describeDiscovery(
-  { name, clientAuth: { method } }: CredentialConfig,
-  metadata: IssuerMetadata | undefined,
-): Finding[] {
-  if (metadata === undefined) return [];
-  const { foundAt, tokenUrl, clientAuthentication } = metadata;
-  const found = {
-    what: `credential ${name}: issuer`,
-    detail: `${foundAt} names ${withoutQuery(tokenUrl)}`,
-  };
-  const what = `credential ${name}: client authentication`;
-  if (publishedNames(method).some((one) => clientAuthentication.includes(one))) {
-    return [found, { what, detail: `${method} is offered` }];
-  }
-  const offered = clientAuthentication.filter((one) => /^[\w-]{1,40}$/.test(one)).slice(0, 10);
-  const detail = `${method} is not among those that the issuer offers: ${offered.join(', ') || 'none'}`;
-  return [found, { what, detail, failure: 'configuration', optional: true }];
-}
-
-async function examineUpstream(route: RouteConfig): Promise<Finding> {
-  const what = `route ${route.name}: upstream`;
-  const { protocol, authority } = route.upstream;
-  const startedAt = performance.now();
-  try {
-    await connectOnce(route);
-    const tookMs = Math.round(performance.now() - startedAt);
-    return { what, detail: `${protocol}://${authority} reached in ${tookMs} ms` };
-  } catch (error) {
-    const why = systemCodeOf(error) ?? messageOf(error);
-    const remedy = connectionRemedy(why);
-    const detail = `${protocol}://${authority}: ${why}${remedy === undefined ? '' : `: ${remedy}`}`;
-    return { what, detail, failure: 'provider_unavailable' };
-  }
-}
-
-/** A TCP connection, and TLS on it where the route has it, made and closed: no request is sent. */
-async function connectOnce({ upstream, tls, timeouts, egressProxy }: RouteConfig): Promise<void> {
-  const { host, port, protocol } = upstream;
-  const pem = (path: string | undefined) =>
-    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
-  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
-  const tunnel = egressProxy && (await tunnelThrough(egressProxy, host, port, timeouts.connectMs));
-  await new Promise<void>((resolve, reject) => {
-    const way = tunnel === undefined ? { host, port } : { host, socket: tunnel };
-    const socket =
-      protocol === 'http'
-        ? connect({ host, port }, resolve)
-        : connectTls({ ...way, ca, cert, key, servername: tls.serverName ?? serverName(host) }, resolve);
-    socket.once('error', reject);
-    socket.setTimeout(timeouts.connectMs, () =>
-      reject(new Error(`no connection within ${timeouts.connectMs} ms`)),
-    );
-    socket.once('connect', () => protocol === 'http' && socket.end());
-    socket.once('secureConnect', () => socket.end());
-    socket.once('timeout', () => socket.destroy());
+  const paths = new Map(
+    names.flatMap((name) => {
+      const own =
+        probed.find(({ route }) => route === name) ?? probed.find(({ route }) => route === undefined);
+      return own === undefined ? [] : [[name, own.path] as const];
+    }),
+  );
+  return await inTheTime(withinMs, isOffline, async (examination) => {
+    const { examine } = await import('../check/examine.ts');
+    const lookup = isOffline ? undefined : await lookupOf(config);
+    return await examine(config, paths, lookup === undefined ? examination : { ...examination, lookup });
   });
 }
 
-/** Undefined where the host is reached without the proxy. */
-async function tunnelThrough(
-  proxy: EgressProxyConfig,
-  host: string,
-  port: number,
+/** Names that are captured lead to the sidecar by the pod's hosts file: DNS alone is asked for them. */
+async function lookupOf({ capture }: Config) {
+  if (capture === undefined) return undefined;
+  const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
+  return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), systemClock);
+}
+
+async function inTheTime(
   withinMs: number,
-): Promise<EgressTunnel | undefined> {
-  const [{ EgressTunnel }, { goesThrough }] = await Promise.all([
-    import('../egress/egress-tunnel.ts'),
-    import('../egress/goes-through.ts'),
-  ]);
-  if (!goesThrough(proxy, host)) return undefined;
-  return new EgressTunnel({ proxy, host, port, withinMs, clock: systemClock, connectTcp: connect });
+  isOffline: boolean,
+  steps: (examination: Examination) => Promise<Finding[]>,
+): Promise<Finding[]> {
+  const time = new AbortController();
+  const cancel = systemClock.after(withinMs, () => time.abort());
+  try {
+    return await steps({ clock: systemClock, signal: time.signal, isOffline });
+  } finally {
+    cancel();
+  }
 }
 
-/** Server Name Indication takes names only (RFC 6066 §3). */
-function serverName(host: string): string | undefined {
-  return /^[\d.]+$|:/.test(host) ? undefined : host;
-}
-
-function formatTable(findings: readonly Finding[]): string {
-  const width = Math.max(...findings.map(({ what }) => what.length));
-  return findings
-    .map((finding) => `${verdictOn(finding)}  ${finding.what.padEnd(width)}  ${finding.detail}\n`)
-    .join('');
-}
-
-/** For programs: `{ "findings": [{ "what", "verdict", "detail", "failure"? }] }`; verdicts are ok, warning and failure. */
-function formatJson(findings: readonly Finding[]): string {
-  const rows = findings.map(({ what, detail, failure, optional }) => ({
-    what,
-    verdict: failure === undefined ? 'ok' : optional ? 'warning' : 'failure',
-    detail,
-    ...(failure === undefined ? {} : { failure }),
-  }));
-  return `${JSON.stringify({ findings: rows }, null, 2)}\n`;
-}
-
-function verdictOn({ failure, optional }: Finding): string {
-  if (failure === undefined) return 'ok  ';
-  return optional ? 'WARN' : 'FAIL';
+/** @throws {ConfigurationError} with `problems` and those of the file, if one is given. */
+async function adminAddress(given: ProxyValues, problems: Problem[]): Promise<ListenAddress> {
+  if (given.config !== undefined) return reachableAddress((await loadConfig(given, problems)).admin.listen);
+  const address = readValue(given['admin-listen'], listenAddress, problems);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  return reachableAddress(address ?? { host: '127.0.0.1', port: 15_081 });
 }

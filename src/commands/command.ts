@@ -7,6 +7,8 @@ export interface CommandContext {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: { write(text: string): void };
+  /** Whether standard output is a terminal that wants colours. */
+  readonly colour?: boolean;
   /** The log's way to standard output. */
   readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
   /** Words beside the output, for commands whose output is read by programs. */

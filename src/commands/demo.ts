@@ -166,7 +166,7 @@ export const demo: Command = {
     } catch (error) {
       // What is listening by now would be among the addresses that are taken.
       for (const close of closers.splice(0).reverse()) await close();
-      const { explainConflicts } = await import('./address-conflicts.ts');
+      const { explainConflicts } = await import('../address-conflicts.ts');
       await explainConflicts(
         error,
         LISTENERS.map(([flag, part]) => ({ key: given[flag]?.key ?? `--${flag}`, address: listen[part] })),

@@ -1,3 +1,4 @@
+import type { NamedAddress } from '../address-conflicts.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
@@ -8,7 +9,6 @@ import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { whyNeverGranted } from '../token/never-granted.ts';
 import type { NoToken } from '../token/why-no-token.ts';
-import type { NamedAddress } from './address-conflicts.ts';
 import type { Command, CommandContext, Shutdown } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
@@ -88,7 +88,7 @@ async function startOrExplain(config: Config, given: ProxyValues, options: Sidec
   try {
     return await startSidecar(options);
   } catch (error) {
-    const { explainConflicts } = await import('./address-conflicts.ts');
+    const { explainConflicts } = await import('../address-conflicts.ts');
     await explainConflicts(error, listenersOf(config, given));
     throw error;
   }

@@ -3,11 +3,20 @@
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import type { FailedGrant } from './token-state.ts';
 
+/** Which part of the table in errors.ts it is. */
+type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+
 export interface NoToken {
-  /** Of the table in errors.ts. */
-  readonly code: 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+  readonly code: NoTokenCode;
   /** Without a secret, and without the name of the credential. */
   readonly message: string;
+}
+
+/** The same, in two parts: where and what as a sentence, and what to do as a clause. */
+export interface NoTokenParts {
+  readonly code: NoTokenCode;
+  readonly problem: string;
+  readonly remedy: string;
 }
 
 export interface WhatHappened {
@@ -50,41 +59,53 @@ const OF_REFUSALS: Remedies = [
   [/unauthorized_client|unsupported_grant_type/, 'allow the client the grant there'],
 ];
 
-export function whyNoToken(
-  { tokenUrl, issuerUrl, directory }: Pick<CredentialSettings, 'directory'> & ProviderAddress,
+type Source = Pick<CredentialSettings, 'directory'> & ProviderAddress;
+
+export function whyNoToken(source: Source, happened: WhatHappened): NoToken {
+  const { code, problem, remedy } = explainNoToken(source, happened);
+  return { code, message: `${problem}: ${remedy}` };
+}
+
+export function explainNoToken(
+  { tokenUrl, issuerUrl, directory }: Source,
   { unusable, lastFailure }: WhatHappened,
-): NoToken {
+): NoTokenParts {
   const asked = tokenUrl ?? issuerUrl;
-  if (asked === undefined) return whyNoMountedToken(directory, { unusable, lastFailure });
+  if (asked === undefined) return explainNoMountedToken(directory, { unusable, lastFailure });
   const where = withoutQuery(asked);
   if (unusable !== undefined) {
     return {
       code: 'configuration',
-      message: `no token was asked of ${where}, because ${unusable}: mend the Secret that is mounted at ${directory}`,
+      problem: `no token was asked of ${where}, because ${unusable}`,
+      remedy: `mend the Secret that is mounted at ${directory}`,
     };
   }
   if (lastFailure?.result === 'rejected') {
-    const remedy =
-      firstFor(lastFailure.detail, OF_REFUSALS) ??
-      `compare the Secret that is mounted at ${directory} with the client there`;
     return {
       code: 'credentials_rejected',
-      message: `${where} rejected the client (${lastFailure.detail}): ${remedy}`,
+      problem: `${where} rejected the client (${lastFailure.detail})`,
+      remedy:
+        firstFor(lastFailure.detail, OF_REFUSALS) ??
+        `compare the Secret that is mounted at ${directory} with the client there`,
     };
   }
   const failure = lastFailure?.detail ?? 'it has not answered yet';
-  const remedy =
-    firstFor(failure, [...OF_CONNECTIONS, ...OF_ANSWERS]) ??
-    'check that it is the URL of a token endpoint, and that the pod may reach it';
-  return { code: 'provider_unavailable', message: `${where} gave no token (${failure}): ${remedy}` };
+  return {
+    code: 'provider_unavailable',
+    problem: `${where} gave no token (${failure})`,
+    remedy:
+      firstFor(failure, [...OF_CONNECTIONS, ...OF_ANSWERS]) ??
+      'check that it is the URL of a token endpoint, and that the pod may reach it',
+  };
 }
 
 /** The same of a token that is mounted itself. */
-function whyNoMountedToken(directory: string, { unusable, lastFailure }: WhatHappened): NoToken {
+function explainNoMountedToken(directory: string, { unusable, lastFailure }: WhatHappened): NoTokenParts {
   const why = unusable ?? lastFailure?.detail ?? 'it has not been read yet';
   return {
     code: 'configuration',
-    message: `the token that is mounted at ${directory} cannot be used (${why}): mend the Secret`,
+    problem: `the token that is mounted at ${directory} cannot be used (${why})`,
+    remedy: 'mend the Secret',
   };
 }
 

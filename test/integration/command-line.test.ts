@@ -326,8 +326,14 @@ describe('check', () => {
     const { code, stdout } = await runToEnd(['check', '--offline', '--json'], env);
     expect(JSON.parse(stdout)).toEqual({
       findings: [
-        { what: 'configuration', verdict: 'ok', detail: '1 credential(s), 1 route(s)' },
         {
+          step: 'configuration',
+          what: 'configuration',
+          verdict: 'ok',
+          detail: '1 credential(s), 1 route(s)',
+        },
+        {
+          step: 'mounted_secret',
           what: 'credential default: mounted Secret',
           verdict: 'ok',
           detail: env['TOKEN_SIDECAR_CREDENTIALS_DIR'],
@@ -359,7 +365,7 @@ describe('check', () => {
     const provider = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
     const { code, stdout } = await runToEnd(['check'], await environment(provider));
     expect(stdout).toMatch(
-      /^FAIL {2}credential default: token +http:.* rejected the client \(status 401 invalid_client\): compare the Secret/m,
+      /^FAIL {2}credential default: token +http:.* rejected the client \(status 401 invalid_client\)\n +→ compare the Secret/m,
     );
     expect(code).toBe(77);
   });
@@ -369,7 +375,7 @@ describe('check', () => {
     const env = await environment(provider);
     const upstreamAway = await runToEnd(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
     expect(upstreamAway.stdout).toMatch(
-      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED: check host and port/m,
+      /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host and port/m,
     );
     expect(upstreamAway.code).toBe(69);
     const providerAway = await runToEnd(['check'], {
@@ -418,7 +424,7 @@ describe('check', () => {
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^ok {4}credential shop: token/m);
     expect(stdout).toMatch(
-      /^WARN {2}credential mail: token +http:\/\/127.0.0.1:1\/token gave no token \(ECONNREFUSED\): check host/m,
+      /^WARN {2}credential mail: provider +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host/m,
     );
     expect(stdout).toMatch(
       /^WARN {2}credential fax: mounted Secret +\/nonexistent\/client_id does not exist/m,
@@ -459,7 +465,7 @@ describe('check', () => {
       /^ok {4}credential default: client authentication +client_secret_basic is offered$/m,
     );
     expect(stdout).toMatch(
-      /^WARN {2}credential post: client authentication +client_secret_post is not among those that the issuer offers: client_secret_basic, private_key_jwt$/m,
+      /^WARN {2}credential post: client authentication +client_secret_post is not among those that the issuer offers: client_secret_basic, private_key_jwt\n/m,
     );
     expect(code).toBe(0);
   });

@@ -19,7 +19,12 @@ import { discovery, UndiscoveredProvider } from './discovery.ts';
 import type { IssuerMetadata } from './issuer-metadata.ts';
 import { providerConnections } from './provider-connections.ts';
 import { StaleConnection, sendProviderRequest } from './provider-request.ts';
-import { type RefusedGrant, readTokenResponse, type TokenResponse } from './token-response.ts';
+import {
+  type EndpointAnswer,
+  type RefusedGrant,
+  readTokenResponse,
+  type TokenResponse,
+} from './token-response.ts';
 
 export interface TokenEndpoint {
   /**
@@ -43,11 +48,15 @@ const CONNECTIONS_FOR_REQUESTS = 8;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
-/** @param lookup finds the provider's name; the system's unless given. */
+/**
+ * @param lookup finds the provider's name; the system's unless given.
+ * @param onAnswer is shown each answer, with the token in it, before it is judged.
+ */
 export function createTokenEndpoint(
   config: CredentialConfig,
   clock: Clock,
   lookup?: LookupFunction,
+  onAnswer?: (answer: EndpointAnswer) => void,
 ): TokenEndpoint {
   const most = exchangesForRequests(config) ? CONNECTIONS_FOR_REQUESTS : 1;
   const connections = providerConnections(config, clock, lookup, most);
@@ -89,6 +98,7 @@ export function createTokenEndpoint(
     const requestedAtMs = clock.now().wallMs;
     const answer = await sendProviderRequest({ url, agent, ...asked }, signal);
     const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
+    onAnswer?.(received);
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       tokenType: config.tokenType,

@@ -118,7 +118,7 @@ export function parseRetryAfter(field: string | undefined, nowMs: number): numbe
 }
 
 /** IMF-fixdate (RFC 9110 §5.6.7) in ms since the epoch; undefined for anything else. */
-function parseHttpDate(field: string): number | undefined {
+export function parseHttpDate(field: string): number | undefined {
   if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(field)) return undefined;
   const at = Date.parse(field);
   return Number.isNaN(at) ? undefined : at;

@@ -1,12 +1,12 @@
-/** Which of a program's addresses cannot be listened on, all at once, and who has them. Loaded when one could not. */
+/** Which of a program's addresses cannot be listened on, all at once, and who has them. Loaded where that is in question. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import type { ListenAddress } from '../config/config.ts';
-import { ConfigurationError, type Problem } from '../config/problems.ts';
-import { formatAddress } from '../config/values.ts';
-import { systemCodeOf } from '../errors.ts';
-import { listenOn } from '../listen.ts';
+import type { ListenAddress } from './config/config.ts';
+import { ConfigurationError, type Problem } from './config/problems.ts';
+import { formatAddress } from './config/values.ts';
+import { systemCodeOf } from './errors.ts';
+import { listenOn } from './listen.ts';
 
 /** An address with what named it: a flag, a variable, a key of the file. */
 export interface NamedAddress {
@@ -41,7 +41,7 @@ function isOfAddress(cause: unknown): boolean {
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
   for (const { key, address } of addresses) {
-    const code = await whyNot(address);
+    const code = await refusalOf(address);
     if (code === undefined) continue;
     const value = formatAddress(address);
     if (code !== 'EADDRINUSE') {
@@ -75,12 +75,13 @@ function remedyFor(holder: Holder | undefined): { readonly remedy?: string } {
 }
 
 /** By its program alone: `node (process 123)`. */
-function nameOf({ pid, commandLine }: Holder): string {
+export function nameOf({ pid, commandLine }: Holder): string {
   const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
   return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
 }
 
-async function whyNot(address: ListenAddress): Promise<string | undefined> {
+/** The system's code, where an address cannot be listened on at this moment. */
+export async function refusalOf(address: ListenAddress): Promise<string | undefined> {
   const server = createServer();
   try {
     await listenOn(server, address, 'listener');

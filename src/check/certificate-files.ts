@@ -1,0 +1,74 @@
+/** The certificates in files: how long they are still good. The configuration has made sure that they are certificates. */
+
+import { basename } from 'node:path';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { TlsConfig } from '../config/config.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { certificatesIn, commonName, describeValidity, type Validity, validityOf } from './certificate.ts';
+import type { About, Finding } from './finding.ts';
+import type { StepName } from './steps.ts';
+
+type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
+
+/** @param identityFile a client certificate of the mounted Secret. */
+export async function examineCertificateFiles(
+  { caFile, certFile }: Pick<TlsConfig, 'caFile' | 'certFile'>,
+  identityFile: string | undefined,
+  step: Step,
+  of: About,
+  nowMs: number,
+): Promise<Finding[]> {
+  const authorities = caFile === undefined ? [] : [examineFile(caFile, 'any', step, of, nowMs)];
+  const own = [certFile, identityFile]
+    .filter((path) => path !== undefined)
+    .map((path) => examineFile(path, 'first', step, of, nowMs));
+  return await Promise.all([...authorities, ...own]);
+}
+
+/** @param counts of a bundle of authorities any that is valid will do; of a chain, the first is the client's own. */
+async function examineFile(
+  path: string,
+  counts: 'any' | 'first',
+  step: Step,
+  of: About,
+  nowMs: number,
+): Promise<Finding> {
+  let pem: string;
+  try {
+    pem = await readBoundedFile(path, MAX_PEM_BYTES);
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    return of.failure(step, 'configuration', `${path}: ${why}`, 'let the sidecar read the file');
+  }
+  const certificates = certificatesIn(pem);
+  const [first] = certificates;
+  if (first === undefined) {
+    return of.failure(
+      step,
+      'configuration',
+      `${path} holds no PEM certificate`,
+      'check that it is the right file',
+    );
+  }
+  const judged = counts === 'first' ? [first] : certificates;
+  const all = judged.map((certificate) => ({ certificate, validity: validityOf(certificate, nowMs) }));
+  const best = all.toSorted((a, b) => lifeLeft(b.validity) - lifeLeft(a.validity))[0] as (typeof all)[number];
+  const more = certificates.length > 1 && counts === 'any' ? ` (the longest of ${certificates.length})` : '';
+  const detail = `${path}: ${commonName(best.certificate.subject)}, ${describeValidity(best.validity)}${more}`;
+  switch (best.validity.state) {
+    case 'valid':
+      return of.ok(step, detail);
+    case 'ending':
+      return of.warning(
+        step,
+        detail,
+        `renew ${basename(path)}: the sidecar takes the new file as soon as it is there`,
+      );
+    default:
+      return of.failure(step, 'configuration', detail, `renew ${basename(path)}, or set the clock`);
+  }
+}
+
+function lifeLeft(validity: Validity): number {
+  return 'daysLeft' in validity ? validity.daysLeft : -1;
+}

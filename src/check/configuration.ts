@@ -1,0 +1,56 @@
+/** What the configuration shows by itself, once it is valid. */
+
+import { networkInterfaces } from 'node:os';
+import type { Config, ListenAddress } from '../config/config.ts';
+import { EVERY_ADDRESS, isLoopbackHost } from '../config/values.ts';
+import { about, type Finding } from './finding.ts';
+
+/** A valid configuration, with the credentials that nobody uses. */
+export function examineConfiguration(config: Config): Finding[] {
+  const { credentials, routes } = config;
+  const used = usedCredentials(config);
+  const unused = credentials.filter(({ name, output }) => !used.has(name) && output === undefined);
+  const counted = `${credentials.length} credential(s), ${routes.length} route(s)`;
+  return [
+    about(undefined).ok('configuration', counted),
+    ...unused.map(({ name }) =>
+      about(`credential ${name}`).warning(
+        'credential_use',
+        'no route, destination, captured host or output uses it, and the pod waits for its token all the same',
+        'remove it, or name it where its token is wanted',
+      ),
+    ),
+  ];
+}
+
+function usedCredentials({ routes, forwardProxy, capture }: Config): ReadonlySet<string> {
+  const users = [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])];
+  return new Set(users.map(({ credential }) => credential));
+}
+
+/** The listener of the sidecar's own that is at one of these addresses; undefined where it is somebody else's. */
+export function ownListenerAt(
+  { listen, admin, tokenEndpoint }: Config,
+  addresses: readonly string[],
+  port: number,
+): ListenAddress | undefined {
+  const listeners = [listen, admin.listen, ...(tokenEndpoint === undefined ? [] : [tokenEndpoint.listen])];
+  return listeners.find(
+    (listener) =>
+      listener.port === port &&
+      port !== 0 &&
+      addresses.some((address) => isAddressOf(listener.host, address)),
+  );
+}
+
+function isAddressOf(host: string, address: string): boolean {
+  if (host === address) return true;
+  const isEverywhere = host === EVERY_ADDRESS || host === '0.0.0.0';
+  if (address === 'localhost') return isEverywhere || isLoopbackHost(host);
+  return isEverywhere && isOfThisMachine(address);
+}
+
+function isOfThisMachine(address: string): boolean {
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return isLoopbackHost(address) || own.some((each) => each.address === address);
+}

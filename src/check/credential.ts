@@ -1,0 +1,196 @@
+/** A credential from its files to its token, as the sidecar goes the same way. */
+
+import { join } from 'node:path';
+import type { CredentialConfig } from '../config/config.ts';
+import { type Credentials, readCredentials } from '../token/credentials.ts';
+import { exchangesForRequests } from '../token/grants/token-exchange.ts';
+import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
+import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
+import type { EndpointAnswer } from '../token/provider/token-response.ts';
+import { explainNoToken, withoutQuery } from '../token/why-no-token.ts';
+import { examineCertificateFiles } from './certificate-files.ts';
+import type { Examination } from './examination.ts';
+import { type About, about, type Finding } from './finding.ts';
+import { mistakeInUrl, mistakeOf } from './mistakes.ts';
+import { examineMountedFiles } from './mounted-files.ts';
+import { reach } from './reach.ts';
+import { describeClock, describeToken, skewOf } from './token-facts.ts';
+
+export interface ExaminedCredential {
+  readonly findings: readonly Finding[];
+  /** To ask upstreams with; in memory alone. */
+  readonly token: string | undefined;
+}
+
+export async function examineCredential(
+  config: CredentialConfig,
+  examination: Examination,
+): Promise<ExaminedCredential> {
+  const of = about(`credential ${config.name}`, config.required === false);
+  const findings = await examineMountedFiles(config, of);
+  const ended: ExaminedCredential = { findings, token: undefined };
+  const nowMs = examination.clock.now().wallMs;
+  findings.push(
+    ...(await examineCertificateFiles(config.tls, certificateOf(config), 'certificate_files', of, nowMs)),
+  );
+  const secret = await readCredentials(config);
+  if (secret.state !== 'loaded') {
+    // What no single file shows: a key that does not belong to its certificate.
+    if (!findings.some(({ verdict }) => verdict === 'failure')) {
+      findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
+    }
+    return ended;
+  }
+  if (examination.isOffline) return ended;
+  const asked = config.tokenUrl ?? config.issuerUrl;
+  if (asked !== undefined) {
+    const way = await reachProvider(config, new URL(asked), secret.credentials, of, examination);
+    findings.push(...way.findings);
+    if (!way.isReached) return ended;
+  }
+  if (exchangesForRequests(config)) {
+    findings.push(of.ok('token', 'exchanged for those of requests: nothing to be tried without one'));
+    return ended;
+  }
+  const { token, findings: ofToken } = await requestToken(config, secret.credentials, of, examination);
+  return { findings: [...findings, ...ofToken], token };
+}
+
+/** The certificate that the client shows. */
+function certificateOf({ clientAuth, directory }: CredentialConfig): string | undefined {
+  return clientAuth.method === 'tls_client_auth' ? join(directory, 'tls.crt') : undefined;
+}
+
+const PROVIDER_STEPS = {
+  name: 'provider_name',
+  connection: 'provider_connection',
+  tls: 'provider_tls',
+} as const;
+
+function reachProvider(
+  { tls, egressProxy, requestTimeoutMs }: CredentialConfig,
+  url: URL,
+  credentials: Credentials,
+  of: About,
+  examination: Examination,
+) {
+  const protocol = url.protocol === 'https:' ? 'https' : 'http';
+  return reach(
+    {
+      protocol,
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: url.port === '' ? { http: 80, https: 443 }[protocol] : Number(url.port),
+      tls,
+      offers: ['http/1.1'],
+      withinMs: requestTimeoutMs,
+      ...(credentials.method === 'tls_client_auth'
+        ? { identity: { cert: credentials.certificate, key: credentials.privateKey } }
+        : {}),
+      ...(egressProxy === undefined ? {} : { egressProxy }),
+      ...(examination.lookup === undefined ? {} : { lookup: examination.lookup }),
+    },
+    PROVIDER_STEPS,
+    of,
+    examination,
+  );
+}
+
+async function requestToken(
+  config: CredentialConfig,
+  credentials: Credentials,
+  of: About,
+  { clock, signal, lookup }: Examination,
+): Promise<ExaminedCredential> {
+  let answer: EndpointAnswer | undefined;
+  const endpoint = createTokenEndpoint(config, clock, lookup, (received) => {
+    answer = received;
+  });
+  const outcome = await endpoint.requestToken(credentials, signal);
+  const [tokenUrl, metadata] = [endpoint.tokenUrl(), endpoint.metadata()];
+  await endpoint.close();
+
+  const findings = [...describeDiscovery(config, metadata, of), ...describeUrl(config, tokenUrl, of)];
+  const skewMs = answer === undefined ? undefined : skewOf(answer);
+  const clockFinding = answer === undefined ? [] : [describeClock(skewMs, of)];
+  if (outcome.result === 'success') {
+    const { accessToken: token, lifetimeMs } = outcome;
+    const source = tokenUrl === undefined ? 'mounted' : `granted by ${new URL(tokenUrl).host}`;
+    const lifetime = Math.round(lifetimeMs / 1000);
+    const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
+    findings.push(of.ok('token', `${source}, ${end}`));
+    findings.push(...describeToken(config, { token, lifetimeMs, answer }, of), ...clockFinding);
+    return { findings, token };
+  }
+  const { code, problem, remedy } = explainNoToken(config, { lastFailure: outcome });
+  const asked = tokenUrl ?? config.issuerUrl;
+  const mistake =
+    asked === undefined
+      ? undefined
+      : mistakeOf({
+          url: new URL(asked),
+          config,
+          refusal: outcome.detail,
+          client: clientOf(config, credentials),
+          skewMs,
+          offered: metadata?.clientAuthentication,
+        });
+  const what = mistake === undefined ? remedy : `${mistake.name}: ${mistake.remedy}`;
+  if (metadata === undefined && config.issuerUrl !== undefined) {
+    findings.push(of.failure('discovery', code, problem, what));
+  } else {
+    findings.push(of.failure('token', code, problem, what));
+  }
+  return { findings: [...findings, ...clockFinding], token: undefined };
+}
+
+function clientOf(config: CredentialConfig, credentials: Credentials) {
+  return {
+    id: 'clientId' in credentials ? credentials.clientId : config.clientId,
+    secret: 'clientSecret' in credentials ? credentials.clientSecret : undefined,
+  };
+}
+
+/** The URL is shown whole, but for its query: a realm in the base URL is seen there. */
+function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
+  if (tokenUrl === undefined) return [];
+  const grant = config.grant?.type ?? 'client_credentials';
+  const shown = `POST ${withoutQuery(tokenUrl)}, grant ${grant}, client by ${config.clientAuth.method}`;
+  const mistake = mistakeInUrl({ url: new URL(tokenUrl), config });
+  return [
+    mistake === undefined
+      ? of.ok('token_url', shown)
+      : of.warning('token_url', shown, `${mistake.name}: ${mistake.remedy}`),
+  ];
+}
+
+/** What the metadata calls a method of ours. */
+function publishedNames(method: CredentialConfig['clientAuth']['method']): readonly string[] {
+  switch (method) {
+    case 'kubernetes_jwt':
+      return ['private_key_jwt'];
+    case 'tls_client_auth':
+      return ['tls_client_auth', 'self_signed_tls_client_auth'];
+    default:
+      return [method];
+  }
+}
+
+/** Where the issuer's metadata was found, what it says, and whether it offers what the client does; it may be incomplete. */
+function describeDiscovery(
+  { clientAuth: { method } }: CredentialConfig,
+  metadata: IssuerMetadata | undefined,
+  of: About,
+): Finding[] {
+  if (metadata === undefined) return [];
+  const { foundAt, tokenUrl, clientAuthentication } = metadata;
+  const found = of.ok('discovery', `${foundAt} names ${withoutQuery(tokenUrl)}`);
+  if (publishedNames(method).some((one) => clientAuthentication.includes(one))) {
+    return [found, of.ok('client_authentication', `${method} is offered`)];
+  }
+  const offered = clientAuthentication.filter((one) => /^[\w-]{1,40}$/.test(one)).slice(0, 10);
+  const detail = `${method} is not among those that the issuer offers: ${offered.join(', ') || 'none'}`;
+  return [
+    found,
+    of.warning('client_authentication', detail, 'set clientAuth to one of them if no token is granted'),
+  ];
+}

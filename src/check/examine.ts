@@ -1,0 +1,51 @@
+/** All steps of all parts, a few parts at a time. */
+
+import type { Config } from '../config/config.ts';
+import { examineConfiguration } from './configuration.ts';
+import { type ExaminedCredential, examineCredential } from './credential.ts';
+import type { Examination } from './examination.ts';
+import { about, type Finding } from './finding.ts';
+import { examineListeners } from './listeners.ts';
+import { examineUpstream, upstreamsOf } from './upstream.ts';
+
+/** Parts that are looked at side by side. */
+const AT_ONCE = 8;
+
+/** @param probes paths to ask the upstream of a route for, by the route's name. */
+export async function examine(
+  config: Config,
+  probes: ReadonlyMap<string, string>,
+  examination: Examination,
+): Promise<Finding[]> {
+  const listeners = examination.isOffline ? [] : await examineListeners(config, examination);
+  const credentials = await fewAtOnce(config.credentials, (one) => examineCredential(one, examination));
+  const tokens = new Map(config.credentials.map(({ name }, index) => [name, credentials[index]?.token]));
+  const upstreams = await fewAtOnce(upstreamsOf(config, probes), (one) =>
+    examineUpstream(one, config, tokens.get(one.policy.credential), examination),
+  );
+  const findings = [
+    ...examineConfiguration(config),
+    ...listeners,
+    ...credentials.flatMap((each: ExaminedCredential) => each.findings),
+    ...upstreams.flat(),
+  ];
+  if (!examination.signal.aborted) return findings;
+  const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';
+  return [
+    ...findings,
+    about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy),
+  ];
+}
+
+/** As `Promise.all` of them, in their order, with at most a few begun and not ended. */
+async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) {
+      results[index] = await each(items[index] as T);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
+  return results;
+}

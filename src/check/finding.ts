@@ -1,0 +1,48 @@
+/** What a step found. Details hold names, addresses and figures; never a token, a secret or a client's id. */
+
+import { STEPS, type StepName } from './steps.ts';
+
+/** Which part is to be mended; each is an exit status in errors.ts. */
+export type Failure = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
+
+export type Finding = {
+  readonly step: StepName;
+  /** What was looked at: `credential shop: token`. */
+  readonly what: string;
+  readonly detail: string;
+} & (
+  | { readonly verdict: 'ok' }
+  /** @property failure of a step that fails, of a part that the pod can do without. */
+  | { readonly verdict: 'warning'; readonly remedy: string; readonly failure?: Failure }
+  | { readonly verdict: 'failure'; readonly remedy: string; readonly failure: Failure }
+);
+
+/** Makes the findings of one thing. */
+export interface About {
+  ok(step: StepName, detail: string): Finding;
+  /** @param remedy what to do, as a clause. */
+  warning(step: StepName, detail: string, remedy: string): Finding;
+  /** A warning where the pod starts without it. */
+  failure(step: StepName, failure: Failure, detail: string, remedy: string): Finding;
+}
+
+/**
+ * @param subject `credential shop`; none for the program as a whole.
+ * @param isOptional the pod starts without it.
+ */
+export function about(subject: string | undefined, isOptional = false): About {
+  const named = (step: StepName, detail: string) => {
+    const { title } = STEPS[step];
+    return { step, what: subject === undefined ? title : `${subject}: ${title}`, detail };
+  };
+  return {
+    ok: (step, detail) => ({ ...named(step, detail), verdict: 'ok' }),
+    warning: (step, detail, remedy) => ({ ...named(step, detail), verdict: 'warning', remedy }),
+    failure: (step, failure, detail, remedy) => ({
+      ...named(step, detail),
+      verdict: isOptional ? 'warning' : 'failure',
+      failure,
+      remedy,
+    }),
+  };
+}

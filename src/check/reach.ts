@@ -1,0 +1,245 @@
+/** The way to a server, a step at a time: its name, a connection, TLS. Nothing is sent but handshakes. */
+
+import { lookup as systemLookup } from 'node:dns';
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { EgressProxyConfig } from '../config/config.ts';
+import { formatAddress } from '../config/values.ts';
+import type { EgressFailure } from '../egress/egress-tunnel.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { connectionRemedy } from '../token/why-no-token.ts';
+import type { Destination } from './destination.ts';
+import { type Examination, inTime, TooLate } from './examination.ts';
+import type { About, Finding } from './finding.ts';
+import type { StepName } from './steps.ts';
+import { describeTls, speaksTls } from './tls-handshake.ts';
+
+/** Which step tells of what. */
+export interface ReachSteps {
+  readonly name: StepName;
+  readonly connection: StepName;
+  readonly tls: StepName;
+}
+
+export interface Reached {
+  readonly findings: readonly Finding[];
+  /** Whether a request would get there. */
+  readonly isReached: boolean;
+  /** Of the host; empty where it was not looked up, because a proxy does that. */
+  readonly addresses: readonly string[];
+}
+
+/** What OpenSSL makes of an answer that is no TLS. */
+const CODES_OF_CLEAR = [
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_HTTP_REQUEST',
+  'ERR_SSL_RECORD_LAYER_FAILURE',
+];
+
+/** Never rejects: what goes wrong is a finding. */
+export async function reach(
+  to: Destination,
+  steps: ReachSteps,
+  of: About,
+  examination: Examination,
+): Promise<Reached> {
+  const { protocol } = to;
+  const where = `${protocol}://${formatAddress(to)}`;
+  const proxy = await proxyOnTheWay(to);
+  const dialled = proxy ?? to;
+  const found = await findName(dialled.host, to, steps.name, of, examination);
+  const addresses = proxy === undefined ? found.addresses : [];
+  if (!found.isFound) return { findings: found.findings, isReached: false, addresses };
+
+  const findings: Finding[] = [...found.findings];
+  const ended = (isReached: boolean): Reached => ({ findings, isReached, addresses });
+  const startedAt = performance.now();
+  const way = await openWay(to, proxy, examination);
+  if ('wrong' in way) {
+    const remedy = connectionRemedy(way.wrong) ?? 'check host and port, and NetworkPolicies';
+    findings.push(of.failure(steps.connection, 'provider_unavailable', `${where}: ${way.wrong}`, remedy));
+    return ended(false);
+  }
+  const tookMs = Math.round(performance.now() - startedAt);
+  const through = proxy === undefined ? '' : ` through the egress proxy ${formatAddress(proxy)}`;
+  const reached = of.ok(steps.connection, `${where} reached in ${tookMs} ms${through}`);
+
+  if (protocol === 'http') {
+    way.stream.destroy();
+    // One more connection: what it is greeted with tells TLS from HTTP.
+    const isTls = await speaksTls(to, examination);
+    if (!isTls) {
+      findings.push(reached);
+      return ended(true);
+    }
+    findings.push(
+      of.failure(
+        steps.connection,
+        'configuration',
+        `${where} is a port that speaks TLS, and the URL says http`,
+        `write https://${formatAddress(to)}`,
+      ),
+    );
+    return ended(false);
+  }
+  findings.push(reached);
+  const shaken = await shakeHands(to, way.stream, steps.tls, of, examination);
+  findings.push(shaken);
+  return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
+}
+
+/** Undefined where the host is reached without one. */
+async function proxyOnTheWay({ egressProxy, host }: Destination): Promise<EgressProxyConfig | undefined> {
+  if (egressProxy === undefined) return undefined;
+  const { goesThrough } = await import('../egress/goes-through.ts');
+  return goesThrough(egressProxy, host) ? egressProxy : undefined;
+}
+
+/** More addresses are counted. */
+const MOST_ADDRESSES_SHOWN = 4;
+
+async function findName(
+  host: string,
+  { withinMs, lookup = systemLookup as LookupFunction }: Destination,
+  step: StepName,
+  of: About,
+  examination: Examination,
+): Promise<{ findings: Finding[]; isFound: boolean; addresses: readonly string[] }> {
+  if (isIP(host) !== 0) return { findings: [], isFound: true, addresses: [host] };
+  const startedAt = performance.now();
+  try {
+    const addresses = await inTime(addressesOf(host, lookup), examination, withinMs);
+    const tookMs = Math.round(performance.now() - startedAt);
+    const shown = addresses.slice(0, MOST_ADDRESSES_SHOWN).join(', ');
+    const more =
+      addresses.length > MOST_ADDRESSES_SHOWN ? ` and ${addresses.length - MOST_ADDRESSES_SHOWN} more` : '';
+    const finding = of.ok(step, `${host} is ${shown}${more} (${tookMs} ms)`);
+    return { findings: [finding], isFound: true, addresses };
+  } catch (error) {
+    const why = wordsFor(error);
+    const remedy =
+      why === 'ENOTFOUND'
+        ? "check the spelling of the host's name, and that the pod's DNS knows it"
+        : "look at the pod's DNS: /etc/resolv.conf, CoreDNS, NetworkPolicies for port 53";
+    const finding = of.failure(step, 'provider_unavailable', `${host}: ${why}`, remedy);
+    return { findings: [finding], isFound: false, addresses: [] };
+  }
+}
+
+function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    lookup(host, { all: true }, (error, found) => {
+      if (error !== null) reject(error);
+      else resolve((typeof found === 'string' ? [{ address: found }] : found).map(({ address }) => address));
+    });
+  });
+}
+
+/** The bytes of a connection to the host, be it inside of a tunnel; or why there are none. */
+async function openWay(
+  { host, port, withinMs, lookup }: Destination,
+  proxy: EgressProxyConfig | undefined,
+  examination: Examination,
+): Promise<{ readonly stream: Socket } | { readonly wrong: string }> {
+  const options = { host, port, ...(lookup === undefined ? {} : { lookup }) };
+  let stream: Socket | undefined;
+  try {
+    const stands = Promise.withResolvers<void>();
+    if (proxy === undefined) {
+      stream = connect(options, stands.resolve);
+    } else {
+      const { EgressTunnel } = await import('../egress/egress-tunnel.ts');
+      const { clock } = examination;
+      stream = new EgressTunnel({
+        proxy,
+        host,
+        port,
+        withinMs,
+        clock,
+        connectTcp: connect,
+        onStands: stands.resolve,
+      }) as unknown as Socket;
+    }
+    stream.on('error', stands.reject);
+    await inTime(stands.promise, examination, withinMs);
+    return { stream };
+  } catch (error) {
+    stream?.destroy();
+    return { wrong: wordsFor(error) };
+  }
+}
+
+async function shakeHands(
+  to: Destination,
+  stream: Socket,
+  step: StepName,
+  of: About,
+  examination: Examination,
+): Promise<Finding> {
+  const { host, tls, offers, withinMs } = to;
+  let socket: TLSSocket | undefined;
+  try {
+    const material = await readMaterial(to);
+    const secured = Promise.withResolvers<void>();
+    // Judged below, and named: nothing is sent over it.
+    const judgedLater = { rejectUnauthorized: false };
+    socket = connectTls(
+      {
+        socket: stream,
+        host,
+        ...material,
+        ALPNProtocols: [...offers],
+        minVersion: 'TLSv1.2',
+        ...(tls.serverName === undefined && isIP(host) !== 0 ? {} : { servername: tls.serverName ?? host }),
+        ...judgedLater,
+      },
+      secured.resolve,
+    );
+    socket.on('error', secured.reject);
+    await inTime(secured.promise, examination, withinMs);
+    return describeTls(socket, to, step, of, examination.clock.now().wallMs);
+  } catch (error) {
+    return brokenHandshake(error, to, step, of);
+  } finally {
+    socket?.destroy();
+    stream.destroy();
+  }
+}
+
+function brokenHandshake(error: unknown, to: Destination, step: StepName, of: About): Finding {
+  const why = wordsFor(error);
+  const where = formatAddress(to);
+  if (CODES_OF_CLEAR.includes(why)) {
+    const detail = `${where} is a port that does not speak TLS (${why}), and the URL says https`;
+    return of.failure(step, 'configuration', detail, `write http://${where}, or the port that speaks TLS`);
+  }
+  const remedy =
+    connectionRemedy(why) ??
+    (/ALERT|CERT/.test(why)
+      ? 'the server wants another certificate of the client, or another version of TLS: see tls.certFile and the server’s log'
+      : 'check that the port speaks TLS, and what stands between');
+  return of.failure(step, 'provider_unavailable', `${where}: no TLS handshake (${why})`, remedy);
+}
+
+async function readMaterial({ tls, identity }: Destination) {
+  const pem = (path: string | undefined) =>
+    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
+  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    ...identity,
+  };
+}
+
+/** The name of errors of the way out, whose code is loaded where it is used. */
+const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
+
+/** The system's code where there is one: a library's message may quote what it was given. */
+function wordsFor(error: unknown): string {
+  if (error instanceof TooLate) return error.message;
+  if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
+  return systemCodeOf(error) ?? messageOf(error);
+}

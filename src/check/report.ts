@@ -1,0 +1,65 @@
+/** Findings as people and programs read them. */
+
+import { styleText } from 'node:util';
+import { ERRORS } from '../errors.ts';
+import type { Failure, Finding } from './finding.ts';
+
+type Style = Parameters<typeof styleText>[0];
+
+const MARKS = {
+  ok: { text: 'ok  ', style: 'green' },
+  warning: { text: 'WARN', style: ['yellow', 'bold'] },
+  failure: { text: 'FAIL', style: ['red', 'bold'] },
+} as const satisfies Record<Finding['verdict'], { readonly text: string; readonly style: Style }>;
+
+/** Findings behind one name are aligned up to this width; longer names push their details aside. Characters. */
+const WIDEST_NAME = 48;
+
+/** A line for each finding, what to do below those that want it, and a sentence that sums up. */
+export function formatTable(findings: readonly Finding[], { colour }: { readonly colour: boolean }): string {
+  const paint = (style: Style, text: string) =>
+    colour ? styleText(style, text, { validateStream: false }) : text;
+  const width = Math.min(WIDEST_NAME, Math.max(...findings.map(({ what }) => what.length)));
+  const rows = findings.map((finding) => {
+    const { text, style } = MARKS[finding.verdict];
+    const row = `${paint(style, text)}  ${finding.what.padEnd(width)}  ${finding.detail}`.trimEnd();
+    return finding.verdict === 'ok' ? row : `${row}\n      ${paint('cyan', '→')} ${finding.remedy}`;
+  });
+  return `${rows.join('\n')}\n\n${paint('bold', summary(findings))}\n`;
+}
+
+function summary(findings: readonly Finding[]): string {
+  const count = (verdict: Finding['verdict']) =>
+    findings.filter((finding) => finding.verdict === verdict).length;
+  const [failures, warnings] = [count('failure'), count('warning')];
+  const steps = findings.length === 1 ? '1 step' : `${findings.length} steps`;
+  if (failures + warnings === 0) return `All is well: ${steps}.`;
+  const parts = [some(failures, 'failure'), some(warnings, 'warning')].filter((part) => part !== undefined);
+  return `${parts.join(' and ')} in ${steps}.`;
+}
+
+function some(number: number, what: string): string | undefined {
+  return number === 0 ? undefined : `${number} ${what}${number === 1 ? '' : 's'}`;
+}
+
+/**
+ * For programs: `{ "findings": [{ "step", "what", "verdict", "detail", "remedy"?, "failure"? }] }`; verdicts are ok, warning and
+ * failure.
+ */
+export function formatJson(findings: readonly Finding[]): string {
+  return `${JSON.stringify({ findings }, null, 2)}\n`;
+}
+
+/** The failure to mend first decides. */
+const BY_URGENCY = [
+  'configuration',
+  'credentials_rejected',
+  'provider_unavailable',
+] as const satisfies Failure[];
+
+/** Warnings leave it at 0. */
+export function exitStatusOf(findings: readonly Finding[]): number {
+  const failures = findings.flatMap((finding) => (finding.verdict === 'failure' ? [finding.failure] : []));
+  const worst = BY_URGENCY.find((failure) => failures.includes(failure));
+  return worst === undefined ? 0 : ERRORS[worst].exit;
+}

@@ -1,0 +1,200 @@
+/** Every step of `check`, as data: the program, the reference page and the tests read this one table. */
+
+export interface StepDescription {
+  /** Names the step in the output, behind what it is of: `credential shop: token`. */
+  readonly title: string;
+  readonly of: 'sidecar' | 'credential' | 'upstream' | 'running sidecar';
+  /** What is looked at. */
+  readonly looks: string;
+  /** What leads to a warning or a failure; absent where the step only tells. */
+  readonly warns?: string;
+  readonly fails?: string;
+  /** With `--offline`, too. */
+  readonly offline?: true;
+}
+
+export const STEPS = {
+  configuration: {
+    title: 'configuration',
+    of: 'sidecar',
+    looks: 'Flags, environment and configuration file, with the certificates that they name',
+    fails: 'Anything is wrong: all of it is reported with its place, and no other step is taken',
+    offline: true,
+  },
+  listener: {
+    title: 'listener',
+    of: 'sidecar',
+    looks: 'Each address that the sidecar listens on',
+    fails: 'Another program has the address. A sidecar that runs there is no failure',
+  },
+  credential_use: {
+    title: 'use',
+    of: 'credential',
+    looks: 'Routes, destinations, captured hosts and outputs that want its token',
+    warns: 'Nothing uses the credential',
+    offline: true,
+  },
+  mounted_secret: {
+    title: 'mounted Secret',
+    of: 'credential',
+    looks:
+      'The files of the credential: that they are there under their names, readable, and what they should be',
+    warns:
+      'A file is mounted by `subPath`, so that rotation never reaches it; a value begins or ends with white space or stands in quotes; others may write the file',
+    fails:
+      'A file is missing, empty, too large, unreadable or malformed; names that are nearly right are told',
+    offline: true,
+  },
+  certificate_files: {
+    title: 'certificate files',
+    of: 'credential',
+    looks: 'How many days the certificates in use are still valid: `tls.caFile`, `tls.certFile`, `tls.crt`',
+    warns: 'Less than 14 days, or a fifth of a shorter life, are left',
+    fails: 'A certificate has ended, or is not valid yet',
+    offline: true,
+  },
+  provider_name: {
+    title: 'provider name',
+    of: 'credential',
+    looks: "The addresses of the provider's host, by the resolver of the pod",
+    fails: 'The name has no address, or the resolver does not answer',
+  },
+  provider_connection: {
+    title: 'provider',
+    of: 'credential',
+    looks: 'A TCP connection to the provider, through the egress proxy where there is one',
+    fails: 'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http',
+  },
+  provider_tls: {
+    title: 'provider TLS',
+    of: 'credential',
+    looks:
+      'A TLS handshake: version, the name in the certificate, its chain, days left, and which authority is trusted for it',
+    warns: 'The certificate ends within 14 days, or a fifth of a shorter life',
+    fails:
+      'The certificate is not trusted, not for this name or not valid now; or the port does not speak TLS',
+  },
+  discovery: {
+    title: 'issuer',
+    of: 'credential',
+    looks: "The issuer's metadata: where it was found, and which token endpoint it names",
+    fails: 'There is none, or it is that of another issuer',
+  },
+  client_authentication: {
+    title: 'client authentication',
+    of: 'credential',
+    looks: 'Whether the metadata offers the way in which the client proves itself',
+    warns: 'It is not among those offered',
+  },
+  token_url: {
+    title: 'token endpoint',
+    of: 'credential',
+    looks: 'The whole URL that a token is asked for at, with realm and base URL put together',
+    warns: 'The URL has a usual mistake in it: a realm in the base URL, a metadata document, a login page',
+  },
+  token: {
+    title: 'token',
+    of: 'credential',
+    looks: 'One token, asked for as the sidecar does',
+    fails:
+      'The provider rejects the client, answers something that is no token, or does not answer; usual mistakes are called by their names',
+  },
+  token_lifetime: {
+    title: 'token lifetime',
+    of: 'credential',
+    looks: 'How long the token lives, by the answer and by the token itself, and when it will be renewed',
+    warns: 'Less than a minute, or answer and token disagree',
+  },
+  scope: {
+    title: 'scope',
+    of: 'credential',
+    looks: 'The scopes that were asked for, and those that were granted',
+    warns: 'A scope was asked for and not granted',
+  },
+  audience: {
+    title: 'audience',
+    of: 'credential',
+    looks: 'The audience that was asked for, and that of the token, where it is a JWT',
+    warns: 'The token is for others than the audience that was asked for',
+  },
+  clock: {
+    title: 'clock',
+    of: 'credential',
+    looks: "The difference between this machine's clock and the Date of the provider's answer",
+    warns: 'More than five seconds: assertions may be refused, and tokens seem to end too early or too late',
+  },
+  destination: {
+    title: 'destination',
+    of: 'upstream',
+    looks: 'Whether the upstream is a listener of the sidecar itself',
+    fails: 'It is: each request would be answered 508',
+    offline: true,
+  },
+  upstream_name: {
+    title: 'upstream name',
+    of: 'upstream',
+    looks: "The addresses of the upstream's host, by the resolver of the pod",
+    fails: 'The name has no address, or the resolver does not answer',
+  },
+  upstream_connection: {
+    title: 'upstream',
+    of: 'upstream',
+    looks: 'A TCP connection to the upstream, through the egress proxy where there is one',
+    fails: 'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http',
+  },
+  upstream_tls: {
+    title: 'upstream TLS',
+    of: 'upstream',
+    looks: 'A TLS handshake, as with the provider, and the version of HTTP that the upstream chooses',
+    warns: 'The certificate ends within 14 days, or a fifth of a shorter life',
+    fails:
+      'The certificate is not trusted, not for this name or not valid now; the port does not speak TLS; `protocol: h2` is not spoken',
+  },
+  upstream_certificates: {
+    title: 'certificate files',
+    of: 'upstream',
+    looks: 'How many days `tls.caFile` and `tls.certFile` of the route are still valid',
+    warns: 'Less than 14 days, or a fifth of a shorter life, are left',
+    fails: 'A certificate has ended, or is not valid yet',
+    offline: true,
+  },
+  upstream_request: {
+    title: 'upstream request',
+    of: 'upstream',
+    looks: 'Only with `--probe`: what the upstream answers to GET without a token, and then with one',
+    warns:
+      'It answers without a token as well; it forbids the path to this token; it answers an error of its own',
+    fails: 'It refuses the token, or does not answer',
+  },
+  running_sidecar: {
+    title: 'sidecar',
+    of: 'running sidecar',
+    looks: 'Only with `--status`: version, uptime, and whether it drains',
+    warns: 'It is of another version than this program, or it drains',
+    fails: 'Nobody answers at the admin address, or it is no sidecar',
+  },
+  running_credential: {
+    title: 'state',
+    of: 'running sidecar',
+    looks:
+      'Only with `--status`, of each credential: whether a token is held, when it ends and is renewed, and the last failure',
+    warns:
+      'Renewals fail while a token is held; the mounted Secret cannot be used; an optional credential has no token',
+    fails: 'A required credential has no token',
+  },
+  running_route: {
+    title: 'traffic',
+    of: 'running sidecar',
+    looks:
+      'Only with `--status`, of each route: requests, and how many of them the proxy answered with an error',
+    warns: 'More than one in a hundred',
+  },
+  time: {
+    title: 'time',
+    of: 'sidecar',
+    looks: 'Whether all steps came to their end within `--check-timeout`',
+    fails: 'They did not; what had come to its end until then is reported',
+  },
+} as const satisfies Record<string, StepDescription>;
+
+export type StepName = keyof typeof STEPS;

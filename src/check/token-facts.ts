@@ -1,0 +1,149 @@
+/** What a token and the answer that brought it say of it. The token itself is in no detail. */
+
+import type { CredentialConfig } from '../config/config.ts';
+import { shownValue } from '../config/shown-text.ts';
+import { parseObject } from '../token/json-object.ts';
+import { parseHttpDate } from '../token/provider/token-lifetime.ts';
+import type { EndpointAnswer } from '../token/provider/token-response.ts';
+import { renewalDelayMs } from '../token/schedule.ts';
+import type { About, Finding } from './finding.ts';
+
+export interface Granted {
+  readonly token: string;
+  readonly lifetimeMs: number;
+  /** Undefined of a token that is mounted. */
+  readonly answer: EndpointAnswer | undefined;
+}
+
+/** Tokens that live shorter are a load without use. */
+const SHORT_LIFE_MS = 60_000;
+/** Answer and token may differ by as much as a grant takes. */
+const SAME_LIFE_SECONDS = 5;
+/** As far apart as clocks may be before assertions are refused somewhere. */
+const SKEW_MS = 5000;
+
+export function describeToken(config: CredentialConfig, granted: Granted, of: About): Finding[] {
+  const fields = granted.answer === undefined ? undefined : parseObject(granted.answer.body);
+  const claims = claimsOf(granted.token);
+  return [
+    lifetime(config, granted, fields, claims, of),
+    ...scopes(config, fields, claims, of),
+    ...audience(config, claims, of),
+  ];
+}
+
+type Fields = Readonly<Record<string, unknown>> | undefined;
+
+/** Of a JWT, unverified (RFC 7519 §4). */
+function claimsOf(token: string): Fields {
+  const [, payload, signature] = token.split('.');
+  if (payload === undefined || signature === undefined) return undefined;
+  return parseObject(Buffer.from(payload, 'base64url').toString('utf8'));
+}
+
+function lifetime(
+  { renewal }: CredentialConfig,
+  { lifetimeMs, answer }: Granted,
+  fields: Fields,
+  claims: Fields,
+  of: About,
+): Finding {
+  if (!Number.isFinite(lifetimeMs)) return of.ok('token_lifetime', 'until the mounted file is replaced');
+  const seconds = Math.round(lifetimeMs / 1000);
+  const latest = Math.round(renewalDelayMs(lifetimeMs, renewal, 0) / 1000);
+  const detail = `${seconds} s${answer === undefined ? '' : `, renewed after ${latest} s at the latest`}`;
+  const stated = Number(fields?.['expires_in']);
+  const { exp, iat } = claims ?? {};
+  const own = typeof exp === 'number' && typeof iat === 'number' ? exp - iat : undefined;
+  if (own !== undefined && stated > 0 && Math.abs(own - stated) > SAME_LIFE_SECONDS) {
+    return of.warning(
+      'token_lifetime',
+      `${detail}: the answer says ${stated} s, the token itself ${Math.round(own)} s`,
+      'make the two agree at the provider; until then the shorter one counts',
+    );
+  }
+  return lifetimeMs < SHORT_LIFE_MS
+    ? of.warning('token_lifetime', detail, 'let the provider issue tokens of five minutes or more')
+    : of.ok('token_lifetime', detail);
+}
+
+const MOST_SHOWN = 12;
+
+function shownList(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_SHOWN).map((name) => shownName(name));
+  return shown.join(' ') + (names.length > MOST_SHOWN ? ` and ${names.length - MOST_SHOWN} more` : '');
+}
+
+/** Of what a provider says: one line of plain text, and nothing that may be a secret. */
+function shownName(name: string): string {
+  return /^[\x21-\x7e]{1,120}$/.test(name) ? (shownValue(name) ?? '…') : '…';
+}
+
+function scopes({ scope }: CredentialConfig, fields: Fields, claims: Fields, of: About): Finding[] {
+  const asked = scope?.split(/\s+/).filter((one) => one !== '') ?? [];
+  const granted = wordsOf(fields?.['scope']) ?? wordsOf(claims?.['scope']) ?? wordsOf(claims?.['scp']);
+  if (asked.length === 0 && granted === undefined) return [];
+  const ask = asked.length === 0 ? 'none asked for' : `asked for ${shownList(asked)}`;
+  if (granted === undefined) return [of.ok('scope', `${ask}; the answer names none, which means the same`)];
+  const got = granted.length === 0 ? 'none granted' : `granted ${shownList(granted)}`;
+  // `api://orders/.default` stands for all that the client may have.
+  const missing = asked.filter((one) => !granted.includes(one) && !one.endsWith('/.default'));
+  if (missing.length === 0) return [of.ok('scope', `${ask}; ${got}`)];
+  return [
+    of.warning(
+      'scope',
+      `${ask}; ${got}: without ${shownList(missing)}`,
+      'allow the client the scope at the provider, or ask for less',
+    ),
+  ];
+}
+
+function wordsOf(value: unknown): string[] | undefined {
+  if (typeof value === 'string') return value.split(' ').filter((one) => one !== '');
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : undefined;
+}
+
+function audience({ audience: asked }: CredentialConfig, claims: Fields, of: About): Finding[] {
+  if (claims === undefined) {
+    return asked === undefined
+      ? []
+      : [
+          of.ok(
+            'audience',
+            `asked for ${shownName(asked)}; the token is no JWT, so the upstream alone can tell`,
+          ),
+        ];
+  }
+  const { aud } = claims;
+  const given = typeof aud === 'string' ? [aud] : (wordsOf(aud) ?? []);
+  const has = given.length === 0 ? 'the token names none' : `the token is for ${shownList(given)}`;
+  if (asked === undefined) return [of.ok('audience', `none asked for; ${has}`)];
+  if (given.includes(asked)) return [of.ok('audience', `${has}, as asked for`)];
+  return [
+    of.warning(
+      'audience',
+      `asked for ${shownName(asked)}; ${has}`,
+      'let the provider put the audience into tokens of this client (Keycloak: an audience mapper)',
+    ),
+  ];
+}
+
+/** How far this machine's clock is ahead of the provider's; undefined without a Date. */
+export function skewOf({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number | undefined {
+  const saidMs = date === undefined ? undefined : parseHttpDate(date);
+  // Of a whole second the middle is the best guess, and so is that of the exchange.
+  return saidMs === undefined ? undefined : (requestedAtMs + receivedAtMs) / 2 - (saidMs + 500);
+}
+
+export function describeClock(skewMs: number | undefined, of: About): Finding {
+  if (skewMs === undefined) return of.ok('clock', 'the provider tells no time');
+  const seconds = Math.round(Math.abs(skewMs) / 1000);
+  if (Math.abs(skewMs) <= SKEW_MS)
+    return of.ok('clock', `within ${Math.max(1, seconds)} s of the provider's`);
+  const way = skewMs > 0 ? 'ahead of' : 'behind';
+  return of.warning(
+    'clock',
+    `${seconds} s ${way} the provider's`,
+    'set the clock of the node (chrony, systemd-timesyncd), or that of the provider',
+  );
+}

@@ -1,0 +1,230 @@
+/** What an upstream answers to a GET: without a token, and then with one. Loaded where a path to ask for is given. */
+
+import type { IncomingMessage } from 'node:http';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { http } from '../node-http.ts';
+import { VERSION } from '../version.ts';
+import type { Destination } from './destination.ts';
+import { type Examination, inTime, TooLate } from './examination.ts';
+import type { About, Finding } from './finding.ts';
+
+export interface ProbedUpstream {
+  readonly to: Destination;
+  readonly policy: ForwardingPolicy;
+  readonly upstream: Upstream;
+  readonly path: string;
+  readonly token: string | undefined;
+}
+
+interface Answer {
+  readonly status: number;
+  /** The error of its challenge (RFC 6750 §3.1). */
+  readonly error: string | undefined;
+}
+
+type Fields = Readonly<Record<string, string>>;
+
+/** However long the route would wait. */
+const LONGEST_ANSWER_MS = 15_000;
+
+export async function examineRequests(
+  probed: ProbedUpstream,
+  of: About,
+  examination: Examination,
+): Promise<Finding[]> {
+  const { upstream, path, token } = probed;
+  const shown = `GET ${upstream.protocol}://${upstream.authority}${upstream.basePath}${path.replace(/\?.*$/s, '?…')}`;
+  try {
+    const without = await ask(probed, undefined, examination);
+    const findings = [judgeWithout(without, shown, of)];
+    if (token === undefined) return findings;
+    return [...findings, judgeWith(await ask(probed, token, examination), shown, of)];
+  } catch (error) {
+    const why = error instanceof TooLate ? error.message : (systemCodeOf(error) ?? messageOf(error));
+    const remedy = "look at the upstream's log";
+    return [of.failure('upstream_request', 'provider_unavailable', `${shown}: ${why}`, remedy)];
+  }
+}
+
+function judgeWithout({ status }: Answer, shown: string, of: About): Finding {
+  const detail = `${shown} without a token: ${status}`;
+  return status >= 200 && status < 300
+    ? of.warning(
+        'upstream_request',
+        `${detail}: it wants none here`,
+        'make sure that the upstream checks tokens, or give a path for which it does',
+      )
+    : of.ok('upstream_request', detail);
+}
+
+function judgeWith({ status, error }: Answer, shown: string, of: About): Finding {
+  const detail = `${shown} with the token: ${status}${error === undefined ? '' : ` ${error}`}`;
+  if (status === 401) {
+    const remedy =
+      'compare audience, scope and issuer of the token with what the upstream wants, and the clocks of both';
+    return of.failure('upstream_request', 'credentials_rejected', detail, remedy);
+  }
+  if (status === 403) {
+    return of.warning('upstream_request', detail, 'give the client the scope or role that the path wants');
+  }
+  if (status >= 500) return of.warning('upstream_request', detail, "look at the upstream's log");
+  return of.ok('upstream_request', detail);
+}
+
+async function ask(
+  { to, policy, upstream, path }: ProbedUpstream,
+  token: string | undefined,
+  examination: Examination,
+): Promise<Answer> {
+  const withinMs = Math.min(LONGEST_ANSWER_MS, policy.timeouts.responseMs);
+  const socket = await openConnection(to, examination);
+  const { fields, query } = token === undefined ? NOTHING : injected(policy.inject, token);
+  const asked = {
+    authority: upstream.authority,
+    target: withQuery(`${upstream.basePath}${path}`, query),
+    fields: { 'user-agent': `token-sidecar/${VERSION}`, accept: '*/*', ...fields },
+  };
+  const isHttp2 =
+    policy.protocol === 'h2c' ||
+    ('alpnProtocol' in socket && (socket as { alpnProtocol?: unknown }).alpnProtocol === 'h2');
+  try {
+    const answer = isHttp2 ? askByHttp2(socket, asked, upstream) : askByHttp1(socket, asked);
+    return await inTime(answer, examination, withinMs, () => socket.destroy());
+  } finally {
+    socket.destroy();
+  }
+}
+
+interface Asked {
+  readonly authority: string;
+  readonly target: string;
+  readonly fields: Fields;
+}
+
+interface Injected {
+  readonly fields: Fields;
+  readonly query: string | undefined;
+}
+
+const NOTHING: Injected = { fields: {}, query: undefined };
+
+/** Where the route puts the token; a placeholder is taken for all of its field. */
+function injected(inject: readonly Injection[] | undefined, token: string): Injected {
+  if (inject === undefined) return { fields: { authorization: `Bearer ${token}` }, query: undefined };
+  let query: string | undefined;
+  const fields: Record<string, string> = {};
+  for (const place of inject) {
+    if (place.into === 'query') {
+      query = `${encodeURIComponent(place.parameter)}=${encodeURIComponent(token)}`;
+      continue;
+    }
+    const name = place.header.toLowerCase();
+    const usual = name === 'authorization' ? 'Bearer' : undefined;
+    const scheme = place.into === 'header' ? place.scheme : usual;
+    fields[name] = scheme === undefined ? token : `${scheme} ${token}`;
+  }
+  return { fields, query };
+}
+
+function withQuery(target: string, query: string | undefined): string {
+  return query === undefined ? target : `${target}${target.includes('?') ? '&' : '?'}${query}`;
+}
+
+/** A connection that may carry a token: certificates are judged as the sidecar does. */
+async function openConnection(to: Destination, examination: Examination): Promise<Socket> {
+  const { protocol, host, port, tls, offers, egressProxy, withinMs, lookup } = to;
+  const byName = lookup === undefined ? {} : { lookup };
+  const stands = Promise.withResolvers<void>();
+  let tunnel: Socket | undefined;
+  if (egressProxy !== undefined) {
+    const [{ EgressTunnel }, { goesThrough }] = await Promise.all([
+      import('../egress/egress-tunnel.ts'),
+      import('../egress/goes-through.ts'),
+    ]);
+    const options = {
+      proxy: egressProxy,
+      host,
+      port,
+      withinMs,
+      clock: examination.clock,
+      connectTcp: connect,
+    };
+    if (goesThrough(egressProxy, host)) tunnel = new EgressTunnel(options) as unknown as Socket;
+  }
+  const pem = (path: string | undefined) =>
+    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
+  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
+  const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
+  const socket =
+    protocol === 'http'
+      ? connect({ host, port, ...byName }, stands.resolve)
+      : connectTls(
+          {
+            ...(tunnel === undefined ? { host, port, ...byName } : { host, socket: tunnel }),
+            ca,
+            cert,
+            key,
+            ...(servername === undefined ? {} : { servername }),
+            ALPNProtocols: [...offers],
+            minVersion: 'TLSv1.2',
+            // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
+            rejectUnauthorized: true,
+          },
+          stands.resolve,
+        );
+  socket.on('error', stands.reject);
+  await inTime(stands.promise, examination, withinMs, () => socket.destroy());
+  return socket;
+}
+
+function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = http.request({
+      createConnection: () => socket,
+      method: 'GET',
+      path: target,
+      headers: { host: authority, connection: 'close', ...fields },
+      insecureHTTPParser: false,
+    });
+    request.once('response', (response: IncomingMessage) => {
+      // Nobody reads what it says.
+      response.on('error', () => undefined);
+      const { statusCode = 0, headers } = response;
+      resolve({ status: statusCode, error: challengeIn(headers['www-authenticate']) });
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+async function askByHttp2(
+  socket: Socket,
+  { authority, target, fields }: Asked,
+  { protocol }: Upstream,
+): Promise<Answer> {
+  const http2 = process.getBuiltinModule('node:http2');
+  const session = http2.connect(`${protocol}://${authority}`, { createConnection: () => socket });
+  try {
+    return await new Promise((resolve, reject) => {
+      session.on('error', reject);
+      const stream = session.request({ ':method': 'GET', ':path': target, ...fields }, { endStream: true });
+      stream.on('error', reject);
+      stream.once('response', (headers) => {
+        const challenge = headers['www-authenticate'];
+        resolve({ status: Number(headers[':status']), error: challengeIn(challenge) });
+      });
+    });
+  } finally {
+    session.destroy();
+  }
+}
+
+/** The error's name alone: what is said beside it may repeat the token. */
+function challengeIn(challenge: string | string[] | undefined): string | undefined {
+  const text = Array.isArray(challenge) ? challenge.join(', ') : challenge;
+  return /\berror="?([a-z_]{1,40})\b/.exec(text ?? '')?.[1];
+}

@@ -1,0 +1,135 @@
+/** The upstreams: whether they are there, and what they say to a token where a path to ask for is given. */
+
+import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
+import { formatAddress } from '../config/values.ts';
+import { examineCertificateFiles } from './certificate-files.ts';
+import { ownListenerAt } from './configuration.ts';
+import type { Destination } from './destination.ts';
+import type { Examination } from './examination.ts';
+import { type About, about, type Finding } from './finding.ts';
+import { reach } from './reach.ts';
+
+/** Where requests go, whatever led them there. */
+export interface ExaminedUpstream {
+  /** `route payments`, `destination api.example.com`. */
+  readonly subject: string;
+  readonly policy: ForwardingPolicy;
+  readonly upstream: Upstream;
+  /** What to ask it for, without and with a token; a path below the upstream's own. */
+  readonly probe?: string | undefined;
+}
+
+/** Every upstream that has a name: patterns of names lead nowhere yet. */
+export function upstreamsOf(
+  { routes, forwardProxy, capture }: Config,
+  probes: ReadonlyMap<string, string>,
+): ExaminedUpstream[] {
+  const ofRoutes = routes.map(
+    (route): ExaminedUpstream => ({
+      subject: `route ${route.name}`,
+      policy: route,
+      upstream: route.upstream,
+      probe: probes.get(route.name),
+    }),
+  );
+  const intercepts = forwardProxy?.connect === 'intercept';
+  const destinations = (forwardProxy?.allow ?? [])
+    .filter(({ host }) => !host.startsWith('*'))
+    .map((policy): ExaminedUpstream => {
+      const isTls = policy.upgradeToTls || intercepts;
+      const port = isTls && policy.port === 80 ? 443 : policy.port;
+      return {
+        subject: `destination ${policy.host}`,
+        policy,
+        upstream: upstreamAt(policy.host.replace(/^\[|\]$/g, ''), isTls, port),
+      };
+    });
+  const captured = (capture?.hosts ?? []).map((policy): ExaminedUpstream => {
+    const [tlsPort, clearPort] = [policy.ports[0], policy.clearPorts[0]];
+    const isTls = tlsPort !== undefined || policy.upgradeToTls;
+    return {
+      subject: `captured host ${policy.host}`,
+      policy,
+      upstream: upstreamAt(policy.host, isTls, tlsPort ?? (isTls && clearPort === 80 ? 443 : clearPort)),
+    };
+  });
+  return [...ofRoutes, ...destinations, ...captured];
+}
+
+function upstreamAt(host: string, isTls: boolean, given: number | undefined): Upstream {
+  const protocol = isTls ? 'https' : 'http';
+  const standard = { http: 80, https: 443 }[protocol];
+  const port = given ?? standard;
+  const whole = formatAddress({ host, port });
+  const authority = port === standard ? whole.slice(0, whole.lastIndexOf(':')) : whole;
+  return { protocol, host, port, authority, basePath: '' };
+}
+
+const UPSTREAM_STEPS = {
+  name: 'upstream_name',
+  connection: 'upstream_connection',
+  tls: 'upstream_tls',
+} as const;
+
+/** @param token of the credential; undefined where there is none to be had. */
+export async function examineUpstream(
+  examined: ExaminedUpstream,
+  config: Config,
+  token: string | undefined,
+  examination: Examination,
+): Promise<Finding[]> {
+  const { subject, policy, upstream, probe } = examined;
+  const of = about(subject);
+  const nowMs = examination.clock.now().wallMs;
+  const files = await examineCertificateFiles(policy.tls, undefined, 'upstream_certificates', of, nowMs);
+  const own = ownFinding(config, [upstream.host], upstream, of);
+  if (own !== undefined || examination.isOffline) return [...(own ?? []), ...files];
+
+  const to = destinationOf(policy, upstream, examination);
+  const way = await reach(to, UPSTREAM_STEPS, of, examination);
+  const led = ownFinding(config, way.addresses, upstream, of);
+  const findings = [...files, ...way.findings, ...(led ?? [])];
+  if (!way.isReached || led !== undefined || probe === undefined) return findings;
+  const { examineRequests } = await import('./upstream-request.ts');
+  return [
+    ...findings,
+    ...(await examineRequests({ to, policy, upstream, path: probe, token }, of, examination)),
+  ];
+}
+
+function ownFinding(
+  config: Config,
+  addresses: readonly string[],
+  { port, protocol, authority }: Upstream,
+  of: About,
+): Finding[] | undefined {
+  const listener = ownListenerAt(config, addresses, port);
+  if (listener === undefined) return undefined;
+  return [
+    of.failure(
+      'destination',
+      'configuration',
+      `${protocol}://${authority} is the sidecar itself (${formatAddress(listener)})`,
+      'set the upstream to where the API is: the app asks the sidecar, the sidecar asks the upstream',
+    ),
+  ];
+}
+
+function destinationOf(
+  { tls, timeouts, egressProxy, protocol }: ForwardingPolicy,
+  { protocol: scheme, host, port }: Upstream,
+  { lookup }: Examination,
+): Destination {
+  const isTls = scheme === 'https';
+  return {
+    protocol: scheme,
+    host,
+    port,
+    tls,
+    offers: protocol === 'http1' ? ['http/1.1'] : protocol === 'h2' ? ['h2'] : ['h2', 'http/1.1'],
+    ...(protocol === 'h2' ? { mustSpeak: 'h2' as const } : {}),
+    ...(egressProxy === undefined || !isTls ? {} : { egressProxy }),
+    withinMs: timeouts.connectMs,
+    ...(lookup === undefined ? {} : { lookup }),
+  };
+}

@@ -1,0 +1,16 @@
+import type { Examination } from '../../src/check/examination.ts';
+import type { Finding } from '../../src/check/finding.ts';
+import { systemClock } from '../../src/clock.ts';
+
+/** The system's clock, and no end of time. */
+export function examination(settings: Partial<Examination> = {}): Examination {
+  return { clock: systemClock, signal: new AbortController().signal, isOffline: false, ...settings };
+}
+
+/** `FAIL what: detail → remedy`, a line each. */
+export function lines(findings: readonly Finding[]): string[] {
+  return findings.map((finding) => {
+    const row = `${finding.verdict} ${finding.what}: ${finding.detail}`;
+    return finding.verdict === 'ok' ? row : `${row} → ${finding.remedy}`;
+  });
+}

@@ -1,0 +1,68 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { examineListeners } from '../../src/check/listeners.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { examination, lines } from './examined.ts';
+
+async function examined(listen: string, admin: string): Promise<string[]> {
+  const setting = (text: string) => ({ key: 'test', text });
+  const config = await loadConfig({
+    'token-url': setting('https://sso.example.com/token'),
+    upstream: setting('https://api.example.com'),
+    listen: setting(listen),
+    'admin-listen': setting(admin),
+  });
+  return lines(await examineListeners(config, examination()));
+}
+
+it('addresses are free, or told by the system', async () => {
+  expect(await examined('127.0.0.1:0', '127.0.0.1:0')).toEqual([
+    'ok proxy: listener: 127.0.0.1:0: the system picks a port',
+    'ok admin: listener: 127.0.0.1:0: the system picks a port',
+  ]);
+});
+
+it('every address that another program has is a failure', async () => {
+  const servers = [createServer(), createServer()];
+  const ports = await Promise.all(
+    servers.map(async (server) => {
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      onTestFinished(() => void server.close());
+      return (server.address() as AddressInfo).port;
+    }),
+  );
+  const found = await examined(`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`);
+  expect(found).toEqual([
+    expect.stringMatching(
+      new RegExp(`^failure proxy: listener: .*\\(process ${process.pid}\\) listens there`),
+    ),
+    expect.stringMatching(
+      new RegExp(`^failure admin: listener: .*\\(process ${process.pid}\\) listens there`),
+    ),
+  ]);
+});
+
+it('an address that this machine does not have is a failure', async () => {
+  expect((await examined('192.0.2.1:15080', '127.0.0.1:0'))[0]).toMatch(/^failure .*EADDRNOTAVAIL/);
+});
+
+it('a sidecar that runs there is none', async () => {
+  const provider = await ScriptedTokenEndpoint.start();
+  const { directory } = await mountSecret({ client_id: 'shop', client_secret: 's3cret' });
+  const sidecar = new RunningCommand([], {
+    TOKEN_SIDECAR_TOKEN_URL: provider.url,
+    TOKEN_SIDECAR_UPSTREAM: 'https://127.0.0.1:1',
+    TOKEN_SIDECAR_CREDENTIALS_DIR: directory,
+    TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
+    TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+  });
+  const [, proxy, admin] = await sidecar.output(/"proxy":"([^"]+)","admin":"([^"]+)"/);
+  expect(await examined(proxy as string, admin as string)).toEqual([
+    `ok proxy: listener: ${proxy}: the sidecar listens there`,
+    `ok admin: listener: ${admin}: the sidecar listens there`,
+  ]);
+});

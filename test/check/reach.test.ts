@@ -1,0 +1,204 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Destination } from '../../src/check/destination.ts';
+import { about } from '../../src/check/finding.ts';
+import { reach } from '../../src/check/reach.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
+import { startConnectProxy } from '../support/connect-proxy.ts';
+import { refusingPort } from '../support/free-port.ts';
+import { examination, lines } from './examined.ts';
+
+const STEPS = { name: 'upstream_name', connection: 'upstream_connection', tls: 'upstream_tls' } as const;
+const authority = createCertificateAuthority('Test Root');
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+async function caFile(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'reach-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const path = join(directory, 'ca.crt');
+  await writeFile(path, authority.cert);
+  return path;
+}
+
+function tlsServer(names: string[], ALPNProtocols: string[] = []): Promise<number> {
+  const server = createTlsServer({ ...authority.issue('server', ...names), ALPNProtocols }, (socket) =>
+    socket.on('error', () => undefined),
+  );
+  server.on('tlsClientError', () => undefined);
+  return listening(server);
+}
+
+async function reached(to: Partial<Destination> & Pick<Destination, 'port'>) {
+  const destination: Destination = {
+    protocol: 'https',
+    host: '127.0.0.1',
+    tls: {},
+    offers: ['h2', 'http/1.1'],
+    withinMs: 5000,
+    ...to,
+  };
+  const outcome = await reach(destination, STEPS, about('route a'), examination());
+  return { ...outcome, text: lines(outcome.findings) };
+}
+
+describe('TLS', () => {
+  it('tells name, days, issuer, and who is trusted for it', async () => {
+    const ca = await caFile();
+    const port = await tlsServer(['127.0.0.1', 'api.example.com'], ['h2']);
+    const { text, isReached } = await reached({ port, tls: { caFile: ca } });
+    expect(text).toEqual([
+      expect.stringMatching(/^ok route a: upstream: https:\/\/127\.0\.0\.1:\d+ reached in \d+ ms$/),
+      expect.stringMatching(
+        new RegExp(
+          `^ok route a: upstream TLS: TLSv1\\.3, certificate of 127\\.0\\.0\\.1 and 1 more, \\d+ days left, signed by Test Root, trusted through Test Root of ${ca}; speaks h2$`,
+        ),
+      ),
+    ]);
+    expect(isReached).toBe(true);
+  });
+
+  it('tells of an authority that nobody trusts, and what to set', async () => {
+    const { text, isReached } = await reached({ port: await tlsServer(['127.0.0.1']) });
+    expect(text[1]).toMatch(/^failure route a: upstream TLS: .*signed by Test Root: [A-Z_]+ → .*tls\.caFile/);
+    expect(isReached).toBe(false);
+  });
+
+  it('tells of a certificate for another name', async () => {
+    const port = await tlsServer(['other.example.com']);
+    const { text } = await reached({ port, tls: { caFile: await caFile() } });
+    expect(text[1]).toMatch(
+      /certificate of other\.example\.com.*ERR_TLS_CERT_ALTNAME_INVALID → .*tls\.serverName/,
+    );
+    const named = await reached({ port, tls: { caFile: await caFile(), serverName: 'other.example.com' } });
+    expect(named.isReached).toBe(true);
+  });
+
+  it('tells of an upstream that does not speak what the route says', async () => {
+    const port = await tlsServer(['127.0.0.1'], ['http/1.1']);
+    const to = { port, tls: { caFile: await caFile() }, mustSpeak: 'h2' as const };
+    expect((await reached(to)).text[1]).toMatch(/^failure .*does not choose h2 → set protocol/);
+  });
+});
+
+describe('the wrong scheme', () => {
+  it('https to a port that speaks HTTP in clear', async () => {
+    const port = await listening(createHttpServer());
+    const { text, findings } = await reached({ port });
+    expect(text[1]).toMatch(/does not speak TLS \(\w+\), and the URL says https → write http:\/\/127/);
+    expect(findings[1]).toMatchObject({ verdict: 'failure', failure: 'configuration' });
+  });
+
+  it('http to a port that speaks TLS, whatever its certificate', async () => {
+    const port = await tlsServer(['other.example.com']);
+    const { text, isReached } = await reached({ port, protocol: 'http' });
+    expect(text).toEqual([
+      `failure route a: upstream: http://127.0.0.1:${port} is a port that speaks TLS, and the URL says http → write https://127.0.0.1:${port}`,
+    ]);
+    expect(isReached).toBe(false);
+  });
+
+  it('http to a port that wants a client certificate by TLS', async () => {
+    const server = createTlsServer({ ...authority.issue('server', '127.0.0.1'), requestCert: true });
+    server.on('tlsClientError', () => undefined);
+    const { isReached } = await reached({ port: await listening(server), protocol: 'http' });
+    expect(isReached).toBe(false);
+  });
+
+  it('is not seen in a server of HTTP, nor in one that is silent', async () => {
+    expect((await reached({ port: await listening(createHttpServer()), protocol: 'http' })).isReached).toBe(
+      true,
+    );
+    const silent = createServer((socket) => void socket.on('error', () => undefined).resume());
+    expect(
+      (await reached({ port: await listening(silent), protocol: 'http', withinMs: 200 })).isReached,
+    ).toBe(true);
+  });
+});
+
+describe('what does not get there', () => {
+  it('a refused connection', async () => {
+    const port = await refusingPort();
+    expect((await reached({ port })).text).toEqual([
+      `failure route a: upstream: https://127.0.0.1:${port}: ECONNREFUSED → check host and port, and NetworkPolicies`,
+    ]);
+  });
+
+  it('a name that is not known', async () => {
+    const { text } = await reached({
+      host: 'nowhere.invalid',
+      port: 443,
+      lookup: (_name, _options, callback) => {
+        callback(Object.assign(new Error('not found'), { code: 'ENOTFOUND' }), '', 4);
+      },
+    });
+    expect(text).toEqual([
+      expect.stringMatching(
+        /^failure route a: upstream name: nowhere.invalid: ENOTFOUND → check the spelling/,
+      ),
+    ]);
+  });
+
+  it('a handshake that the server never answers, in time', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => undefined).resume());
+    const { text } = await reached({ port: await listening(silent), withinMs: 100 });
+    expect(text[1]).toMatch(/^failure route a: upstream TLS: .*no TLS handshake \(no answer within 100 ms\)/);
+  });
+
+  it('an answer beyond the time of all steps', async () => {
+    const time = new AbortController();
+    const silent = createServer(() => time.abort());
+    const to: Destination = {
+      protocol: 'https',
+      host: '127.0.0.1',
+      port: await listening(silent),
+      tls: {},
+      offers: [],
+      withinMs: 60_000,
+    };
+    const { findings } = await reach(to, STEPS, about('route a'), examination({ signal: time.signal }));
+    expect(lines(findings).join()).toContain('the time for all steps is up');
+  });
+});
+
+describe('an egress proxy', () => {
+  it('is the way where there is one', async () => {
+    const port = await tlsServer(['api.example.com']);
+    const proxy = await startConnectProxy({ host: '127.0.0.1', port });
+    const tls = { caFile: await caFile() };
+    const { text, isReached } = await reached({
+      host: 'api.example.com',
+      port: 443,
+      tls,
+      egressProxy: proxy.config,
+    });
+    expect(text[0]).toMatch(
+      /^ok route a: upstream: https:\/\/api\.example\.com:443 reached in \d+ ms through the egress proxy 127/,
+    );
+    expect(isReached).toBe(true);
+  });
+
+  it('is named where it refuses', async () => {
+    const proxy = await startConnectProxy(
+      { host: '127.0.0.1', port: 1 },
+      { answer: 'HTTP/1.1 407 No\r\n\r\n' },
+    );
+    const { text } = await reached({ host: 'api.example.com', port: 443, egressProxy: proxy.config });
+    expect(text).toEqual([
+      expect.stringMatching(
+        /the egress proxy 127\.0\.0\.1:\d+ answered CONNECT with 407.* → look at egressProxy/,
+      ),
+    ]);
+  });
+});
