@@ -31,12 +31,12 @@ export const WAIT_MS = 1000;
 export class ChildSidecar {
   readonly command: RunningCommand;
   readonly app: App;
-  readonly #admin: ListenAddress;
+  readonly admin: ListenAddress;
 
   private constructor(command: RunningCommand, proxy: ListenAddress, admin: ListenAddress) {
     this.command = command;
     this.app = new App(proxy, () => performance.now());
-    this.#admin = admin;
+    this.admin = admin;
   }
 
   static async start({ tokenUrl, upstreamUrl, through = [] }: ChildOptions): Promise<ChildSidecar> {
@@ -67,7 +67,7 @@ export class ChildSidecar {
   }
 
   metrics(): Promise<Scrape> {
-    return Scrape.of(this.#admin);
+    return Scrape.of(this.admin);
   }
 
   /** Grants that ended, as the log tells them; when each began, in wall ms. */

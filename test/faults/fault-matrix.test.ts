@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Certificates, makeCertificates } from './certificates.ts';
 import { CLOCK_FAULTS, runClockFault } from './clock-faults.ts';
+import { runAdminCrowd } from './crowds.ts';
 import { printMatrix } from './matrix.ts';
 import { runBlackHole, runDnsFailure, runPausedProcess, whyNoNamespaces } from './process-faults.ts';
 import { PROVIDER_FAULTS, runProviderFault } from './provider-faults.ts';
@@ -75,6 +76,7 @@ describe('the upstream', () => {
 describe('processes and the network', () => {
   it('paused past expiry and resumed', runPausedProcess);
   it('black hole', runBlackHole);
+  it('five thousand connections to the admin listener', runAdminCrowd);
   it('DNS failure', async ({ skip }) => {
     const why = await whyNoNamespaces();
     // Where nothing may be left out the row fails by itself.

@@ -16,10 +16,10 @@ export class Scrape {
   /** Sum of the samples of `token_sidecar_<name>` that carry the labels; 0 when there is none. */
   sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
     const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    const beginnings = ['{', ' '].map((next) => `token_sidecar_${name}${next}`);
     return this.#lines
-      .filter(
-        (line) => line.startsWith(`token_sidecar_${name}{`) && wanted.every((pair) => line.includes(pair)),
-      )
+      .filter((line) => beginnings.some((beginning) => line.startsWith(beginning)))
+      .filter((line) => wanted.every((pair) => line.includes(pair)))
       .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   }
 }

@@ -1,0 +1,67 @@
+/** Crowds at the admin listener of a real process: the data path goes on, and memory stays within its bound. */
+
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { expect, onTestFinished } from 'vitest';
+import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
+import { ChildSidecar } from './child-sidecar.ts';
+import { FaultProvider } from './provider.ts';
+import { FaultUpstream } from './upstream.ts';
+
+const CONNECTIONS = 5000;
+const AT_ONCE = 100;
+
+/** What the listener's connections, and the collections that they cause, may add: they took 45 MB when nothing bounded them. */
+const MOST_GROWTH_BYTES = 24e6;
+
+const PROBE = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
+
+const nowMs = () => performance.now();
+
+/** Each is answered and then kept by its client, which never closes it. */
+export async function runAdminCrowd(): Promise<void> {
+  const provider = await FaultProvider.start({ nowMs, lifetimeSeconds: 300, leewayMs: 0 });
+  onTestFinished(() => provider.close());
+  const upstream = await FaultUpstream.start({ nowMs, endOf: (token) => provider.endOf(token) });
+  onTestFinished(() => upstream.close());
+  const sidecar = await ChildSidecar.start({ tokenUrl: provider.url, upstreamUrl: upstream.url });
+  const { app, command } = sidecar;
+  const ownBytes = async (): Promise<number> => {
+    const status = await readFile(`/proc/${command.process.pid}/status`, 'utf8');
+    return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+  };
+  const { host, port } = sidecar.admin;
+  const opened = new Set<Socket>();
+  onTestFinished(() => {
+    for (const socket of opened) socket.destroy();
+  });
+
+  const crowd = async (): Promise<void> => {
+    const batch = Array.from({ length: AT_ONCE }, async () => {
+      const socket = connect(port, host, () => socket.write(PROBE));
+      opened.add(socket);
+      // One that gave way to another before its answer was reset or closed.
+      socket.on('error', () => undefined).once('close', () => opened.delete(socket));
+      await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+      socket.resume();
+    });
+    await Promise.all([...batch, app.send()]);
+  };
+
+  // The first crowd is not counted: code is compiled for it.
+  for (let seen = 0; seen < 1000; seen += AT_ONCE) await crowd();
+  const before = await ownBytes();
+  for (let seen = 0; seen < CONNECTIONS; seen += AT_ONCE) await crowd();
+  const grown = (await ownBytes()) - before;
+
+  expect(grown).toBeLessThanOrEqual(MOST_GROWTH_BYTES);
+  await expect.poll(() => opened.size).toBeLessThanOrEqual(MAX_CONNECTIONS);
+  expect(app.answers.length).toBeGreaterThanOrEqual(CONNECTIONS / AT_ONCE);
+  expect(app.answers.every(({ status }) => status === 200)).toBe(true);
+  expect((await sidecar.metrics()).sum('admin_connections_dropped_total')).toBeGreaterThanOrEqual(
+    CONNECTIONS - MAX_CONNECTIONS,
+  );
+  expect(command.stderr).toBe('');
+  expect(await sidecar.terminate()).toBe(0);
+}
