@@ -12,6 +12,7 @@ import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
 import { duration, formatAddress, listenAddress } from '../config/values.ts';
 import { keepCalling } from '../demo/app.ts';
+import { takeKeys } from '../demo/keyboard.ts';
 import { type KubeletSecret, layOutSecret } from '../demo/kubelet-secret.ts';
 import { narrate } from '../demo/narration.ts';
 import { startProtectedApi } from '../demo/protected-api.ts';
@@ -58,6 +59,11 @@ const LISTENERS = [
   ['api-listen', 'api'],
 ] as const;
 
+const KEYS = `Keys: r  rotate the client secret      w  wrong secret, and right again
+      p  provider down, and up again   u  API refuses tokens, and takes them again
+      q  quit
+`;
+
 const CLIENT_ID = 'demo-app';
 const AUDIENCE = 'demo-api';
 
@@ -68,7 +74,7 @@ export const demo: Command = {
     ['token-sidecar demo', 'until Ctrl-C'],
     ['token-sidecar demo --rotate-after 10s', 'with a changed client secret on the way'],
   ],
-  async run({ args, env, logOutput, shutdown }) {
+  async run({ args, env, logOutput, shutdown, stdin }) {
     const given = readFlags(SETTINGS, args, env);
     const problems: Problem[] = unknownVariables(SETTINGS, env);
     const address = (flag: keyof typeof SETTINGS & `${string}listen`): ListenAddress =>
@@ -102,17 +108,23 @@ export const demo: Command = {
       });
 
       const clients = createClientStore(clientsWith(clientSecret, tokenLifetimeMs));
-      const issuer = await startIssuer({
-        listen: listen.issuer,
-        realm: 'dx',
-        clients,
-        keys: createKeyRing(await generateSigningKey('ES256'), systemClock),
-        tokenLifetimeSeconds: tokenLifetimeMs / 1000,
-        metrics: createIssuerMetrics(new Registry()),
-        clock: systemClock,
-        log: silent,
-      });
-      closers.push(() => issuer.close(0));
+      const keys = createKeyRing(await generateSigningKey('ES256'), systemClock);
+      const openIssuer = (at: ListenAddress) =>
+        startIssuer({
+          listen: at,
+          realm: 'dx',
+          clients,
+          keys,
+          tokenLifetimeSeconds: tokenLifetimeMs / 1000,
+          metrics: createIssuerMetrics(new Registry()),
+          clock: systemClock,
+          log: silent,
+        });
+      const issuer = await openIssuer(listen.issuer);
+      const issuerPort = Number(new URL(issuer.tokenUrl).port);
+      /** Undefined while it is down. */
+      let provider: Pick<typeof issuer, 'close'> | undefined = issuer;
+      closers.push(async () => provider?.close(0));
       const issuerAdmin = await startAdminServer(
         listen.issuerAdmin,
         issuerAdminEndpoints(
@@ -124,11 +136,13 @@ export const demo: Command = {
       );
       closers.push(() => issuerAdmin.close());
 
+      let refusesTokens = false;
       const api = await startProtectedApi({
         listen: listen.api,
         keys: createRemoteJWKSet(new URL(`http://${formatAddress(issuerAdmin.address)}/jwks`)),
         issuer: issuer.issuer,
         audience: AUDIENCE,
+        refuses: () => refusesTokens,
       });
       closers.push(() => api.close());
 
@@ -160,6 +174,59 @@ export const demo: Command = {
               );
             });
       closers.push(async () => cancelRotation());
+
+      /** One after the other, so that a key that is held down does not start what has not ended. */
+      let done: Promise<unknown> = Promise.resolve();
+      const inTurn = (what: string, action: () => Promise<unknown>) => () => {
+        done = done.then(action).then(
+          () => narration.say(what),
+          (error: unknown) => narration.say(`that could not be done: ${String(error)}`),
+        );
+      };
+      let isWrong = false;
+      let current = clientSecret;
+      const keysTaken = takeKeys(
+        stdin,
+        {
+          r: inTurn('you changed the client secret, at the issuer and in the mounted Secret', async () => {
+            current = await rotate(clients, secret, tokenLifetimeMs);
+            isWrong = false;
+          }),
+          w: () => {
+            isWrong = !isWrong;
+            const next = isWrong ? newSecret() : current;
+            inTurn(`you put the ${isWrong ? 'wrong' : 'right'} client secret into the mounted Secret`, () =>
+              secret.update({ client_id: CLIENT_ID, client_secret: next }),
+            )();
+          },
+          p: () => {
+            const going = provider;
+            if (going !== undefined) {
+              provider = undefined;
+              inTurn('you stopped the provider: nobody answers there', () => going.close(0))();
+              return;
+            }
+            inTurn('you started the provider again', async () => {
+              if (provider === undefined) provider = await openIssuer({ ...listen.issuer, port: issuerPort });
+            })();
+          },
+          u: () => {
+            refusesTokens = !refusesTokens;
+            narration.say(
+              `you made the API ${refusesTokens ? 'refuse every token (401)' : 'take tokens again'}`,
+            );
+          },
+          q: () => shutdown.request(),
+        },
+        () => shutdown.request(),
+      );
+      if (keysTaken !== undefined) {
+        closers.push(async () => {
+          keysTaken();
+          await done;
+        });
+        logOutput.write(`${KEYS}\n`);
+      }
       await whenAborted(shutdown.signal);
       narration.say('stopping');
       return 0;
@@ -195,10 +262,11 @@ function clientsWith(clientSecret: string, tokenLifetimeMs: number) {
 }
 
 /** The provider forgets the old secret at once, as Keycloak does without a rotation policy. */
-async function rotate(clients: ClientStore, secret: KubeletSecret, tokenLifetimeMs: number): Promise<void> {
+async function rotate(clients: ClientStore, secret: KubeletSecret, tokenLifetimeMs: number): Promise<string> {
   const clientSecret = newSecret();
   clients.replace(clientsWith(clientSecret, tokenLifetimeMs));
   await secret.update({ client_id: CLIENT_ID, client_secret: clientSecret });
+  return clientSecret;
 }
 
 function sidecarConfig(

@@ -1,3 +1,5 @@
+import { styleText } from 'node:util';
+
 export interface Narration {
   /** Takes the log's JSON lines. */
   write(logLine: string): void;
@@ -12,7 +14,7 @@ export function narrate(print: (line: string) => void): Narration {
 
   function say(text: string): void {
     const time = new Date().toTimeString().slice(0, 8);
-    print(`${time}  ${text}${remark === undefined ? '' : `  (${remark()})`}`);
+    print(`${paint('dim', time)}  ${text}${remark === undefined ? '' : paint('dim', `  (${remark()})`)}`);
   }
 
   return {
@@ -23,13 +25,24 @@ export function narrate(print: (line: string) => void): Narration {
     write(logLine) {
       const { msg, level, time, credential, ...facts } = JSON.parse(logLine) as Record<string, unknown>;
       const details = Object.entries(facts).map(([name, value]) => `${name} ${format(value)}`);
-      say(
-        [level === 'info' ? '' : `${level}: `, msg, details.length > 0 ? `: ${details.join(', ')}` : ''].join(
-          '',
-        ),
-      );
+      const text = `${msg}${details.length > 0 ? `: ${details.join(', ')}` : ''}`;
+      const style = STYLES.get(String(level));
+      say(style === undefined ? text : paint(style, `${level}: ${text}`));
     },
   };
+}
+
+const STYLES = new Map([
+  ['warn', 'yellow'],
+  ['error', 'red'],
+  ['fatal', 'red'],
+] as const satisfies readonly (readonly [string, Style])[]) as ReadonlyMap<string, Style>;
+
+type Style = 'dim' | 'yellow' | 'red';
+
+/** In colour on a terminal, unless NO_COLOR or its kind ask for none. */
+function paint(style: Style, text: string): string {
+  return styleText(style, text, { stream: process.stdout });
 }
 
 function format(value: unknown): string {

@@ -16,6 +16,8 @@ export interface ProtectedApiOptions {
   /** Required `iss` and `aud`. */
   readonly issuer: string;
   readonly audience: string;
+  /** While it says true, no token is good enough. */
+  readonly refuses?: () => boolean;
 }
 
 /**
@@ -47,6 +49,7 @@ export async function startProtectedApi(options: ProtectedApiOptions): Promise<P
 async function answer(request: IncomingMessage, options: ProtectedApiOptions): Promise<[number, unknown]> {
   const token = /^Bearer ([^ ]+)$/i.exec(request.headers.authorization ?? '')?.[1];
   if (token === undefined) return [401, { error: 'no bearer token came with the request' }];
+  if (options.refuses?.() === true) return [401, { error: 'every token is refused at present' }];
   try {
     const { issuer, audience, keys } = options;
     const { payload } = await jwtVerify(token, keys, { issuer, audience, requiredClaims: ['exp', 'jti'] });

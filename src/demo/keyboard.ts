@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import type { ReadStream } from 'node:tty';
+
+/** What keys do, by the character that they send. */
+export type Keys = Readonly<Record<string, () => void>>;
+
+const CTRL_C = '\x03';
+const CTRL_D = '\x04';
+
+/**
+ * Takes single keys of a terminal, until the returned function is called. Elsewhere, and in the background, where reading
+ * would stop the program, it takes none.
+ * @param quit what Ctrl-C and Ctrl-D do, which are no signals while single keys are taken.
+ * @returns undefined where there is no keyboard.
+ */
+export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => void) | undefined {
+  const terminal = stdin as ReadStream;
+  if (!terminal.isTTY || !isInForeground()) return undefined;
+  function onData(data: Buffer): void {
+    for (const key of data.toString('latin1').toLowerCase()) {
+      if (key === CTRL_C || key === CTRL_D) quit();
+      else if (Object.hasOwn(keys, key)) keys[key]?.();
+    }
+  }
+  terminal.setRawMode(true);
+  terminal.on('data', onData);
+  return () => {
+    terminal.off('data', onData);
+    terminal.setRawMode(false);
+    terminal.pause();
+  };
+}
+
+/** By proc(5): whether the terminal's process group is this one's; taken for granted where there is no /proc. */
+function isInForeground(): boolean {
+  try {
+    const stat = readFileSync('/proc/self/stat', 'latin1');
+    // The name in parentheses may hold anything: state, parent, group, session, terminal and its group follow it.
+    const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return group === foreground;
+  } catch {
+    return true;
+  }
+}
