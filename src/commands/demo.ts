@@ -12,12 +12,14 @@ import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
 import { duration, formatAddress, listenAddress } from '../config/values.ts';
 import { keepCalling } from '../demo/app.ts';
+import { createControls, KEYS } from '../demo/controls.ts';
 import { takeKeys } from '../demo/keyboard.ts';
-import { type KubeletSecret, layOutSecret } from '../demo/kubelet-secret.ts';
+import { layOutSecret } from '../demo/kubelet-secret.ts';
 import { narrate } from '../demo/narration.ts';
 import { startProtectedApi } from '../demo/protected-api.ts';
+import { openProviderLine } from '../demo/provider-line.ts';
 import { whenStarterGone } from '../demo/starter.ts';
-import { type ClientStore, createClientStore, defineClients } from '../issuer/client-store.ts';
+import { createClientStore, defineClients } from '../issuer/client-store.ts';
 import { startIssuer } from '../issuer/issuer.ts';
 import { createKeyRing } from '../issuer/key-ring.ts';
 import { createIssuerMetrics } from '../issuer/metrics.ts';
@@ -59,10 +61,8 @@ const LISTENERS = [
   ['api-listen', 'api'],
 ] as const;
 
-const KEYS = `Keys: r  rotate the client secret      w  wrong secret, and right again
-      p  provider down, and up again   u  API refuses tokens, and takes them again
-      q  quit
-`;
+/** What a slow provider takes for an answer, where tokens live long enough. */
+const SLOW_MS = 3000;
 
 const CLIENT_ID = 'demo-app';
 const AUDIENCE = 'demo-api';
@@ -108,23 +108,21 @@ export const demo: Command = {
       });
 
       const clients = createClientStore(clientsWith(clientSecret, tokenLifetimeMs));
-      const keys = createKeyRing(await generateSigningKey('ES256'), systemClock);
-      const openIssuer = (at: ListenAddress) =>
-        startIssuer({
-          listen: at,
-          realm: 'dx',
-          clients,
-          keys,
-          tokenLifetimeSeconds: tokenLifetimeMs / 1000,
-          metrics: createIssuerMetrics(new Registry()),
-          clock: systemClock,
-          log: silent,
-        });
-      const issuer = await openIssuer(listen.issuer);
-      const issuerPort = Number(new URL(issuer.tokenUrl).port);
-      /** Undefined while it is down. */
-      let provider: Pick<typeof issuer, 'close'> | undefined = issuer;
-      closers.push(async () => provider?.close(0));
+      const line = await openProviderLine(listen.issuer, systemClock);
+      closers.push(() => line.cut());
+      const issuer = await startIssuer({
+        listen: { host: '127.0.0.1', port: 0 },
+        authUrl: new URL(`http://${formatAddress(line.address)}`),
+        realm: 'dx',
+        clients,
+        keys: createKeyRing(await generateSigningKey('ES256'), systemClock),
+        tokenLifetimeSeconds: tokenLifetimeMs / 1000,
+        metrics: createIssuerMetrics(new Registry()),
+        clock: systemClock,
+        log: silent,
+      });
+      line.leadTo(issuer.address);
+      closers.push(() => issuer.close(0));
       const issuerAdmin = await startAdminServer(
         listen.issuerAdmin,
         issuerAdminEndpoints(
@@ -164,71 +162,39 @@ export const demo: Command = {
       const app = keepCalling(`http://${formatAddress(sidecar.proxyAddress)}/whoami`, systemClock);
       narration.add(() => app.summary());
       closers.push(() => app.stop());
-      const cancelRotation =
-        rotateAfterMs === undefined
-          ? () => undefined
-          : systemClock.after(rotateAfterMs, () => {
-              rotate(clients, secret, tokenLifetimeMs).then(
-                () => narration.say('the client secret was changed, at the issuer and in the mounted Secret'),
-                (error: unknown) => narration.say(`the client secret could not be changed: ${String(error)}`),
-              );
-            });
-      closers.push(async () => cancelRotation());
-
-      /** One after the other, so that a key that is held down does not start what has not ended. */
-      let done: Promise<unknown> = Promise.resolve();
-      const inTurn = (what: string, action: () => Promise<unknown>) => () => {
-        done = done.then(action).then(
-          () => narration.say(what),
-          (error: unknown) => narration.say(`that could not be done: ${String(error)}`),
-        );
-      };
-      let isWrong = false;
-      let current = clientSecret;
-      const keysTaken = takeKeys(
-        stdin,
+      const controls = createControls(
         {
-          r: inTurn('you changed the client secret, at the issuer and in the mounted Secret', async () => {
-            current = await rotate(clients, secret, tokenLifetimeMs);
-            isWrong = false;
-          }),
-          w: () => {
-            isWrong = !isWrong;
-            const next = isWrong ? newSecret() : current;
-            inTurn(`you put the ${isWrong ? 'wrong' : 'right'} client secret into the mounted Secret`, () =>
-              secret.update({ client_id: CLIENT_ID, client_secret: next }),
-            )();
+          async changeSecret() {
+            const next = newSecret();
+            // The provider forgets the old secret at once, as Keycloak does without a rotation policy.
+            clients.replace(clientsWith(next, tokenLifetimeMs));
+            return next;
           },
-          p: () => {
-            const going = provider;
-            if (going !== undefined) {
-              provider = undefined;
-              inTurn('you stopped the provider: nobody answers there', () => going.close(0))();
-              return;
-            }
-            inTurn('you started the provider again', async () => {
-              if (provider === undefined) provider = await openIssuer({ ...listen.issuer, port: issuerPort });
-            })();
+          mountSecret: (next) => secret.update({ client_id: CLIENT_ID, client_secret: next }),
+          cutProvider: () => line.cut(),
+          mendProvider: () => line.mend(),
+          delayProvider: (delayMs) => line.delay(delayMs),
+          refuseTokens(refused) {
+            refusesTokens = refused;
           },
-          u: () => {
-            refusesTokens = !refusesTokens;
-            narration.say(
-              `you made the API ${refusesTokens ? 'refuse every token (401)' : 'take tokens again'}`,
-            );
-          },
-          q: () => shutdown.request(),
+          say: (sentence) => narration.say(sentence),
         },
-        () => shutdown.request(),
+        clientSecret,
+        Math.min(SLOW_MS, tokenLifetimeMs / 4),
       );
-      if (keysTaken !== undefined) {
-        closers.push(async () => {
-          keysTaken();
-          await done;
-        });
+      closers.push(() => controls.settled());
+      if (rotateAfterMs !== undefined) {
+        const cancelRotation = systemClock.after(rotateAfterMs, controls.rotate);
+        closers.push(async () => cancelRotation());
+      }
+      const quit = (): void => shutdown.request();
+      const leaveKeys = takeKeys(stdin, { ...controls.keys, q: quit }, quit);
+      if (leaveKeys !== undefined) {
+        closers.push(async () => leaveKeys());
         logOutput.write(`${KEYS}\n`);
       }
       await whenAborted(shutdown.signal);
-      narration.say('stopping');
+      narration.say('The demo ends.');
       return 0;
     } catch (error) {
       // What is listening by now would be among the addresses that are taken.
@@ -259,14 +225,6 @@ function clientsWith(clientSecret: string, tokenLifetimeMs: number) {
       tokenLifetime: `${Math.round(tokenLifetimeMs / 1000)}s`,
     },
   ]);
-}
-
-/** The provider forgets the old secret at once, as Keycloak does without a rotation policy. */
-async function rotate(clients: ClientStore, secret: KubeletSecret, tokenLifetimeMs: number): Promise<string> {
-  const clientSecret = newSecret();
-  clients.replace(clientsWith(clientSecret, tokenLifetimeMs));
-  await secret.update({ client_id: CLIENT_ID, client_secret: clientSecret });
-  return clientSecret;
 }
 
 function sidecarConfig(
@@ -303,7 +261,7 @@ An issuer, a protected API and the sidecar are running. Tokens live ${tokenLifet
   curl ${adminAt}/api/status
   curl -s ${adminAt}/metrics | grep token_sidecar_
 
-Status page: ${adminAt}/    Ctrl-C ends. One line per renewal:
+Status page: ${adminAt}/    Ctrl-C ends. What the sidecar does:
 
 `;
 }

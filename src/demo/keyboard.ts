@@ -6,27 +6,35 @@ export type Keys = Readonly<Record<string, () => void>>;
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
+const ESCAPE = '\x1b';
+
+/** What arrows and function keys send: letters behind an escape (ECMA-48 §5.4, and `O` with one letter). */
+const OTHER_KEYS = new RegExp(String.raw`${ESCAPE}(?:\[[0-9;]*[@-~]|O.|.)?`, 'g');
 
 /**
  * Takes single keys of a terminal, until the returned function is called. Elsewhere, and in the background, where reading
  * would stop the program, it takes none.
- * @param quit what Ctrl-C and Ctrl-D do, which are no signals while single keys are taken.
+ * @param quit what Ctrl-C and Ctrl-D do, which are no signals while single keys are taken, and what the terminal's end does.
  * @returns undefined where there is no keyboard.
  */
 export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => void) | undefined {
   const terminal = stdin as ReadStream;
   if (!terminal.isTTY || !isInForeground()) return undefined;
   function onData(data: Buffer): void {
-    for (const key of data.toString('latin1').toLowerCase()) {
+    for (const key of data.toString('latin1').replace(OTHER_KEYS, '').toLowerCase()) {
       if (key === CTRL_C || key === CTRL_D) quit();
       else if (Object.hasOwn(keys, key)) keys[key]?.();
     }
   }
   terminal.setRawMode(true);
   terminal.on('data', onData);
+  // A window that is closed.
+  terminal.once('end', quit);
+  terminal.once('error', quit);
   return () => {
     terminal.off('data', onData);
-    terminal.setRawMode(false);
+    terminal.off('end', quit);
+    if (!terminal.destroyed) terminal.setRawMode(false);
     terminal.pause();
   };
 }

@@ -1,48 +1,52 @@
 import { styleText } from 'node:util';
+import { type Facts, sentenceFor } from './sentences.ts';
 
 export interface Narration {
   /** Takes the log's JSON lines. */
   write(logLine: string): void;
+  /** What the person at the keyboard did. */
   say(text: string): void;
   /** Adds a remark to the end of each line from now on. */
   add(remark: () => string): void;
 }
 
-/** Tells the sidecar's log to a person: one plain line an event. */
+type Style = 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
+
+const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', fatal: 'red' };
+
+/** Tells the sidecar's log to a person: one sentence or two an event. */
 export function narrate(print: (line: string) => void): Narration {
   let remark: (() => string) | undefined;
 
-  function say(text: string): void {
+  function tell(text: string, style: Style | undefined): void {
     const time = new Date().toTimeString().slice(0, 8);
-    print(`${paint('dim', time)}  ${text}${remark === undefined ? '' : paint('dim', `  (${remark()})`)}`);
+    const told = style === undefined ? text : paint(style, text);
+    print(`${paint('dim', time)}  ${told}${remark === undefined ? '' : paint('dim', `  (${remark()})`)}`);
   }
 
   return {
-    say,
+    say: (text) => tell(text, 'cyan'),
     add(next) {
       remark = next;
     },
     write(logLine) {
-      const { msg, level, time, credential, ...facts } = JSON.parse(logLine) as Record<string, unknown>;
-      const details = Object.entries(facts).map(([name, value]) => `${name} ${format(value)}`);
-      const text = `${msg}${details.length > 0 ? `: ${details.join(', ')}` : ''}`;
-      const style = STYLES.get(String(level));
-      say(style === undefined ? text : paint(style, `${level}: ${text}`));
+      const { msg, level, time, credential, ...facts } = JSON.parse(logLine) as Facts;
+      const text = sentenceFor(String(msg), facts);
+      const style = msg === 'token obtained' ? 'green' : STYLES[String(level)];
+      tell(text ?? withFacts(level, msg, facts), style);
     },
   };
 }
 
-const STYLES = new Map([
-  ['warn', 'yellow'],
-  ['error', 'red'],
-  ['fatal', 'red'],
-] as const satisfies readonly (readonly [string, Style])[]) as ReadonlyMap<string, Style>;
-
-type Style = 'dim' | 'yellow' | 'red';
-
 /** In colour on a terminal, unless NO_COLOR or its kind ask for none. */
 function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
+}
+
+/** A line that has no sentence of its own. */
+function withFacts(level: unknown, text: unknown, facts: Facts): string {
+  const details = Object.entries(facts).map(([name, value]) => `${name} ${format(value)}`);
+  return `${level === 'info' ? '' : `${level}: `}${text}${details.length > 0 ? `: ${details.join(', ')}` : ''}`;
 }
 
 function format(value: unknown): string {

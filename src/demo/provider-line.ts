@@ -1,0 +1,69 @@
+import { connect, createServer, type Socket } from 'node:net';
+import type { Clock } from '../clock.ts';
+import type { ListenAddress } from '../config/config.ts';
+import { listenOn } from '../listen.ts';
+
+/** The way to the demo's provider, which can be cut and made slow while both ends go on. */
+export interface ProviderLine {
+  /** Where the provider is found; the port stays the same while the line is cut. */
+  readonly address: ListenAddress;
+  /** From now on connections lead there. */
+  leadTo(provider: ListenAddress): void;
+  /** Ends every connection; new ones are refused. */
+  cut(): Promise<void>;
+  /** @throws {SidecarError} `configuration` when the address is taken meanwhile. */
+  mend(): Promise<void>;
+  /** What the provider sends arrives this much later. Milliseconds. */
+  delay(delayMs: number): void;
+}
+
+/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+export async function openProviderLine(listen: ListenAddress, clock: Clock): Promise<ProviderLine> {
+  const sockets = new Set<Socket>();
+  let provider: ListenAddress | undefined;
+  let delayMs = 0;
+
+  const server = createServer((caller) => {
+    if (provider === undefined) {
+      caller.destroy();
+      return;
+    }
+    const callee = connect(provider);
+    for (const socket of [caller, callee]) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    }
+    // An error is followed by the end, which is passed on.
+    caller.on('error', () => undefined);
+    caller.once('close', () => callee.destroy());
+    callee.on('error', () => caller.destroy());
+    callee.once('close', () => caller.end());
+    caller.pipe(callee);
+    callee.on('data', (bytes) => {
+      callee.pause();
+      clock.after(delayMs, () => {
+        if (!caller.destroyed) caller.write(bytes);
+        callee.resume();
+      });
+    });
+  });
+  const address = await listenOn(server, listen, '--issuer-listen');
+
+  return {
+    address,
+    leadTo(next) {
+      provider = next;
+    },
+    cut: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+    async mend() {
+      await listenOn(server, address, '--issuer-listen');
+    },
+    delay(nextMs) {
+      delayMs = nextMs;
+    },
+  };
+}

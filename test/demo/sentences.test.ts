@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { seconds, sentenceFor } from '../../src/demo/sentences.ts';
+
+it.each([
+  [
+    'token obtained',
+    { reason: 'scheduled', durationMs: 12, lifetimeMs: 20_000, nextInMs: 14_200 },
+    'The sidecar renewed the token ahead of its end, in 12 ms. It lives 20 s. The next is due in 14 s.',
+  ],
+  [
+    'token obtained',
+    { reason: 'of tomorrow', durationMs: 1500 },
+    'The sidecar got a token (of tomorrow), in 1.5 s.',
+  ],
+  [
+    'no token obtained',
+    { result: 'unavailable', detail: 'ECONNREFUSED', heldTokenEndsInMs: 4000, nextInMs: 1000 },
+    'The provider gave no token (ECONNREFUSED). The app is served with the token in hand, for 4.0 s yet; the sidecar asks again in 1.0 s.',
+  ],
+  [
+    'no token obtained',
+    { result: 'rejected', detail: 'invalid_client', heldTokenEndsInMs: 0 },
+    'The provider rejected the client (invalid_client). No token is left: the app gets 503 until there is one.',
+  ],
+])('%s, as a sentence: %#', (text, facts, sentence) => {
+  expect(sentenceFor(text, facts)).toBe(sentence);
+});
+
+it('a line that nobody has foreseen has none', () => {
+  expect(sentenceFor('toString', {})).toBeUndefined();
+  expect(sentenceFor('listener error', {})).toBeUndefined();
+});
+
+it.each([
+  [0, '0 ms'],
+  [99, '99 ms'],
+  [100, '0.1 s'],
+  [9949, '9.9 s'],
+  [9950, '10 s'],
+  [60_000, '60 s'],
+])('%d ms are %s', (ms, text) => {
+  expect(seconds(ms)).toBe(text);
+});
