@@ -1,5 +1,7 @@
 /** The few kinds of Grafana panels that the dashboard is made of. */
 
+import { RUNBOOKS } from './rule-groups.ts';
+
 export interface Query {
   readonly expr: string;
   readonly legend?: string;
@@ -12,7 +14,15 @@ export interface Panel {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-export type Unit = 'short' | 's' | 'percentunit' | 'reqps' | 'ops' | 'dateTimeFromNow' | 'bool_yes_no';
+export type Unit =
+  | 'short'
+  | 's'
+  | 'bytes'
+  | 'percentunit'
+  | 'reqps'
+  | 'ops'
+  | 'dateTimeFromNow'
+  | 'bool_yes_no';
 
 export const DATASOURCE = { type: 'prometheus', uid: '$datasource' };
 
@@ -143,7 +153,8 @@ export function table(title: string, description: string, unit: Unit, column: st
       description,
       datasource: DATASOURCE,
       targets: targets([query], 'table', true),
-      fieldConfig: { defaults: { unit }, overrides: [] },
+      // Only what fails is listed: nothing is good news.
+      fieldConfig: { defaults: { unit, noValue: 'none' }, overrides: [] },
       transformations: [
         {
           id: 'organize',
@@ -153,6 +164,16 @@ export function table(title: string, description: string, unit: Unit, column: st
       options: { showHeader: true },
     },
   };
+}
+
+/** The panel with links to the pages of the alerts that are about what it shows. */
+export function about(panel: Panel, ...alerts: readonly string[]): Panel {
+  const links = alerts.map((alert) => ({
+    title: `Runbook: ${alert}`,
+    url: `${RUNBOOKS}/${alert}.md`,
+    targetBlank: true,
+  }));
+  return { ...panel, body: { ...panel.body, links } };
 }
 
 export interface Row {

@@ -1,8 +1,18 @@
-/** The Grafana dashboard: the fleet first, then the proxy, one pod, the injector and the issuer. */
+/** The Grafana dashboard: the fleet first, then the proxy, one pod, what the processes take, the injector and the issuer. */
 
-import { DATASOURCE, heatmap, layOut, lines, type Query, type Row, stat, table } from './dashboard-panels.ts';
+import {
+  about,
+  DATASOURCE,
+  heatmap,
+  layOut,
+  lines,
+  type Query,
+  type Row,
+  stat,
+  table,
+} from './dashboard-panels.ts';
 import { INJECTOR_JOB } from './injector-rules.ts';
-import { buckets, series } from './metrics.ts';
+import { buckets, series, totals } from './metrics.ts';
 
 const FLEET = 'namespace=~"$namespace", credential=~"$credential"';
 const ROUTES = 'namespace=~"$namespace", route=~"$route"';
@@ -14,6 +24,16 @@ const remaining = `${series('token_expiry_timestamp_seconds', FLEET)} - time()`;
 function tokensWith(from: number | undefined, to: number | undefined, legend: string): Query {
   const bounds = `${from === undefined ? '' : ` >= ${from}`}${to === undefined ? '' : ` < ${to}`}`;
   return { expr: `count((${remaining})${bounds}) or on () vector(0)`, legend };
+}
+
+/** What a process exporter says of anything, of those that run this program alone. */
+function ofProcess(name: string): string {
+  return `${name}{${POD}} and on (job, instance) ${series('build_info')}`;
+}
+
+/** Quiet while there is nothing: one line at zero in place of one for each route or pod. */
+function orZero(expr: string): string {
+  return `${expr} > 0 or on () vector(0)`;
 }
 
 const ALWAYS_GREEN = [{ from: null, color: 'green' }] as const;
@@ -31,23 +51,33 @@ const fleet: Row = {
   title: 'Fleet',
   collapsed: false,
   panels: [
-    stat(
-      'Sidecars',
-      'Pods with a sidecar that is scraped.',
-      'short',
-      {
-        expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)}))`,
-      },
-      ALWAYS_GREEN,
+    about(
+      stat(
+        'Sidecars',
+        'Pods with a sidecar that is scraped.',
+        'short',
+        {
+          expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)}))`,
+        },
+        ALWAYS_GREEN,
+      ),
+      'TokenSidecarDown',
+      'TokenSidecarAbsent',
+      'TokenSidecarNotInjected',
     ),
-    stat(
-      'Credentials with a token',
-      'Share of the credentials that hold a token which may be sent, without those that are not required.',
-      'percentunit',
-      {
-        expr: `avg(${series('token_ready', FLEET)} unless on (namespace, pod, credential) ${series('credential_required', FLEET)} == 0)`,
-      },
-      MOST_IS_GOOD,
+    about(
+      stat(
+        'Credentials with a token',
+        'Share of the credentials that hold a token which may be sent, without those that are not required.',
+        'percentunit',
+        {
+          expr: `avg(${series('token_ready', FLEET)} unless on (namespace, pod, credential) ${series('credential_required', FLEET)} == 0)`,
+        },
+        MOST_IS_GOOD,
+      ),
+      'TokenSidecarFleetWithoutTokens',
+      'TokenSidecarNamespaceWithoutTokens',
+      'TokenSidecarTokenUnavailable',
     ),
     stat(
       'Refresh success',
@@ -58,26 +88,33 @@ const fleet: Row = {
       },
       MOST_IS_GOOD,
     ),
-    stat(
-      'Failing credentials',
-      'Credentials of pods whose last grant failed.',
-      'short',
-      {
-        expr: `count(${series('token_refresh_consecutive_failures', FLEET)} > 0) or on () vector(0)`,
-      },
-      ANY_IS_BAD,
+    about(
+      stat(
+        'Failing credentials',
+        'Credentials of pods whose last grant failed.',
+        'short',
+        {
+          expr: `count(${series('token_refresh_consecutive_failures', FLEET)} > 0) or on () vector(0)`,
+        },
+        ANY_IS_BAD,
+      ),
+      'TokenSidecarRefreshFailing',
+      'TokenSidecarCredentialsRejected',
     ),
-    stat(
-      'Next token to end',
-      'Time left to the token that ends first.',
-      's',
-      {
-        expr: `min(${remaining})`,
-      },
-      [
-        { from: null, color: 'red' },
-        { from: 5, color: 'green' },
-      ],
+    about(
+      stat(
+        'Next token to end',
+        'Time left to the token that ends first.',
+        's',
+        {
+          expr: `min(${remaining})`,
+        },
+        [
+          { from: null, color: 'red' },
+          { from: 5, color: 'green' },
+        ],
+      ),
+      'TokenSidecarTokenExpiring',
     ),
     stat(
       'Upstream 401s',
@@ -133,40 +170,60 @@ const fleet: Row = {
       ],
       { stacked: true },
     ),
-    table(
-      'Failing pods',
-      'Grants that failed in a row, the worst first. Zero is healthy.',
-      'short',
-      'Failures in a row',
-      {
-        expr: `topk(20, sum by (namespace, pod, credential) (${series('token_refresh_consecutive_failures', FLEET)}))`,
-      },
+    about(
+      table('Failing pods', 'Grants that failed in a row, the worst first.', 'short', 'Failures in a row', {
+        expr: `topk(20, sum by (namespace, pod, credential) (${series('token_refresh_consecutive_failures', FLEET)}) > 0)`,
+      }),
+      'TokenSidecarRefreshFailing',
+      'TokenSidecarCredentialsRejected',
+      'TokenSidecarTokenUnavailable',
     ),
     table('Tokens that end first', 'Time left, the least first.', 's', 'Time left', {
       expr: `bottomk(20, min by (namespace, pod, credential) (${remaining}))`,
     }),
     lines('Rotations', 'Changes of the mounted credentials, by what was found.', 'short', [
       {
-        expr: `sum by (result) (increase(${series('credentials_reload_total', FLEET)}[$__rate_interval]))`,
+        expr: orZero(
+          `sum by (result) (increase(${series('credentials_reload_total', FLEET)}[$__rate_interval]))`,
+        ),
         legend: '{{result}}',
       },
     ]),
+    about(
+      table(
+        'Certificates that end first',
+        'Files of certificates in use, the least left first.',
+        's',
+        'Time left',
+        {
+          expr: `bottomk(20, min by (namespace, route, credential, file) (${series('tls_certificate_expiry_timestamp_seconds', 'namespace=~"$namespace"')}) - time())`,
+        },
+      ),
+      'TokenSidecarCertificateExpiring',
+    ),
     lines('Age of the credentials', 'Time since the credentials in use were read, the oldest of each.', 's', [
       {
         expr: `max by (namespace, credential) (time() - ${series('credentials_loaded_timestamp_seconds', FLEET)})`,
         legend: '{{namespace}} {{credential}}',
       },
     ]),
-    lines(
-      'Secrets that are only polled',
-      'Where the system tells of no changes: they are seen later.',
-      'short',
-      [
-        {
-          expr: `sum(1 - ${series('credentials_watched', FLEET)}) or on () vector(0)`,
-          legend: 'only polled',
-        },
-      ],
+    about(
+      lines(
+        'Secrets that cannot be used, or are only polled',
+        'Mounted Secrets in which something is missing or wrong; and those of whose changes the system does not tell, so that they are seen later.',
+        'short',
+        [
+          {
+            expr: `sum(1 - ${series('credentials_watched', FLEET)}) or on () vector(0)`,
+            legend: 'only polled',
+          },
+          {
+            expr: `sum(1 - ${series('credentials_usable', FLEET)}) or on () vector(0)`,
+            legend: 'not usable',
+          },
+        ],
+      ),
+      'TokenSidecarSecretUnusable',
     ),
   ],
 };
@@ -210,26 +267,78 @@ const proxy: Row = {
         legend: '{{route}} p99',
       },
     ]),
-    lines('Errors of the proxy', 'Requests that the proxy itself answered, by error code.', 'reqps', [
+    lines(
+      'Where the time goes',
+      'Mean time of a request, and the part of it that the upstream takes to begin its answer. The rest is the sidecar, waiting for a token or a connection, and the passing of the answer.',
+      's',
+      [
+        {
+          expr: `sum by (route) (rate(${totals('proxy_request_duration_seconds', 'sum', ROUTES)}[$__rate_interval])) / sum by (route) (rate(${totals('proxy_request_duration_seconds', 'count', ROUTES)}[$__rate_interval]))`,
+          legend: '{{route}} request',
+        },
+        {
+          expr: `sum by (route) (rate(${totals('proxy_upstream_duration_seconds', 'sum', ROUTES)}[$__rate_interval])) / sum by (route) (rate(${totals('proxy_upstream_duration_seconds', 'count', ROUTES)}[$__rate_interval]))`,
+          legend: '{{route}} upstream',
+        },
+      ],
+    ),
+    lines('Upstream latency by route', 'From the sending of a request to the head of its answer.', 's', [
       {
-        expr: `sum by (error) (rate(${series('proxy_errors_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
-        legend: '{{error}}',
+        expr: `histogram_quantile(0.5, sum by (route, le) (rate(${buckets('proxy_upstream_duration_seconds', ROUTES)}[$__rate_interval])))`,
+        legend: '{{route}} p50',
+      },
+      {
+        expr: `histogram_quantile(0.99, sum by (route, le) (rate(${buckets('proxy_upstream_duration_seconds', ROUTES)}[$__rate_interval])))`,
+        legend: '{{route}} p99',
       },
     ]),
     lines(
-      'Upstream 401s and replays',
-      'Answers 401 from the upstream, gRPC calls that it ended as UNAUTHENTICATED, and requests sent again with a renewed token.',
-      'reqps',
+      'Connections opened to upstreams',
+      'New connections, and TLS handshakes on them: many for few requests is an upstream that closes early.',
+      'ops',
       [
         {
-          expr: `sum by (route) (rate(${series('proxy_upstream_unauthorized_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
-          legend: '{{route}} 401',
+          expr: `sum by (route) (rate(${series('proxy_upstream_connections_total', ROUTES)}[$__rate_interval]))`,
+          legend: '{{route}} opened',
         },
         {
-          expr: `sum by (route, result) (rate(${series('proxy_replays_total', ROUTES)}[$__rate_interval])) or on () vector(0)`,
-          legend: '{{route}} replay {{result}}',
+          expr: orZero(
+            `sum by (route, resumed) (rate(${series('proxy_upstream_tls_handshakes_total', ROUTES)}[$__rate_interval]))`,
+          ),
+          legend: '{{route}} TLS, resumed: {{resumed}}',
         },
       ],
+    ),
+    about(
+      lines('Errors of the proxy', 'Requests that the proxy itself answered, by error code.', 'reqps', [
+        {
+          expr: orZero(`sum by (error) (rate(${series('proxy_errors_total', ROUTES)}[$__rate_interval]))`),
+          legend: '{{error}}',
+        },
+      ]),
+      'TokenSidecarProxyErrors',
+    ),
+    about(
+      lines(
+        'Upstream 401s and replays',
+        'Answers 401 from the upstream, gRPC calls that it ended as UNAUTHENTICATED, and requests sent again with a renewed token.',
+        'reqps',
+        [
+          {
+            expr: orZero(
+              `sum by (route) (rate(${series('proxy_upstream_unauthorized_total', ROUTES)}[$__rate_interval]))`,
+            ),
+            legend: '{{route}} 401',
+          },
+          {
+            expr: orZero(
+              `sum by (route, result) (rate(${series('proxy_replays_total', ROUTES)}[$__rate_interval]))`,
+            ),
+            legend: '{{route}} replay {{result}}',
+          },
+        ],
+      ),
+      'TokenSidecarUpstreamUnauthorized',
     ),
     lines(
       'Requests by version of HTTP',
@@ -261,7 +370,9 @@ const proxy: Row = {
       'ops',
       [
         {
-          expr: `sum by (namespace, kind) (rate(${series('proxy_http2_abuse_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+          expr: orZero(
+            `sum by (namespace, kind) (rate(${series('proxy_http2_abuse_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+          ),
           legend: '{{namespace}} {{kind}}',
         },
       ],
@@ -322,7 +433,10 @@ const pod: Row = {
       },
     ]),
     lines('Failures in a row', 'Grants that failed since the last that succeeded.', 'short', [
-      { expr: series('token_refresh_consecutive_failures', POD), legend: '{{pod}} {{credential}}' },
+      {
+        expr: orZero(series('token_refresh_consecutive_failures', POD)),
+        legend: '{{pod}} {{credential}}',
+      },
     ]),
     lines('Requests', 'Requests answered, by route and status.', 'reqps', [
       {
@@ -332,7 +446,9 @@ const pod: Row = {
     ]),
     lines('Errors of the proxy', 'Requests that the proxy itself answered, by error code.', 'reqps', [
       {
-        expr: `sum by (pod, route, error) (rate(${series('proxy_errors_total', POD)}[$__rate_interval])) or on () vector(0)`,
+        expr: orZero(
+          `sum by (pod, route, error) (rate(${series('proxy_errors_total', POD)}[$__rate_interval]))`,
+        ),
         legend: '{{pod}} {{route}} {{error}}',
       },
     ]),
@@ -349,56 +465,102 @@ const pod: Row = {
   ],
 };
 
+const resources: Row = {
+  title: 'Process',
+  collapsed: false,
+  panels: [
+    lines('CPU', 'Cores in use, the busiest pods.', 'short', [
+      {
+        expr: `topk(10, rate(process_cpu_seconds_total{${POD}}[$__rate_interval]) and on (job, instance) ${series('build_info')})`,
+        legend: '{{pod}}',
+      },
+    ]),
+    lines('Memory', 'Resident memory, the largest pods.', 'bytes', [
+      { expr: `topk(10, ${ofProcess('process_resident_memory_bytes')})`, legend: '{{pod}}' },
+    ]),
+    lines(
+      'Event-loop delay',
+      'How long the process was busy at a stretch since the last scrape: what came meanwhile waited for so long.',
+      's',
+      [
+        { expr: `topk(10, ${ofProcess('nodejs_eventloop_lag_p99_seconds')})`, legend: '{{pod}} p99' },
+        { expr: `topk(10, ${ofProcess('nodejs_eventloop_lag_max_seconds')})`, legend: '{{pod}} longest' },
+      ],
+    ),
+    lines(
+      'Open descriptors',
+      'Connections and files, and how many there may be at most in any of the pods.',
+      'short',
+      [
+        { expr: `topk(10, ${ofProcess('process_open_fds')})`, legend: '{{pod}}' },
+        { expr: `min(${ofProcess('process_max_fds')})`, legend: 'most' },
+      ],
+    ),
+  ],
+};
+
 const injector: Row = {
   title: 'Injector',
   collapsed: true,
   panels: [
-    lines(
-      'Admissions',
-      'Admission reviews, by outcome.',
-      'ops',
-      [
-        {
-          expr: `sum by (result) (rate(${series('injector_admissions_total')}[$__rate_interval]))`,
-          legend: '{{result}}',
-        },
-      ],
-      { stacked: true, width: 6 },
+    about(
+      lines(
+        'Admissions',
+        'Admission reviews, by outcome.',
+        'ops',
+        [
+          {
+            expr: `sum by (result) (rate(${series('injector_admissions_total')}[$__rate_interval]))`,
+            legend: '{{result}}',
+          },
+        ],
+        { stacked: true, width: 6 },
+      ),
+      'TokenSidecarInjectorFailing',
     ),
-    lines(
-      'Admission latency',
-      'Median and 99th percentile; the API server gives up after 5 s by default.',
-      's',
-      [
-        {
-          expr: `histogram_quantile(0.5, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
-          legend: 'p50',
-        },
-        {
-          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
-          legend: 'p99',
-        },
-      ],
-      { width: 6 },
+    about(
+      lines(
+        'Admission latency',
+        'Median and 99th percentile; the API server gives up after 5 s by default.',
+        's',
+        [
+          {
+            expr: `histogram_quantile(0.5, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
+            legend: 'p50',
+          },
+          {
+            expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('injector_admission_duration_seconds')}[$__rate_interval])))`,
+            legend: 'p99',
+          },
+        ],
+        { width: 6 },
+      ),
+      'TokenSidecarInjectorSlow',
     ),
-    lines(
-      'Replicas up',
-      'Replicas that Prometheus can scrape.',
-      'short',
-      [{ expr: `sum(up{job="${INJECTOR_JOB}"})`, legend: 'up' }],
-      { width: 6 },
+    about(
+      lines(
+        'Replicas up',
+        'Replicas that Prometheus can scrape.',
+        'short',
+        [{ expr: `sum(up{job="${INJECTOR_JOB}"})`, legend: 'up' }],
+        { width: 6 },
+      ),
+      'TokenSidecarInjectorDown',
     ),
-    lines(
-      'Life of the certificate',
-      'Time to the end of the serving certificate.',
-      's',
-      [
-        {
-          expr: `(${series('injector_certificate_expiry_timestamp_seconds')} > 0) - time()`,
-          legend: '{{pod}}',
-        },
-      ],
-      { width: 6 },
+    about(
+      lines(
+        'Life of the certificate',
+        'Time to the end of the serving certificate.',
+        's',
+        [
+          {
+            expr: `(${series('injector_certificate_expiry_timestamp_seconds')} > 0) - time()`,
+            legend: '{{pod}}',
+          },
+        ],
+        { width: 6 },
+      ),
+      'TokenSidecarInjectorCertificateExpiring',
     ),
     lines(
       'Certificates offered, connections ended',
@@ -416,18 +578,21 @@ const injector: Row = {
       ],
       { width: 6 },
     ),
-    lines(
-      'Pods without their sidecar',
-      'Pods that ask for the sidecar and run without it, where the injector looks for them, and what became of them.',
-      'short',
-      [
-        { expr: `max(${series('injector_pods_without_sidecar')})`, legend: 'without' },
-        {
-          expr: `sum by (result) (increase(${series('injector_evictions_total')}[$__rate_interval])) or on () vector(0)`,
-          legend: 'eviction {{result}}',
-        },
-      ],
-      { width: 6 },
+    about(
+      lines(
+        'Pods without their sidecar',
+        'Pods that ask for the sidecar and run without it, where the injector looks for them, and what became of them.',
+        'short',
+        [
+          { expr: `max(${series('injector_pods_without_sidecar')})`, legend: 'without' },
+          {
+            expr: `sum by (result) (increase(${series('injector_evictions_total')}[$__rate_interval])) or on () vector(0)`,
+            legend: 'eviction {{result}}',
+          },
+        ],
+        { width: 6 },
+      ),
+      'TokenSidecarPodsWithoutSidecar',
     ),
   ],
 };
@@ -436,17 +601,20 @@ const issuer: Row = {
   title: 'Issuer',
   collapsed: true,
   panels: [
-    lines(
-      'Token requests',
-      'Requests to the token listener, by how they ended.',
-      'ops',
-      [
-        {
-          expr: `sum by (result) (rate(${series('issuer_tokens_total')}[$__rate_interval]))`,
-          legend: '{{result}}',
-        },
-      ],
-      { stacked: true, width: 8 },
+    about(
+      lines(
+        'Token requests',
+        'Requests to the token listener, by how they ended.',
+        'ops',
+        [
+          {
+            expr: `sum by (result) (rate(${series('issuer_tokens_total')}[$__rate_interval]))`,
+            legend: '{{result}}',
+          },
+        ],
+        { stacked: true, width: 8 },
+      ),
+      'TokenSidecarIssuerDown',
     ),
     lines(
       'Token request latency',
@@ -464,18 +632,21 @@ const issuer: Row = {
       ],
       { width: 8 },
     ),
-    lines(
-      'Clients and reloads',
-      'Registered clients, and changes of the mounted Secrets.',
-      'short',
-      [
-        { expr: series('issuer_clients'), legend: '{{pod}} clients' },
-        {
-          expr: `sum by (source, result) (increase(${series('issuer_reloads_total')}[$__rate_interval])) or on () vector(0)`,
-          legend: '{{source}} {{result}}',
-        },
-      ],
-      { width: 8 },
+    about(
+      lines(
+        'Clients and reloads',
+        'Registered clients, and changes of the mounted Secrets.',
+        'short',
+        [
+          { expr: series('issuer_clients'), legend: '{{pod}} clients' },
+          {
+            expr: `sum by (source, result) (increase(${series('issuer_reloads_total')}[$__rate_interval])) or on () vector(0)`,
+            legend: '{{source}} {{result}}',
+          },
+        ],
+        { width: 8 },
+      ),
+      'TokenSidecarIssuerReloadFailing',
     ),
   ],
 };
@@ -528,7 +699,20 @@ export function dashboard(): Readonly<Record<string, unknown>> {
         variable('pod', 'Pod', `label_values(${series('token_ready', 'namespace=~"$namespace"')}, pod)`),
       ],
     },
-    annotations: { list: [] },
-    panels: layOut([fleet, proxy, pod, injector, issuer]),
+    annotations: {
+      list: [
+        {
+          name: 'Rotations',
+          datasource: DATASOURCE,
+          enable: true,
+          iconColor: 'purple',
+          expr: `sum by (namespace, credential) (changes(${series('credentials_loaded_timestamp_seconds', FLEET)}[1m])) > 0`,
+          step: '60s',
+          titleFormat: 'New credentials in use',
+          textFormat: '{{namespace}} {{credential}}',
+        },
+      ],
+    },
+    panels: layOut([fleet, proxy, pod, resources, injector, issuer]),
   };
 }

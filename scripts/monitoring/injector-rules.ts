@@ -1,7 +1,7 @@
 /** Rules on the injector: does it answer, soon enough, without errors, and will it tomorrow. */
 
 import { buckets, series } from './metrics.ts';
-import { alert, type RuleGroup } from './rule-groups.ts';
+import { alert, noneIsUp, type RuleGroup } from './rule-groups.ts';
 
 export const INJECTOR_JOB = 'token-sidecar-injector';
 
@@ -11,7 +11,7 @@ export const INJECTOR_GROUPS: readonly RuleGroup[] = [
     rules: [
       alert('TokenSidecarInjectorDown', {
         severity: 'critical',
-        expr: `absent(up{job="${INJECTOR_JOB}"} == 1)`,
+        expr: noneIsUp(INJECTOR_JOB, series('injector_certificate_expiry_timestamp_seconds')),
         for: '5m',
         summary: 'No replica of the injector is up.',
         description:

@@ -1,7 +1,7 @@
 /** Rules on the Token Issuance Service. */
 
 import { series } from './metrics.ts';
-import { alert, type RuleGroup } from './rule-groups.ts';
+import { alert, noneIsUp, type RuleGroup } from './rule-groups.ts';
 
 export const ISSUER_JOB = 'token-sidecar-issuer';
 
@@ -11,7 +11,7 @@ export const ISSUER_GROUPS: readonly RuleGroup[] = [
     rules: [
       alert('TokenSidecarIssuerDown', {
         severity: 'critical',
-        expr: `absent(up{job="${ISSUER_JOB}"} == 1)`,
+        expr: noneIsUp(ISSUER_JOB, series('issuer_clients')),
         for: '2m',
         summary: 'No replica of the issuer is up.',
         description: 'No tokens are issued. Sidecars serve the ones they hold until those end.',

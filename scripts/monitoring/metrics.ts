@@ -81,6 +81,18 @@ export const METRICS = {
     labels: ['credential'],
     meaning: '1 while the system tells of changes of the mounted credentials, 0 while they are only polled.',
   },
+  credentials_usable: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning: '1 while the mounted credentials can be used as they are.',
+  },
+  tls_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['route', 'credential', 'file'],
+    meaning: 'Unix time at which a file of certificates that is in use ends.',
+  },
   log_lines_dropped_total: {
     type: 'counter',
     program: 'every',
@@ -120,8 +132,26 @@ export const METRICS = {
   proxy_request_duration_seconds: {
     type: 'histogram',
     program: 'proxy',
+    labels: ['route', 'code'],
+    meaning: 'Time from the head of a request to the end of its answer, by the class of its status.',
+  },
+  proxy_upstream_duration_seconds: {
+    type: 'histogram',
+    program: 'proxy',
     labels: ['route'],
-    meaning: 'Time from the head of a request to the end of its answer.',
+    meaning: 'Time from the sending of a request to the head of its answer.',
+  },
+  proxy_upstream_connections_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route'],
+    meaning: 'Connections to upstreams that were opened.',
+  },
+  proxy_upstream_tls_handshakes_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['route', 'resumed'],
+    meaning: 'TLS handshakes with upstreams that succeeded.',
   },
   proxy_requests_in_flight: {
     type: 'gauge',
@@ -231,6 +261,11 @@ export function series(name: NameOfType<'gauge' | 'counter'>, matchers = ''): st
 /** The buckets of a histogram as a PromQL selector; `matchers` go between the braces. */
 export function buckets(name: NameOfType<'histogram'>, matchers = ''): string {
   return `${METRIC_PREFIX}${name}_bucket${matchers === '' ? '' : `{${matchers}}`}`;
+}
+
+/** The sum or the count of a histogram as a PromQL selector; `matchers` go between the braces. */
+export function totals(name: NameOfType<'histogram'>, part: 'sum' | 'count', matchers = ''): string {
+  return `${METRIC_PREFIX}${name}_${part}${matchers === '' ? '' : `{${matchers}}`}`;
 }
 
 /** Every series name that the program exports: a histogram's three, otherwise the metric's own. */

@@ -23,7 +23,21 @@ export interface RuleGroup {
   readonly rules: readonly (RecordingRule | AlertingRule)[];
 }
 
-const RUNBOOKS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs/runbooks';
+/** Where the page of each alert is. */
+export const RUNBOOKS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs/runbooks';
+
+/**
+ * No replica of a part is up: none of the targets of its job can be scraped, or one was scraped within six hours, by
+ * whatever job, and none is now. Where the part was never installed this is empty.
+ * @param own a metric that the part alone exports.
+ */
+export function noneIsUp(job: string, own: string): string {
+  return `(
+  count(up{job="${job}"})
+  or count(last_over_time(${own}[6h]))
+)
+unless count(${own})`;
+}
 
 /** An alert whose runbook is the page named like it. */
 export function alert(

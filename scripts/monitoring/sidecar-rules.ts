@@ -10,18 +10,78 @@ function record(name: string, expr: string): RecordingRule {
   return { record: name, expr };
 }
 
+/** The labels of one credential of one pod. */
+const CREDENTIAL = 'on (namespace, pod, credential)';
+
+/** `unless`, so that sidecars from before this metric are watched as ever. */
+const unlessOptional = `unless ${CREDENTIAL} ${series('credential_required')} == 0`;
+
+/** Counted from the scrape, not from now: a scrape may be older than a short token's whole margin. */
+const remaining = record(
+  'token_sidecar:token_remaining_seconds',
+  `${series('token_expiry_timestamp_seconds')} - timestamp(${series('token_expiry_timestamp_seconds')})`,
+);
+
+/** The most that remained of a token lately, which is nearly its lifetime at issue. */
+const lifetime = record(
+  'token_sidecar:token_lifetime_seconds:max6h',
+  'max_over_time(token_sidecar:token_remaining_seconds[6h])',
+);
+
+/** Tokens about to end whose renewal fails or is overdue. */
+const EXPIRING = `${remaining.record} < 0.1 * ${lifetime.record}
+and (
+  ${series('token_refresh_consecutive_failures')} > 0
+  or ${series('token_renewal_timestamp_seconds')} < timestamp(${series('token_renewal_timestamp_seconds')})
+)`;
+
+/** Credentials that a pod requires and has no token of. */
+const UNAVAILABLE = `${series('token_ready')} == 0
+${unlessOptional}`;
+
+/** 1 for each pod that has no token of a credential which it requires, or is about to lose it; 0 for the others. */
+const withoutToken = record(
+  'namespace_pod:token_sidecar_without_token:bool',
+  `max by (namespace, pod) (
+  (
+    0 * (${EXPIRING}) + 1
+    or (${series('token_ready')} == bool 0)
+  )
+  ${unlessOptional}
+)`,
+);
+
+/** Pods of whose requests the provider has refused one lately, and granted none since. */
+const rejected = record(
+  'namespace_pod_credential:token_sidecar_rejected',
+  // A counter's first increment makes the series, which increase() cannot see; `unless offset` can.
+  `sum by (namespace, pod, credential) (
+  increase(${series('token_refresh_total', 'result="rejected"')}[15m]) > 0
+  or (${series('token_refresh_total', 'result="rejected"')} > 0 unless ${series('token_refresh_total', 'result="rejected"')} offset 15m)
+)
+and ${CREDENTIAL} ${series('token_refresh_consecutive_failures')} > 0`,
+);
+
+/** A share that counts: of more than one pod, or of the only one. */
+function shareWithout(by: string, share: number): string {
+  const without = `sum${by}(${withoutToken.record})`;
+  const all = `count${by}(${withoutToken.record})`;
+  return `${without} / ${all} > ${share}
+and (${without} > 1 or ${without} == ${all})`;
+}
+
+const FLEET_WITHOUT = shareWithout(' ', 0.05);
+
+/** One ticket says what is wrong with a credential: the one that knows most. */
+const UNLESS_KNOWN_BETTER = `unless ${CREDENTIAL} ${rejected.record}
+unless ${CREDENTIAL} ${series('credentials_usable')} == 0`;
+
 /** Ratios are zero, not absent, where there are attempts and none of them counted. */
 export const RECORDED = {
-  /** Counted from the scrape, not from now: a scrape may be older than a short token's whole margin. */
-  remaining: record(
-    'token_sidecar:token_remaining_seconds',
-    `${series('token_expiry_timestamp_seconds')} - timestamp(${series('token_expiry_timestamp_seconds')})`,
-  ),
-  /** The most that remained of a token lately, which is nearly its lifetime at issue. */
-  lifetime: record(
-    'token_sidecar:token_lifetime_seconds:max6h',
-    'max_over_time(token_sidecar:token_remaining_seconds[6h])',
-  ),
+  remaining,
+  lifetime,
+  withoutToken,
+  rejected,
   refreshSuccess: record(
     'namespace_credential:token_sidecar_token_refresh_success:ratio_rate15m',
     `(
@@ -68,48 +128,81 @@ export const SIDECAR_GROUPS: readonly RuleGroup[] = [
     name: 'token-sidecar.sidecar',
     rules: [
       ...Object.values(RECORDED),
-      alert('TokenSidecarTokenExpiring', {
+      alert('TokenSidecarFleetWithoutTokens', {
         severity: 'critical',
-        expr: `${RECORDED.remaining.record} < 0.1 * ${RECORDED.lifetime.record}
-and (
-  ${series('token_refresh_consecutive_failures')} > 0
-  or ${series('token_renewal_timestamp_seconds')} < timestamp(${series('token_renewal_timestamp_seconds')})
+        expr: FLEET_WITHOUT,
+        for: '2m',
+        summary: 'Many sidecars have no token, or are about to lose it.',
+        description:
+          '{{ $value | humanizePercentage }} of all sidecars have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+      }),
+      alert('TokenSidecarNamespaceWithoutTokens', {
+        severity: 'critical',
+        // The one above says it where it is more than one namespace's trouble.
+        expr: `(
+  ${shareWithout(' by (namespace) ', 0.25)}
+)
+unless on () (
+  ${FLEET_WITHOUT}
 )`,
+        for: '5m',
+        summary: 'The sidecars of a namespace have no token, or are about to lose it.',
+        description:
+          '{{ $value | humanizePercentage }} of the sidecars of namespace {{ $labels.namespace }} have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+      }),
+      alert('TokenSidecarTokenExpiring', {
+        severity: 'warning',
+        expr: `${EXPIRING}
+${UNLESS_KNOWN_BETTER}
+unless ${CREDENTIAL} (${UNAVAILABLE})`,
         for: '1m',
         summary: 'A token is about to end and is not being renewed.',
         description: `Less than a tenth of the life of the token of credential {{ $labels.credential }} in ${POD} is left ({{ $value | humanizeDuration }}) and no renewal has succeeded.`,
       }),
       alert('TokenSidecarTokenUnavailable', {
-        severity: 'critical',
-        // `unless`, so that sidecars from before this metric are watched as ever.
-        expr: `${series('token_ready')} == 0
-unless on (namespace, pod, credential) ${series('credential_required')} == 0`,
+        severity: 'warning',
+        expr: `${UNAVAILABLE}
+${UNLESS_KNOWN_BETTER}`,
         for: '2m',
         summary: 'A sidecar has no token: its app is answered 503.',
         description: `${POD} holds no valid token for credential {{ $labels.credential }}. Requests on its routes are answered 503 token_unavailable.`,
       }),
       alert('TokenSidecarRefreshFailing', {
         severity: 'warning',
-        expr: `${series('token_refresh_consecutive_failures')} >= 3`,
+        expr: `${series('token_refresh_consecutive_failures')} >= 3
+${UNLESS_KNOWN_BETTER}
+unless ${CREDENTIAL} (${UNAVAILABLE})`,
         for: '5m',
         summary: 'Tokens cannot be renewed.',
         description: `The last {{ $value }} grants for credential {{ $labels.credential }} in ${POD} failed. The held token is served until it ends.`,
       }),
       alert('TokenSidecarCredentialsRejected', {
-        severity: 'critical',
-        // A counter's first increment makes the series, which increase() cannot see; `unless offset` can.
-        expr: `sum by (namespace, pod, credential) (
-  increase(${series('token_refresh_total', 'result="rejected"')}[15m]) > 0
-  or (${series('token_refresh_total', 'result="rejected"')} > 0 unless ${series('token_refresh_total', 'result="rejected"')} offset 15m)
-)
-and on (namespace, pod, credential) ${series('token_refresh_consecutive_failures')} > 0`,
+        severity: 'warning',
+        expr: rejected.record,
         for: '2m',
         summary: 'The identity provider rejects the credentials.',
         description: `The identity provider refuses credential {{ $labels.credential }} of ${POD}. It does not heal by itself: the Secret or the client at the provider must be put right.`,
       }),
+      alert('TokenSidecarSecretUnusable', {
+        severity: 'warning',
+        expr: `${series('credentials_usable')} == 0`,
+        for: '5m',
+        summary: 'The mounted Secret cannot be used.',
+        description: `What is mounted for credential {{ $labels.credential }} in ${POD} cannot be used: a file is missing, empty or not what it should be. The last good one, if there was any, stays in use until the pod is restarted.`,
+      }),
+      alert('TokenSidecarCertificateExpiring', {
+        severity: 'warning',
+        expr: `min by (namespace, route, credential, file) (${series('tls_certificate_expiry_timestamp_seconds')}) - time() < 7 * 86400`,
+        for: '1h',
+        summary: 'A certificate that sidecars use is about to end.',
+        description:
+          '{{ $labels.file }} of {{ if $labels.route }}route {{ $labels.route }}{{ else }}credential {{ $labels.credential }}{{ end }} in namespace {{ $labels.namespace }} ends in {{ $value | humanizeDuration }} and has not been replaced.',
+      }),
       alert('TokenSidecarDown', {
         severity: 'warning',
-        expr: `up{job="${SIDECAR_JOB}"} == 0`,
+        // By the job that the chart sets, or by any that scraped a sidecar there.
+        expr: `up{job="${SIDECAR_JOB}"} == 0
+or (up == 0 and on (job, instance) last_over_time(${series('token_ready')}[6h]))`,
         for: '5m',
         summary: 'A sidecar does not answer its metrics endpoint.',
         description: `Prometheus cannot scrape the sidecar of ${POD}; it may be crashing, and its app without a proxy.`,

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { LogLosses } from '../log/output.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { REVISION, VERSION } from '../version.ts';
@@ -47,6 +49,9 @@ export function registerProcessMetrics(
     },
   });
 
+  registerDescriptors(registry);
+  registerEventLoop(registry);
+
   new Counter({
     name: 'token_sidecar_log_lines_dropped_total',
     help: 'Log lines that were not printed: the output took no more, or there were many like them.',
@@ -66,4 +71,62 @@ export function registerProcessMetrics(
   // From zero on, so that the first one is seen as an increase.
   dropped.inc(0);
   return { connectionDropped: () => dropped.inc() };
+}
+
+/** Off Linux they stay at zero. */
+function registerDescriptors(registry: Registry): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'process_open_fds',
+    help: 'Open file descriptors.',
+    registers,
+    collect() {
+      const open = ifThere(() => readdirSync('/proc/self/fd').length);
+      // The directory that is being read is one of them.
+      if (open !== undefined) this.set(open - 1);
+    },
+  });
+  const most = /^Max open files\s+(\d+)/m.exec(
+    ifThere(() => readFileSync('/proc/self/limits', 'latin1')) ?? '',
+  );
+  new Gauge({
+    name: 'process_max_fds',
+    help: 'The most file descriptors that may be open.',
+    registers,
+    collect() {
+      if (most?.[1] !== undefined) this.set(Number(most[1]));
+    },
+  });
+}
+
+function ifThere<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+const NANOSECONDS = 1e9;
+
+/** How long the event loop is busy at a stretch: what comes meanwhile waits for so long. An idle one is never woken to be measured. */
+function registerEventLoop(registry: Registry): void {
+  // Where Node cannot sample by iteration it does so by a timer, seldom.
+  const delays = monitorEventLoopDelay({ samplePerIteration: true, resolution: 1000 });
+  delays.enable();
+  const quantile = new Gauge({
+    name: 'nodejs_eventloop_lag_p99_seconds',
+    help: 'The 99th percentile of the delays of the event loop since the last reading.',
+    registers: [registry],
+    collect() {
+      quantile.set(delays.count === 0 ? 0 : delays.percentile(99) / NANOSECONDS);
+      longest.set(delays.count === 0 ? 0 : delays.max / NANOSECONDS);
+      delays.reset();
+    },
+  });
+  const longest = new Gauge({
+    name: 'nodejs_eventloop_lag_max_seconds',
+    help: 'The longest delay of the event loop since the last reading.',
+    registers: [registry],
+  });
 }

@@ -9,6 +9,7 @@ import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { quitEndpoint } from '../admin/quit.ts';
 import { readStatus } from '../admin/status.ts';
 import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
+import { createCertificateMetrics } from '../certificate-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Config, CredentialConfig, ListenAddress } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-interception.ts';
@@ -70,14 +71,15 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const adminMetrics = registerProcessMetrics(registry, options.logLosses);
   const tokenMetrics = createTokenMetrics(registry);
   const credentialsMetrics = createCredentialsMetrics(registry);
-  const proxyMetrics = createProxyMetrics(registry);
+  const certificateMetrics = createCertificateMetrics(registry);
+  const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
 
   async function openCredential(credential: CredentialConfig): Promise<TokenSource> {
     const credentials = await openLiveCredentials(credential, { clock, pollMs: SECRET_POLL_MS });
     const parts = {
       config: credential,
       credentials,
-      endpoint: createTokenEndpoint(credential, clock, lookup),
+      endpoint: createTokenEndpoint(credential, clock, lookup, undefined, certificateMetrics),
       clock,
       metrics: tokenMetrics,
       credentialsMetrics,

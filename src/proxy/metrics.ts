@@ -1,11 +1,13 @@
-import { type CountedErrorCode, ERRORS } from '../errors.ts';
+import { type CertificateMetrics, createCertificateMetrics } from '../certificate-metrics.ts';
+import type { CountedErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { createGrpcTallies } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
-import { RequestDurations } from './request-durations.ts';
+import { createRequestDurations } from './request-durations.ts';
+import { createUpstreamMetrics } from './upstream-metrics.ts';
 
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
 export interface ProxyMetrics {
@@ -60,8 +62,14 @@ interface RequestTally {
   uncounted: number;
 }
 
-/** Registers the proxy's metrics in `registry`; once per registry. */
-export function createProxyMetrics(registry: Registry): ProxyMetrics {
+/**
+ * Registers the proxy's metrics in `registry`; once per registry.
+ * @param certificates where others of the same registry have files in use, too.
+ */
+export function createProxyMetrics(
+  registry: Registry,
+  certificates: CertificateMetrics = createCertificateMetrics(registry),
+): ProxyMetrics {
   const registers = [registry];
   new Counter({
     name: 'token_sidecar_proxy_requests_total',
@@ -76,7 +84,8 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
     },
   });
   const requestTallies: RequestTally[] = [];
-  const durations = new RequestDurations(registry);
+  const durations = createRequestDurations(registry);
+  const upstreams = createUpstreamMetrics(registry, certificates);
   const protocols = createProtocolTallies(registry);
   const grpcTallies = createGrpcTallies(registry);
   const tallies = new Map<string, Tally>();
@@ -121,13 +130,10 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       success: replays.labels({ route, result: 'success' }),
       failure: replays.labels({ route, result: 'failure' }),
     };
-    // At zero from the start, so that the first increase is one that `rate()` sees.
+    // At zero from the start, so that the first increase is one that `rate()` sees: a single 401 is worth knowing of.
     refusedTokens.inc(0);
     replayed.success.inc(0);
     replayed.failure.inc(0);
-    for (const [error, row] of Object.entries(ERRORS)) {
-      if (!('exit' in row) || 'status' in row) errors.labels({ route, error }).inc(0);
-    }
 
     const counted = new Map<number, RequestTally>();
     function count(
@@ -148,7 +154,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
       requests.uncounted += 1;
       tally.total += 1;
       protocol.count(request.protocol, upstream);
-      duration.observe(durationMs / 1000);
+      duration.observe(status, durationMs / 1000);
     }
 
     function countError(error: CountedErrorCode): void {
@@ -157,6 +163,7 @@ export function createProxyMetrics(registry: Registry): ProxyMetrics {
     }
 
     return {
+      ...upstreams.forRoute(route),
       started() {
         tally.inFlight += 1;
       },

@@ -8,8 +8,20 @@ export type ReplayResult = 'success' | 'failure';
 /** What is counted of a request beside its answer. */
 export type CountedRequest = Pick<IncomingRequest, 'method' | 'protocol'>;
 
+/** What the data path tells of the upstream of one route. */
+export interface UpstreamObserver {
+  /** The head of an answer has come. @param durationMs since the request was sent, the last time it was. */
+  upstreamAnswered(durationMs: number): void;
+  /** A connection stands, over TCP alone or through a proxy. */
+  connectionOpened(): void;
+  /** A TLS handshake has succeeded. */
+  connectionSecured(resumed: boolean): void;
+  /** A file of certificates of the route is in use from now on. */
+  certificatesInUse(file: 'caFile' | 'certFile', pem: string): void;
+}
+
 /** All that the data path tells of the requests of one route: what is counted of them comes from here alone. */
-export interface RouteObserver {
+export interface RouteObserver extends UpstreamObserver {
   started(): void;
   /**
    * The end of a request that has `started`.

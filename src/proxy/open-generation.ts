@@ -60,9 +60,10 @@ export class GenerationMaker {
     const activate: Activate = (config, bearer, keptFrom) => {
       const taken = warm.take(config, bearer !== undefined);
       if (taken !== undefined) return this.#active(config, bearer, taken);
-      const { clock, log, network } = this.#surroundings;
+      const { clock, log, network, metrics } = this.#surroundings;
       const all = this.#upstreams;
-      const pools = new UpstreamPools(config, { clock, log, network, all, dialThrough, keptFrom });
+      const observer = metrics.forRoute(config.name);
+      const pools = new UpstreamPools(config, { clock, log, network, all, dialThrough, keptFrom, observer });
       opened?.push(pools);
       return this.#active(config, bearer, pools);
     };

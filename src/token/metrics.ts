@@ -21,6 +21,10 @@ export interface TokenGauges {
   readonly expiresAtMs: number | undefined;
   readonly renewalAtMs: number | undefined;
   readonly consecutiveFailures: number;
+  readonly credentials: {
+    /** `loaded`, or what is wrong with the mounted files. */
+    readonly state: string;
+  };
 }
 
 export function createTokenMetrics(registry: Registry): TokenMetrics {
@@ -63,6 +67,12 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
     'token_refresh_consecutive_failures',
     'Grants that failed since the last that succeeded.',
     ({ consecutiveFailures }) => consecutiveFailures,
+  );
+
+  gauge(
+    'credentials_usable',
+    '1 while the mounted credentials can be used as they are, 0 while they cannot: the last good ones, if any, stay in use.',
+    ({ credentials }) => (credentials.state === 'loaded' ? 1 : 0),
   );
 
   const refreshes = new Counter({

@@ -84,6 +84,23 @@ function failures(untilSeconds: number, count: (seconds: number) => number): Inp
   return series(`token_sidecar_token_refresh_consecutive_failures{${CREDENTIAL}}`, untilSeconds, count);
 }
 
+function usable(untilSeconds: number, value: (seconds: number) => number): InputSeries {
+  return series(`token_sidecar_credentials_usable{${CREDENTIAL}}`, untilSeconds, value);
+}
+
+/** By namespace, whether each of its pods holds a token. */
+function fleet(ready: Readonly<Record<string, readonly number[]>>): InputSeries[] {
+  return Object.entries(ready).flatMap(([namespace, pods]) =>
+    pods.map((value, pod) =>
+      series(
+        `token_sidecar_token_ready{namespace="${namespace}", pod="${namespace}-${pod}", credential="default"}`,
+        600,
+        () => value,
+      ),
+    ),
+  );
+}
+
 function admissions(untilSeconds: number, perSecond: Readonly<Record<string, number>>): InputSeries[] {
   return Object.entries(perSecond).map(([result, rate]) =>
     series(
@@ -141,6 +158,8 @@ const INJECTOR_CERTIFICATE = {
   description:
     'The certificate that token-sidecar/injector-1 serves ends within a week and has not been renewed. Once it has ended the API server does not accept the injector any more.',
 };
+
+const INJECTOR_END = 'token_sidecar_injector_certificate_expiry_timestamp_seconds';
 
 const PODS_WITHOUT_SIDECAR = {
   labels: { namespace: 'token-sidecar' },
@@ -308,6 +327,153 @@ export const ALERT_CASES: readonly AlertCase[] = [
     atSeconds: 600,
   },
   {
+    alert: 'TokenSidecarDown',
+    when: 'a sidecar that was scraped by its annotations, among other pods, cannot be scraped any more',
+    input: [
+      series(`up{job="kubernetes-pods", instance="10.0.0.1:15081", ${POD}}`, 1200, (at) =>
+        at < 600 ? 1 : 0,
+      ),
+      series(
+        `token_sidecar_token_ready{job="kubernetes-pods", instance="10.0.0.1:15081", ${CREDENTIAL}}`,
+        1200,
+        (at) => (at < 600 ? 1 : 'stale'),
+      ),
+      series(
+        'up{job="kubernetes-pods", instance="10.0.0.2:9090", namespace="shop", pod="other"}',
+        1200,
+        () => 0,
+      ),
+    ],
+    atSeconds: 1200,
+    fires: {
+      labels: { job: 'kubernetes-pods', instance: '10.0.0.1:15081', namespace: 'shop', pod: 'shop-1' },
+      description:
+        'Prometheus cannot scrape the sidecar of shop/shop-1; it may be crashing, and its app without a proxy.',
+    },
+  },
+  {
+    alert: 'TokenSidecarSecretUnusable',
+    when: 'the Secret lacks a key for five minutes',
+    input: [usable(600, () => 0)],
+    atSeconds: 300,
+    fires: {
+      labels: CREDENTIAL_LABELS,
+      description:
+        'What is mounted for credential default in shop/shop-1 cannot be used: a file is missing, empty or not what it should be. The last good one, if there was any, stays in use until the pod is restarted.',
+    },
+  },
+  {
+    alert: 'TokenSidecarSecretUnusable',
+    when: 'the kubelet took four minutes to write it whole',
+    input: [usable(1200, (at) => (at < 240 ? 0 : 1))],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarCertificateExpiring',
+    when: 'a client certificate was not replaced in two pods of a namespace',
+    input: ['shop-1', 'shop-2'].map((pod) =>
+      series(
+        `token_sidecar_tls_certificate_expiry_timestamp_seconds{namespace="shop", pod="${pod}", route="payments", file="certFile"}`,
+        7200,
+        () => 3 * 86_400 + 7200,
+      ),
+    ),
+    atSeconds: 7200,
+    fires: {
+      labels: { namespace: 'shop', route: 'payments', file: 'certFile' },
+      description:
+        'certFile of route payments in namespace shop ends in 3d 0h 0m 0s and has not been replaced.',
+    },
+  },
+  {
+    alert: 'TokenSidecarCertificateExpiring',
+    when: 'an authority of a credential has a month left',
+    input: [
+      series(
+        `token_sidecar_tls_certificate_expiry_timestamp_seconds{${CREDENTIAL}, file="caFile"}`,
+        7200,
+        () => 30 * 86_400,
+      ),
+    ],
+    atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarFleetWithoutTokens',
+    when: 'a tenth of the fleet has no token',
+    input: fleet({ shop: [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], billing: Array.from({ length: 10 }, () => 1) }),
+    atSeconds: 120,
+    fires: {
+      labels: {},
+      description:
+        '10% of all sidecars have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+    },
+  },
+  {
+    alert: 'TokenSidecarFleetWithoutTokens',
+    when: 'the only sidecar there is has none',
+    input: fleet({ shop: [0] }),
+    atSeconds: 120,
+    fires: {
+      labels: {},
+      description:
+        '100% of all sidecars have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+    },
+  },
+  {
+    alert: 'TokenSidecarFleetWithoutTokens',
+    when: 'one pod of three has none: a ticket says so',
+    input: fleet({ shop: [0, 1, 1] }),
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarFleetWithoutTokens',
+    when: 'the credentials that have no token are not required',
+    input: [
+      ...fleet({ shop: [0, 0, 0] }),
+      ...[0, 1, 2].map((pod) =>
+        series(
+          `token_sidecar_credential_required{namespace="shop", pod="shop-${pod}", credential="default"}`,
+          600,
+          () => 0,
+        ),
+      ),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarNamespaceWithoutTokens',
+    when: 'half of a small namespace of a large fleet has no token',
+    input: fleet({ shop: [0, 0, 1, 1], billing: Array.from({ length: 96 }, () => 1) }),
+    atSeconds: 300,
+    fires: {
+      labels: { namespace: 'shop' },
+      description:
+        '50% of the sidecars of namespace shop have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+    },
+  },
+  {
+    alert: 'TokenSidecarNamespaceWithoutTokens',
+    when: 'the trouble is the whole fleet’s, which has a page of its own',
+    input: fleet({ shop: [0, 0, 0, 0], billing: [0, 0, 0, 0] }),
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
+    when: 'the credentials are rejected, which has a ticket of its own',
+    input: [
+      series(`token_sidecar_token_ready{${CREDENTIAL}}`, 1200, () => 0),
+      rejections(1200, (at) => at / 60),
+      failures(1200, (at) => at / 60),
+    ],
+    atSeconds: 1200,
+  },
+  {
+    alert: 'TokenSidecarRefreshFailing',
+    when: 'the Secret cannot be used, which has a ticket of its own',
+    input: [failures(1200, () => 7), usable(1200, () => 0)],
+    atSeconds: 1200,
+  },
+  {
     alert: 'TokenSidecarAbsent',
     when: 'a namespace has lost its sidecars and another has not',
     input: [
@@ -417,9 +583,19 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: 'TokenSidecarInjectorDown',
-    when: 'no replica is known',
+    when: 'it was never installed',
     input: [],
-    atSeconds: 300,
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'there was one, scraped by a job of another name, and there is none any more',
+    input: [
+      series(`${INJECTOR_END}{job="kubernetes-pods", pod="injector-1"}`, 600, (at) =>
+        at < 300 ? 9e9 : 'stale',
+      ),
+    ],
+    atSeconds: 900,
     fires: INJECTOR_DOWN,
   },
   {
@@ -434,9 +610,12 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'TokenSidecarInjectorDown',
     when: 'one of two replicas is down',
-    input: ['injector-1', 'injector-2'].map((pod, index) =>
-      series(`up{job="token-sidecar-injector", pod="${pod}"}`, 600, () => index),
-    ),
+    input: [
+      ...['injector-1', 'injector-2'].map((pod, index) =>
+        series(`up{job="token-sidecar-injector", pod="${pod}"}`, 600, () => index),
+      ),
+      series(`${INJECTOR_END}{job="token-sidecar-injector", pod="injector-2"}`, 600, () => 9e9),
+    ],
     atSeconds: 600,
   },
   {
@@ -512,7 +691,16 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'TokenSidecarIssuerDown',
     when: 'the issuer is up',
-    input: [series('up{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 1)],
+    input: [
+      series('up{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 1),
+      series('token_sidecar_issuer_clients{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 3),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'it was never installed',
+    input: [],
     atSeconds: 600,
   },
   {

@@ -75,6 +75,20 @@ test('every alert has a runbook and every runbook an alert', async () => {
   expect(pages.map((file) => file.replace('.md', '')).sort()).toEqual(alerts.toSorted());
 });
 
+test('every alert about what the dashboard shows is linked from there', async () => {
+  interface Linking {
+    readonly links?: readonly { readonly url: string }[];
+    readonly panels?: readonly Linking[];
+  }
+  const { panels } = JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')) as {
+    panels: readonly Linking[];
+  };
+  const all = panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
+  const linked = all.flatMap(({ links }) => links ?? []).map(({ url }) => /(\w+)\.md$/.exec(url)?.[1]);
+
+  expect([...new Set(linked)].sort()).toEqual(allRules.flatMap(({ alert }) => alert ?? []).sort());
+});
+
 test.each(allRules.filter(({ alert }) => alert !== undefined))(
   'the runbook of $alert states its severity',
   async ({ alert, labels }) => {

@@ -25,6 +25,16 @@ export async function dashboardQueries(): Promise<string[]> {
     );
 }
 
+/** Of the marks on its time axis. */
+export async function annotationQueries(): Promise<string[]> {
+  const dashboard = JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')) as {
+    annotations: { list: readonly { expr: string }[] };
+  };
+  return dashboard.annotations.list.map(({ expr }) =>
+    expr.replace(/\$(namespace|pod|credential|route)/g, '.*'),
+  );
+}
+
 export async function ruleQueries(): Promise<string[]> {
   const rules = parse(await readFile(`${ROOT}deploy/monitoring/rules.yaml`, 'utf8')) as {
     groups: { rules: { expr: string }[] }[];

@@ -221,7 +221,9 @@ describe('admin', () => {
       'proxy_requests_total',
       'proxy_request_duration_seconds_bucket',
       'proxy_requests_in_flight',
-      'proxy_errors_total',
+      'credentials_usable',
+      'proxy_upstream_duration_seconds_bucket',
+      'proxy_upstream_connections_total',
       'proxy_upstream_unauthorized_total',
       'proxy_replays_total',
     ];

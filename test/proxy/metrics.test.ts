@@ -28,9 +28,13 @@ describe('proxy metrics', () => {
     const after = await lines();
     expect(after).toContain('token_sidecar_proxy_requests_in_flight{route="api"} 0');
     expect(after).toContain('token_sidecar_proxy_requests_total{route="api",method="GET",code="200"} 1');
-    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_sum{route="api"} 1.5');
-    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_bucket{le="2.5",route="api"} 1');
-    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_bucket{le="1",route="api"} 0');
+    expect(after).toContain('token_sidecar_proxy_request_duration_seconds_sum{route="api",code="2xx"} 1.5');
+    expect(after).toContain(
+      'token_sidecar_proxy_request_duration_seconds_bucket{le="2.5",route="api",code="2xx"} 1',
+    );
+    expect(after).toContain(
+      'token_sidecar_proxy_request_duration_seconds_bucket{le="1",route="api",code="2xx"} 0',
+    );
   });
 
   it('put a duration into every bucket that it does not exceed', async () => {
@@ -49,10 +53,10 @@ describe('proxy metrics', () => {
       ['60', 3],
       ['+Inf', 4],
     ]) {
-      expect(after).toContain(`${name}_bucket{le="${bound}",route="api"} ${count}`);
+      expect(after).toContain(`${name}_bucket{le="${bound}",route="api",code="2xx"} ${count}`);
     }
-    expect(after).toContain(`${name}_count{route="api"} 4`);
-    const sum = after.find((line) => line.startsWith(`${name}_sum{route="api"}`));
+    expect(after).toContain(`${name}_count{route="api",code="2xx"} 4`);
+    const sum = after.find((line) => line.startsWith(`${name}_sum{route="api",code="2xx"}`));
     expect(Number(sum?.split(' ').at(-1))).toBeCloseTo(120.0024);
   });
 
@@ -165,14 +169,48 @@ describe('proxy metrics', () => {
     expect(after).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 1');
     expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="failure"} 1');
     expect(after).toContain('token_sidecar_proxy_replays_total{route="api",result="success"} 2');
-    expect(after).toContain('token_sidecar_proxy_errors_total{route="api",error="internal"} 0');
-    expect(after.join()).not.toContain('error="usage"');
+    // What has not happened has no series: there are thirty codes, for each route.
+    expect(after.join()).not.toContain('error="internal"');
+  });
+
+  it('know durations by the class of the status, and classes that have occurred', async () => {
+    const route = metrics.forRoute('api');
+    for (const status of [101, 200, 204, 404, 499, 502]) {
+      route.started();
+      route.ended(asked('GET'), status, 10, 'http1');
+    }
+    const name = 'token_sidecar_proxy_request_duration_seconds_count';
+    const counts = (await lines()).filter((line) => line.startsWith(name));
+    expect(counts).toEqual([
+      `${name}{route="api",code="1xx"} 1`,
+      `${name}{route="api",code="2xx"} 2`,
+      `${name}{route="api",code="4xx"} 2`,
+      `${name}{route="api",code="5xx"} 1`,
+    ]);
+  });
+
+  it('know the upstream’s own time, and what connections to it cost', async () => {
+    const route = metrics.forRoute('api');
+    metrics.forRoute('idle');
+    route.upstreamAnswered(30);
+    route.connectionOpened();
+    route.connectionOpened();
+    route.connectionSecured(false);
+    route.connectionSecured(true);
+    const after = await lines();
+    const name = 'token_sidecar_proxy_upstream';
+    expect(after).toContain(`${name}_duration_seconds_bucket{le="0.025",route="api"} 0`);
+    expect(after).toContain(`${name}_duration_seconds_bucket{le="0.05",route="api"} 1`);
+    expect(after).toContain(`${name}_duration_seconds_sum{route="api"} 0.03`);
+    expect(after).toContain(`${name}_connections_total{route="api"} 2`);
+    expect(after).toContain(`${name}_tls_handshakes_total{route="api",resumed="false"} 1`);
+    expect(after).toContain(`${name}_tls_handshakes_total{route="api",resumed="true"} 1`);
+    expect(after.join()).not.toMatch(/upstream_(duration|connections|tls)\w+\{[^}]*idle/);
   });
 
   it('stand at zero before anything happens', async () => {
     metrics.forRoute('api');
     const before = await lines();
-    expect(before).toContain('token_sidecar_proxy_errors_total{route="api",error="token_unavailable"} 0');
     expect(before).toContain('token_sidecar_proxy_upstream_unauthorized_total{route="api"} 0');
     for (const result of ['success', 'failure']) {
       expect(before).toContain(`token_sidecar_proxy_replays_total{route="api",result="${result}"} 0`);

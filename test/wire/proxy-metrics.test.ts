@@ -79,6 +79,36 @@ describe('a request is counted once, when it ends', () => {
   });
 });
 
+describe('of the upstream is counted', () => {
+  it('its own time, apart from the answer as a whole, for each time that a request was sent', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    client.send(get('/'));
+    const arrived = await upstream.request();
+    arrived.answer(message('HTTP/1.1 200 OK', ['Content-Length: 2'], 'o'));
+    await client.received.contains('\r\n\r\no');
+
+    expect(await sidecar.metric('proxy_upstream_duration_seconds', { route: 'api' })).toBe(1);
+    expect(await sidecar.metric('proxy_request_duration_seconds')).toBe(0);
+    arrived.answer('k');
+    await client.response();
+  });
+
+  it('a connection once, however many requests it carries', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+    for (let count = 0; count < 3; count++) await client.send(get('/')).response();
+
+    expect(await sidecar.metric('proxy_upstream_duration_seconds', { route: 'api' })).toBe(3);
+    expect(await sidecar.metric('proxy_upstream_connections_total', { route: 'api' })).toBe(1);
+    expect(await sidecar.metric('proxy_upstream_tls_handshakes_total')).toBe(
+      upstream.protocol === 'https' ? 1 : 0,
+    );
+  });
+});
+
 describe("an answer of the sidecar's own is counted with its code", () => {
   it('on the route', async () => {
     const upstream = await startUpstream();

@@ -32,6 +32,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #upgrade: string | undefined;
   #upstream: UpstreamStream | undefined;
   #attempt = FIRST;
+  #sentAtMs = 0;
 
   constructor(exchange: ServedExchange, context: ExchangeContext, { route, target }: Destination) {
     this.#exchange = exchange;
@@ -93,6 +94,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   answered(head: AnswerHead, body: AnswerBody): void {
+    this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
     const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
     const refused = this.#token.refusedBy(verdict);
     if (refused !== undefined && this.#isWhole()) {
@@ -111,6 +113,7 @@ export class Forwarding implements RequestService, UpstreamUser {
         'the upstream switched protocols without being asked',
       );
     }
+    this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
     this.#token.heed('accepted');
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
@@ -260,6 +263,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     };
     const { placement } = this.#route;
     upstream.send(placement === undefined ? request : placed(request, placement), nowMs);
+    this.#sentAtMs = nowMs;
     this.sentBy = upstream.protocol;
     this.body?.sendTo(upstream, nowMs);
   }

@@ -5,6 +5,7 @@ import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { Network } from '../io/network.ts';
+import type { UpstreamObserver } from '../observer.ts';
 import type { EgressDial } from './egress-dial.ts';
 import type { OwnListeners } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
@@ -25,6 +26,8 @@ export interface DialerOptions {
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
   readonly keptFrom?: OwnListeners | undefined;
+  /** Is told of connections that stand. */
+  readonly observer: UpstreamObserver;
 }
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
@@ -37,17 +40,19 @@ export class Dialer {
   readonly #dialThrough: DialThrough | undefined;
   readonly #tls: UpstreamTls | undefined;
   readonly #keptFrom: OwnListeners | undefined;
+  readonly #observer: UpstreamObserver;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: DialerOptions) {
-    const { clock, log, network, onTlsChange, dialThrough, keptFrom } = options;
+    const { clock, log, network, onTlsChange, dialThrough, keptFrom, observer } = options;
     this.#route = route;
     this.#keptFrom = keptFrom;
+    this.#observer = observer;
     this.#clock = clock;
     this.#dialThrough = dialThrough;
     this.#network = network;
     if (route.upstream.protocol === 'https') {
-      this.#tls = new UpstreamTls(route, { clock, log, onChange: onTlsChange });
+      this.#tls = new UpstreamTls(route, { clock, log, onChange: onTlsChange, observer });
     }
   }
 
@@ -68,7 +73,11 @@ export class Dialer {
       allowHalfOpen: true,
       autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(timeouts.connectMs / 2)),
     };
-    if (this.#tls === undefined) return this.#network.connectTcp(tcp);
+    if (this.#tls === undefined) {
+      const socket = this.#network.connectTcp(tcp);
+      socket.once('connect', () => this.#observer.connectionOpened());
+      return socket;
+    }
     const tls = this.#tls;
     const { session } = tls;
     const options: ConnectionOptions = {
@@ -83,6 +92,8 @@ export class Dialer {
     const socket = this.#secured(tcp, options);
     const { context } = tls;
     socket.on('session', (ticket) => tls.remember(ticket, context));
+    socket.once('connect', () => this.#observer.connectionOpened());
+    socket.once('secureConnect', () => this.#observer.connectionSecured(socket.isSessionReused()));
     return socket;
   }
 

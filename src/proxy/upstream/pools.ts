@@ -5,6 +5,7 @@ import type { Logger } from '../../log/logger.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { Network } from '../io/network.ts';
+import type { UpstreamObserver } from '../observer.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
@@ -32,6 +33,8 @@ export interface UpstreamPoolsOptions {
   readonly dialThrough?: DialThrough | undefined;
   /** As the dialer has it. */
   readonly keptFrom?: OwnListeners | undefined;
+  /** As the dialer has it. */
+  readonly observer: UpstreamObserver;
   /** A number in [0, 1); chance when absent. */
   readonly random?: () => number;
 }
@@ -53,11 +56,11 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
-    const { clock, log, network, all, dialThrough, keptFrom, random = Math.random } = options;
+    const { clock, log, network, all, dialThrough, keptFrom, observer, random = Math.random } = options;
     this.#options = options;
     this.#failures = new UpstreamFailures(route.upstream.authority);
     const onTlsChange = () => this.#renew();
-    const dialer = new Dialer(route, { clock, log, network, onTlsChange, dialThrough, keptFrom });
+    const dialer = new Dialer(route, { clock, log, network, onTlsChange, dialThrough, keptFrom, observer });
     this.#dialer = dialer;
     const common = { clock, dialer, all, random };
     this.#http1 = new Http1Pool(route, common);

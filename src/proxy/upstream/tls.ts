@@ -5,6 +5,7 @@ import type { Clock } from '../../clock.ts';
 import type { RouteConfig, TlsConfig } from '../../config/config.ts';
 import { messageOf, SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import type { UpstreamObserver } from '../observer.ts';
 
 /** How often the files are looked at. Certificates are renewed long before they end. */
 const LOOK_MS = 10_000;
@@ -23,6 +24,7 @@ export interface UpstreamTlsOptions {
   readonly log: Logger;
   /** Called when other certificates or another key are in use from now on. */
   onChange(): void;
+  readonly observer: Pick<UpstreamObserver, 'certificatesInUse'>;
 }
 
 /** Trust and identity of a route's TLS connections, read anew when the files change, and a session to resume. */
@@ -49,6 +51,7 @@ export class UpstreamTls {
         cause: error,
       });
     }
+    this.#report();
     this.#lookLater();
   }
 
@@ -94,6 +97,7 @@ export class UpstreamTls {
       this.#context = contextOf(material);
       this.#material = material;
       this.#session = undefined;
+      this.#report();
       this.#options.log.info({ route: this.#route.name }, 'TLS files changed: in use from now on');
       this.#options.onChange();
     } catch (error) {
@@ -102,6 +106,12 @@ export class UpstreamTls {
         'TLS files cannot be used: the ones read before stay in use',
       );
     }
+  }
+
+  #report(): void {
+    const { ca, cert } = this.#material;
+    if (ca !== undefined) this.#options.observer.certificatesInUse('caFile', ca);
+    if (cert !== undefined) this.#options.observer.certificatesInUse('certFile', cert);
   }
 
   #readNow(file: keyof TlsConfig, path: string): string {

@@ -4,6 +4,7 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
+import type { CertificateMetrics } from '../../certificate-metrics.ts';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
@@ -38,11 +39,17 @@ const IDLE_MS = 4000;
 
 /** @param lookup finds the provider's name; the system's unless given. */
 export function providerConnections(
-  { tls, egressProxy, requestTimeoutMs }: Pick<CredentialConfig, 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
+  {
+    name: credential,
+    tls,
+    egressProxy,
+    requestTimeoutMs,
+  }: Pick<CredentialConfig, 'name' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
   lookup: LookupFunction | undefined,
   /** At once. */
   most = 1,
+  certificates?: CertificateMetrics,
 ): ProviderConnections {
   let made:
     | { readonly protocol: ProviderProtocol; readonly material: TlsMaterial; readonly agent: Agent }
@@ -59,6 +66,9 @@ export function providerConnections(
         takeThrough(agent, { proxy: egressProxy, withinMs: requestTimeoutMs, clock });
       }
       made = { protocol, material, agent };
+      const { ca, cert } = material;
+      if (ca !== undefined) certificates?.inUse({ credential }, 'caFile', 'trust', ca);
+      if (cert !== undefined) certificates?.inUse({ credential }, 'tls.crt', 'identity', cert);
       return made.agent;
     },
     close() {

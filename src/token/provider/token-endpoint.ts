@@ -2,6 +2,7 @@
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
+import type { CertificateMetrics } from '../../certificate-metrics.ts';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
@@ -51,15 +52,17 @@ const TIMED_OUT = Symbol('the request timeout has passed');
 /**
  * @param lookup finds the provider's name; the system's unless given.
  * @param onAnswer is shown each answer, with the token in it, before it is judged.
+ * @param certificates is told of those that are in use.
  */
 export function createTokenEndpoint(
   config: CredentialConfig,
   clock: Clock,
   lookup?: LookupFunction,
   onAnswer?: (answer: EndpointAnswer) => void,
+  certificates?: CertificateMetrics,
 ): TokenEndpoint {
   const most = exchangesForRequests(config) ? CONNECTIONS_FOR_REQUESTS : 1;
-  const connections = providerConnections(config, clock, lookup, most);
+  const connections = providerConnections(config, clock, lookup, most, certificates);
   const closing = new AbortController();
   const issuer =
     config.issuerUrl === undefined

@@ -234,7 +234,7 @@ it('an app that leaves ends its request, which counts as 499, once', async () =>
   expect(upstream().connection.socket.destroyed).toBe(true);
   expect(load.inFlight).toBe(0);
   expect(await metric('requests_total{route="api",method="GET",code="499"}')).toBe(1);
-  expect(await metric('request_duration_seconds_sum{route="api"}')).toBe(1.5);
+  expect(await metric('request_duration_seconds_sum{route="api",code="4xx"}')).toBe(1.5);
 });
 
 it('a request that may go no further is answered here', async () => {

@@ -8,7 +8,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { UpstreamProtocol } from '../../../src/config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
+import { Registry } from '../../../src/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {
   RequestFate,
@@ -191,7 +193,14 @@ async function open(
     // Time is moved by minutes.
     { protocol, timeouts: answering === tell ? {} : PATIENCE },
   );
-  const pools = new UpstreamPools(route, { clock, log, network: systemNetwork, all, random: () => 0 });
+  const pools = new UpstreamPools(route, {
+    clock,
+    log,
+    network: systemNetwork,
+    all,
+    observer: createProxyMetrics(new Registry()).forRoute('api'),
+    random: () => 0,
+  });
   onTestFinished(async () => {
     pools.close();
     for (const socket of accepted) socket.destroy();

@@ -15,6 +15,7 @@ describe('the TLS files of a route', () => {
   let clock: ManualClock;
   let changes: number;
   let lines: string[];
+  let used: string[];
 
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'token-sidecar-tls-'));
@@ -22,6 +23,7 @@ describe('the TLS files of a route', () => {
     clock = new ManualClock();
     changes = 0;
     lines = [];
+    used = [];
     await write('ca.crt', one.cert);
     await write('tls.crt', one.cert);
     await write('tls.key', one.key);
@@ -38,6 +40,7 @@ describe('the TLS files of a route', () => {
       onChange: () => {
         changes += 1;
       },
+      observer: { certificatesInUse: (file) => used.push(file) },
     });
     onTestFinished(() => opened.close());
     return opened;
@@ -59,6 +62,7 @@ describe('the TLS files of a route', () => {
     const { context } = tls;
     tls.remember(Buffer.from('session'), context);
     expect(tls.session?.toString()).toBe('session');
+    expect(used).toEqual(['caFile', 'certFile']);
 
     await write('ca.crt', two.cert);
     await look();
@@ -66,6 +70,7 @@ describe('the TLS files of a route', () => {
     expect(tls.context).not.toBe(context);
     expect(tls.session).toBeUndefined();
     expect(changes).toBe(1);
+    expect(used).toEqual(['caFile', 'certFile', 'caFile', 'certFile']);
     tls.remember(Buffer.from('late'), context);
     expect(tls.session).toBeUndefined();
   });

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Registry } from '../../../../src/prometheus.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
+import { createProxyMetrics } from '../../../../src/proxy/metrics.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
 import { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import type { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
@@ -56,7 +58,13 @@ async function open({ most = 100, random = 0 } = {}) {
   const { log } = captureLog();
   const all = new OpenUpstreams(most);
   const route = routeTo({ address });
-  const dialer = new Dialer(route, { clock, log, network: systemNetwork, onTlsChange() {} });
+  const dialer = new Dialer(route, {
+    clock,
+    log,
+    network: systemNetwork,
+    onTlsChange() {},
+    observer: createProxyMetrics(new Registry()).forRoute('api'),
+  });
   const poolOf = () => new Http1Pool(route, { clock, dialer, all, random: () => random });
   const pool = poolOf();
   onTestFinished(() => {

@@ -1,0 +1,55 @@
+import { X509Certificate } from 'node:crypto';
+import { beforeEach, expect, it } from 'vitest';
+import { type CertificateMetrics, createCertificateMetrics } from '../src/certificate-metrics.ts';
+import { issueCertificate } from '../src/injector/certificate/certificate-authority.ts';
+import { Registry } from '../src/prometheus.ts';
+
+const DAY_MS = 86_400_000;
+const NAME = 'token_sidecar_tls_certificate_expiry_timestamp_seconds';
+
+let registry: Registry;
+let metrics: CertificateMetrics;
+let short: string;
+let long: string;
+
+beforeEach(async () => {
+  registry = new Registry();
+  metrics = createCertificateMetrics(registry);
+  const nowMs = Date.now();
+  const issue = async (days: number) =>
+    (await issueCertificate({ hosts: ['a.test'], nowMs, lifetimeMs: days * DAY_MS })).cert;
+  [short, long] = await Promise.all([issue(10), issue(90)]);
+});
+
+async function series(): Promise<string[]> {
+  return (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${NAME}{`));
+}
+
+const endOf = (pem: string) => new X509Certificate(pem).validToDate.getTime() / 1000;
+
+it('an identity ends with the first certificate of its chain to end', async () => {
+  metrics.inUse({ route: 'api' }, 'certFile', 'identity', `${long}\n${short}`);
+
+  expect(await series()).toEqual([`${NAME}{route="api",file="certFile"} ${endOf(short)}`]);
+});
+
+it('trust ends with the last of the authorities', async () => {
+  metrics.inUse({ credential: 'default' }, 'caFile', 'trust', `# corporate\n${short}${long}`);
+
+  expect(await series()).toEqual([`${NAME}{credential="default",file="caFile"} ${endOf(long)}`]);
+});
+
+it('a file that is replaced has one series', async () => {
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', short);
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', long);
+
+  expect(await series()).toEqual([`${NAME}{route="api",file="caFile"} ${endOf(long)}`]);
+});
+
+it('what is no certificate says nothing', async () => {
+  const broken = '-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n';
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', broken);
+  metrics.inUse({ route: 'api' }, 'certFile', 'identity', '');
+
+  expect(await series()).toEqual([]);
+});
