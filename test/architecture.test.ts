@@ -59,8 +59,6 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
 
 /** What would be against the table, and why it is not. */
 const EXCEPTIONS_IN_PROXY = [
-  // Memory that is used again: it has nothing of sockets or of the system.
-  'proxy/exchange/replay-buffer.ts proxy/io/block-pool.ts',
   // The answer to TRACE is HTTP/1.1's text by its media type, whatever carries it (RFC 9112 §10.1).
   'proxy/exchange/last-hop.ts proxy/http1/serialize.ts',
 ];

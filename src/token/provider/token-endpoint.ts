@@ -8,7 +8,6 @@ import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import type { EgressFailure } from '../../egress/egress-tunnel.ts';
 import { systemCodeOf } from '../../errors.ts';
-
 import { proveClient } from '../client/client-proof.ts';
 import { basicPair } from '../client/client-secret.ts';
 import type { Credentials } from '../credentials.ts';
