@@ -94,6 +94,7 @@ describe('an issuer', () => {
     expect(await request()).toEqual({
       result: 'invalid_response',
       detail: 'status 404',
+      blames: 'unsaid',
       retryAfterMs: undefined,
     });
     await clock.advance(59_000);

@@ -206,6 +206,29 @@ describe('a grant', () => {
 });
 
 describe('a refusal', () => {
+  it.each<[number, string, 'client' | 'subject' | 'unsaid']>([
+    [401, 'invalid_client', 'client'],
+    [400, 'unauthorized_client', 'client'],
+    [503, 'invalid_client', 'client'],
+    [400, 'invalid_request', 'subject'],
+    [400, 'invalid_grant', 'subject'],
+    [401, 'invalid_token', 'subject'],
+    [400, 'invalid_subject_token', 'subject'],
+    [403, 'access_denied', 'subject'],
+    [500, 'invalid_grant', 'unsaid'],
+    [400, 'invalid_scope', 'unsaid'],
+    // Words of the provider's own that begin as those of the protocol do.
+    [400, 'invalid_grant-expired', 'unsaid'],
+    [400, 'invalid_client: of yours', 'unsaid'],
+    [400, 'INVALID_GRANT', 'unsaid'],
+  ])('%i %s blames: %s', (status, error, blames) => {
+    expect(read({ status, body: JSON.stringify({ error }) })).toMatchObject({ blames });
+  });
+
+  it('without a word blames nobody', () => {
+    expect(read({ status: 403, body: '<html>' })).toMatchObject({ blames: 'unsaid' });
+  });
+
   const oauthError = (error: string) => JSON.stringify({ error, error_description: 'quotes s3cret' });
 
   it.each([

@@ -31,23 +31,16 @@ const YOUNGEST_REPLACED_MS = 30_000;
 /** A result whose subject has ended by our clock is for the requests that wait for it. */
 const OF_ENDED_FOR_MS = 1000;
 
-/** What the provider says of the subject, not of the client: RFC 8693 §2.2.2 has `invalid_request`, others say more. */
-const OF_SUBJECT =
-  /^status 40[013] (?:invalid_request|invalid_grant|invalid_token|invalid_subject_token|access_denied)\b/;
-
-/** What it says of the client, whoever the subject is (RFC 6749 §5.2). */
-const OF_CLIENT = /^status \d+ (?:invalid_client|unauthorized_client)\b/;
-
-export function isOfSubject({ result, detail }: RefusedGrant): boolean {
-  return result === 'rejected' && OF_SUBJECT.test(detail);
+export function isOfSubject({ result, blames }: RefusedGrant): boolean {
+  return result === 'rejected' && blames === 'subject';
 }
 
 /**
  * Whether every subject would fare alike: the client is rejected, or no answer came at all. Any other answer may be the
  * doing of one subject, whose caller must not be able to turn the others away.
  */
-function isOfEverybody({ result, detail }: RefusedGrant): boolean {
-  return OF_CLIENT.test(detail) || (result === 'unavailable' && !detail.startsWith('status '));
+function isOfEverybody({ result, blames }: RefusedGrant): boolean {
+  return blames === 'client' || (result === 'unavailable' && blames === undefined);
 }
 
 type SubjectState =

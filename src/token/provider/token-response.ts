@@ -24,6 +24,13 @@ export interface RefusedGrant {
   readonly result: 'rejected' | 'unavailable' | 'invalid_response';
   /** For logs and the status page: the status, and what the provider says of it as far as that may be shown. */
   readonly detail: string;
+  /**
+   * Whom a refusal blames; absent where no answer came, or one that is neither a token nor a refusal.
+   * - `client`: whoever asks with it, of whatever subject (RFC 6749 §5.2).
+   * - `subject`: the token that was to be exchanged (RFC 8693 §2.2.2), or what else was asked with.
+   * - `unsaid`: it says of neither.
+   */
+  readonly blames?: 'client' | 'subject' | 'unsaid' | undefined;
   /** What the provider asked for with Retry-After. */
   readonly retryAfterMs?: number | undefined;
 }
@@ -37,6 +44,20 @@ const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
   'temporarily_unavailable',
   'slow_down',
 ]);
+
+const OF_CLIENT: ReadonlySet<string | undefined> = new Set(['invalid_client', 'unauthorized_client']);
+
+/** RFC 8693 §2.2.2 has `invalid_request`; others say more. */
+const OF_SUBJECT: ReadonlySet<string | undefined> = new Set([
+  'invalid_request',
+  'invalid_grant',
+  'invalid_token',
+  'invalid_subject_token',
+  'access_denied',
+]);
+
+/** Of which one of these errors is a verdict on what was sent. */
+const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 
 /** RFC 6749 §5.1 has 200; some create a token. */
 const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
@@ -69,6 +90,7 @@ export function readTokenResponse(
   return {
     result: classifyRefusal(answer.status, error?.code),
     detail: `status ${answer.status}${said}`,
+    blames: blamed(answer.status, error?.code),
     retryAfterMs: parseRetryAfter(answer.retryAfter, answer.receivedAtMs),
   };
 }
@@ -90,6 +112,11 @@ function classifyRefusal(status: number, error: string | undefined): RefusedGran
   if (status === 401 || status === 403) return 'rejected';
   // Without an error of its own, a 400 came from something in between, not from the provider's judgement.
   return error !== undefined && (status === 200 || status === 400) ? 'rejected' : 'invalid_response';
+}
+
+function blamed(status: number, error: string | undefined): RefusedGrant['blames'] {
+  if (OF_CLIENT.has(error)) return 'client';
+  return REFUSING_STATUSES.has(status) && OF_SUBJECT.has(error) ? 'subject' : 'unsaid';
 }
 
 function readGrant(

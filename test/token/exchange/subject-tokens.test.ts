@@ -8,9 +8,17 @@ import {
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
-const REFUSED: TokenResponse = { result: 'rejected', detail: 'status 400 invalid_grant' };
+const REFUSED: TokenResponse = {
+  result: 'rejected',
+  detail: 'status 400 invalid_grant',
+  blames: 'subject',
+};
 const AWAY: TokenResponse = { result: 'unavailable', detail: 'ECONNREFUSED', retryAfterMs: 4000 };
-const CLIENT_REJECTED: TokenResponse = { result: 'rejected', detail: 'status 401 invalid_client' };
+const CLIENT_REJECTED: TokenResponse = {
+  result: 'rejected',
+  detail: 'status 401 invalid_client',
+  blames: 'client',
+};
 
 function create(answer: (subject: string, count: number) => TokenResponse | Promise<TokenResponse>) {
   const clock = new ManualClock();
@@ -110,13 +118,25 @@ describe('failures', () => {
   });
 
   it.each<[string, TokenResponse, number]>([
-    ['403 of what stands before the provider', { result: 'rejected', detail: 'status 403' }, 5],
-    ['401 without a word', { result: 'rejected', detail: 'status 401' }, 5],
-    ['an error of its own', { result: 'rejected', detail: 'status 400 odd_token: no' }, 5],
-    ['500', { result: 'unavailable', detail: 'status 500' }, 1],
-    ['413', { result: 'invalid_response', detail: 'status 413' }, 1],
-    ['what is no token', { result: 'invalid_response', detail: 'token_type is missing' }, 1],
-    ['429 with Retry-After', { result: 'unavailable', detail: 'status 429', retryAfterMs: 3_600_000 }, 60],
+    [
+      '403 of what stands before the provider',
+      { result: 'rejected', detail: 'status 403', blames: 'unsaid' },
+      5,
+    ],
+    ['401 without a word', { result: 'rejected', detail: 'status 401', blames: 'unsaid' }, 5],
+    ['an error of its own', { result: 'rejected', detail: 'status 400 odd_token: no', blames: 'unsaid' }, 5],
+    ['500', { result: 'unavailable', detail: 'status 500', blames: 'unsaid' }, 1],
+    ['413', { result: 'invalid_response', detail: 'status 413', blames: 'unsaid' }, 1],
+    [
+      'what is no token',
+      { result: 'invalid_response', detail: 'token_type is missing', blames: 'unsaid' },
+      1,
+    ],
+    [
+      '429 with Retry-After',
+      { result: 'unavailable', detail: 'status 429', blames: 'unsaid', retryAfterMs: 3_600_000 },
+      60,
+    ],
   ])('that one subject may bring about are its own: %s', async (_, failure, seconds) => {
     const { asked, tokens, clock } = create((subject) => (subject === 'eve' ? failure : granted('ok')));
     const failed = { code: 'token_unavailable', retryAfterSeconds: seconds };
@@ -133,13 +153,16 @@ describe('failures', () => {
     expect(asked).toHaveLength(4);
   });
 
-  it.each(['status 401 invalid_token', 'status 400 invalid_subject_token: expired'])(
-    'are verdicts on the subject where the provider says so: %s',
-    async (detail) => {
-      const { tokens } = create(() => ({ result: 'rejected', detail }));
-      await expect(tokens.obtain('eve')).rejects.toMatchObject({ code: 'subject_token_refused' });
-    },
-  );
+  it('are judged by whom they blame, whatever their text says', async () => {
+    const { asked, tokens } = create((subject) => ({
+      result: 'rejected',
+      detail: 'status 400 invalid_client',
+      blames: subject === 'eve' ? 'unsaid' : 'subject',
+    }));
+    await expect(tokens.obtain('eve')).rejects.toMatchObject({ code: 'token_unavailable' });
+    await expect(tokens.obtain('ann')).rejects.toMatchObject({ code: 'subject_token_refused' });
+    expect(asked).toEqual(['eve', 'ann']);
+  });
 
   it('of the client last half a minute, or until it has other credentials', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
@@ -197,7 +220,7 @@ describe('bounds', () => {
   });
 
   it('of failures, which are subjects, too', async () => {
-    const { tokens } = create(() => ({ result: 'unavailable', detail: 'status 500' }));
+    const { tokens } = create(() => ({ result: 'unavailable', detail: 'status 500', blames: 'unsaid' }));
     for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
     expect(tokens.size).toBe(MOST_SUBJECTS);
   });
