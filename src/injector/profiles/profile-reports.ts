@@ -1,12 +1,10 @@
 /** Says on the status of each profile whether it is valid, and how many pods use it. One replica does it. */
 
 import { describeProblem } from '../../config/problems.ts';
-import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
-import { contendForLeadership } from '../certificate/leadership.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import { watchCollection } from '../kubernetes/collection-watch.ts';
+import { watchAsLeader } from '../kubernetes/leader-watch.ts';
 import { PROFILE_LABEL } from '../pod/annotations.ts';
 import { type JudgedProfile, PROFILE_API_VERSION } from './profile.ts';
 import { type KeptProfile, PLURALS, type ProfileStatus, type ProfileStore } from './profile-store.ts';
@@ -28,7 +26,6 @@ const QUERY = {
   fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
   limit: 10,
 };
-const LOOK_EVERY_MS = 5000;
 /** Of one look. A rollout changes the counts of one profile many times, and is said once in five seconds. */
 const MOST_WRITES = 50;
 /** Of one look: an API server that takes none of these is not asked for the rest. */
@@ -49,52 +46,26 @@ export function startProfileReports(
 ): { close(): Promise<void> } {
   const { store, clock, log } = options;
   const usage = createProfileUsage();
-  let isListed = false;
   /** By uid: those whose last write failed. */
   let failing = new Map<string, Failing>();
   /** Uid of the profile that was tried last: the next look begins with the one after it. */
   let lastTried: string | undefined;
-  let unwatch: (() => void) | undefined;
-  let cancelTimer: (() => void) | undefined;
-  let writing: Promise<void> | undefined;
-  let closed = false;
 
-  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, watch);
-
-  function watch(): void {
-    if (closed) return;
-    unwatch ??= watchCollection<UsingPod & ApiObject>(api, PODS, QUERY, options, {
-      begun() {
-        isListed = false;
-        usage.clear();
-      },
+  const watch = watchAsLeader<UsingPod & ApiObject>(
+    api,
+    { ...options, name: options.leaseName },
+    {
+      path: PODS,
+      query: QUERY,
       seen: (pod) => usage.seen(pod),
       gone: (pod) => usage.gone(pod),
-      listed() {
-        isListed = true;
+      forget: () => usage.clear(),
+      async look() {
+        if (store.settled()) await writeAll();
       },
-    });
-  }
-
-  function look(): void {
-    cancelTimer = clock.after(LOOK_EVERY_MS, look);
-    if (!leadership.held()) {
-      unwatch?.();
-      unwatch = undefined;
-      isListed = false;
-      usage.clear();
-      return;
-    }
-    // Between two looks leadership may have gone and come back.
-    watch();
-    if (isListed && store.settled()) {
-      writing ??= writeAll()
-        .catch((error: unknown) => log.error({ err: messageOf(error) }, 'profiles not reported on'))
-        .finally(() => {
-          writing = undefined;
-        });
-    }
-  }
+      failure: 'profiles not reported on',
+    },
+  );
 
   async function writeAll(): Promise<void> {
     const profiles = [...store.all()];
@@ -109,7 +80,7 @@ export function startProfileReports(
     let writes = 0;
     let failures = 0;
     for (const profile of [...profiles.slice(next), ...profiles.slice(0, next)]) {
-      if (closed || !leadership.held() || writes >= MOST_WRITES || failures >= MOST_FAILURES) return;
+      if (!watch.leads() || writes >= MOST_WRITES || failures >= MOST_FAILURES) return;
       const { uid, judged } = profile;
       if (clock.monotonicMs() < (failing.get(uid)?.notBeforeMs ?? 0)) continue;
       const status = statusFor(profile, counts.get(judged.identity), clock.now().wallMs);
@@ -143,16 +114,7 @@ export function startProfileReports(
     log.warn({ err: error, ...of }, 'status of a profile not written');
   }
 
-  look();
-  return {
-    async close() {
-      closed = true;
-      cancelTimer?.();
-      unwatch?.();
-      await writing;
-      await leadership.close();
-    },
-  };
+  return { close: () => watch.close() };
 }
 
 function pathOf({ identity: { kind, name, namespace } }: JudgedProfile): string {

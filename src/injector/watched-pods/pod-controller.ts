@@ -5,12 +5,12 @@
 
 import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
-import { contendForLeadership, type LeadershipOptions } from '../certificate/leadership.ts';
 import { createAllowance } from '../kubernetes/allowance.ts';
 import { type KubernetesApi, KubernetesApiError, statusOf } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import { watchCollection } from '../kubernetes/collection-watch.ts';
 import type { Finding, Subject, TellEvent } from '../kubernetes/events.ts';
+import { watchAsLeader } from '../kubernetes/leader-watch.ts';
+import type { LeadershipOptions } from '../kubernetes/leadership.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { controllerOf } from '../pod/pod.ts';
@@ -42,7 +42,6 @@ const PODS = '/api/v1/pods';
  * ordinary ones to less than one.
  */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
-const LOOK_EVERY_MS = 5000;
 /** Of either kind. More are not looked at one by one. */
 const MOST_KEPT = 5000;
 const TELLINGS_AT_ONCE = 50;
@@ -72,29 +71,22 @@ export function startPodController(
   const tellings = createAllowance(clock, TELLINGS_AT_ONCE, TELLINGS_PER_SECOND);
   /** By uid: pods that lack the sidecar, and pods whose sidecar gets no token. */
   const kept = new Map<string, Kept>();
-  let isListing = false;
-  let unwatch: (() => void) | undefined;
-  let cancelTimer: (() => void) | undefined;
-  let looking: Promise<void> | undefined;
-  let closed = false;
 
-  const leadership = contendForLeadership(api, { ...options, name: options.leaseName }, elected);
-
-  function elected(): void {
-    if (closed) return;
-    healing.elected(clock.monotonicMs());
-    unwatch ??= watchCollection<WatchedPod>(api, PODS, QUERY, options, {
-      begun() {
-        isListing = true;
-        kept.clear();
-      },
-      listed() {
-        isListing = false;
-      },
+  const watch = watchAsLeader<WatchedPod>(
+    api,
+    { ...options, name: options.leaseName },
+    {
+      path: PODS,
+      query: QUERY,
+      elected: () => healing.elected(clock.monotonicMs()),
       seen,
       gone: ({ metadata }) => void kept.delete(metadata.uid),
-    });
-  }
+      forget: () => kept.clear(),
+      idle: () => metrics.podsWithoutSidecar(0),
+      look: lookAtAll,
+      failure: 'pods not looked at',
+    },
+  );
 
   function seen(pod: WatchedPod, isNew: boolean): void {
     const { uid } = pod.metadata;
@@ -109,33 +101,13 @@ export function startPodController(
     kept.set(uid, { pod: reduced(pod), failure, told: kept.get(uid)?.told });
   }
 
-  function look(): void {
-    cancelTimer = clock.after(LOOK_EVERY_MS, look);
-    if (!leadership.held()) {
-      unwatch?.();
-      unwatch = undefined;
-      kept.clear();
-      metrics.podsWithoutSidecar(0);
-      return;
-    }
-    // Between two looks leadership may have gone and come back.
-    if (unwatch === undefined) elected();
-    if (!isListing) {
-      looking ??= lookAtAll()
-        .catch((error: unknown) => log.error({ err: messageOf(error) }, 'pods not looked at'))
-        .finally(() => {
-          looking = undefined;
-        });
-    }
-  }
-
   async function lookAtAll(): Promise<void> {
     const lacking: WatchedPod[] = [];
     const pass = options.served();
     const say = teller();
     let count = 0;
     for (const one of [...kept.values()]) {
-      if (closed || !leadership.held()) return;
+      if (!watch.leads()) return;
       if (one.failure !== undefined) {
         const { failure } = one;
         await say(one, failure, async () => ({
@@ -196,7 +168,7 @@ export function startPodController(
       return;
     }
     // Each step before took time.
-    if (closed || !leadership.held() || !kept.has(uid)) return;
+    if (!watch.leads() || !kept.has(uid)) return;
     // Before the request: the replacement may be seen before its answer.
     healing.evicted(pod, clock.monotonicMs());
     try {
@@ -226,16 +198,7 @@ export function startPodController(
     }
   }
 
-  look();
-  return {
-    async close() {
-      closed = true;
-      cancelTimer?.();
-      unwatch?.();
-      await looking;
-      await leadership.close();
-    },
-  };
+  return { close: () => watch.close() };
 }
 
 /** Whoever makes the pod, or the pod itself. */
