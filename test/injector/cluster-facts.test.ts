@@ -2,13 +2,14 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAllowance } from '../../src/injector/kubernetes/allowance.ts';
+import type { KubernetesApi } from '../../src/injector/kubernetes/api.ts';
 import { backoffMs, pause } from '../../src/injector/kubernetes/backoff.ts';
 import { followClusterVersion } from '../../src/injector/kubernetes/cluster-version.ts';
 import { readLines } from '../../src/injector/kubernetes/lines.ts';
 import { watchObject } from '../../src/injector/kubernetes/object-watch.ts';
-import { createSecretExistence } from '../../src/injector/kubernetes/secret-existence.ts';
+import { createSecretExistence, LOOKUPS_AT_ONCE } from '../../src/injector/kubernetes/secret-existence.ts';
 import { captureLog } from '../support/log-capture.ts';
-import { ManualClock } from '../support/manual-clock.ts';
+import { ManualClock, settle } from '../support/manual-clock.ts';
 import { scriptedKubernetes } from './scripted-kubernetes.ts';
 
 describe('the version', () => {
@@ -193,6 +194,54 @@ describe('whether a Secret exists', () => {
     expect(asked).toHaveLength(1002);
     await exists('other', '1');
     expect(asked).toHaveLength(1003);
+  });
+});
+
+describe('whether many Secrets exist', () => {
+  function ask() {
+    const clock = new ManualClock();
+    const { log, lines } = captureLog();
+    const open: (() => void)[] = [];
+    const api: KubernetesApi = {
+      ...scriptedKubernetes(() => ({})).api,
+      request: <T>() => new Promise<T>((resolve) => open.push(() => resolve({} as T))),
+    };
+    return { exists: createSecretExistence(api, { clock, log }), open, clock, lines };
+  }
+
+  it('is asked of a few at once, and of the others in their turn', async () => {
+    const { exists, open } = ask();
+    const all = Array.from({ length: 3 * LOOKUPS_AT_ONCE }, (_, n) => exists('team', String(n)));
+    for (let round = 1; round <= 3; round++) {
+      await settle();
+      expect(open).toHaveLength(round * LOOKUPS_AT_ONCE);
+      for (const answer of open.slice(-LOOKUPS_AT_ONCE)) answer();
+    }
+    expect(new Set(await Promise.all(all))).toEqual(new Set([true]));
+  });
+
+  it('is asked once of the same', async () => {
+    const { exists, open } = ask();
+    const all = [exists('team', 's'), exists('team', 's')];
+    await settle();
+    expect(open).toHaveLength(1);
+    open[0]?.();
+    expect(await Promise.all(all)).toEqual([true, true]);
+  });
+
+  it('is nobody’s to know for who has waited for a second', async () => {
+    const { exists, open, clock, lines } = ask();
+    const first = Array.from({ length: LOOKUPS_AT_ONCE }, (_, n) => exists('team', String(n)));
+    const late = exists('team', 'late');
+    await clock.advance(1000);
+    expect(await late).toBeUndefined();
+    expect(lines.join()).toContain('too many');
+    for (const answer of open) answer();
+    await Promise.all(first);
+    const again = exists('team', 'late');
+    await settle();
+    open.at(-1)?.();
+    expect([await again, open.length, clock.pendingTimers]).toEqual([true, LOOKUPS_AT_ONCE + 1, 0]);
   });
 });
 

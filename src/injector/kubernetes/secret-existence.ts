@@ -10,33 +10,73 @@ const KNOWN_FOR_MS = 30_000;
 const MISSING_FOR_MS = 2000;
 const MOST_KNOWN = 1000;
 
+/** Requests under way at once; the others wait in line. */
+export const LOOKUPS_AT_ONCE = 8;
+
 /** The Secret's metadata alone: its values never reach this process. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 export type SecretExistence = (namespace: string, name: string) => Promise<boolean | undefined>;
 
-/** Asks whether Secrets exist, and remembers it for a moment. Never rejects; undefined means that nobody knows. */
+/**
+ * Asks whether Secrets exist, and remembers it for a moment. Never rejects; undefined means that nobody knows. Answers within
+ * twice `TIMEOUT_MS`: whoever has waited in line for that long goes without.
+ */
 export function createSecretExistence(
   api: KubernetesApi,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
   const known = new Map<string, { readonly exists: boolean; readonly untilMs: number }>();
+  /** By path: whoever asks for the same meanwhile waits for the same answer. */
+  const asking = new Map<string, Promise<boolean | undefined>>();
+  const line = new Set<(isMyTurn: boolean) => void>();
+  let underWay = 0;
 
-  return async (namespace, name) => {
-    const key = `${namespace}/${name}`;
-    const found = known.get(key);
+  async function whenItsTurn(): Promise<boolean> {
+    if (underWay < LOOKUPS_AT_ONCE) {
+      underWay++;
+      return true;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    line.add(resolve);
+    const cancel = clock.after(TIMEOUT_MS, () => {
+      line.delete(resolve);
+      resolve(false);
+    });
+    const isMyTurn = await promise;
+    cancel();
+    return isMyTurn;
+  }
+
+  /** Whoever is next takes over the turn. */
+  function endTurn(): void {
+    const [next] = line;
+    if (next === undefined) {
+      underWay--;
+      return;
+    }
+    line.delete(next);
+    next(true);
+  }
+
+  async function find(namespace: string, name: string): Promise<boolean | undefined> {
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
+    const found = known.get(path);
     if (found !== undefined && clock.now().monotonicMs < found.untilMs) return found.exists;
-    const exists = await ask(namespace, name);
+    const exists = await ask(path);
     if (exists === undefined) return undefined;
-    known.delete(key);
+    known.delete(path);
     if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value as string);
     const untilMs = clock.now().monotonicMs + (exists ? KNOWN_FOR_MS : MISSING_FOR_MS);
-    known.set(key, { exists, untilMs });
+    known.set(path, { exists, untilMs });
     return exists;
-  };
+  }
 
-  async function ask(namespace: string, name: string): Promise<boolean | undefined> {
-    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
+  async function ask(path: string): Promise<boolean | undefined> {
+    if (!(await whenItsTurn())) {
+      log.warn('whether a Secret exists was not asked: too many are asked about');
+      return undefined;
+    }
     try {
       await api.request('GET', path, { accept: METADATA_ONLY, timeoutMs: TIMEOUT_MS });
       return true;
@@ -44,6 +84,17 @@ export function createSecretExistence(
       if (statusOf(error) === 404) return false;
       log.warn({ err: error }, 'whether a Secret exists could not be asked');
       return undefined;
+    } finally {
+      endTurn();
     }
   }
+
+  return (namespace, name) => {
+    const key = `${namespace}/${name}`;
+    const already = asking.get(key);
+    if (already !== undefined) return already;
+    const answer = find(namespace, name).finally(() => asking.delete(key));
+    asking.set(key, answer);
+    return answer;
+  };
 }
