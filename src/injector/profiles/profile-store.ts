@@ -7,7 +7,7 @@ import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import { watchCollection } from '../kubernetes/collection-watch.ts';
+import { type CollectionListener, watchCollection } from '../kubernetes/collection-watch.ts';
 import {
   type JudgedProfile,
   PROFILE_API_VERSION,
@@ -86,6 +86,8 @@ const MOST_KEPT = 10_000;
 const MOST_PROBLEMS = 20;
 /** Characters of the labels of one namespace: one with more is selected by nothing. */
 const MOST_LABELS = 2048;
+/** Where something was left out for want of room, and some was given back since, all are listed anew after this. */
+export const LISTED_ANEW_AFTER_MS = 300_000;
 
 export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
   const namespaced = watchKind(api, 'TokenProfile', options);
@@ -116,12 +118,13 @@ export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions):
 function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreOptions) {
   const room = createProfileRoom();
   return keepCollection<ProfileObject, Counted>(api, `${ROOT}/${PLURALS[kind]}`, options, {
-    reduce({ metadata, spec, status }, before) {
+    reduce({ metadata, spec, status }, before, leftOut) {
       const { name = '', namespace, uid = '', generation = 0 } = metadata;
       const identity = { kind, name, ...(namespace === undefined ? {} : { namespace }), generation };
       if (before === undefined) {
         if (!room.mayHaveAnother(namespace)) {
           options.log.error({ kind, namespace, name }, 'profile not kept: its namespace has too many');
+          leftOut();
           return undefined;
         }
         room.counted(namespace, 1);
@@ -134,6 +137,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
       const refusal = room.take(namespace, characters);
       if (refusal === undefined) return { uid, judged, status, fits: true, characters };
       options.log.error({ kind, namespace, name }, 'profile not kept: there are too many');
+      leftOut();
       return { uid, judged: tooMany(identity, refusal), status, fits: false, characters: 0 };
     },
     forget({ judged, characters }) {
@@ -160,8 +164,11 @@ function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
 }
 
 interface Reduction<T, Kept> {
-  /** What is kept of an object, given what was kept of it before; undefined for nothing. */
-  reduce(object: T, before: Kept | undefined): Kept | undefined;
+  /**
+   * What is kept of an object, given what was kept of it before; undefined for nothing.
+   * @param leftOut to be called where there is no room for what would be kept.
+   */
+  reduce(object: T, before: Kept | undefined, leftOut: () => void): Kept | undefined;
   /** It is gone. */
   forget(before: Kept): void;
 }
@@ -179,14 +186,35 @@ function keepCollection<T extends ApiObject, Kept>(
   let state: { readonly is: 'unread' | 'read' } | { readonly is: 'failed'; readonly why: string } = {
     is: 'unread',
   };
+  /** Whether something of the collection is not kept for want of room. */
+  let lacksRoom = false;
+  let cancelListing: (() => void) | undefined;
+
+  function leftOut(): void {
+    lacksRoom = true;
+  }
+
+  /** What was left out says nothing until it changes: it has to be asked for. */
+  function roomGivenBack(): void {
+    if (!lacksRoom) return;
+    cancelListing ??= options.clock.after(LISTED_ANEW_AFTER_MS, () => {
+      cancelListing = undefined;
+      lacksRoom = false;
+      unwatch();
+      unwatch = watch();
+    });
+  }
 
   function drop(key: string): void {
     const before = kept.get(key);
-    if (before !== undefined) forget(before);
+    if (before !== undefined) {
+      forget(before);
+      roomGivenBack();
+    }
     kept.delete(key);
   }
 
-  const close = watchCollection<T>(api, path, { limit: PAGE }, options, {
+  const listener: CollectionListener<T> = {
     begun() {
       listed = new Set();
     },
@@ -197,9 +225,12 @@ function keepCollection<T extends ApiObject, Kept>(
       if (before === undefined && kept.size >= MOST_KEPT) {
         const { namespace, name } = object.metadata;
         options.log.error({ path, namespace, name }, `not kept: there are more than ${MOST_KEPT}`);
+        leftOut();
         return;
       }
-      const next = reduce(object, before);
+      // What has changed may have become smaller.
+      if (before !== undefined && listed === undefined) roomGivenBack();
+      const next = reduce(object, before, leftOut);
       if (next === undefined) kept.delete(key);
       else kept.set(key, next);
     },
@@ -220,10 +251,15 @@ function keepCollection<T extends ApiObject, Kept>(
         state = { is: 'failed', why };
       }
     },
-  });
+  };
+  const watch = (): (() => void) => watchCollection<T>(api, path, { limit: PAGE }, options, listener);
+  let unwatch = watch();
 
   return {
-    close,
+    close() {
+      cancelListing?.();
+      unwatch();
+    },
     get: (key: string) => kept.get(key),
     values: () => kept.values(),
     settled: () => state.is !== 'unread',

@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/commands/profile-rules.ts';
-import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
+import { LISTED_ANEW_AFTER_MS, watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
 import { createProfileUsage } from '../../../src/injector/profiles/profile-usage.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -73,6 +73,26 @@ it('of one namespace 1 MiB and 1250 profiles are kept, and others have their roo
   for (const { send } of streams) send({ type: 'DELETED', object: many[0] });
   for (const { send } of streams) send({ type: 'MODIFIED', object: many[1250] });
   expect(store.namespaced('many', 'p1250')?.state).toBe('valid');
+});
+
+it('what was left out is judged five minutes after room was given back, without a change of its own', async () => {
+  const small = { credentials: [CREDENTIAL], routes: [ROUTE] };
+  const items = Array.from({ length: 1252 }, (_, at) => object(`p${at}`, small, 'many'));
+  const { store, streams, clock } = await stored(items);
+  await clock.advance(2 * LISTED_ANEW_AFTER_MS);
+  expect(streams).toHaveLength(3);
+  const [gone] = items.splice(0, 1);
+  streams[0]?.send({ type: 'DELETED', object: gone });
+  await clock.advance(LISTED_ANEW_AFTER_MS - 1);
+  expect(store.namespaced('many', 'p1250')).toBeUndefined();
+  await clock.advance(1);
+  expect([store.unread(), store.namespaced('many', 'p1250')?.state]).toEqual([undefined, 'valid']);
+  expect(store.namespaced('many', 'p1251')).toBeUndefined();
+  // No room was given back since: nothing is asked for.
+  await clock.advance(2 * LISTED_ANEW_AFTER_MS);
+  expect(streams).toHaveLength(4);
+  store.close();
+  expect(clock.pendingTimers).toBe(0);
 });
 
 it('a profile that is too large takes the room of its one problem, and an invalid one that of twenty', async () => {
