@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
-import { MAX_REVIEW_BYTES, type ReviewBudget } from './review-budget.ts';
+import { MAX_REVIEW_BYTES, type Reservation, type ReviewBudget } from './review-budget.ts';
 
 /** The API server has the whole review at hand when it begins to send it. */
 const UPLOAD_MS = 3000;
@@ -11,8 +11,8 @@ export type ReviewBody = ReceivedReview | { readonly status: 413 };
 
 export interface ReceivedReview {
   readonly bytes: Buffer;
-  /** The bytes are needed no more, and an answer of this length is in their place. */
-  answered(answerBytes: number): void;
+  /** The bytes are needed no more, and an answer is in their place: as a reservation says of it. */
+  answered: Reservation['answered'];
 }
 
 /**

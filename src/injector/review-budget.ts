@@ -1,10 +1,12 @@
-/** How much of all reviews together may be in memory at a time, shared fairly among the addresses that send them. */
+/** How much of all reviews and their answers together may be in memory at a time, shared fairly among the addresses that send them. */
+
+import type { Clock } from '../clock.ts';
 
 export interface ReviewBudget {
   /**
    * Resolves once there is room: whoever has least goes first, and none may have more than half of all. Where there is
-   * no room, the oldest review that is still on its way gives way, of the address that has most, if that has more than
-   * this one would have. Rejects when the signal aborts before there is room.
+   * no room, the oldest review that is still on its way or answer that nobody reads gives way, of the address that has
+   * most, if that has more than this one would have. Rejects when the signal aborts before there is room.
    * @param bytes at most `MAX_REVIEW_BYTES`.
    * @param giveWay ends the review; called at most once, and not after `arrived`.
    */
@@ -15,10 +17,13 @@ export interface Reservation {
   /** The review is there as a whole: it is answered now, whoever waits. */
   arrived(): void;
   /**
-   * The review is forgotten, and its answer of so many bytes waits to be read: that much is kept of the room, and the
-   * rest given back. At most once.
+   * The review is forgotten, and its answer of so many bytes waits to be read: that much room is kept in the review's place,
+   * be it less or more. For more than there is, the oldest answers that nobody reads give way, of the address that has most, if
+   * that has more than this one would have. At most once.
+   * @param giveWay ends the answer, whose room is given back by then; called at most once, and not after `release`.
+   * @returns whether there is room for it; where there is none, all is given back and the answer is to be forgotten.
    */
-  answered(bytes: number): void;
+  answered(bytes: number, giveWay: () => void): boolean;
   /** Gives the bytes back; more than once does no harm. */
   release(): void;
 }
@@ -29,7 +34,10 @@ export const MAX_REVIEW_BYTES = 4 * 1024 * 1024;
 /** Four of the largest, or as many of the usual as there are connections. */
 const TOTAL_BYTES = 16 * 1024 * 1024;
 
-/** However small a review is, its answer may be as large as this. */
+/** Whoever asked has read an answer by then. */
+const READ_WITHIN_MS = 1000;
+
+/** What a review comes to when it is decoded, however small it is. */
 const LEAST_BYTES = 64 * 1024;
 
 interface Claim {
@@ -45,11 +53,19 @@ interface Uploading extends Claim {
   readonly giveWay: () => void;
 }
 
-export function createReviewBudget(): ReviewBudget {
+interface Unread {
+  readonly address: string;
+  /** Ends it, and gives its room back. */
+  readonly end: () => void;
+}
+
+export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const held = new Map<string, number>();
   const waiting = new Set<Waiting>();
   /** In the order of their beginning. */
   const uploading = new Set<Uploading>();
+  /** Answers that nobody has read in time, in the order in which they were given. */
+  const unread = new Set<Unread>();
   let total = 0;
 
   const heldBy = (address: string): number => held.get(address) ?? 0;
@@ -65,19 +81,65 @@ export function createReviewBudget(): ReviewBudget {
       if (rest === 0) held.delete(address);
       else held.set(address, rest);
     }
+    let answer: Unread | undefined;
+    let cancelWait: (() => void) | undefined;
+    function giveBack(): void {
+      uploading.delete(claim);
+      cancelWait?.();
+      if (answer !== undefined) unread.delete(answer);
+      keep(0);
+    }
+    function release(): void {
+      giveBack();
+      startNext();
+    }
     keep(claim.bytes);
     return {
       arrived: () => void uploading.delete(claim),
-      answered(bytes) {
-        keep(Math.min(bytes, kept));
+      answered(bytes, giveWay) {
+        // The connection has ended.
+        if (kept === 0) return false;
+        const more = bytes - kept;
+        if (more > 0 && !hasRoom(address, more)) {
+          release();
+          return false;
+        }
+        keep(bytes);
+        const own: Unread = {
+          address,
+          end() {
+            giveBack();
+            giveWay();
+          },
+        };
+        answer = own;
+        cancelWait = clock.after(READ_WITHIN_MS, () => {
+          unread.add(own);
+          startNext();
+        });
         startNext();
+        return true;
       },
-      release() {
-        uploading.delete(claim);
-        keep(0);
-        startNext();
-      },
+      release,
     };
+  }
+
+  /** Whether there is, now or once unread answers have given way. */
+  function hasRoom(address: string, more: number): boolean {
+    while (total + more > TOTAL_BYTES) {
+      const most = oldestOfMost(unread);
+      if (most === undefined || heldBy(most.address) <= heldBy(address) + more) return false;
+      most.end();
+    }
+    return true;
+  }
+
+  function oldestOfMost<T extends { readonly address: string }>(candidates: Iterable<T>): T | undefined {
+    let most: T | undefined;
+    for (const one of candidates) {
+      if (most === undefined || heldBy(one.address) > heldBy(most.address)) most = one;
+    }
+    return most;
   }
 
   function startNext(): void {
@@ -87,20 +149,28 @@ export function createReviewBudget(): ReviewBudget {
         .sort((a, b) => heldBy(a.address) + a.bytes - heldBy(b.address) - b.bytes);
       if (next === undefined) return;
       if (total + next.bytes > TOTAL_BYTES) {
-        makeRoomFor(next);
-        return;
+        if (!makeRoomFor(next)) return;
+        continue;
       }
       waiting.delete(next);
       next.start();
     }
   }
 
-  /** What gives way releases its bytes when its connection has ended, and the next one starts then. */
-  function makeRoomFor({ address, bytes }: Claim): void {
-    const [most] = [...uploading].sort((a, b) => heldBy(b.address) - heldBy(a.address));
-    if (most === undefined || heldBy(most.address) <= heldBy(address) + bytes) return;
+  /**
+   * Whether room was given back at once, as that of an answer is. A review that gives way releases its bytes when its
+   * connection has ended, and the next one starts then.
+   */
+  function makeRoomFor({ address, bytes }: Claim): boolean {
+    const most = oldestOfMost<Uploading | Unread>([...unread, ...uploading]);
+    if (most === undefined || heldBy(most.address) <= heldBy(address) + bytes) return false;
+    if ('end' in most) {
+      most.end();
+      return true;
+    }
     uploading.delete(most);
     most.giveWay();
+    return false;
   }
 
   return {

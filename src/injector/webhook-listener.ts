@@ -85,7 +85,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     log.debug({ err: error }, 'TLS handshake failed');
   });
 
-  const budget = createReviewBudget();
+  const budget = createReviewBudget(clock);
   const caller: Caller = clients === undefined ? 'unverified' : 'api_server';
   server.on('request', (request, response) => {
     const { socket } = request;
@@ -185,6 +185,6 @@ async function answer(
   const review = await readReviewBody(request, budget, clock, signal);
   if ('status' in review) return { status: review.status, body: 'too large' };
   const decided = await webhook(review.bytes, caller);
-  review.answered(Buffer.byteLength(decided.body));
-  return decided;
+  const hasRoom = review.answered(Buffer.byteLength(decided.body), () => request.socket.destroy());
+  return hasRoom ? decided : { status: 503, body: 'too many answers wait to be read' };
 }

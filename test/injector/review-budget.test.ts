@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { createReviewBudget, type Reservation } from '../../src/injector/review-budget.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const MIB = 2 ** 20;
 const never = new AbortController().signal;
@@ -27,7 +28,7 @@ function claimOn(budget: ReturnType<typeof createReviewBudget>) {
 }
 
 it('is never more than its total, and goes on when something is given back', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = ['a', 'b', 'c', 'd'].map((address) => claim(address, 4));
   const fifth = claim('e', 4);
   expect(await Promise.all(held.map(({ has }) => has()))).toEqual([true, true, true, true]);
@@ -40,14 +41,14 @@ it('is never more than its total, and goes on when something is given back', asy
 });
 
 it('lets no address have more than half', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = [claim('a', 4), claim('a', 4), claim('a', 4)];
   expect(await Promise.all(held.map(({ has }) => has()))).toEqual([true, true, false]);
   expect(await claim('b', 4).has()).toBe(true);
 });
 
 it('takes back what is still on its way from whoever has most, for whoever has less', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = [claim('a', 4), claim('a', 4), claim('b', 4), claim('c', 4)];
   await Promise.all(held.map(({ reserved }) => reserved));
   const small = claim('d', 0.1);
@@ -57,7 +58,7 @@ it('takes back what is still on its way from whoever has most, for whoever has l
 });
 
 it('takes nothing back from who has no more, nor what has arrived', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = ['a', 'b', 'c', 'd'].map((address) => claim(address, 4));
   for (const { reserved } of held) (await reserved).arrived();
   const small = claim('e', 0.1);
@@ -68,7 +69,7 @@ it('takes nothing back from who has no more, nor what has arrived', async () => 
 });
 
 it('forgets who goes away while waiting', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const held = ['a', 'b', 'c', 'd'].map((address) => claim(address, 4));
   const gone = new AbortController();
   const waiting = claim('e', 4, gone.signal);
@@ -79,7 +80,7 @@ it('forgets who goes away while waiting', async () => {
 });
 
 it('is nothing to who has gone away before asking', async () => {
-  const claim = claimOn(createReviewBudget());
+  const claim = claimOn(createReviewBudget(new ManualClock()));
   const gone = claim('a', 4, AbortSignal.abort(new Error('gone')));
   await expect(gone.reserved).rejects.toThrow('gone');
   const others = ['b', 'c', 'd', 'e'].map((address) => claim(address, 4));

@@ -75,7 +75,7 @@ describe('a review', () => {
   });
 
   it('that has to give way fails with the reason', async () => {
-    const budget = createReviewBudget();
+    const budget = createReviewBudget(new ManualClock());
     const request = Object.assign(new Readable({ read: () => undefined }), {
       headers: {},
       socket: { remoteAddress: 'a' },

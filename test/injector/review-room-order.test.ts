@@ -2,6 +2,7 @@
 
 import { expect, it, vi } from 'vitest';
 import { createReviewBudget } from '../../src/injector/review-budget.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 
 const MIB = 2 ** 20;
 const never = new AbortController().signal;
@@ -9,7 +10,7 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 /** Asks in a row for room; `began` says who had it, in which order. */
 function row() {
-  const budget = createReviewBudget();
+  const budget = createReviewBudget(new ManualClock());
   const began: string[] = [];
   return {
     began,
@@ -94,7 +95,7 @@ it('nobody gives way who has ended, nor for a caller who would then have as much
 });
 
 it('listens no longer to who has their room', async () => {
-  const budget = createReviewBudget();
+  const budget = createReviewBudget(new ManualClock());
   const caller = new AbortController();
   const reservation = await budget.reserve('a', 4 * MIB, caller.signal, () => undefined);
   const removed = vi.spyOn(caller.signal, 'removeEventListener');
