@@ -5,7 +5,15 @@ import type { GenericSchema } from 'valibot';
 import { stringify } from 'yaml';
 import { clusterProfileSchema, profileSchema } from '../../src/injector/profiles/profile-schema.ts';
 import { SPEC_DESCRIPTIONS } from './descriptions.ts';
-import { AUTHORITIES_RULES, CREDENTIAL_RULES, EXPRESSION_RULES, OBJECT_RULES, SPEC_RULES } from './rules.ts';
+import {
+  AUTHORITIES_RULES,
+  CREDENTIAL_RULES,
+  EGRESS_PROXY_RULES,
+  EXPRESSION_RULES,
+  OBJECT_RULES,
+  OUTPUT_RULES,
+  SPEC_RULES,
+} from './rules.ts';
 import { type JsonSchema, type StructuralSchema, structuralSchema } from './structural-schema.ts';
 
 interface Kind {
@@ -119,6 +127,10 @@ function objectSchema(description: string, spec: GenericSchema): StructuralSchem
         rules: {
           '': SPEC_RULES,
           'credentials[]': CREDENTIAL_RULES,
+          'credentials[].output': OUTPUT_RULES,
+          'credentials[].egressProxy': EGRESS_PROXY_RULES,
+          'routes[].egressProxy': EGRESS_PROXY_RULES,
+          'hosts[].egressProxy': EGRESS_PROXY_RULES,
           'credentials[].tls.ca': AUTHORITIES_RULES,
           'routes[].tls.ca': AUTHORITIES_RULES,
           'hosts[].tls.ca': AUTHORITIES_RULES,

@@ -25,6 +25,25 @@ const UPSTREAM_TLS = {
     "Name of a Secret of type kubernetes.io/tls in the pod's namespace: the certificate that the sidecar shows the upstream.",
 };
 
+const EGRESS_PROXY = {
+  '': 'The HTTP proxy, of the network, that connections go out through (CONNECT). Nothing of the environment is heeded.',
+  '.url': 'http://host:port',
+  '.secret':
+    "Name of a Secret in the pod's namespace with the keys username and password, which the proxy is shown.",
+  '.noProxy':
+    'Hosts that are reached without it: names, .suffix for all names below, addresses, or ranges such as 10.0.0.0/8.',
+};
+
+const OUTPUT = {
+  '': 'Give the token out to what cannot be proxied: as a file, at an endpoint on loopback, or both.',
+  '.file':
+    "Name of a file in /var/run/token-sidecar/tokens, memory that the app's containers mount. It holds the token, whole, while there is one.",
+  '.mode': 'Permission bits of the file in octal, such as "0640", which is the default.',
+  '.group': "The number of its group, one of the pod's; that of the volume by default.",
+  '.endpoint':
+    'Give the token to callers of http://127.0.0.1:15082/token/NAME in the pod; false by default. NAME is what metrics call the credential.',
+};
+
 const FORWARDING = {
   '.credential': 'Name of the credential whose token is sent. A profile with one credential need not say it.',
   '.inject':
@@ -43,6 +62,7 @@ const FORWARDING = {
   '.protocol':
     'Which version of HTTP is spoken to the upstream: auto (default), http1, h2 (over TLS) or h2c (without TLS).',
   ...under('.tls', UPSTREAM_TLS),
+  ...under('.egressProxy', EGRESS_PROXY),
 };
 
 const CREDENTIAL = {
@@ -113,6 +133,8 @@ const CREDENTIAL = {
   '.tls': 'How TLS to the provider is verified.',
   '.tls.serverName': "Name sent as SNI and checked in the certificate, in place of the URL's host.",
   ...under('.tls.ca', AUTHORITIES),
+  ...under('.egressProxy', EGRESS_PROXY),
+  ...under('.output', OUTPUT),
   '.timeouts': 'How long getting a token may take.',
   '.timeouts.request': 'One request to the provider, from connecting to the last byte; 10s by default.',
   '.timeouts.wait':

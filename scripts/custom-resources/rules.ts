@@ -28,8 +28,8 @@ const named = (list: string): Rule => ({
 
 export const SPEC_RULES: readonly Rule[] = [
   {
-    rule: 'has(self.routes) || has(self.hosts)',
-    message: 'say what the tokens are for: routes, hosts or both',
+    rule: 'has(self.routes) || has(self.hosts) || self.credentials.exists(c, has(c.output))',
+    message: 'say what the tokens are for: routes, hosts or credentials with an output',
   },
   {
     rule: "!has(self.mode) || (self.mode == 'reverse') != has(self.hosts)",
@@ -60,6 +60,24 @@ export const CREDENTIAL_RULES: readonly Rule[] = [
 
 export const AUTHORITIES_RULES: readonly Rule[] = [
   { rule: 'has(self.configMap) != has(self.secret)', message: 'give either a configMap or a secret' },
+];
+
+export const EGRESS_PROXY_RULES: readonly Rule[] = [
+  {
+    rule: "self.url.matches('^http://[^/@?#]+/?$')",
+    message: 'the proxy is http://host:port, and nothing else; its user name and password are in the secret',
+  },
+];
+
+export const OUTPUT_RULES: readonly Rule[] = [
+  {
+    rule: 'has(self.file) || (has(self.endpoint) && self.endpoint)',
+    message: 'say where the token is given out: in a file, at the endpoint or both',
+  },
+  {
+    rule: 'has(self.file) || (!has(self.mode) && !has(self.group))',
+    message: 'mode and group go with file',
+  },
 ];
 
 /** Of a label selector: NotIn without values would take every namespace. */

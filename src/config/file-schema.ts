@@ -180,7 +180,7 @@ const egressProxy = v.strictObject(
   'a mapping',
 );
 
-const output = v.strictObject(
+export const output = v.strictObject(
   {
     file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
     mode: v.optional(v.pipe(v.string(MODE), v.regex(/^0?[046]{3}$/, MODE))),

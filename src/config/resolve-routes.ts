@@ -1,6 +1,6 @@
 import type { RouteConfig, Upstream } from './config.ts';
 import { checkUnique, DEFAULT_NAME, type Keyed, keyed } from './entries.ts';
-import type { FileConfig, RouteEntry } from './file-schema.ts';
+import type { CredentialEntry, FileConfig, RouteEntry } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
@@ -24,9 +24,12 @@ export function resolveRoutes(
   if (given.upstream !== undefined && !entries.some(isDefault)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
   }
-  const isRouteless =
-    file.forwardProxy === undefined && file.capture === undefined && given['capture-hosts'] === undefined;
-  if (entries.length === 0 && isRouteless) {
+  const hasOtherUse =
+    file.forwardProxy !== undefined ||
+    file.capture !== undefined ||
+    given['capture-hosts'] !== undefined ||
+    (file.credentials ?? []).some(givesOut);
+  if (entries.length === 0 && !hasOtherUse) {
     problems.push({
       key: 'TOKEN_SIDECAR_UPSTREAM',
       expected: 'a URL, or routes in the configuration file',
@@ -62,6 +65,11 @@ export function resolveRoutes(
 
 function isDefault({ entry }: Keyed<RouteEntry>): boolean {
   return entry.name === DEFAULT_NAME;
+}
+
+/** Whether its token is for more than requests through the proxy. */
+function givesOut({ output }: CredentialEntry): boolean {
+  return output?.file !== undefined || output?.endpoint === true;
 }
 
 function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems: Problem[]): RouteConfig {

@@ -2,16 +2,19 @@
 
 import type { SidecarMode } from './injection-defaults.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
-import { PROXY_PORT, TRUST_DIRECTORY, TRUST_VOLUME } from './names.ts';
+import { PROXY_PORT, TOKENS_DIRECTORY, TOKENS_VOLUME, TRUST_DIRECTORY, TRUST_VOLUME } from './names.ts';
 import { type Container, type EnvironmentVariable, itemsOf } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { JAVA_OPTIONS, javaOptions, proxyVariables, trustVariables } from './trust-variables.ts';
 
 /** As much of the settings as concerns the app. */
-export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts'>;
+export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts' | 'tokenFiles'>;
 
 /** Environment of the app's containers. Both spellings, because clients disagree. */
-export function appEnvironment({ mode, intercepts }: AppSettings): readonly Required<EnvironmentVariable>[] {
+export function appEnvironment({
+  mode,
+  intercepts,
+}: Omit<AppSettings, 'tokenFiles'>): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
   if (mode === 'hosts') return intercepts ? trustVariables() : [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
@@ -39,12 +42,11 @@ export function appContainersPatch(
     const path = ['spec', list, index];
     const own = new Set(itemsOf(container.env).map(({ name }) => name));
     const missing = variables.filter(({ name }) => !own.has(name));
-    if (!intercepts) return append(container.env, [...path, 'env'], missing);
-    const java = javaPatch(container, path, settings.mode);
+    const java = intercepts ? javaPatch(container, path, settings.mode) : { changed: [], added: [] };
     return [
       ...java.changed,
       ...append(container.env, [...path, 'env'], [...missing, ...java.added]),
-      ...trustMount(container, path),
+      ...mountsPatch(container, path, { trust: intercepts, tokens: settings.tokenFiles }),
     ];
   });
 }
@@ -65,8 +67,17 @@ function javaPatch({ env }: Container, path: readonly (string | number)[], mode:
   return { changed: [add(pointer(...path, 'env', at, 'value'), value)], added: [] };
 }
 
-function trustMount({ volumeMounts }: Container, path: readonly (string | number)[]): AddOperation[] {
-  if (itemsOf(volumeMounts).some(({ name }) => name === TRUST_VOLUME)) return [];
-  const mount = { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true };
-  return append(volumeMounts, [...path, 'volumeMounts'], [mount]);
+/** What the sidecar leaves for apps, where a container does not mount it itself. */
+function mountsPatch(
+  { volumeMounts }: Container,
+  path: readonly (string | number)[],
+  wanted: { readonly trust: boolean; readonly tokens: boolean },
+): AddOperation[] {
+  const mounts = [
+    ...(wanted.trust ? [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true }] : []),
+    ...(wanted.tokens ? [{ name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: true }] : []),
+  ];
+  const own = new Set(itemsOf(volumeMounts).map(({ name }) => name));
+  const missing = mounts.filter(({ name }) => !own.has(name));
+  return append(volumeMounts, [...path, 'volumeMounts'], missing);
 }

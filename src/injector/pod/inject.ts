@@ -18,7 +18,7 @@ import { captureObstacles, hostAliases, neededSysctl } from './captured-hosts.ts
 import type { Cluster } from './cluster.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
-import { ADMIN_PORT, CONTAINER_NAME, TRUST_VOLUME } from './names.ts';
+import { ADMIN_PORT, CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
@@ -135,8 +135,12 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
   const annotations = metadata?.annotations ?? {};
-  const intercepts = itemsOf(spec.volumes).some(({ name }) => name === TRUST_VOLUME);
-  const settings = { mode: modeOf(annotations, defaults), intercepts };
+  const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
+  const settings = {
+    mode: modeOf(annotations, defaults),
+    intercepts: has(TRUST_VOLUME),
+    tokenFiles: has(TOKENS_VOLUME),
+  };
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.

@@ -26,6 +26,10 @@ export const PROXY_PORT = 15_080;
 export const ADMIN_PORT = 15_081;
 export const ADMIN_PORT_NAME = 'token-admin';
 
+/** In memory: the sidecar writes tokens there that profiles give out as files, and the app's containers read them. */
+export const TOKENS_VOLUME = 'token-sidecar-tokens';
+export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
+
 /** User and group of the image. */
 export const SIDECAR_USER = 65_532;
 

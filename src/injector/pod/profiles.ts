@@ -38,6 +38,8 @@ export interface ResolvedProfiles {
   readonly imagePullSecrets: readonly string[];
   readonly mode: SidecarMode;
   readonly intercepts: boolean;
+  /** Whether tokens are left as files for the app's containers. */
+  readonly tokenFiles: boolean;
   /** Which profiles, and of which generation: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
   readonly inUse: string;
   readonly warnings: readonly string[];

@@ -9,6 +9,8 @@ import {
   CONFIG_VOLUME,
   CREDENTIALS_PATH,
   CREDENTIALS_VOLUME,
+  TOKENS_DIRECTORY,
+  TOKENS_VOLUME,
   TRUST_DIRECTORY,
   TRUST_VOLUME,
 } from './names.ts';
@@ -70,10 +72,20 @@ export function trustMount(): SidecarMount {
   return { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: false, volume };
 }
 
+/** 32 tokens of 64 KiB, and one more of each while it is replaced: 4 MiB, and as much again for what a file system adds. */
+const TOKENS_SIZE = '8Mi';
+
+/** Memory that the sidecar leaves tokens in, and that apps mount too. */
+export function tokensMount(): SidecarMount {
+  const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
+  return { name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: false, volume };
+}
+
 /** Whether a name is one that a volume of the sidecar has, or may have in another pod. */
 export function isSidecarVolume(name: string): boolean {
   return (
-    [CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME].some((own) => isNumbered(name, own)) || isCredentialsVolume(name)
+    [CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME, TOKENS_VOLUME].some((own) => isNumbered(name, own)) ||
+    isCredentialsVolume(name)
   );
 }
 

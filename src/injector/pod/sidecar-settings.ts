@@ -45,6 +45,7 @@ import {
   configurationMount,
   type SidecarMount,
   secretMount,
+  tokensMount,
   trustMount,
 } from './sidecar-mounts.ts';
 import { resolveResources } from './sidecar-resources.ts';
@@ -64,6 +65,8 @@ export interface SidecarSettings {
   readonly captured: string | undefined;
   /** Whether TLS of the app's containers ends here, so that they have to trust the sidecar. */
   readonly intercepts: boolean;
+  /** Whether tokens are left as files that the app's containers mount. */
+  readonly tokenFiles: boolean;
   readonly native: boolean;
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
@@ -219,11 +222,13 @@ export function resolveSettings(
         ...(configMap === undefined ? [] : [configMapMount(configMap)]),
         ...(caConfigMap === undefined ? [] : [authoritiesMount(caConfigMap)]),
         ...(intercepts ? [trustMount()] : []),
+        ...(profiles?.tokenFiles ? [tokensMount()] : []),
       ],
       ...(profiles === undefined ? {} : { profiles }),
       mode,
       captured,
       intercepts,
+      tokenFiles: profiles?.tokenFiles ?? false,
       native,
       resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
       startupSeconds: defaults.startupSeconds,

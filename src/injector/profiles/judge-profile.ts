@@ -46,8 +46,14 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
 function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] {
   const { spec } = profile;
   const problems: Problem[] = [...referenceProblems(spec)];
-  if (spec.routes === undefined && spec.hosts === undefined) {
-    problems.push({ key: 'spec', expected: 'routes, hosts or both: what the tokens are for' });
+  const areGivenOut = spec.credentials.some(
+    ({ output }) => output?.file !== undefined || output?.endpoint === true,
+  );
+  if (spec.routes === undefined && spec.hosts === undefined && !areGivenOut) {
+    problems.push({
+      key: 'spec',
+      expected: 'routes, hosts or credentials with an output: what the tokens are for',
+    });
   }
   if (spec.mode !== undefined && (spec.mode === 'reverse') === (spec.hosts !== undefined)) {
     const expected =

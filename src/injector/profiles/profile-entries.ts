@@ -2,6 +2,7 @@
 
 import type { InferInput } from 'valibot';
 import type { allowedDestination, credential, fileSchema, route } from '../../config/file-schema.ts';
+import { TOKENS_DIRECTORY } from '../pod/names.ts';
 import type { ValidProfile } from './profile.ts';
 import { type AuthoritiesReference, credentialDirectory, type ProfileMounts } from './profile-mounts.ts';
 import type { CredentialSpec, HostSpec, RouteSpec } from './profile-schema.ts';
@@ -18,6 +19,8 @@ export interface Owned<Entry> {
   readonly entry: Entry;
   /** What of its TLS is mounted; undefined for an entry that brings none. */
   readonly tls?: MountedTls | undefined;
+  /** Its way out, whose Secret is mounted. */
+  readonly egressProxy?: RouteSpec['egressProxy'];
 }
 
 /** A ConfigMap or Secret with CAs, and a Secret with a client certificate. */
@@ -43,13 +46,16 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
   const named = (own: string | undefined): string =>
     own === undefined ? identity.name : `${identity.name}-${own}`;
 
-  function forwarding({ credential: own, tls: _, ...settings }: RouteSpec | HostSpec) {
+  function forwarding({ credential: own, tls: _, egressProxy: __, ...settings }: RouteSpec | HostSpec) {
     return { ...settings, credential: named(own ?? spec.credentials[0]?.name) };
   }
 
   return {
     credentials: spec.credentials.map(
-      ({ name, secret, serviceAccountToken, tls, ...settings }, index): OwnedCredential => ({
+      (
+        { name, secret, serviceAccountToken, tls, egressProxy, output, ...settings },
+        index,
+      ): OwnedCredential => ({
         profile,
         key: `spec.credentials[${index}]`,
         entry: {
@@ -57,8 +63,10 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
           ...settings,
           // A token that is mounted without a Secret stands in a directory of its own too.
           dir: credentialDirectory(named(name)),
+          ...(output === undefined ? {} : { output: placed(output) }),
         },
         tls,
+        egressProxy,
         secret,
         serviceAccountToken,
       }),
@@ -68,14 +76,20 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
       key: `spec.routes[${index}]`,
       entry: { ...(forwarding(own) as FileRoute), name: named(own.name) },
       tls: own.tls,
+      egressProxy: own.egressProxy,
     })),
     hosts: (spec.hosts ?? []).map((own, index) => ({
       profile,
       key: `spec.hosts[${index}]`,
       entry: { ...(forwarding(own) as FileDestination), host: own.host },
       tls: own.tls,
+      egressProxy: own.egressProxy,
     })),
   };
+}
+
+function placed({ file, ...output }: NonNullable<CredentialSpec['output']>): FileCredential['output'] {
+  return file === undefined ? output : { ...output, file: `${TOKENS_DIRECTORY}/${file}` };
 }
 
 /** Of the entries that a pod gets after its own annotations: what it does not use is not mounted, and need not be there. */
@@ -84,9 +98,9 @@ export function withMounts(
   mounts: ProfileMounts,
 ): ProfileEntries {
   return {
-    credentials: credentials.map((owned) => withTls(owned, mounts)),
-    routes: routes.map((owned) => withTls(owned, mounts)),
-    hosts: hosts.map((owned) => withTls(owned, mounts)),
+    credentials: credentials.map((owned) => withProxy(withTls(owned, mounts), mounts)),
+    routes: routes.map((owned) => withProxy(withTls(owned, mounts), mounts)),
+    hosts: hosts.map((owned) => withProxy(withTls(owned, mounts), mounts)),
   };
 }
 
@@ -100,6 +114,17 @@ function withTls<Of extends Owned<object>>(owned: Of, mounts: ProfileMounts): Of
     ...(clientCertificate === undefined ? {} : mounts.certificate(clientCertificate)),
   };
   return { ...owned, entry: { ...entry, tls: placed } };
+}
+
+function withProxy<Of extends Owned<object>>(owned: Of, mounts: ProfileMounts): Of {
+  const { egressProxy, entry } = owned;
+  if (egressProxy === undefined) return owned;
+  const { secret, ...settings } = egressProxy;
+  const placed = {
+    ...settings,
+    ...(secret === undefined ? {} : { credentialsDir: mounts.proxyCredentials(secret) }),
+  };
+  return { ...owned, entry: { ...entry, egressProxy: placed } };
 }
 
 /** Routes and hosts with the more specific ones first, whatever order the profiles have. */

@@ -13,6 +13,8 @@ export interface ProfileMounts {
   authorities(from: AuthoritiesReference): string;
   /** Paths of a client certificate and its key. */
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
+  /** The directory of an egress proxy's user name and password. */
+  proxyCredentials(secret: string): string;
   /** @param sources of a projected volume. */
   credential(directory: string, sources: readonly object[]): void;
   needs(secret: string): void;
@@ -42,6 +44,18 @@ export function planMounts(): ProfileMounts {
     return path;
   }
 
+  /** The directory where these keys of a Secret are mounted, once for all who need them. */
+  function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
+    secrets.add(secret);
+    return once(`${use} ${secret}`, () => {
+      const volume = nextVolume(CREDENTIALS_VOLUME);
+      const mountPath = `${CREDENTIALS_PATH}-${use}/${volume.slice(CREDENTIALS_VOLUME.length + 1)}`;
+      const items = keys.map((key) => ({ key, path: key }));
+      all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
+      return mountPath;
+    });
+  }
+
   return {
     all,
     secrets,
@@ -59,16 +73,10 @@ export function planMounts(): ProfileMounts {
       });
     },
     certificate(secret) {
-      secrets.add(secret);
-      const directory = once(`certificate ${secret}`, () => {
-        const volume = nextVolume(CREDENTIALS_VOLUME);
-        const mountPath = `${CREDENTIALS_PATH}-tls/${volume.slice(CREDENTIALS_VOLUME.length + 1)}`;
-        const items = ['tls.crt', 'tls.key'].map((key) => ({ key, path: key }));
-        all.push(credentialsMount(volume, mountPath, [{ secret: { name: secret, optional: false, items } }]));
-        return mountPath;
-      });
+      const directory = keysOf(secret, 'tls', ['tls.crt', 'tls.key']);
       return { certFile: `${directory}/tls.crt`, keyFile: `${directory}/tls.key` };
     },
+    proxyCredentials: (secret) => keysOf(secret, 'proxy', ['username', 'password']),
     credential(directory, sources) {
       all.push(credentialsMount(nextVolume(CREDENTIALS_VOLUME), directory, sources));
     },

@@ -4,7 +4,14 @@
  */
 
 import * as v from 'valibot';
-import { allowedDestination, credential, fileName, injection, route } from '../../config/file-schema.ts';
+import {
+  allowedDestination,
+  credential,
+  fileName,
+  injection,
+  output,
+  route,
+} from '../../config/file-schema.ts';
 import { DEFAULT_MODES } from '../pod/injection-defaults.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
@@ -55,6 +62,29 @@ const serviceAccountToken = v.strictObject(
 
 const serverTls = { serverName: v.optional(text), ca: v.optional(authorities) };
 
+/** Of the file's, a Secret in the place of its directory. */
+const egressProxy = v.optional(
+  v.strictObject(
+    {
+      url: text,
+      secret: v.optional(objectName),
+      noProxy: v.optional(listOf(text, 100, 'hosts')),
+    },
+    'a mapping',
+  ),
+);
+
+/** The file has a name, in the directory that is mounted for all of them. */
+const profileOutput = v.strictObject(
+  {
+    file: v.optional(fileName),
+    mode: output.entries.mode,
+    group: output.entries.group,
+    endpoint: output.entries.endpoint,
+  },
+  'a mapping',
+);
+
 /** Settings that are the file's own: whatever names a path there is left out. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
@@ -84,6 +114,8 @@ const profileCredential = v.strictObject(
       v.record(v.string(), listOf(text, 32, 'values'), 'a mapping of parameter names to lists of values'),
     ),
     tls: v.optional(v.strictObject(serverTls, 'a mapping')),
+    egressProxy,
+    output: v.optional(profileOutput),
     timeouts: file.timeouts,
     renewal: file.renewal,
   },
@@ -111,6 +143,7 @@ const profileRoute = v.strictObject(
     retryOn401: route.entries.retryOn401,
     timeouts: route.entries.timeouts,
     tls: upstreamTls,
+    egressProxy,
   },
   'a mapping',
 );
@@ -129,6 +162,7 @@ const profileHost = v.strictObject(
     retryOn401: destination.retryOn401,
     timeouts: destination.timeouts,
     tls: upstreamTls,
+    egressProxy,
   },
   'a mapping',
 );

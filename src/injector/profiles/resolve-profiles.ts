@@ -9,6 +9,7 @@ import type { SidecarMode } from '../pod/injection-defaults.ts';
 import type { ProfileRequest, ProfileResolution, Profiles } from '../pod/profiles.ts';
 import { credentialSources, type FilesOf } from './credential-sources.ts';
 import { findProfiles } from './find-profiles.ts';
+import { rememberResolutions } from './known-resolutions.ts';
 import { overridden } from './overrides.ts';
 import { called, type ValidProfile } from './profile.ts';
 import {
@@ -34,12 +35,15 @@ const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 type Limits = ProfileRequest['defaults'];
 
 export function createProfiles(source: ProfileSource, filesOf: FilesOf): Profiles {
+  const known = rememberResolutions();
   return {
     resolve({ names, namespace, overrides, defaults }) {
       const problems: Problem[] = [];
       const profiles = findProfiles(names, namespace, source, problems);
       if (problems.length > 0) return { state: 'refused', problems };
-      return resolveProfiles(profiles, overrides, defaults, filesOf);
+      return known.of(profiles, overrides, defaults, () =>
+        resolveProfiles(profiles, overrides, defaults, filesOf),
+      );
     },
   };
 }
@@ -93,6 +97,7 @@ function resolveProfiles(
     imagePullSecrets: [...new Set(profiles.flatMap(({ spec }) => spec.imagePullSecrets ?? []))],
     mode,
     intercepts: entries.hosts.length > 0,
+    tokenFiles: config.credentials.some(({ output }) => output?.file !== undefined),
     inUse: profiles.map(inUse).join(', '),
     warnings,
   };
@@ -213,6 +218,12 @@ function forbiddenHosts(
     const expected = `a host that the operator allows: ${list?.join(', ') || 'none'}`;
     problems.push(named({ key: `${of.key}.${field}`, value: url, expected, of }));
   };
+  /** The way there is a place as well. */
+  const judgeProxy = (of: Owned<unknown>, list: readonly string[] | undefined): void => {
+    if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
+  };
+  for (const of of credentials) judgeProxy(of, allowed.authHosts);
+  for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
     const url = issuerUrl ?? tokenUrl;

@@ -115,7 +115,11 @@ async function ended(child: ChildProcess): Promise<void> {
 
 /** What the injector gives a container that says nothing itself. */
 function appVariables(mode: WorldMode): Readonly<Record<string, string>> {
-  const patch = appContainersPatch('containers', [{ name: 'app' }], { mode, intercepts: true });
+  const patch = appContainersPatch('containers', [{ name: 'app' }], {
+    mode,
+    intercepts: true,
+    tokenFiles: false,
+  });
   const variables = patch.find(({ path }) => path.endsWith('/env'))?.value;
   const pairs = (variables as { name: string; value: string }[]).map(({ name, value }) => [name, value]);
   return Object.fromEntries(pairs);

@@ -71,7 +71,11 @@ describe('a profile is invalid', () => {
   it.each<[string, unknown, RegExp]>([
     ['without a spec', undefined, /^spec\.credentials: .*a list of 1 to 16 credentials/],
     ['without credentials', { routes: [ROUTE] }, /^spec\.credentials: .*a list of 1 to 16 credentials/],
-    ['without a purpose', { credentials: [CREDENTIAL] }, /^spec: undefined: routes, hosts or both/],
+    [
+      'without a purpose',
+      { credentials: [CREDENTIAL] },
+      /^spec: undefined: routes, hosts or credentials with an output/,
+    ],
     [
       'with an unknown key',
       profile({ scopes: 'a' }),

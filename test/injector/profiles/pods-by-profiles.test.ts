@@ -240,7 +240,9 @@ describe('a pod is refused', () => {
       'token-sidecar.dev/profile: "nowhere": expected the name of a TokenProfile in the namespace team',
     );
     expect(message).toContain('TokenProfile broken: spec.credentials[0].scop: ');
-    expect(message).toContain('TokenProfile broken: spec: expected routes, hosts or both');
+    expect(message).toContain(
+      'TokenProfile broken: spec: expected routes, hosts or credentials with an output',
+    );
     expect(message).not.toContain('TokenProfile payments');
   });
 
