@@ -7,6 +7,7 @@ import { type Commands, describeFailure, exitStatusOf, runCommandLine } from './
 import { listenForShutdown } from './commands/shutdown.ts';
 import { describeError } from './log/error-description.ts';
 import { LogOutput } from './log/output.ts';
+import { readableLine } from './log/readable-lines.ts';
 import { openStandardOutput } from './log/standard-output.ts';
 
 /** Each command is a bundle of its own: the sidecar never loads what only another one needs. */
@@ -25,7 +26,11 @@ const COMMANDS: Commands = {
 const LAST_LINES_MS = 500;
 
 let shutdown: Shutdown | undefined;
-const logOutput = new LogOutput(openStandardOutput(process.stdout), systemClock);
+const logOutput = new LogOutput(
+  openStandardOutput(process.stdout),
+  systemClock,
+  isWatched() ? (line) => readableLine(line, { colour: isColourful(process.env) }) : undefined,
+);
 
 /** What a command gets of this process. */
 function contextOf(args: readonly string[]): CommandContext {
@@ -43,6 +48,11 @@ function contextOf(args: readonly string[]): CommandContext {
       return shutdown;
     },
   };
+}
+
+/** Whether a person reads the log. A container with `tty: true` has a terminal that a collector reads. */
+function isWatched(): boolean {
+  return process.stdout.isTTY === true && process.env['KUBERNETES_SERVICE_HOST'] === undefined;
 }
 
 /** NO_COLOR (no-color.org) and dumb terminals ask for none. */

@@ -51,13 +51,16 @@ export class LogOutput {
   readonly losses: LogLosses = { output: 0, repeated: 0 };
   readonly #target: LogTarget;
   readonly #clock: Clock;
+  readonly #format: (line: string) => string;
   #output: Output = { kind: 'flowing' };
   #used = false;
   readonly #lastLines: (() => void)[] = [];
 
-  constructor(target: LogTarget, clock: Clock) {
+  /** @param format makes of each line what is written. */
+  constructor(target: LogTarget, clock: Clock, format: (line: string) => string = AS_IT_IS) {
     this.#target = target;
     this.#clock = clock;
+    this.#format = format;
   }
 
   /** Whether the program logs at all. */
@@ -78,7 +81,7 @@ export class LogOutput {
   /** Takes a line with its line end; never blocks, never throws. One that is too long is left out, and counted. */
   write(line: string): void {
     this.#used = true;
-    let bytes = Buffer.from(line);
+    let bytes = Buffer.from(this.#format(line));
     if (bytes.length > LINE_BYTES) {
       this.losses.output += 1;
       bytes = Buffer.from(this.#notice({ bytes: bytes.length, msg: 'a log line was too long' }));
@@ -169,9 +172,11 @@ export class LogOutput {
 
   #notice(facts: Readonly<Record<string, unknown>>): string {
     const time = new Date(this.#clock.now().wallMs).toISOString();
-    return `${JSON.stringify({ level: 'warn', time, ...facts })}\n`;
+    return this.#format(`${JSON.stringify({ level: 'warn', time, ...facts })}\n`);
   }
 }
+
+const AS_IT_IS = (line: string): string => line;
 
 function newStall(bytes: Uint8Array): StalledOutput {
   return {
