@@ -15,6 +15,7 @@ import { inject } from '../src/commands/inject.ts';
 import { injector } from '../src/commands/injector.ts';
 import { issuer } from '../src/commands/issuer.ts';
 import { proxy } from '../src/commands/proxy.ts';
+import { redirect } from '../src/commands/redirect.ts';
 import { wait } from '../src/commands/wait.ts';
 import { fileSchema } from '../src/config/file-schema.ts';
 import { environmentName } from '../src/config/settings.ts';
@@ -47,6 +48,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
       proxy,
       check,
       wait,
+      redirect,
       issuer,
       injector,
       inject,

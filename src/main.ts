@@ -18,6 +18,7 @@ const COMMANDS: Commands = {
   inject: async () => (await import('./commands/inject.ts')).inject,
   check: async () => (await import('./commands/check.ts')).check,
   wait: async () => (await import('./commands/wait.ts')).wait,
+  redirect: async () => (await import('./commands/redirect.ts')).redirect,
   explain: async () => (await import('./commands/explain.ts')).explain,
   demo: async () => (await import('./commands/demo.ts')).demo,
 };

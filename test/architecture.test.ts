@@ -9,6 +9,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   log: [],
   x509: [],
   dns: [],
+  netfilter: ['config'],
   config: ['log'],
   credentials: ['config', 'log'],
   egress: ['credentials', 'config', 'log'],
@@ -32,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'token',
     'credentials',
     'dns',
+    'netfilter',
     'config',
     'log',
   ],
@@ -54,7 +56,7 @@ const MAY_IMPORT_IN_PROXY: Readonly<Record<string, readonly string[]>> = {
   exchange: ['routing', 'streams', 'http', 'io'],
   app: ['exchange', 'streams', 'tunnel', 'http1', 'http2', 'http', 'io'],
   tls: ['app', 'exchange', 'routing', 'streams', 'http', 'io'],
-  capture: ['tls', 'app', 'routing', 'streams', 'io'],
+  capture: ['tls', 'app', 'routing', 'streams', 'tunnel', 'io'],
 };
 
 /** What would be against the table, and why it is not. */

@@ -49,7 +49,9 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
   const secrets = checkSecrets ? { secretExists: createSecretExistence(api, options) } : {};
   const profiles = options.profiles && (await followProfiles(api, options.profiles.leaseName));
   const cluster = (): Cluster =>
-    profiles === undefined ? version.current() : { ...version.current(), profiles: profiles.profiles };
+    profiles === undefined
+      ? version.current()
+      : { ...version.current(), profiles: profiles.profiles, namespaceLabels: profiles.store.labels };
   const verdictOf = (pod: Pod, namespace: string) => inject(pod, { name: namespace }, defaults, cluster());
   const tell = createEventTeller(api, clock);
 

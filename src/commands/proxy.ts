@@ -95,7 +95,7 @@ async function startOrExplain(config: Config, given: ProxyValues, options: Sidec
 }
 
 /** Every listener, with what named its address. */
-function listenersOf({ listen, admin, tokenEndpoint }: Config, given: ProxyValues): NamedAddress[] {
+function listenersOf({ listen, admin, tokenEndpoint, redirect }: Config, given: ProxyValues): NamedAddress[] {
   const keyOf = (flag: 'listen' | 'admin-listen', ofFile: string, address: ListenAddress): string => {
     const isDefault = formatAddress(address) === PROXY_SETTINGS[flag].default;
     return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : ofFile);
@@ -103,6 +103,14 @@ function listenersOf({ listen, admin, tokenEndpoint }: Config, given: ProxyValue
   return [
     { key: keyOf('listen', 'listen', listen), address: listen },
     { key: keyOf('admin-listen', 'admin.listen', admin.listen), address: admin.listen },
+    ...(redirect === undefined
+      ? []
+      : [
+          {
+            key: given['redirect-port']?.key ?? 'redirect.port',
+            address: { host: '127.0.0.1', port: redirect.port },
+          },
+        ]),
     ...(tokenEndpoint === undefined ? [] : [{ key: 'tokenEndpoint.listen', address: tokenEndpoint.listen }]),
   ];
 }

@@ -19,7 +19,7 @@ import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
-import type { DataPath } from '../proxy/data-path.ts';
+import type { DataPath, ProxyOptions } from '../proxy/data-path.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
@@ -115,6 +115,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   try {
     // Before any probe is answered: apps that it lets start find what to trust.
     const leaves = await openLeaves(config, clock, log);
+    const findOriginal = await openRedirect(config, log);
     if (config.credentials.some(({ output }) => output !== undefined)) {
       const { openOutputs } = await import('./outputs.ts');
       outputs = await openOutputs(config, tokens, clock, log);
@@ -146,6 +147,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       routes: config.routes,
       ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
       ...(config.capture === undefined ? {} : { capture: config.capture }),
+      ...(config.redirect === undefined ? {} : { redirect: config.redirect }),
+      ...(findOriginal === undefined ? {} : { findOriginal }),
       otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
       ...(leaves === undefined ? {} : { leaves }),
       ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
@@ -232,6 +235,21 @@ async function openLookup({ capture }: Config, clock: Clock): Promise<LookupFunc
       { cause: error },
     );
   }
+}
+
+/**
+ * How the system is asked where redirected connections were going.
+ * @throws {SidecarError} `configuration` where Node cannot ask it.
+ */
+async function openRedirect({ redirect }: Config, log: Logger): Promise<ProxyOptions['findOriginal']> {
+  if (redirect === undefined) return undefined;
+  const { openOriginalDestination } = await import('../netfilter/original-destination.ts');
+  const findOriginal = openOriginalDestination();
+  log.info(
+    { port: redirect.port },
+    'redirected connections are served here, once `token-sidecar redirect` sends them',
+  );
+  return findOriginal;
 }
 
 const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };

@@ -22,6 +22,8 @@ export interface Config {
   readonly forwardProxy?: ForwardProxyConfig;
   /** Hosts whose names lead to listeners of the sidecar's own. */
   readonly capture?: CaptureConfig;
+  /** Hosts whose connections the system redirects here. */
+  readonly redirect?: RedirectConfig;
   /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
   readonly interception?: InterceptionConfig;
   /** Where programs of this pod ask for tokens. Present where a credential gives its own there. */
@@ -287,6 +289,13 @@ export interface CapturedHost extends ForwardingPolicy {
   readonly clearPorts: readonly number[];
   /** Send what came in clear over TLS, to port 443 where it came to 80. */
   readonly upgradeToTls: boolean;
+}
+
+export interface RedirectConfig {
+  /** Of loopback, where redirected connections come. */
+  readonly port: number;
+  /** First match wins; names alone. Other hosts pass as they are. */
+  readonly hosts: readonly AllowedDestination[];
 }
 
 export interface InterceptionConfig {

@@ -343,6 +343,19 @@ const capturedHost = v.strictObject(
   'a mapping',
 );
 
+const REDIRECTED_HOSTS = `a list of 1 to ${MOST_NAMED_HOSTS} hosts`;
+const redirect = v.strictObject(
+  {
+    port: v.optional(port),
+    hosts: v.pipe(
+      v.array(allowedDestination, REDIRECTED_HOSTS),
+      v.minLength(1, REDIRECTED_HOSTS),
+      v.maxLength(MOST_NAMED_HOSTS, REDIRECTED_HOSTS),
+    ),
+  },
+  'a mapping',
+);
+
 export const fileSchema = v.strictObject(
   {
     listen: v.optional(formatted(listenAddress)),
@@ -371,6 +384,7 @@ export const fileSchema = v.strictObject(
         'a mapping',
       ),
     ),
+    redirect: v.optional(redirect),
     interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
     tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),

@@ -40,6 +40,16 @@ export const PROXY_SETTINGS = {
     description:
       'Hosts by commas, each with an optional port and the address of loopback where the sidecar listens in its place: api.example.com=127.0.0.2; what the hosts file sends there gets the token',
   },
+  'redirect-hosts': {
+    argument: 'HOSTS',
+    description:
+      'Hosts by commas, each with an optional port, that get the token on connections which `token-sidecar redirect` sends here; other hosts pass untouched',
+  },
+  'redirect-port': {
+    argument: 'PORT',
+    description: 'Where the sidecar listens on loopback for connections that are redirected to it',
+    default: '15083',
+  },
   'trust-dir': {
     argument: 'DIR',
     description: 'Where interception leaves the certificates that apps are to trust',

@@ -12,6 +12,7 @@ import { checkPlaceholders } from './resolve-injections.ts';
 import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
 import { checkOutputs, resolveTokenEndpoint } from './resolve-outputs.ts';
+import { resolveRedirect } from './resolve-redirect.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
 import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
@@ -26,12 +27,19 @@ export function resolveConfig(
   const routes = understood ? resolveRoutes(file, given, problems) : [];
   const forwardProxy = resolveForwardProxy(file.forwardProxy, problems);
   const capture = resolveCapture(file.capture, given, problems);
+  const redirect = resolveRedirect(file.redirect, given, problems);
   const interceptors = {
     ...(forwardProxy === undefined ? {} : { forwardProxy: forwardProxy.config }),
     ...(capture === undefined ? {} : { capture: capture.config }),
+    ...(redirect === undefined ? {} : { redirect: redirect.config }),
   };
   const interception = resolveInterception(file.interception, interceptors, given, problems);
-  const users = [...routes, ...(forwardProxy?.destinations ?? []), ...(capture?.hosts ?? [])];
+  const users = [
+    ...routes,
+    ...(forwardProxy?.destinations ?? []),
+    ...(capture?.hosts ?? []),
+    ...(redirect?.hosts ?? []),
+  ];
   const credentials = understood ? resolveCredentials(file, users, given, problems) : [];
   checkCredentials(file, credentials, users, problems);
   checkSubjects(credentials, users, problems);

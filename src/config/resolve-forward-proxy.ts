@@ -33,7 +33,7 @@ export function resolveForwardProxy(
   };
 }
 
-function resolveDestination(
+export function resolveDestination(
   key: string,
   entry: AllowedDestinationEntry,
   connect: NonNullable<FileConfig['forwardProxy']>['connect'],
@@ -91,7 +91,10 @@ function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: P
   );
 }
 
-function checkReachable(destinations: readonly Keyed<AllowedDestination>[], problems: Problem[]): void {
+export function checkReachable(
+  destinations: readonly Keyed<AllowedDestination>[],
+  problems: Problem[],
+): void {
   const understood = destinations.filter(
     ({ key }) => !isDoubtful(problems, key, 'host') && !isDoubtful(problems, key, 'port'),
   );

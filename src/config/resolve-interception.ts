@@ -25,7 +25,7 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
 }
 
 /** What intercepts TLS. */
-export type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture'>>;
+export type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture' | 'redirect'>>;
 
 /** Where certificates are left for apps, if any TLS is intercepted. */
 export function resolveInterception(
@@ -36,8 +36,8 @@ export function resolveInterception(
 ): InterceptionConfig | undefined {
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
-  if (!intercepts && interceptors.capture === undefined) {
-    const expected = 'forwardProxy.connect: intercept beside it, or captured hosts';
+  if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {
+    const expected = 'forwardProxy.connect: intercept beside it, or captured or redirected hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });
     if (directory !== undefined)
       problems.push({ key: directory.key, value: directory.text, expected, code: 'setting_without_use' });
@@ -60,8 +60,9 @@ export function resolveInterception(
 }
 
 /** Names, or `*.suffix`, whose TLS may be intercepted. */
-export function interceptedNames({ forwardProxy, capture }: Interceptors): readonly string[] {
+export function interceptedNames({ forwardProxy, capture, redirect }: Interceptors): readonly string[] {
   const listed = forwardProxy?.connect === 'intercept' ? forwardProxy.allow.map(({ host }) => host) : [];
   const captured = capture === undefined ? [] : namesOverTls(capture);
-  return [...new Set([...listed, ...captured])].filter(isName);
+  const redirected = redirect?.hosts.map(({ host }) => host) ?? [];
+  return [...new Set([...listed, ...captured, ...redirected])].filter(isName);
 }

@@ -24,11 +24,14 @@ export function resolveRoutes(
   if (given.upstream !== undefined && !entries.some(isDefault)) {
     entries.push({ key: given.upstream.key, entry: { name: DEFAULT_NAME } });
   }
-  const hasOtherUse =
-    file.forwardProxy !== undefined ||
-    file.capture !== undefined ||
-    given['capture-hosts'] !== undefined ||
-    (file.credentials ?? []).some(givesOut);
+  const others = [
+    file.forwardProxy,
+    file.capture,
+    file.redirect,
+    given['capture-hosts'],
+    given['redirect-hosts'],
+  ];
+  const hasOtherUse = others.some((other) => other !== undefined) || (file.credentials ?? []).some(givesOut);
   if (entries.length === 0 && !hasOtherUse) {
     problems.push({
       key: 'TOKEN_SIDECAR_UPSTREAM',
@@ -37,9 +40,11 @@ export function resolveRoutes(
         'routes',
         'forwardProxy',
         'capture',
+        'redirect',
         'TOKEN_SIDECAR_CONFIG',
         'TOKEN_SIDECAR_HOSTS',
         'TOKEN_SIDECAR_CAPTURE_HOSTS',
+        'TOKEN_SIDECAR_REDIRECT_HOSTS',
       ],
     });
   } else if (given.protocol !== undefined && !entries.some(isDefault)) {

@@ -73,6 +73,11 @@ export const listenAddress: ValueFormat<ListenAddress> = {
   },
 };
 
+export const portNumber: ValueFormat<number> = {
+  expected: 'a port from 1 to 65535',
+  parse: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+};
+
 /** Host names without ports, by commas; lower-case as a result. */
 export const hostNames: ValueFormat<readonly string[]> = {
   expected: 'host names without ports, by commas',

@@ -10,10 +10,12 @@ import type {
   ForwardProxyConfig,
   ListenAddress,
   ProxyLimits,
+  RedirectConfig,
   RouteConfig,
 } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
+import type { FindOriginal } from './capture/redirected-port.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
@@ -26,6 +28,8 @@ export interface ServingOptions {
   readonly forwardProxy?: ForwardProxyConfig;
   /** Hosts in whose place it listens; `leaves` are there for those over TLS. */
   readonly capture?: CaptureConfig;
+  /** Hosts of connections that the system redirects here; `leaves` are there for them. */
+  readonly redirect?: RedirectConfig;
   /** Passed on when absent. */
   readonly crossSiteRequests?: Config['crossSiteRequests'];
   readonly limits: ProxyLimits;
@@ -42,6 +46,8 @@ export interface ProxyOptions extends ServingOptions {
   readonly log: Logger;
   /** Certificates that apps are shown where their TLS is intercepted. */
   readonly leaves?: Leaves;
+  /** Where redirected connections were going; there is one where `redirect` is. */
+  readonly findOriginal?: FindOriginal;
   /** The system's, when absent. */
   readonly network?: Network;
   /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */

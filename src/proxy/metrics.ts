@@ -6,6 +6,7 @@ import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
+import { redirectedCounter } from './redirected-counter.ts';
 import { createRequestDurations } from './request-durations.ts';
 import { createUpstreamMetrics } from './upstream-metrics.ts';
 
@@ -15,6 +16,8 @@ export interface ProxyMetrics {
   forRoute(route: string): RouteObserver;
   /** Counts a connection of the app that was ended because it asked for more than it may. */
   http2Abuse(kind: string): void;
+  /** Counts a connection that the system redirected here. */
+  redirected(result: string): void;
   /** Totals by route since the start, for the status page. */
   traffic(): ReadonlyMap<string, RouteTraffic>;
 }
@@ -195,6 +198,7 @@ export function createProxyMetrics(
       return metrics;
     },
     http2Abuse: http2AbuseCounter(registry),
+    redirected: redirectedCounter(registry),
     traffic: () => tallies,
   };
 }

@@ -1,12 +1,13 @@
 /** What requests are served by, made of a configuration. */
 
 import type { Clock } from '../clock.ts';
-import type { ListenAddress, RouteConfig } from '../config/config.ts';
+import type { ForwardingPolicy, ListenAddress, RouteConfig } from '../config/config.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';
 import { capturedList } from './capture/captured-ports.ts';
+import { redirectedList } from './capture/redirected-port.ts';
 import type { ServingOptions } from './data-path.ts';
 import { admissionWith } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
@@ -123,11 +124,23 @@ export class GenerationMaker {
         log,
         before: this.#before?.captured,
       });
+    const redirected =
+      options.redirect &&
+      new ForwardProxy({
+        prefix: 'redirect',
+        config: redirectedList(options.redirect),
+        bearerOf: ({ host, credential }) => bearerOf(`redirection of ${host}`, credential, options),
+        // What passes leads nobody to the sidecar's own listeners.
+        activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),
+        log,
+        before: this.#before?.redirected,
+      });
     const refuses = options.crossSiteRequests === 'refuse';
     return new Destinations({
       routes,
       forwardProxy,
       captured,
+      redirected,
       ownNames: refuses ? ownNames(options.routes, listen) : undefined,
     });
   }
@@ -149,17 +162,24 @@ function bearerOf(user: string, credential: string, { bearers }: ServingOptions)
 }
 
 /** Whether a proxy is on the way of any route. */
-function hasEgressProxy({ routes, forwardProxy, capture }: ServingOptions): boolean {
-  return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])].some(
-    ({ egressProxy }) => egressProxy !== undefined,
-  );
+function hasEgressProxy(options: ServingOptions): boolean {
+  return policiesOf(options).some(({ egressProxy }) => egressProxy !== undefined);
 }
 
 /** Every text that stands for a token, for whatever route. */
-function placeholdersOf({ routes, forwardProxy, capture }: ServingOptions): string[] {
-  const policies = [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])];
-  const texts = policies.flatMap(({ inject = [] }) =>
+function placeholdersOf(options: ServingOptions): string[] {
+  const texts = policiesOf(options).flatMap(({ inject = [] }) =>
     inject.flatMap((one) => (one.into === 'placeholder' ? [one.placeholder] : [])),
   );
   return [...new Set(texts)];
+}
+
+/** What is done with requests, however their upstream is found. */
+function policiesOf({
+  routes,
+  forwardProxy,
+  capture,
+  redirect,
+}: ServingOptions): readonly ForwardingPolicy[] {
+  return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? []), ...(redirect?.hosts ?? [])];
 }

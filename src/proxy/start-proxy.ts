@@ -1,8 +1,10 @@
 import type { ListenAddress } from '../config/config.ts';
+import { SidecarError } from '../errors.ts';
 import type { AppContext } from './app/context.ts';
 import { Listener } from './app/listener.ts';
 import { PeerWatch } from './app/peer-watch.ts';
 import { capturedPorts } from './capture/captured-ports.ts';
+import { listenForRedirected, redirectedService } from './capture/redirected-port.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
 import type { Generation } from './exchange/generation.ts';
 import { systemNetwork } from './io/network.ts';
@@ -61,7 +63,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
 /** @returns the proxy's own address. */
 async function listenEverywhere(
   listener: Listener,
-  { listen, capture }: ProxyOptions,
+  { listen, capture, redirect, findOriginal, metrics }: ProxyOptions,
   context: AppContext,
   termination: TlsTermination | undefined,
   own: OwnListeners,
@@ -71,6 +73,13 @@ async function listenEverywhere(
     own.add(address);
     const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
     for (const port of ports) own.add(await listener.listen(port.listen, port.service));
+    if (redirect !== undefined) {
+      if (termination === undefined || findOriginal === undefined) {
+        throw new SidecarError('internal', 'redirected connections without what serves them');
+      }
+      const service = redirectedService({ context, termination, findOriginal, onResult: metrics.redirected });
+      for (const opened of await listenForRedirected(listener, redirect.port, service)) own.add(opened);
+    }
     return address;
   } catch (error) {
     await listener.drain(0);

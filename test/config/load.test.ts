@@ -489,6 +489,64 @@ describe('captured hosts', () => {
   });
 });
 
+describe('hosts of redirected connections', () => {
+  const { TOKEN_SIDECAR_UPSTREAM: _, ...SSO } = SIMPLE;
+
+  it('are listed in the file, with what is done for each', async () => {
+    const { redirect, interception, routes } = await loadFile(
+      'redirect: { port: 15999, hosts: [{ host: API.example.com }, { host: "*.b.com", port: 8443 }] }',
+      SSO,
+    );
+    expect(redirect).toMatchObject({
+      port: 15_999,
+      hosts: [
+        { host: 'api.example.com', upgradeToTls: true, credential: 'default' },
+        { host: '*.b.com', port: 8443 },
+      ],
+    });
+    expect(interception).toEqual({ directory: '/var/run/token-sidecar/trust' });
+    expect(routes).toEqual([]);
+  });
+
+  it('are named by a variable', async () => {
+    const { redirect } = await load({ ...SSO, TOKEN_SIDECAR_REDIRECT_HOSTS: '*.a.com, b.com:8443' });
+    expect(redirect?.port).toBe(15_083);
+    expect(redirect?.hosts.map(({ host, port }) => [host, port])).toEqual([
+      ['b.com', 8443],
+      ['*.a.com', undefined],
+    ]);
+  });
+
+  it.each([
+    [
+      'redirect: { hosts: [{ host: 10.0.0.1 }] }',
+      /^redirect\.hosts\[0\]\.host: "10\.0\.0\.1": expected a name/,
+    ],
+    ['redirect: { hosts: [] }', /^redirect\.hosts: .*expected a list of 1 to 100 hosts/],
+    [
+      'redirect: { hosts: [{ host: "*.a.com" }, { host: b.a.com }] }',
+      /^redirect\.hosts\[1\]\.host: "b\.a\.com"/,
+    ],
+    [
+      'redirect: { port: 0, hosts: [{ host: a.com }] }',
+      /^redirect\.port: "0": expected a port from 1 to 65535/,
+    ],
+  ])('are refused: %s', async (text, problem) => {
+    expect(await problemsOf(() => loadFile(text, SSO))).toContainEqual(expect.stringMatching(problem));
+  });
+
+  it('are refused as a variable beside those of the file, and a port without any', async () => {
+    const text = 'redirect: { hosts: [{ host: b.com }] }';
+    const env = { ...SSO, TOKEN_SIDECAR_REDIRECT_HOSTS: 'a.com' };
+    expect(await problemsOf(() => loadFile(text, env))).toContainEqual(
+      expect.stringMatching(/^TOKEN_SIDECAR_REDIRECT_HOSTS: .* expected nothing beside redirect/),
+    );
+    expect(await problemsOf(() => load({ ...SIMPLE, TOKEN_SIDECAR_REDIRECT_PORT: '15999' }))).toContainEqual(
+      expect.stringMatching(/^TOKEN_SIDECAR_REDIRECT_PORT: "15999": expected hosts beside it/),
+    );
+  });
+});
+
 describe('what is wrong', () => {
   it('is reported all at once, each with key, value and what was expected', async () => {
     const problems = await problemsOf(() =>

@@ -15,16 +15,16 @@ import { inject } from '../../src/commands/inject.ts';
 import { injector } from '../../src/commands/injector.ts';
 import { issuer } from '../../src/commands/issuer.ts';
 import { proxy } from '../../src/commands/proxy.ts';
+import { redirect } from '../../src/commands/redirect.ts';
 import { wait } from '../../src/commands/wait.ts';
 import { PROBLEM_CODES } from '../../src/config/problem-codes.ts';
 
 const DOCUMENTS = join(import.meta.dirname, 'mistakes');
 
 const COMMANDS: Commands = Object.fromEntries(
-  Object.entries({ proxy, issuer, injector, inject, check, wait, demo, explain }).map(([name, command]) => [
-    name,
-    async () => command,
-  ]),
+  Object.entries({ proxy, issuer, injector, inject, check, wait, redirect, demo, explain }).map(
+    ([name, command]) => [name, async () => command],
+  ),
 );
 
 interface Mistake {

@@ -42,6 +42,8 @@ describe.skipIf(inject('imageUnavailable') !== undefined)('the image', () => {
       Cmd: ['proxy'],
     });
     expect(Config).not.toHaveProperty('Healthcheck');
+    // Nothing of it calls C, but what the mode redirect runs.
+    expect(Config['Env']).toContain('NODE_OPTIONS=--no-experimental-ffi');
   });
 
   it('says what it is made from', async () => {

@@ -6,11 +6,13 @@ import type {
   CaptureConfig,
   ForwardProxyConfig,
   ProxyLimits,
+  RedirectConfig,
   RouteConfig,
   RouteTimeouts,
   Upstream,
 } from '../../src/config/config.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import type { FindOriginal } from '../../src/proxy/capture/redirected-port.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
@@ -114,6 +116,8 @@ export interface SidecarSettings {
   readonly routes?: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
   readonly capture?: CaptureConfig;
+  readonly redirect?: RedirectConfig;
+  readonly findOriginal?: FindOriginal;
   readonly crossSiteRequests?: 'allow' | 'refuse';
   /** Certificates for apps whose TLS is intercepted. */
   readonly leaves?: Leaves;
@@ -211,6 +215,7 @@ function serving(settings: SidecarSettings): ServingOptions {
     routes: settings.routes ?? (settings.upstream ? [routeTo(settings.upstream, settings.route)] : []),
     ...(settings.forwardProxy === undefined ? {} : { forwardProxy: settings.forwardProxy }),
     ...(settings.capture === undefined ? {} : { capture: settings.capture }),
+    ...(settings.redirect === undefined ? {} : { redirect: settings.redirect }),
     crossSiteRequests: settings.crossSiteRequests ?? 'allow',
     limits: { ...LIMITS, ...settings.limits },
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
@@ -226,6 +231,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     ...serving(settings),
     ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
     ...(settings.otherListeners === undefined ? {} : { otherListeners: settings.otherListeners }),
+    ...(settings.findOriginal === undefined ? {} : { findOriginal: settings.findOriginal }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
     metrics: createProxyMetrics(registry),
     clock: settings.clock ?? systemClock,

@@ -30,7 +30,7 @@ export const UPSTREAM = 'token-sidecar.dev/upstream';
 /** Which version of HTTP is spoken to the upstream: `auto`, `http1`, `h2` or `h2c`. */
 export const PROTOCOL = 'token-sidecar.dev/protocol';
 
-/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward` or `hosts`. */
+/** Hosts that get the token, by commas, each with an optional port: their TLS is intercepted. Needs the mode `forward`, `hosts` or `redirect`. */
 export const HOSTS = 'token-sidecar.dev/hosts';
 
 /** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
@@ -44,7 +44,7 @@ export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
 
 /**
  * `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs hosts or a ConfigMap. `hosts`: the
- * names of hosts lead to the sidecar.
+ * names of hosts lead to the sidecar. `redirect`: the system sends connections to it, by an init container with NET_ADMIN.
  */
 export const MODE = 'token-sidecar.dev/mode';
 

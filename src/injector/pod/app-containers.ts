@@ -16,7 +16,7 @@ export function appEnvironment({
   intercepts,
 }: Omit<AppSettings, 'tokenFiles'>): readonly Required<EnvironmentVariable>[] {
   if (mode === 'reverse') return [];
-  if (mode === 'hosts') return intercepts ? trustVariables() : [];
+  if (mode === 'hosts' || mode === 'redirect') return intercepts ? trustVariables() : [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   const direct = 'localhost,127.0.0.1,::1';
   return [

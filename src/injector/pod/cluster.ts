@@ -6,6 +6,8 @@ export interface Cluster {
   readonly version?: ClusterVersion;
   /** Absent where they are switched off. */
   readonly profiles?: Profiles;
+  /** Of a namespace that is watched; absent where none are. */
+  readonly namespaceLabels?: (name: string) => Readonly<Record<string, string>> | undefined;
 }
 
 export interface ClusterVersion {

@@ -18,9 +18,10 @@ import { captureObstacles, hostAliases, neededSysctl } from './captured-hosts.ts
 import type { Cluster } from './cluster.ts';
 import type { InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
-import { ADMIN_PORT, CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
+import { ADMIN_PORT, CONTAINER_NAME, REDIRECT_CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
+import { meshObstacles, redirectContainer, redirectObstacles } from './redirected-hosts.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
@@ -93,10 +94,11 @@ export function inject(
     }),
     ...problems,
   ];
-  const { captured } = settings;
+  const { captured, redirected, runAsUser } = settings;
   const obstacles = [
     ...obstaclesIn(pod, defaults.allowed ?? {}),
     ...(captured === undefined ? [] : captureObstacles(pod, captured)),
+    ...(redirected === undefined ? [] : redirectObstacles({ pod, namespace, cluster, runAsUser })),
   ];
   if (wrong.length > 0 || obstacles.length > 0) {
     return {
@@ -130,11 +132,12 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
 /** Other webhooks may have added containers since the first pass: with a proxy or hosts they get what the others have. */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can write that there was a first one, which would have found this.
-  const obstacles = tooManyContainers(spec);
+  const annotations = metadata?.annotations ?? {};
+  const isRedirected = modeOf(annotations, defaults) === 'redirect';
+  const obstacles = [...tooManyContainers(spec), ...(isRedirected ? meshObstacles(spec) : [])];
   if (obstacles.length > 0) {
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
-  const annotations = metadata?.annotations ?? {};
   const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
   const settings = {
     mode: modeOf(annotations, defaults),
@@ -144,8 +147,11 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.
-    ...appContainersPatch('initContainers', spec.initContainers, settings, (_, before) =>
-      before.some(isSidecar),
+    ...appContainersPatch(
+      'initContainers',
+      spec.initContainers,
+      settings,
+      ({ name }, before) => name !== REDIRECT_CONTAINER_NAME && before.some(isSidecar),
     ),
   ];
   if (patch.length === 0) return skipped('already_injected');
@@ -159,6 +165,10 @@ function patchFor(
 ): JsonPatch {
   const { spec = {} } = pod;
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
+  const { redirected } = settings;
+  // Behind the sidecar: as soon as connections are sent to it, it is there.
+  const ours =
+    redirected === undefined ? [container] : [container, redirectContainer({ ...settings, redirected })];
   const initContainers = spec.initContainers ?? undefined;
   return [
     ...appContainersPatch('containers', spec.containers, settings),
@@ -167,9 +177,9 @@ function patchFor(
     ...(!settings.native
       ? append(spec.containers, ['spec', 'containers'], [container])
       : initContainers === undefined
-        ? [add('/spec/initContainers', [container])]
+        ? [add('/spec/initContainers', ours)]
         : // First, so that later init containers have tokens too.
-          [add('/spec/initContainers/0', container)]),
+          ours.map((one, index) => add(`/spec/initContainers/${index}`, one))),
     ...append(spec.volumes, ['spec', 'volumes'], sidecarVolumes(settings)),
     ...aliasesPatch(pod, settings),
     ...securityContextPatch(pod, settings),

@@ -32,7 +32,7 @@ export interface InjectionDefaults {
   readonly allowed?: AllowLists;
 }
 
-export const SIDECAR_MODES = ['reverse', 'forward', 'hosts'] as const;
+export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
 export type SidecarMode = (typeof SIDECAR_MODES)[number];
 
 /** Those that a pod may have without a word: the others want to know of which hosts. */

@@ -20,11 +20,15 @@ export function hostsProblems({ annotations, mode, native, allowed = {} }: Besid
   const problems: Problem[] = [];
   if (hosts === undefined) problems.push({ key: HOSTS, value: text, expected: namedHosts.expected });
   if (mode === 'reverse') {
-    problems.push({ key: MODE, value: mode, expected: `forward or hosts, because ${HOSTS} is set` });
+    problems.push({
+      key: MODE,
+      value: mode,
+      expected: `forward, hosts or redirect, because ${HOSTS} is set`,
+    });
   }
   const wildcard = mode === 'hosts' ? hosts?.find(({ host }) => host.startsWith('*.')) : undefined;
   if (wildcard !== undefined) {
-    const expected = `exact names, because ${MODE} is hosts: a hosts file has no wildcards, which forward takes`;
+    const expected = `exact names, because ${MODE} is hosts: a hosts file has no wildcards, which forward and redirect take`;
     problems.push({ key: HOSTS, value: wildcard.host, expected });
   }
   if (annotations[CONFIG_MAP] !== undefined) {

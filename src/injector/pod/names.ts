@@ -2,6 +2,9 @@
 
 export const CONTAINER_NAME = 'token-sidecar';
 
+/** In the mode redirect: ends when it has made the system send connections to the sidecar. */
+export const REDIRECT_CONTAINER_NAME = 'token-sidecar-redirect';
+
 export const CREDENTIALS_VOLUME = 'token-sidecar-credentials';
 export const CREDENTIALS_PATH = '/var/run/secrets/token-sidecar';
 
@@ -24,6 +27,8 @@ export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */
 export const ADMIN_PORT = 15_081;
+/** Where redirected connections come. */
+export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';
 
 /** In memory: the sidecar writes tokens there that profiles give out as files, and the app's containers read them. */

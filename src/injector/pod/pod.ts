@@ -43,6 +43,7 @@ export interface PodSpec {
 
 export interface PodSecurityContext {
   readonly fsGroup?: number | null;
+  readonly runAsUser?: number | null;
   readonly fsGroupChangePolicy?: string | null;
   readonly sysctls?: readonly { readonly name: string; readonly value: string }[] | null;
 }
@@ -59,6 +60,7 @@ export interface Container {
   readonly env?: readonly EnvironmentVariable[] | null;
   readonly envFrom?: readonly object[] | null;
   readonly ports?: readonly ContainerPort[] | null;
+  readonly securityContext?: { readonly runAsUser?: number | null } | null;
   readonly volumeMounts?: readonly { readonly name: string }[] | null;
 }
 

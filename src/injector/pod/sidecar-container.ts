@@ -31,7 +31,7 @@ export function sidecarContainer(settings: SidecarSettings, graceSeconds?: numbe
     livenessProbe: { ...probe('/livez'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
     // The kubelet stops a native sidecar after the app by itself.
     ...(settings.native ? {} : linger(graceSeconds ?? DEFAULT_GRACE_SECONDS)),
-    resources: resources(settings),
+    resources: resourcesOf(settings),
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
@@ -70,7 +70,7 @@ function linger(graceSeconds: number): object {
   return { lifecycle: { preStop: { exec: { command } } } };
 }
 
-function resources({ resources: given }: SidecarSettings): object {
+export function resourcesOf({ resources: given }: SidecarSettings): object {
   const requests = quantities(given.cpuRequest, given.memoryRequest);
   const limits = quantities(given.cpuLimit, given.memoryLimit);
   return { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) };

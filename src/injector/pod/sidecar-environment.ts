@@ -6,6 +6,9 @@ import { captureSetting } from './captured-hosts.ts';
 import { CA_DIRECTORY, CA_KEY, TRUST_DIRECTORY } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 
+/** The image switches Node's foreign-function interface off for all who do not need it. */
+export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
+
 export interface ToldSettings {
   /** Path of the configuration file, where there is one. */
   readonly config?: string | undefined;
@@ -18,6 +21,8 @@ export interface ToldSettings {
   readonly hosts?: string | undefined;
   /** In whose place it listens, as the annotation has them. */
   readonly captured?: string | undefined;
+  /** Whose connections the system sends to it, as the annotation has them. */
+  readonly redirected?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
 }
@@ -42,6 +47,7 @@ export function sidecarEnvironment(
     PROTOCOL: told.protocol,
     HOSTS: told.hosts,
     CAPTURE_HOSTS: told.captured === undefined ? undefined : captureSetting(told.captured),
+    REDIRECT_HOSTS: told.redirected,
     TRUST_DIR: intercepts ? TRUST_DIRECTORY : undefined,
     SCOPE: told.scope,
     AUDIENCE: told.audience,
@@ -52,7 +58,11 @@ export function sidecarEnvironment(
   );
   // Node reads it at its start, and trusts what is in it beside the public CAs.
   const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
-  return trustsOwnAuthorities ? [...own, authorities] : own;
+  return [
+    ...own,
+    ...(trustsOwnAuthorities ? [authorities] : []),
+    ...(told.redirected === undefined ? [] : [WITH_FOREIGN_FUNCTIONS]),
+  ];
 }
 
 /**

@@ -63,6 +63,8 @@ export interface SidecarSettings {
   readonly mode: SidecarMode;
   /** Hosts that lead to listeners of the sidecar, as the annotation has them; absent but in the mode `hosts`. */
   readonly captured: string | undefined;
+  /** Hosts whose connections the system sends to the sidecar, as the annotation has them; absent but in the mode `redirect`. */
+  readonly redirected: string | undefined;
   /** Whether TLS of the app's containers ends here, so that they have to trust the sidecar. */
   readonly intercepts: boolean;
   /** Whether tokens are left as files that the app's containers mount. */
@@ -154,10 +156,11 @@ export function resolveSettings(
   const profiles =
     names && resolveProfiles(names, cluster, namespace, { ...told, secret }, defaults, problems, warnings);
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
-  if (mode === 'hosts' && hosts === undefined && !hasProfile) {
-    problems.push({ key: HOSTS, expected: 'the hosts that get the token, because the mode is hosts' });
+  const isNamed = mode === 'hosts' || mode === 'redirect';
+  if (isNamed && hosts === undefined && !hasProfile) {
+    problems.push({ key: HOSTS, expected: `the hosts that get the token, because the mode is ${mode}` });
   }
-  if (mode === 'hosts' && hasProfile) {
+  if (isNamed && hasProfile) {
     problems.push({
       key: MODE,
       value: mode,
@@ -188,6 +191,7 @@ export function resolveSettings(
   }
   const logLevel = read(LOG_LEVEL, oneOf(LOG_LEVELS)) ?? defaults.logLevel;
   const captured = mode === 'hosts' ? hosts : undefined;
+  const redirected = mode === 'redirect' ? hosts : undefined;
   const intercepts =
     profiles?.intercepts ?? (captured === undefined ? hosts !== undefined : endsTls(captured));
   problems.push(...forbidden({ authUrl, upstream: target, image, configMap }, defaults));
@@ -208,8 +212,9 @@ export function resolveSettings(
           ? { config }
           : {
               ...told,
-              hosts: captured === undefined ? hosts : undefined,
+              hosts: isNamed ? undefined : hosts,
               captured,
+              redirected,
               config: configMap === undefined ? undefined : config,
               allowInsecureTokenUrl: mayBeInsecure,
             },
@@ -227,6 +232,7 @@ export function resolveSettings(
       ...(profiles === undefined ? {} : { profiles }),
       mode,
       captured,
+      redirected,
       intercepts,
       tokenFiles: profiles?.tokenFiles ?? false,
       native,

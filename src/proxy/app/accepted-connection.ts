@@ -1,12 +1,21 @@
 import type { Socket } from 'node:net';
 import { judgePreface } from '../http2/preface.ts';
 import { Deadline } from '../io/deadline.ts';
-import { acceptShared } from '../io/shared-read.ts';
+import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
 import type { AppConnection, Carrier, Speaker } from './app-connection.ts';
 import type { AppContext } from './context.ts';
 import { guarded } from './guarded.ts';
 import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
+
+/** What was read of a connection before it was known who serves it. */
+export interface BegunConnection {
+  /**
+   * Bytes go to `take` from here on.
+   * @returns those that came already.
+   */
+  takeOver(take: TakeBytes): Buffer | undefined;
+}
 
 /**
  * A connection that the listener accepted. Its first octets tell which version of HTTP it speaks (RFC 9113 §3.4), and it
@@ -21,14 +30,17 @@ export class AcceptedConnection implements AppConnection, Carrier {
   /** A beginning of the preface. */
   #first: Buffer | undefined;
 
-  /** `onFree` is called whenever a request is settled. */
-  constructor(socket: Socket, context: AppContext, onFree: () => void) {
-    acceptShared(socket, (chunk) => {
+  /**
+   * @param onFree is called whenever a request is settled.
+   * @param begun where somebody has read of it already.
+   */
+  constructor(socket: Socket, context: AppContext, onFree: () => void, begun?: BegunConnection) {
+    const take = (chunk: Buffer): void => {
       this.guarded(() => {
         if (this.#speaker === undefined) this.#tell(chunk);
         else this.#speaker.bytes(chunk);
       });
-    });
+    };
     this.socket = socket;
     this.#context = context;
     this.#onFree = onFree;
@@ -47,6 +59,11 @@ export class AcceptedConnection implements AppConnection, Carrier {
       this.deadline.dispose();
       this.guarded(() => this.#speaker?.closed());
     });
+    if (begun === undefined) acceptShared(socket, take);
+    else {
+      const early = begun.takeOver(take);
+      if (early !== undefined) take(early);
+    }
   }
 
   get busy(): boolean {

@@ -1,3 +1,4 @@
+import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { IncomingRequest } from '../streams/message.ts';
@@ -7,8 +8,8 @@ import { destinationOf } from './find-destination.ts';
 import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 
-/** By which list a host gets the token: that of the forward proxy, or that of captured hosts. */
-export type HostList = 'forwardProxy' | 'captured';
+/** By which list a host gets the token: that of the forward proxy, of captured hosts, or of redirected connections. */
+export type HostList = 'forwardProxy' | 'captured' | 'redirected';
 
 /** A host that connections are to which end here, and the list that it is on. */
 export interface ListedHost {
@@ -32,27 +33,37 @@ export interface DestinationFinder {
    * @throws {SidecarError} `destination_not_allowed`.
    */
   routeTo(host: ListedHost): ActiveRoute;
+  /** Whether a redirected connection to `asked` is one to a host that gets the token. */
+  listsRedirected(asked: AskedDestination): boolean;
+  /** What counts, and makes, connections to where a redirected one was going, which pass as they are. */
+  routePast(original: ListenAddress): ActiveRoute;
   /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
   close(): void;
 }
 
-export type DestinationsOptions = Pick<Destinations, 'routes' | 'forwardProxy' | 'captured' | 'ownNames'>;
+export type DestinationsOptions = Pick<
+  Destinations,
+  'routes' | 'forwardProxy' | 'captured' | 'redirected' | 'ownNames'
+>;
 
-/** The routes, the forward proxy and the captured hosts of one configuration. */
+/** The routes, the forward proxy, the captured and the redirected hosts of one configuration. */
 export class Destinations implements DestinationFinder {
   readonly routes: readonly ActiveRoute[];
   /** Absent where only routes are served. */
   readonly forwardProxy: ForwardProxy | undefined;
   /** Absent where no hosts are captured. */
   readonly captured: ForwardProxy | undefined;
+  /** Absent where no connections are redirected. */
+  readonly redirected: ForwardProxy | undefined;
   readonly ownNames: ReadonlySet<string> | undefined;
 
-  constructor({ routes, forwardProxy, captured, ownNames }: DestinationsOptions) {
+  constructor({ routes, forwardProxy, captured, redirected, ownNames }: DestinationsOptions) {
     this.routes = routes;
     this.forwardProxy = forwardProxy;
     this.captured = captured;
+    this.redirected = redirected;
     this.ownNames = ownNames;
   }
 
@@ -68,14 +79,22 @@ export class Destinations implements DestinationFinder {
     return this.#proxyOf(list).listedRoute(asked);
   }
 
+  listsRedirected(asked: AskedDestination): boolean {
+    return this.redirected?.lists(asked) === true;
+  }
+
+  routePast(original: ListenAddress): ActiveRoute {
+    return this.#proxyOf('redirected').routePast(original);
+  }
+
   spoken(): ReadonlyMap<string, Protocol | undefined> {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
   /** All that have been activated. */
   get activeRoutes(): readonly ActiveRoute[] {
-    const { routes, forwardProxy, captured } = this;
-    return [...routes, ...(forwardProxy?.activeRoutes ?? []), ...(captured?.activeRoutes ?? [])];
+    const { routes, forwardProxy, captured, redirected } = this;
+    return [...routes, ...[forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? [])];
   }
 
   close(): void {

@@ -2,6 +2,7 @@ import type {
   AllowedDestination,
   ForwardingPolicy,
   ForwardProxyConfig,
+  ListenAddress,
   RouteConfig,
   Upstream,
 } from '../../config/config.ts';
@@ -23,7 +24,7 @@ import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
   /** Of the names of its routes, in metrics and logs. */
-  readonly prefix: 'forward' | 'capture';
+  readonly prefix: 'forward' | 'capture' | 'redirect';
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
@@ -153,6 +154,17 @@ export class ForwardProxy {
     const listed = allowedDestination(config, asked);
     if (listed === undefined || config.connect !== 'intercept') throw notAllowed(asked);
     return this.#routeTo(asked, listed);
+  }
+
+  /** Whether connections to `asked` end here. */
+  lists(asked: AskedDestination): boolean {
+    return allowedDestination(this.#options.config, asked) !== undefined;
+  }
+
+  /** What serves connections that pass to where they were going, listed or not: bytes, without a token. */
+  routePast({ host, port }: ListenAddress): ActiveRoute {
+    const authority = host.includes(':') ? `[${host}]` : host;
+    return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
   }
 
   /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */

@@ -20,7 +20,7 @@ export type ClientHelloReading =
   | { readonly kind: 'partial' }
   | { readonly kind: 'malformed'; readonly why: string };
 
-const HANDSHAKE_RECORD = 22;
+export const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const RECORD_HEAD_BYTES = 5;
 const MOST_RECORD_BYTES = 2 ** 14;

@@ -71,7 +71,7 @@ const GRPC: Readonly<Record<string, (world: World, text: string) => Promise<stri
     }),
 };
 
-describe.each<WorldMode>(['forward', 'hosts'])('in the mode %s', (mode) => {
+describe.each<WorldMode>(['forward', 'hosts', 'redirect'])('in the mode %s', (mode) => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld(mode);
@@ -80,7 +80,7 @@ describe.each<WorldMode>(['forward', 'hosts'])('in the mode %s', (mode) => {
 
   const arrivedAt = (path: string) => world.arrived.filter((arrived) => arrived.path.startsWith(path));
 
-  const readers = mode === 'hosts' ? { ...READERS, ...WITHOUT_PROXY } : READERS;
+  const readers = mode !== 'forward' ? { ...READERS, ...WITHOUT_PROXY } : READERS;
   it.each(Object.entries(readers))('%s gets the token', async (name, client) => {
     const path = `/${encodeURIComponent(name)}`;
     expect(await client(world.client, `https://${API}${path}`)).toBe(BODY);

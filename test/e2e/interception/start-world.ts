@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,9 +10,13 @@ import { TRUST_DIRECTORY } from '../../../src/injector/pod/names.ts';
 import {
   API,
   API_ADDRESS,
+  API_BY_IPV6,
   type Arrived,
   FORGER_ADDRESS,
   FORGER_TRUST,
+  IN_POD,
+  MAKE_POD,
+  OUTSIDE,
   type WorldMode,
 } from './surroundings.ts';
 
@@ -27,6 +31,7 @@ ip address add ${FORGER_ADDRESS}/32 dev lo
 mount --bind "$2/hosts" /etc/hosts
 mount --bind "$2/resolv.conf" /etc/resolv.conf
 mount -t tmpfs tmpfs /run
+if [ "$1" = redirect ]; then ${MAKE_POD} fi
 exec "$0" "$3" "$1" "$2"
 `;
 
@@ -48,6 +53,8 @@ export interface World {
 
 export async function startWorld(mode: WorldMode): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), `token-sidecar-${mode}-`));
+  // For the sidecar, which runs as another user where connections are told by that.
+  await chmod(directory, 0o755);
   await writeFiles(directory, mode);
   const child = spawn(
     'unshare',
@@ -88,7 +95,8 @@ export async function startWorld(mode: WorldMode): Promise<World> {
     async (command, args, env = {}) => {
       const namespaces = ['--target', String(child.pid), '--net', '--mount', `--wd=${directory}`];
       const { PATH = '' } = process.env;
-      const { stdout } = await run('nsenter', [...namespaces, '--', command, ...args], {
+      const pod = mode === 'redirect' ? IN_POD : [];
+      const { stdout } = await run('nsenter', [...namespaces, '--', ...pod, command, ...args], {
         env: { PATH, HOME: directory, LANG: 'C.UTF-8', ...environment, ...env },
         cwd: directory,
         timeout: 100_000,
@@ -129,7 +137,7 @@ async function writeFiles(directory: string, mode: WorldMode): Promise<void> {
   const local = '127.0.0.1 localhost\n';
   const files: Readonly<Record<string, string>> = {
     hosts: mode === 'hosts' ? `${local}127.0.0.2 ${API}\n` : local,
-    'resolv.conf': 'nameserver 127.0.0.1\n',
+    'resolv.conf': `nameserver ${mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1'}\n`,
     // What wget of GnuTLS trusts is in no variable.
     wgetrc: `ca_certificate = ${TRUST_DIRECTORY}/bundle.pem\n`,
     'wgetrc-deceived': `ca_certificate = ${join(directory, FORGER_TRUST)}/bundle.pem\n`,
@@ -146,14 +154,23 @@ async function writeFiles(directory: string, mode: WorldMode): Promise<void> {
 
 function configuration(directory: string, mode: WorldMode): object {
   const tls = { caFile: join(directory, 'api.crt') };
+  const listed = {
+    forward: { forwardProxy: { allow: [{ host: API, tls }], connect: 'intercept', otherHosts: 'pass' } },
+    hosts: { capture: { hosts: [{ host: API, address: '127.0.0.2', tls }] } },
+    redirect: { redirect: { hosts: [API, API_BY_IPV6].map((host) => ({ host, tls })) } },
+  };
+  const provider = mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1';
   return {
     credentials: [
-      { name: 'default', tokenUrl: 'http://127.0.0.1:8080/token', dir: join(directory, 'secret') },
+      {
+        name: 'default',
+        tokenUrl: `http://${provider}:8080/token`,
+        allowInsecureTokenUrl: true,
+        dir: join(directory, 'secret'),
+      },
     ],
     interception: { directory: TRUST_DIRECTORY },
-    ...(mode === 'hosts'
-      ? { capture: { hosts: [{ host: API, address: '127.0.0.2', tls }] } }
-      : { forwardProxy: { allow: [{ host: API, tls }], connect: 'intercept', otherHosts: 'pass' } }),
+    ...listed[mode],
   };
 }
 

@@ -4,7 +4,7 @@
  * `{ ready }`, then what arrives at the API.
  */
 
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
@@ -13,7 +13,9 @@ import { createSecureServer } from 'node:http2';
 import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { promisify } from 'node:util';
 import { WebSocketServer } from 'ws';
+import { capturedPorts } from '../../../src/injector/pod/redirected-hosts.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { writeTrustFiles } from '../../../src/proxy/tls/trust-files.ts';
 import { openDnsServer } from '../../support/dns-server.ts';
@@ -21,17 +23,22 @@ import { selfSigned } from '../../wire/certificate.ts';
 import {
   API,
   API_ADDRESS,
+  API_BY_IPV6,
   type Arrived,
   BODY,
   FORGED,
   FORGER_ADDRESS,
   FORGER_TRUST,
   GOOD,
+  IN_POD,
   OTHER,
+  OUTSIDE,
+  SIDECAR_USER,
   TOKEN,
   type WorldMode,
 } from './surroundings.ts';
 
+const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 const [mode, directory] = process.argv.slice(2) as [WorldMode, string];
 
 function tell(line: object): void {
@@ -68,7 +75,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 }
 
 async function startApi(): Promise<void> {
-  const certificate = selfSigned(API, OTHER);
+  const certificate = selfSigned(API, OTHER, API_BY_IPV6);
   await writeFile(join(directory, 'api.crt'), certificate.cert);
   const server = createSecureServer({ ...certificate, allowHTTP1: true }, answer as never);
   const sockets = new WebSocketServer({ noServer: true });
@@ -78,7 +85,7 @@ async function startApi(): Promise<void> {
       webSocket.on('message', (data, binary) => webSocket.send(data, { binary }));
     });
   });
-  server.listen(443, API_ADDRESS);
+  server.listen(443, mode === 'redirect' ? '::' : API_ADDRESS);
   await once(server, 'listening');
 }
 
@@ -112,16 +119,17 @@ async function startTokenEndpoint(): Promise<void> {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify({ access_token: TOKEN, token_type: 'Bearer', expires_in: 300 }));
   });
-  server.listen(8080, '127.0.0.1');
+  server.listen(8080, mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1');
   await once(server, 'listening');
 }
 
 async function startSidecar(): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dirname, '../../../src/main.ts'), 'proxy', '--config', join(directory, 'sidecar.json')],
-    { stdio: ['ignore', 'pipe', 'inherit'], env: {} },
-  );
+  const ofItsUser = ['setpriv', `--reuid=${SIDECAR_USER}`, `--regid=${SIDECAR_USER}`, '--clear-groups'];
+  const inPod = mode === 'redirect' ? [...IN_POD, ...ofItsUser] : [];
+  const program = [process.execPath, MAIN, 'proxy', '--config', join(directory, 'sidecar.json')];
+  const [command, ...args] = [...inPod, ...program] as [string, ...string[]];
+  const { PATH = '' } = process.env;
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH } });
   process.on('exit', () => child.kill());
   let log = '';
   await new Promise<void>((resolve, reject) => {
@@ -136,16 +144,29 @@ async function startSidecar(): Promise<void> {
   });
 }
 
+/** As the injected init container does, when the sidecar is there. */
+async function redirect(): Promise<void> {
+  const hosts = `${API},${API_BY_IPV6}`;
+  const flags = ['--captured-ports', capturedPorts(hosts), '--exempt-user', SIDECAR_USER];
+  const [command, ...args] = [...IN_POD, process.execPath, MAIN, 'redirect', ...flags] as [
+    string,
+    ...string[],
+  ];
+  await promisify(execFile)(command, args);
+}
+
 const forger = { addresses: [FORGER_ADDRESS] };
 await openDnsServer(
   {
     [API]: { addresses: [API_ADDRESS] },
     [OTHER]: { addresses: [API_ADDRESS] },
+    [API_BY_IPV6]: { addresses: [OUTSIDE.ipv6] },
     ...Object.fromEntries([GOOD, ...FORGED].map((name) => [name, forger])),
   },
-  { port: 53, host: '127.0.0.1' },
+  { port: 53, host: mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1' },
 );
-await Promise.all([startApi(), startForger(), startTokenEndpoint()]);
+await Promise.all([startApi(), startTokenEndpoint(), ...(mode === 'redirect' ? [] : [startForger()])]);
 await startSidecar();
+if (mode === 'redirect') await redirect();
 tell({ ready: mode });
 process.stdin.resume().on('end', () => process.exit());

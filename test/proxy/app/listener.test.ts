@@ -15,6 +15,8 @@ it('draining closes the destinations that are in use by then, after the last con
     spoken: () => new Map(),
     find: (request) => destinations.find(request),
     findListed: (host, request) => destinations.findListed(host, request),
+    listsRedirected: (asked) => destinations.listsRedirected(asked),
+    routePast: (original) => destinations.routePast(original),
     routeTo: (host) => destinations.routeTo(host),
     close: () => void closed.push(name),
   });

@@ -18,7 +18,13 @@ it('requests are served by the generation that is there when they come; those un
   const before = begin();
   const first = context.generation();
   replaceDestinations(
-    new Destinations({ routes: [], forwardProxy: undefined, captured: undefined, ownNames: undefined }),
+    new Destinations({
+      routes: [],
+      forwardProxy: undefined,
+      captured: undefined,
+      redirected: undefined,
+      ownNames: undefined,
+    }),
   );
   const after = begin();
   expect(after.app.text).toContain('token-sidecar-error: route_not_found\r\n');

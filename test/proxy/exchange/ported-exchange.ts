@@ -198,6 +198,7 @@ export function createPorts(ports: Ports = {}) {
       routes: [route],
       forwardProxy: undefined,
       captured: undefined,
+      redirected: undefined,
       ownNames: undefined,
     }),
     admission: ADMISSION,

@@ -70,7 +70,7 @@ export async function startTlsUpstream(
 }
 
 /** Every name is this machine. */
-const LOOPBACK: Network = {
+export const LOOPBACK: Network = {
   ...systemNetwork,
   connectTls: (options) => systemNetwork.connectTls({ ...options, host: '127.0.0.1' }),
   connectTcp: (options) => systemNetwork.connectTcp({ ...options, host: '127.0.0.1' } as typeof options),

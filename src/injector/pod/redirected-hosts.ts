@@ -1,0 +1,143 @@
+/** Mode `redirect`: an init container with NET_ADMIN makes the system send the app's connections to the sidecar. */
+
+import type { Problem } from '../../config/problems.ts';
+import { namedHosts } from '../../config/values.ts';
+import { MODE } from './annotations.ts';
+import type { Cluster } from './cluster.ts';
+import { REDIRECT_CONTAINER_NAME, REDIRECT_PORT } from './names.ts';
+import { type Container, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
+import { resourcesOf } from './sidecar-container.ts';
+import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
+import type { SidecarSettings } from './sidecar-settings.ts';
+
+/** Of HTTP and HTTPS. Others are captured where a host names them. */
+const USUAL_PORTS = [80, 443];
+
+/** On the namespace: what the Pod Security admission refuses (kubernetes.io/docs/concepts/security/pod-security-admission). */
+const ENFORCED_STANDARD = 'pod-security.kubernetes.io/enforce';
+
+/** Standards that allow no container the capability NET_ADMIN. */
+const FORBIDDING = ['baseline', 'restricted'];
+
+/** Containers by which a service mesh shows itself, which redirects the same connections. */
+const MESHES: Readonly<Record<string, string>> = {
+  'istio-init': 'Istio',
+  'istio-validation': 'Istio',
+  'istio-proxy': 'Istio',
+  'linkerd-init': 'Linkerd',
+  'linkerd-network-validator': 'Linkerd',
+  'linkerd-proxy': 'Linkerd',
+};
+
+/** The ports whose connections are captured, as `--captured-ports` has them. @param hosts as the annotation has them. */
+export function capturedPorts(hosts: string): string {
+  const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
+  return [...new Set([...USUAL_PORTS, ...named])].join(',');
+}
+
+/** The init container, which ends as soon as the table is installed. */
+export function redirectContainer(settings: SidecarSettings & { readonly redirected: string }): object {
+  const { image, imagePullPolicy, runAsUser, redirected } = settings;
+  return {
+    name: REDIRECT_CONTAINER_NAME,
+    image,
+    imagePullPolicy,
+    args: ['redirect', '--captured-ports', capturedPorts(redirected), '--exempt-user', String(runAsUser)],
+    env: [WITH_FOREIGN_FUNCTIONS],
+    resources: resourcesOf(settings),
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      runAsNonRoot: false,
+      runAsUser: 0,
+      runAsGroup: 0,
+      capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+  };
+}
+
+export interface RedirectedPod {
+  readonly pod: Pod;
+  readonly namespace: Namespace;
+  readonly cluster: Cluster;
+  readonly runAsUser: SidecarSettings['runAsUser'];
+}
+
+/** What keeps the connections of a pod from being redirected. */
+export function redirectObstacles({ pod, namespace, cluster, runAsUser }: RedirectedPod): readonly Problem[] {
+  const { spec = {} } = pod;
+  return [
+    ...forbiddenByNamespace(namespace, cluster),
+    ...meshObstacles(spec),
+    ...sharedUsers(spec, runAsUser),
+    ...takenPorts(spec),
+  ];
+}
+
+/** Pod Security would refuse the pod as well, in words that do not tell why there is such a container. */
+function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: Cluster): Problem[] {
+  const known = labels ?? namespaceLabels?.(name);
+  const standard = FORBIDDING.find((one) => known?.[ENFORCED_STANDARD] === one);
+  if (standard === undefined) return [];
+  const expected = `hosts or forward: redirect needs an init container with NET_ADMIN, and the namespace ${name} enforces the Pod Security Standard ${standard} (label ${ENFORCED_STANDARD}), which forbids it`;
+  return [{ key: MODE, value: 'redirect', expected }];
+}
+
+/** Also for a second pass: the mesh's webhook may come after the injector's. */
+export function meshObstacles(spec: PodSpec): readonly Problem[] {
+  return (['initContainers', 'containers'] as const).flatMap((list) =>
+    itemsOf(spec[list]).flatMap(({ name }, index) => {
+      const mesh = Object.hasOwn(MESHES, name) ? MESHES[name] : undefined;
+      if (mesh === undefined) return [];
+      const expected = `no container of ${mesh}, because ${MODE} is redirect: both would take the same connections; the modes hosts and forward go with it`;
+      return [{ key: `spec.${list}[${index}].name`, value: name, expected }];
+    }),
+  );
+}
+
+/** Connections of the sidecar's user are the sidecar's own: those of an app with that user would go past it. */
+function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Problem[] {
+  if (runAsUser === 'none') {
+    const expected =
+      'another, where the platform assigns users: the connections of the sidecar are told by its user';
+    return [{ key: MODE, value: 'redirect', expected }];
+  }
+  const expected = `another user than the sidecar's, because ${MODE} is redirect: its connections would pass for those of the sidecar`;
+  const ofPod = spec.securityContext?.runAsUser;
+  const all = (['initContainers', 'containers'] as const).flatMap((list) =>
+    itemsOf(spec[list]).map((container, index) => ({
+      container,
+      key: `spec.${list}[${index}].securityContext.runAsUser`,
+    })),
+  );
+  const own = all.filter(({ container }) => userOf(container) === runAsUser);
+  const inheriting = ofPod === runAsUser && all.some(({ container }) => userOf(container) === undefined);
+  return [
+    ...(inheriting ? [{ key: 'spec.securityContext.runAsUser', value: String(ofPod), expected }] : []),
+    ...own.map(({ key }) => ({ key, value: String(runAsUser), expected })),
+  ];
+}
+
+function userOf({ securityContext }: Container): number | undefined {
+  return securityContext?.runAsUser ?? undefined;
+}
+
+function takenPorts(spec: PodSpec): Problem[] {
+  return (['initContainers', 'containers'] as const).flatMap((list) =>
+    itemsOf(spec[list]).flatMap(({ ports }, container) =>
+      itemsOf(ports).flatMap(({ containerPort }, index) => {
+        if (containerPort !== REDIRECT_PORT) return [];
+        const expected = `a port other than ${REDIRECT_PORT}, to which connections are redirected`;
+        return [
+          {
+            key: `spec.${list}[${container}].ports[${index}].containerPort`,
+            value: String(containerPort),
+            expected,
+          },
+        ];
+      }),
+    ),
+  );
+}

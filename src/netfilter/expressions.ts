@@ -1,0 +1,138 @@
+/** What a rule of nftables is made of (linux/netfilter/nf_tables.h), in octets: matches, and what is done. Pure. */
+
+import { attribute, native16, native32, nested, number16, number32, text } from './netlink-message.ts';
+
+/** Holds what is compared: 16 octets, an address of IPv6. */
+const REGISTER = 1;
+const VERDICT_REGISTER = 0;
+
+const META = { outgoingType: 9, user: 10, family: 15, protocol: 16 } as const;
+const COMPARE = { equal: 0, atMost: 3, atLeast: 5 } as const;
+const HEADER = { network: 1, transport: 2 } as const;
+
+/** ARPHRD_LOOPBACK: the kind of the interface, which has another name in no namespace, but could. */
+const LOOPBACK = 772;
+const PROTOCOL = { tcp: 6, udp: 17 } as const;
+/** NFPROTO_IPV4 and NFPROTO_IPV6. */
+const FAMILY = { 4: 2, 6: 10 } as const;
+
+/** NFT_RETURN, as a number of 32 bits with its sign. */
+const RETURN = -5;
+/** NFT_REJECT_ICMPX_UNREACH, and its port unreachable: of either family. */
+const REJECT_BOTH_FAMILIES = 2;
+const PORT_UNREACHABLE = 1;
+
+/** One expression, or a few that belong together. */
+export type Expression = Buffer;
+
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+export interface AddressRange {
+  readonly family: 4 | 6;
+  /** 4 or 16 octets. */
+  readonly address: Buffer;
+  /** Of the address, how many bits count. */
+  readonly prefix: number;
+}
+
+function expression(name: string, ...attributes: readonly Buffer[]): Expression {
+  return nested(1, attribute(1, text(name)), nested(2, ...attributes));
+}
+
+function meta(key: number): Expression {
+  return expression('meta', attribute(2, number32(key)), attribute(1, number32(REGISTER)));
+}
+
+function compare(operation: number, value: Buffer): Expression {
+  const data = nested(3, attribute(1, value));
+  return expression('cmp', attribute(1, number32(REGISTER)), attribute(2, number32(operation)), data);
+}
+
+function payload(header: number, offset: number, length: number): Expression {
+  const place = [
+    attribute(2, number32(header)),
+    attribute(3, number32(offset)),
+    attribute(4, number32(length)),
+  ];
+  return expression('payload', attribute(1, number32(REGISTER)), ...place);
+}
+
+/** Whose socket it is. */
+export function ofUser(user: number): Expression {
+  return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
+}
+
+/** To this machine itself, by whatever address. */
+export function toLoopback(): Expression {
+  return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
+}
+
+/** To one of the ports of a protocol. */
+export function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): Expression {
+  // The same place in both of them.
+  const port = payload(HEADER.transport, 2, 2);
+  const range =
+    first === last
+      ? compare(COMPARE.equal, number16(first))
+      : Buffer.concat([compare(COMPARE.atLeast, number16(first)), compare(COMPARE.atMost, number16(last))]);
+  return Buffer.concat([ofProtocol(protocol), port, range]);
+}
+
+function ofProtocol(protocol: keyof typeof PROTOCOL): Expression {
+  return Buffer.concat([meta(META.protocol), compare(COMPARE.equal, Buffer.of(PROTOCOL[protocol]))]);
+}
+
+export function toRange({ family, address, prefix }: AddressRange): Expression {
+  const ofFamily = Buffer.concat([meta(META.family), compare(COMPARE.equal, Buffer.of(FAMILY[family]))]);
+  const mask = maskOf(prefix, address.length);
+  const network = Buffer.from(address.map((octet, index) => octet & (mask[index] as number)));
+  const offset = family === 4 ? 16 : 24;
+  return Buffer.concat([
+    ofFamily,
+    payload(HEADER.network, offset, address.length),
+    expression(
+      'bitwise',
+      attribute(1, number32(REGISTER)),
+      attribute(2, number32(REGISTER)),
+      attribute(3, number32(address.length)),
+      nested(4, attribute(1, mask)),
+      nested(5, attribute(1, Buffer.alloc(address.length))),
+    ),
+    compare(COMPARE.equal, network),
+  ]);
+}
+
+function maskOf(prefix: number, octets: number): Buffer {
+  return Buffer.from(
+    Array.from({ length: octets }, (_, index) => {
+      const bits = Math.min(8, Math.max(0, prefix - 8 * index));
+      return 0xff & (0xff << (8 - bits));
+    }),
+  );
+}
+
+/** The rules that follow are not for it. */
+export function leave(): Expression {
+  const verdict = nested(2, attribute(1, number32(RETURN)));
+  return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
+}
+
+/** To a port of this machine's loopback. */
+export function redirectTo(port: number): Expression {
+  return Buffer.concat([
+    expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),
+    expression('redir', attribute(1, number32(REGISTER))),
+  ]);
+}
+
+/** Whoever sends it is told at once that nobody listens there. */
+export function refuse(): Expression {
+  return expression(
+    'reject',
+    attribute(1, number32(REJECT_BOTH_FAMILIES)),
+    attribute(2, Buffer.of(PORT_UNREACHABLE)),
+  );
+}

@@ -1,0 +1,179 @@
+/** Messages to the kernel's nftables, in octets (linux/netlink.h, linux/netfilter/nfnetlink.h). Pure. */
+
+import { endianness } from 'node:os';
+
+const LITTLE_ENDIAN = endianness() === 'LE';
+
+/** Header of a message, and of those to netfilter. */
+export const HEADER_BYTES = 16;
+const NETFILTER_HEADER_BYTES = 4;
+
+const NFNL_SUBSYS_NFTABLES = 10;
+const NLA_F_NESTED = 0x8000;
+
+/** Kinds of messages that are not nftables' own. */
+export const BATCH_BEGIN = 0x10;
+export const BATCH_END = 0x11;
+export const NLMSG_ERROR = 2;
+export const NLMSG_DONE = 3;
+
+/** What a message asks of the kernel. */
+export const FLAGS = { request: 0x1, acknowledge: 0x4, dump: 0x300, create: 0x400, append: 0x800 } as const;
+
+/** nftables' own (enum nf_tables_msg_types). */
+export const NFT = {
+  newTable: 0,
+  getTable: 1,
+  deleteTable: 2,
+  newChain: 3,
+  getChain: 4,
+  newRule: 6,
+} as const;
+
+/** One message, still without its number. */
+export interface Message {
+  readonly type: number;
+  readonly flags: number;
+  /** Of addresses (NFPROTO_*): 0 unless given. */
+  readonly family?: number;
+  readonly attributes?: readonly Buffer[];
+  /** Names it in errors. */
+  readonly what: string;
+}
+
+export function nftMessage(
+  kind: number,
+  flags: number,
+  family: number,
+  what: string,
+  ...attributes: readonly Buffer[]
+): Message {
+  return { type: (NFNL_SUBSYS_NFTABLES << 8) | kind, flags, family, attributes, what };
+}
+
+/** All or nothing: the kernel takes what stands between the two as a whole. */
+export function batch(messages: readonly Message[]): readonly Message[] {
+  return [
+    { type: BATCH_BEGIN, flags: FLAGS.request, what: 'a batch' },
+    ...messages,
+    { type: BATCH_END, flags: FLAGS.request, what: 'the end of a batch' },
+  ];
+}
+
+/** @param sequence number by which the kernel's answer names it. */
+export function encodeMessage(
+  { type, flags, family = 0, attributes = [] }: Message,
+  sequence: number,
+): Buffer {
+  const isBatch = type === BATCH_BEGIN || type === BATCH_END;
+  const head = Buffer.alloc(HEADER_BYTES + NETFILTER_HEADER_BYTES);
+  const message = Buffer.concat([head, ...attributes]);
+  native32(message.length).copy(message, 0);
+  native16(type).copy(message, 4);
+  native16(flags).copy(message, 6);
+  native32(sequence).copy(message, 8);
+  message[HEADER_BYTES] = family;
+  // Of a batch: whose it is.
+  message.writeUInt16BE(isBatch ? NFNL_SUBSYS_NFTABLES : 0, HEADER_BYTES + 2);
+  return message;
+}
+
+/** An attribute: its length and kind, then what it says, filled up to four octets. */
+export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
+  const said = Buffer.concat(content);
+  const length = 4 + said.length;
+  const whole = Buffer.alloc(aligned(length));
+  native16(length).copy(whole, 0);
+  native16(kind).copy(whole, 2);
+  said.copy(whole, 4);
+  return whole;
+}
+
+/** An attribute that holds others. */
+export function nested(kind: number, ...attributes: readonly Buffer[]): Buffer {
+  return attribute(kind | NLA_F_NESTED, ...attributes);
+}
+
+export function text(value: string): Buffer {
+  return Buffer.from(`${value}\0`, 'latin1');
+}
+
+/** Network order, as nftables has its numbers. */
+export function number32(value: number): Buffer {
+  const octets = Buffer.alloc(4);
+  octets.writeInt32BE(value | 0);
+  return octets;
+}
+
+export function number16(value: number): Buffer {
+  const octets = Buffer.alloc(2);
+  octets.writeUInt16BE(value);
+  return octets;
+}
+
+/** The machine's order, as netlink's headers and registers of the kernel's own numbers have it. */
+export function native32(value: number): Buffer {
+  const octets = Buffer.alloc(4);
+  if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
+  else octets.writeUInt32BE(value);
+  return octets;
+}
+
+export function native16(value: number): Buffer {
+  const octets = Buffer.alloc(2);
+  if (LITTLE_ENDIAN) octets.writeUInt16LE(value);
+  else octets.writeUInt16BE(value);
+  return octets;
+}
+
+/** What the kernel says of one message. */
+export interface Answer {
+  readonly type: number;
+  readonly sequence: number;
+  /** What follows its header. */
+  readonly body: Buffer;
+}
+
+/** @throws {RangeError} where less is there than is said to be. */
+export function readAnswers(octets: Buffer): readonly Answer[] {
+  const answers: Answer[] = [];
+  for (let at = 0; at < octets.length; ) {
+    const length = readNative32(octets, at);
+    if (length < HEADER_BYTES || at + length > octets.length)
+      throw new RangeError('an answer that is cut short');
+    const body = octets.subarray(at + HEADER_BYTES, at + length);
+    answers.push({ type: readNative16(octets, at + 4), sequence: readNative32(octets, at + 8), body });
+    at += aligned(length);
+  }
+  return answers;
+}
+
+/** The first text attribute of this kind in what nftables tells of an object; undefined where there is none. */
+export function textIn(body: Buffer, kind: number): string | undefined {
+  for (let at = NETFILTER_HEADER_BYTES; at + 4 <= body.length; ) {
+    const length = readNative16(body, at);
+    if (length < 4) return undefined;
+    if ((readNative16(body, at + 2) & ~NLA_F_NESTED) === kind) {
+      return body.toString('latin1', at + 4, at + length).replace(/\0.*$/s, '');
+    }
+    at += aligned(length);
+  }
+  return undefined;
+}
+
+/** The system's number of an error, positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
+export function errorNumber(body: Buffer): number {
+  return (LITTLE_ENDIAN ? -body.readInt32LE(0) : -body.readInt32BE(0)) | 0;
+}
+
+export function readNative32(octets: Buffer, at: number): number {
+  return LITTLE_ENDIAN ? octets.readUInt32LE(at) : octets.readUInt32BE(at);
+}
+
+function readNative16(octets: Buffer, at: number): number {
+  return LITTLE_ENDIAN ? octets.readUInt16LE(at) : octets.readUInt16BE(at);
+}
+
+function aligned(length: number): number {
+  return (length + 3) & ~3;
+}

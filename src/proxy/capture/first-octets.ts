@@ -1,0 +1,43 @@
+/**
+ * By what name an app calls the host of a connection that was redirected: SNI (RFC 6066 §3), or the Host of its first request.
+ * It only decides who serves the connection: the same octets are then read by those who judge them.
+ */
+
+import { HANDSHAKE_RECORD, MOST_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
+
+/** A host that is not named within so many octets is not known by its name. */
+export const MOST_FIRST_BYTES = MOST_HELLO_BYTES;
+
+export type Naming =
+  | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
+  /** It goes on: more octets are wanted. */
+  | { readonly kind: 'partial' }
+  /** Neither TLS with a name nor HTTP/1.1: nobody's, as far as anybody can tell. */
+  | { readonly kind: 'nameless' };
+
+const PARTIAL: Naming = { kind: 'partial' };
+const NAMELESS: Naming = { kind: 'nameless' };
+
+/** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with one of version 2. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP\/1\.[01]\r\n/;
+const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$|(?<! ) [^\r\n]*\r?$)/;
+const HOST = /\r\nhost:[ \t]*([^\r\n]*?)[ \t]*\r\n/i;
+
+/** @param octets all that the app has said, at least one. */
+export function nameIn(octets: Buffer): Naming {
+  if (octets[0] === HANDSHAKE_RECORD) {
+    const hello = readClientHello(octets);
+    if (hello.kind === 'partial') return PARTIAL;
+    if (hello.kind === 'malformed' || hello.serverName === undefined) return NAMELESS;
+    return { kind: 'named', scheme: 'https', authority: hello.serverName };
+  }
+  const said = octets.toString('latin1', 0, MOST_FIRST_BYTES);
+  if (!REQUEST_LINE.test(said)) {
+    return octets.length < MOST_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
+  }
+  const headEnd = said.indexOf('\r\n\r\n');
+  // With the line end of the last field.
+  const authority = HOST.exec(headEnd === -1 ? said : said.slice(0, headEnd + 2))?.[1];
+  if (authority !== undefined) return { kind: 'named', scheme: 'http', authority };
+  return headEnd === -1 && octets.length < MOST_FIRST_BYTES ? PARTIAL : NAMELESS;
+}

@@ -1,0 +1,101 @@
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import type { TakeBytes } from '../io/shared-read.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
+import type { TunnelEnd } from '../tunnel/socket-side.ts';
+
+export interface OriginalConnectionEvents {
+  /** It stands. */
+  stands(): void;
+  /** Its server has said something, or ended its side, before the app has spoken: there are such protocols. */
+  spoke(): void;
+  /** It could not be made, or has ended before anybody wanted it. */
+  failed(error: SidecarError<ProxyErrorCode> | undefined): void;
+}
+
+type State =
+  | { readonly kind: 'connecting' }
+  /** What the server has said so far is held. */
+  | { readonly kind: 'waiting'; readonly end: TunnelEnd; readonly said: Buffer | undefined }
+  | { readonly kind: 'over' };
+
+/** A connection to where a redirected one was going: made for bytes to pass, or to find out which side speaks first. */
+export class OriginalConnection implements UpstreamUser {
+  readonly #events: OriginalConnectionEvents;
+  readonly #stream: UpstreamStream;
+  #state: State = { kind: 'connecting' };
+  #take: TakeBytes = (chunk) => this.#hold(chunk);
+
+  constructor({ upstream }: ActiveRoute, events: OriginalConnectionEvents) {
+    this.#events = events;
+    this.#stream = upstream.acquireTunnel(this);
+  }
+
+  /** Gives the connection up to become one end of a tunnel; undefined while it does not stand. */
+  giveUp(): TunnelEnd | undefined {
+    const state = this.#state;
+    if (state.kind !== 'waiting') return undefined;
+    const { socket, writer } = state.end;
+    socket.off('end', this.#onSpoke);
+    socket.off('close', this.#onClose);
+    this.#state = { kind: 'over' };
+    return {
+      socket,
+      writer,
+      takeOver: (take) => {
+        this.#take = take;
+        return state.said;
+      },
+    };
+  }
+
+  abandon(): void {
+    const state = this.#state;
+    this.#state = { kind: 'over' };
+    if (state.kind === 'connecting') this.#stream.abandon();
+    else if (state.kind === 'waiting') state.end.socket.destroy();
+  }
+
+  connected(): void {
+    const end = this.#stream.tunnelEnd;
+    this.#state = { kind: 'waiting', end, said: undefined };
+    end.socket.on('end', this.#onSpoke);
+    end.socket.on('close', this.#onClose);
+    end.takeOver((chunk) => this.#take(chunk));
+    this.#events.stands();
+  }
+
+  upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
+    if (this.#state.kind === 'over') return;
+    this.#state = { kind: 'over' };
+    this.#events.failed(error);
+  }
+
+  #hold(chunk: Buffer): void {
+    const state = this.#state;
+    if (state.kind !== 'waiting') return;
+    const said = Buffer.concat([...(state.said === undefined ? [] : [state.said]), chunk]);
+    this.#state = { ...state, said };
+    // One read is enough to know.
+    state.end.socket.pause();
+    this.#events.spoke();
+  }
+
+  readonly #onSpoke = (): void => this.#events.spoke();
+
+  readonly #onClose = (): void => {
+    if (this.#state.kind === 'over') return;
+    this.#state = { kind: 'over' };
+    this.#events.failed(undefined);
+  };
+
+  // No request is sent on it, and no answer read.
+  informed(): void {}
+  answered(): void {}
+  switched(): void {}
+  answerData(): void {}
+  answerEnded(): void {}
+  flushAnswer(): void {}
+  upstreamReady(): void {}
+  stalled(): void {}
+}

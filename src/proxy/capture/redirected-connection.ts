@@ -1,0 +1,234 @@
+import type { Socket } from 'node:net';
+import type { ListenAddress } from '../../config/config.ts';
+import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { AcceptedConnection } from '../app/accepted-connection.ts';
+import type { AppConnection } from '../app/app-connection.ts';
+import type { AppContext } from '../app/context.ts';
+import { guarded } from '../app/guarded.ts';
+import { Deadline } from '../io/deadline.ts';
+import { GatheredWriter } from '../io/gathered-writer.ts';
+import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
+import { asProxyError, logFailure } from '../proxy-error.ts';
+import type { ActiveRoute } from '../routing/active-route.ts';
+import type { ListedHost } from '../routing/destinations.ts';
+import { type AskedDestination, DEFAULT_PORTS } from '../routing/forward-destination.ts';
+import { hostName } from '../routing/routes.ts';
+import type { ConnectionHeir } from '../streams/app-stream.ts';
+import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';
+import { SocketSide } from '../tunnel/socket-side.ts';
+import { runTunnel } from '../tunnel/tunnel.ts';
+import { nameIn } from './first-octets.ts';
+import { OriginalConnection } from './original-connection.ts';
+
+/** An app that says nothing for so long may wait for its server to speak first, which is then asked. */
+export const FIRST_WORD_MS = 1_000;
+
+/** What is not named in this time passes as it is. */
+export const NAMING_MS = 10_000;
+
+export type RedirectedResult = 'listed' | 'passed' | 'refused';
+
+export interface RedirectedConnectionOptions {
+  readonly context: AppContext;
+  readonly termination: TlsTermination;
+  /** Where the app was going. */
+  readonly original: ListenAddress;
+  readonly onResult: (result: RedirectedResult) => void;
+  /** Called whenever a request is settled. */
+  readonly onFree: () => void;
+}
+
+type Phase =
+  /** It is not known yet who is meant. */
+  | { readonly kind: 'unnamed'; readonly octets: Buffer }
+  /** Its host gets the token. The heir is there once there is HTTP. */
+  | { readonly kind: 'listed'; readonly heir: ConnectionHeir | undefined }
+  /** Bytes go to and from where the app was going, as soon as there is a connection. */
+  | { readonly kind: 'passing'; readonly octets: Buffer }
+  | { readonly kind: 'over' };
+
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** A connection that an app opened to some host, and that the system has sent here instead. */
+export class RedirectedConnection implements AppConnection {
+  readonly socket: Socket;
+  readonly #options: RedirectedConnectionOptions;
+  readonly #deadline: Deadline;
+  readonly #acceptedAtMs: number;
+  #phase: Phase = { kind: 'unnamed', octets: NOTHING };
+  #take: TakeBytes = (chunk) => this.#read(chunk);
+  #original: OriginalConnection | undefined;
+
+  constructor(socket: Socket, options: RedirectedConnectionOptions) {
+    const { clock, log } = options.context;
+    acceptShared(socket, (chunk) => guarded(socket, log, () => this.#take(chunk)));
+    this.socket = socket;
+    this.#options = options;
+    this.#acceptedAtMs = clock.monotonicMs();
+    this.#deadline = new Deadline(clock, () => guarded(socket, log, () => this.#tooLate()));
+    this.#deadline.set(this.#acceptedAtMs + FIRST_WORD_MS);
+    // Whatever ends a connection ends in 'close'.
+    socket.on('error', () => socket.destroy());
+    socket.on('end', this.#onEnd);
+    socket.on('close', () => {
+      this.#deadline.dispose();
+      if (this.#phase.kind === 'unnamed') this.#phase = { kind: 'over' };
+      this.#original?.abandon();
+    });
+  }
+
+  /** What passes cannot be told from what is idle. */
+  get busy(): boolean {
+    const phase = this.#phase;
+    return phase.kind === 'listed' ? phase.heir?.busy !== false : phase.kind === 'passing';
+  }
+
+  closeIdle(): void {
+    const phase = this.#phase;
+    if (phase.kind === 'listed' && phase.heir !== undefined) phase.heir.closeIdle();
+    else this.socket.destroySoon();
+  }
+
+  drain(): void {
+    if (this.#phase.kind === 'listed') this.#phase.heir?.drain();
+  }
+
+  #read(chunk: Buffer): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'unnamed') return;
+    const octets = Buffer.concat([phase.octets, chunk]);
+    const naming = nameIn(octets);
+    this.#phase = { kind: 'unnamed', octets };
+    if (naming.kind === 'partial') {
+      this.#deadline.set(this.#acceptedAtMs + NAMING_MS);
+      return;
+    }
+    const asked = naming.kind === 'named' ? this.#listed(naming.scheme, naming.authority) : undefined;
+    if (asked === undefined) this.#pass();
+    else this.#serve({ list: 'redirected', asked }, octets);
+  }
+
+  /** What the app asked for, if that is listed. Port 80 is one of HTTP in clear, and 443 one of TLS, whatever came there. */
+  #listed(scheme: AskedDestination['scheme'], authority: string): AskedDestination | undefined {
+    const { original, context } = this.#options;
+    const other = scheme === 'https' ? 'http' : 'https';
+    if (original.port === DEFAULT_PORTS[other]) return undefined;
+    const asked = { scheme, host: hostName(authority), port: original.port };
+    return context.generation().destinations.listsRedirected(asked) ? asked : undefined;
+  }
+
+  #serve(listed: ListedHost, octets: Buffer): void {
+    const { context, termination, onResult, onFree } = this.#options;
+    const isOverTls = listed.asked.scheme === 'https';
+    this.#deadline.dispose();
+    this.socket.off('end', this.#onEnd);
+    this.#original?.abandon();
+    this.#original = undefined;
+    let route: ActiveRoute | undefined;
+    try {
+      route = context.generation().destinations.routeTo(listed);
+      if (isOverTls) termination.assertRoom();
+    } catch (error) {
+      this.#refuse(asProxyError(error), route);
+      return;
+    }
+    onResult('listed');
+    this.#phase = { kind: 'listed', heir: undefined };
+    const connection: TerminatedConnection['connection'] = {
+      socket: this.socket,
+      takeOver: (take) => {
+        this.#take = take;
+        return octets;
+      },
+      bequeath: (heir) => {
+        this.#phase = { kind: 'listed', heir };
+      },
+      onFree,
+    };
+    if (isOverTls) {
+      termination.begin({ connection, listed, route, onOver: onFree });
+      return;
+    }
+    connection.bequeath(new AcceptedConnection(this.socket, { ...context, listed }, onFree, connection));
+  }
+
+  /** Its bytes go where they were going, those that came first. */
+  #pass(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'unnamed') return;
+    this.#options.onResult('passed');
+    this.#phase = { kind: 'passing', octets: phase.octets };
+    this.#deadline.dispose();
+    this.socket.off('end', this.#onEnd);
+    this.socket.pause();
+    this.#dial();
+    this.#join();
+  }
+
+  #dial(): void {
+    if (this.#original !== undefined) return;
+    const { context, original } = this.#options;
+    let route: ActiveRoute | undefined;
+    try {
+      route = context.generation().destinations.routePast(original);
+      this.#original = new OriginalConnection(route, {
+        stands: () => this.#join(),
+        spoke: () => this.#pass(),
+        failed: (error) => this.#refuse(error, route),
+      });
+    } catch (error) {
+      this.#refuse(asProxyError(error), route);
+    }
+  }
+
+  /** Once it is known that bytes pass, and there is where they pass to. */
+  #join(): void {
+    const phase = this.#phase;
+    const upstream = phase.kind === 'passing' ? this.#original?.giveUp() : undefined;
+    if (phase.kind !== 'passing' || upstream === undefined) return;
+    this.#original = undefined;
+    const { context, original } = this.#options;
+    const { octets } = phase;
+    const app = {
+      socket: this.socket,
+      writer: new GatheredWriter(this.socket),
+      takeOver: (take: TakeBytes) => {
+        this.#take = take;
+        return octets.length === 0 ? undefined : octets;
+      },
+    };
+    const { idleMs } = context.generation().destinations.routePast(original).config.timeouts;
+    runTunnel(new SocketSide(app), new SocketSide(upstream), { clock: context.clock, idleMs });
+  }
+
+  /** As if nobody were there, which is what it comes to. */
+  #refuse(error: SidecarError<ProxyErrorCode> | undefined, route: ActiveRoute | undefined): void {
+    const { context, onResult } = this.#options;
+    this.#phase = { kind: 'over' };
+    this.#original = undefined;
+    onResult('refused');
+    if (error !== undefined) {
+      (route?.observer ?? context.noRoute).error(error.code);
+      logFailure(context.log, route?.config.name ?? 'none', error);
+    }
+    this.socket.resetAndDestroy();
+  }
+
+  readonly #onEnd = (): void => {
+    guarded(this.socket, this.#options.context.log, () => this.#pass());
+  };
+
+  #tooLate(): void {
+    const phase = this.#phase;
+    if (phase.kind !== 'unnamed') return;
+    if (phase.octets.length > 0) {
+      this.#pass();
+    } else if (this.#original === undefined) {
+      const { context, original } = this.#options;
+      this.#dial();
+      // Neither says anything: it is idle as a tunnel would be.
+      const { idleMs } = context.generation().destinations.routePast(original).config.timeouts;
+      this.#deadline.set(context.clock.monotonicMs() + idleMs);
+    } else this.socket.destroy();
+  }
+}

@@ -1,0 +1,72 @@
+import type { Socket } from 'node:net';
+import type { ForwardProxyConfig, ListenAddress, RedirectConfig } from '../../config/config.ts';
+import { SidecarError, systemCodeOf } from '../../errors.ts';
+import type { AppContext } from '../app/context.ts';
+import type { Listener, Service } from '../app/listener.ts';
+import { logFailure } from '../proxy-error.ts';
+import type { TlsTermination } from '../tls/termination.ts';
+import { RedirectedConnection, type RedirectedResult } from './redirected-connection.ts';
+
+/** The list by which hosts of redirected connections get the token; all others pass. */
+export function redirectedList({ hosts }: Pick<RedirectConfig, 'hosts'>): ForwardProxyConfig {
+  const [{ timeouts }] = hosts as [RedirectConfig['hosts'][0]];
+  return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
+}
+
+/** Where a redirected connection was going; undefined where the system knows of none. */
+export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
+
+export interface RedirectedServiceOptions {
+  readonly context: AppContext;
+  readonly termination: TlsTermination;
+  readonly findOriginal: FindOriginal;
+  readonly onResult: (result: RedirectedResult) => void;
+}
+
+/** How connections are served that the system sends here from where they were going. */
+export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
+  return {
+    what: 'redirect',
+    // Whoever comes here knows of no proxy.
+    clear: false,
+    open(accepted, onFree) {
+      const original = findOriginal(accepted);
+      if (original === undefined || isHere(original, accepted)) {
+        const why = 'a connection came to the listener of redirected ones that was not redirected';
+        const error = new SidecarError('destination_not_allowed', why);
+        context.noRoute.error(error.code);
+        logFailure(context.log, 'none', error);
+        options.onResult('refused');
+        accepted.destroy();
+        return undefined;
+      }
+      return new RedirectedConnection(accepted, { context, original, onFree, ...options });
+    },
+  };
+}
+
+/** The system knows of a connection that was not redirected as well: it was going here. */
+function isHere({ host, port }: ListenAddress, { localAddress, localPort }: Socket): boolean {
+  return port === localPort && host === localAddress;
+}
+
+/** Codes of a machine without IPv6. */
+const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+
+/**
+ * Listens to where the system redirects: its loopback, of either family.
+ * @throws {SidecarError} `configuration` where the port cannot be had.
+ */
+export async function listenForRedirected(
+  listener: Listener,
+  port: number,
+  service: Service,
+): Promise<readonly ListenAddress[]> {
+  const ipv4 = await listener.listen({ host: '127.0.0.1', port }, service);
+  try {
+    return [ipv4, await listener.listen({ host: '::1', port }, service)];
+  } catch (error) {
+    if (!WITHOUT_FAMILY.has(systemCodeOf((error as Error).cause))) throw error;
+    return [ipv4];
+  }
+}

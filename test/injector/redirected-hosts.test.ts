@@ -1,0 +1,176 @@
+/** Pods whose connections the system sends to the sidecar: `token-sidecar.dev/hosts` with the mode `redirect`. */
+
+import { describe, expect, it } from 'vitest';
+import type { Cluster } from '../../src/injector/pod/cluster.ts';
+import { inject } from '../../src/injector/pod/inject.ts';
+import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
+import type { Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
+import { capturedPorts } from '../../src/injector/pod/redirected-hosts.ts';
+import { DEFAULTS } from './defaults.ts';
+import { patched } from './patched.ts';
+
+const ENFORCE = 'pod-security.kubernetes.io/enforce';
+
+const ASKING = {
+  'token-sidecar.dev/inject': 'true',
+  'token-sidecar.dev/secret': 'shop',
+  'token-sidecar.dev/auth-url': 'https://sso.example.com',
+  'token-sidecar.dev/mode': 'redirect',
+  'token-sidecar.dev/hosts': 'api.example.com, *.pay.example.com:8443',
+};
+
+interface Asked {
+  readonly spec?: PodSpec;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly namespace?: Namespace;
+  readonly cluster?: Cluster;
+  readonly defaults?: Partial<InjectionDefaults>;
+}
+
+function ask({
+  spec = {},
+  annotations,
+  namespace = { name: 'team' },
+  cluster = {},
+  defaults = {},
+}: Asked = {}) {
+  const pod: Pod = {
+    metadata: { annotations: { ...ASKING, ...annotations } },
+    spec: { containers: [{ name: 'app' }], ...spec },
+  };
+  return { pod, injection: inject(pod, namespace, { ...DEFAULTS, ...defaults }, cluster) };
+}
+
+function injected(asked?: Asked) {
+  const { pod, injection } = ask(asked);
+  if (injection.result !== 'injected') throw new Error(JSON.stringify(injection));
+  return patched(pod, injection.patch);
+}
+
+function refusal(asked: Asked): string {
+  const { injection } = ask(asked);
+  return injection.result === 'rejected' ? injection.message : injection.result;
+}
+
+describe('a pod whose connections are redirected', () => {
+  it('has the sidecar first, then what redirects to it, which alone has the capability', () => {
+    const { spec } = injected({ spec: { initContainers: [{ name: 'migrate' }] } });
+    expect(spec.initContainers.map(({ name }) => name)).toEqual([
+      'token-sidecar',
+      'token-sidecar-redirect',
+      'migrate',
+    ]);
+    expect(spec.initContainers[1]).toMatchObject({
+      image: DEFAULTS.image,
+      args: ['redirect', '--captured-ports', '80,443,8443', '--exempt-user', '65532'],
+      securityContext: {
+        runAsUser: 0,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+      },
+    });
+    expect(spec.initContainers[0]).toMatchObject({ securityContext: { capabilities: { drop: ['ALL'] } } });
+  });
+
+  it('has a sidecar that may ask the kernel, and apps that trust it and know of no proxy', () => {
+    const { spec } = injected();
+    const env = (at: 'containers' | 'initContainers') =>
+      Object.fromEntries((spec[at][0]?.env ?? []).map(({ name, value }) => [name, value]));
+    expect(env('initContainers')).toMatchObject({
+      TOKEN_SIDECAR_REDIRECT_HOSTS: ASKING['token-sidecar.dev/hosts'],
+      NODE_OPTIONS: '',
+    });
+    expect(env('initContainers')).not.toHaveProperty('TOKEN_SIDECAR_HOSTS');
+    expect(env('containers')).toHaveProperty('SSL_CERT_FILE');
+    expect(env('containers')).not.toHaveProperty('HTTPS_PROXY');
+  });
+
+  it('is not changed by a second pass', () => {
+    expect(inject(injected() as Pod, { name: 'team' }, DEFAULTS, {}).result).toBe('skipped');
+  });
+
+  it.each([
+    ['api.example.com', '80,443'],
+    ['api.example.com:8443, b.example.com:443', '80,443,8443'],
+  ])('with hosts %s has the ports %s captured', (hosts, ports) => {
+    expect(capturedPorts(hosts)).toBe(ports);
+  });
+
+  it('gets no other switch of Node in other modes', () => {
+    const { spec } = injected({ annotations: { 'token-sidecar.dev/mode': 'forward' } });
+    expect(spec.initContainers.map(({ name }) => name)).toEqual(['token-sidecar']);
+    expect((spec.initContainers[0]?.env ?? []).map(({ name }) => name)).not.toContain('NODE_OPTIONS');
+  });
+});
+
+describe('a pod whose connections cannot be redirected is refused, with the reason', () => {
+  it.each(['baseline', 'restricted'])('where its namespace enforces the standard %s', (standard) => {
+    const labels = { [ENFORCE]: standard };
+    const words = `the namespace team enforces the Pod Security Standard ${standard}`;
+    expect(refusal({ namespace: { name: 'team', labels } })).toContain(words);
+    const cluster = { namespaceLabels: (name: string) => (name === 'team' ? labels : undefined) };
+    expect(refusal({ cluster })).toContain(words);
+  });
+
+  it.each([{ [ENFORCE]: 'privileged' }, { 'pod-security.kubernetes.io/warn': 'restricted' }, {}])(
+    'but not with the labels %o',
+    (labels) => {
+      expect(ask({ namespace: { name: 'team', labels } }).injection.result).toBe('injected');
+    },
+  );
+
+  it.each([
+    ['istio-init', 'Istio'],
+    ['linkerd-init', 'Linkerd'],
+    ['linkerd-network-validator', 'Linkerd'],
+  ])('beside %s', (name, mesh) => {
+    expect(refusal({ spec: { initContainers: [{ name }] } })).toContain(`no container of ${mesh}`);
+  });
+
+  it('beside a mesh that came after the first pass', () => {
+    const pod = injected();
+    const initContainers = [...pod.spec.initContainers, { name: 'istio-init' }];
+    const again = inject(
+      { ...pod, spec: { ...pod.spec, initContainers } } as Pod,
+      { name: 'team' },
+      DEFAULTS,
+      {},
+    );
+    expect(again).toMatchObject({
+      result: 'rejected',
+      message: expect.stringContaining('no container of Istio'),
+    });
+  });
+
+  it.each<[string, PodSpec]>([
+    ['spec.securityContext.runAsUser: "65532"', { securityContext: { runAsUser: 65_532 } }],
+    [
+      'spec.containers[0].securityContext.runAsUser: "65532"',
+      { containers: [{ name: 'app', securityContext: { runAsUser: 65_532 } }] },
+    ],
+  ])('with an app of the sidecar’s user: %s', (key, spec) => {
+    expect(refusal({ spec })).toContain(`${key}: expected another user than the sidecar's`);
+  });
+
+  it('but not where every container has another', () => {
+    const containers = [{ name: 'app', securityContext: { runAsUser: 1000 } }];
+    const spec = { securityContext: { runAsUser: 65_532 }, containers };
+    expect(ask({ spec }).injection.result).toBe('injected');
+  });
+
+  it.each<[string, Asked]>([
+    ['a port that is taken', { spec: { containers: [{ name: 'app', ports: [{ containerPort: 15_083 }] }] } }],
+    ['a platform that assigns users', { defaults: { runAsUser: 'none' } }],
+    ['a sidecar that is not native', { annotations: { 'token-sidecar.dev/native-sidecar': 'false' } }],
+  ])('with %s', (_, asked) => {
+    expect(ask(asked).injection.result).toBe('rejected');
+  });
+
+  it('without hosts', () => {
+    const { 'token-sidecar.dev/hosts': _, ...annotations } = ASKING;
+    const pod: Pod = { metadata: { annotations }, spec: { containers: [{ name: 'app' }] } };
+    expect(inject(pod, { name: 'team' }, DEFAULTS, {})).toMatchObject({
+      message: expect.stringContaining('because the mode is redirect'),
+    });
+  });
+});

@@ -1,0 +1,373 @@
+/** Apps whose connections the system sends to the sidecar: listed hosts get the token, and all else goes where it was going. */
+
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ListenAddress } from '../../../src/config/config.ts';
+import { FIRST_WORD_MS, NAMING_MS } from '../../../src/proxy/capture/redirected-connection.ts';
+import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { selfSigned } from '../../wire/certificate.ts';
+import { FIRST } from '../../wire/fake-bearer.ts';
+import { message } from '../../wire/messages.ts';
+import { expectProblem } from '../../wire/problem.ts';
+import { ReceivedBytes } from '../../wire/received-bytes.ts';
+import { until } from '../../wire/sidecar.ts';
+import { helloOf } from '../tls/hello.ts';
+import { HOST, startTlsUpstream, tlsOf, type Upstream } from '../tls/intercepting.ts';
+import { redirecting } from './redirecting.ts';
+
+const get = (path: string, host: string) => message(`GET ${path} HTTP/1.1`, [`Host: ${host}`]);
+
+const addressOf = ({ port }: Pick<Upstream, 'port'>): ListenAddress => ({ host: '127.0.0.1', port });
+
+/** A server of bytes: each connection is the test's. */
+async function startServer() {
+  const accepted: { socket: Socket; received: ReceivedBytes }[] = [];
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => {});
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    accepted.push({ socket, received: new ReceivedBytes(socket) });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+  });
+  const address: ListenAddress = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
+  return {
+    address,
+    accepted,
+    async connection() {
+      await until(() => accepted.length > 0);
+      return accepted[0] as (typeof accepted)[0];
+    },
+  };
+}
+
+describe('a redirected connection to a listed host', () => {
+  it('is known by SNI: TLS ends here, and what is asked gets the token', async () => {
+    const upstream = await startTlsUpstream();
+    const { sidecar, secured, served } = await redirecting({
+      original: addressOf(upstream),
+      caFile: upstream.caFile,
+    });
+    const client = await secured();
+    const host = `${HOST}:${upstream.port}`;
+    for (const path of ['/first', '/second']) {
+      expect((await client.send(get(path, host)).response()).body).toBe(`hello ${path}`);
+    }
+    expect(upstream.arrived.map(({ path, authorization }) => [path, authorization])).toEqual([
+      ['/first', FIRST],
+      ['/second', FIRST],
+    ]);
+    expect(await sidecar.metric('proxy_requests_total', { route: `redirect:${HOST}` })).toBe(2);
+    expect(await served('listed')).toBe(1);
+  });
+
+  it('speaks HTTP/2 where the host does', async () => {
+    const upstream = await startTlsUpstream();
+    const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const client = await secured({ ALPNProtocols: ['h2', 'http/1.1'] });
+    expect(tlsOf(client).alpnProtocol).toBe('h2');
+    const session = connectHttp2(`https://${HOST}`, { createConnection: () => client.socket });
+    onTestFinished(() => session.destroy());
+    const stream = session.request({ ':path': '/', ':authority': `${HOST}:${upstream.port}` });
+    const [answered] = await once(stream, 'response');
+    expect(answered[':status']).toBe(200);
+    expect(upstream.arrived.map(({ version, authorization }) => [version, authorization])).toEqual([
+      ['2.0', FIRST],
+    ]);
+  });
+
+  it('is known by Host in clear, in any pieces, and leaves over TLS', async () => {
+    const upstream = await startTlsUpstream();
+    const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const client = await connected();
+    const whole = get('/clear', `${HOST}:${upstream.port}`);
+    client.socket.setNoDelay(true);
+    for (const octet of whole) {
+      client.send(octet);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect((await client.response()).body).toBe('hello /clear');
+    expect(upstream.arrived.map(({ authorization }) => authorization)).toEqual([FIRST]);
+    const again = await client.send(get('/again', `${HOST}:${upstream.port}`)).response();
+    expect(again.body).toBe('hello /again');
+  });
+
+  it('comes over IPv6 as well', async () => {
+    const upstream = await startTlsUpstream();
+    const { connected, ipv6 } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const answer = await (await connected(ipv6)).send(get('/', `${HOST}:${upstream.port}`)).response();
+    expect(answer.status).toBe(200);
+  });
+
+  it('that says nothing at first is listed still, when it speaks', async () => {
+    const clock = new ManualClock();
+    const upstream = await startTlsUpstream();
+    const server = await startServer();
+    const original = { ...addressOf(upstream) };
+    // Whoever passes is led to the server of bytes.
+    const { connected } = await redirecting({
+      original,
+      caFile: upstream.caFile,
+      clock,
+      network: {
+        ...systemNetwork,
+        connectTcp: (options) => systemNetwork.connectTcp({ ...options, ...server.address }),
+      },
+    });
+    const client = await connected();
+    await clock.advance(FIRST_WORD_MS);
+    const { received } = await server.connection();
+    client.send(await helloOf({ servername: HOST }));
+    const head = Buffer.from(await client.received.exactly(6), 'latin1');
+    // A handshake record with a ServerHello, of the sidecar's.
+    expect([head[0], head[5]]).toEqual([22, 2]);
+    await received.ended();
+    expect(received.text).toBe('');
+  });
+
+  it('is not another host inside', async () => {
+    const upstream = await startTlsUpstream();
+    const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    for (const host of ['other.example.com', `x${HOST}`, '127.0.0.1', `${HOST}:1`]) {
+      const answer = await (await secured()).send(get('/', host)).response();
+      expectProblem(answer, 'misdirected_request');
+    }
+    expect(upstream.arrived).toEqual([]);
+  });
+
+  it('gets no token where it does not prove itself', async () => {
+    const upstream = await startTlsUpstream('both', selfSigned('evil.example.net'));
+    const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const answer = await (await secured()).send(get('/', `${HOST}:${upstream.port}`)).response();
+    expectProblem(answer, 'upstream_tls_error');
+    expect(upstream.arrived).toEqual([]);
+  });
+
+  it('whose app does not trust the sidecar is counted, with no way past', async () => {
+    const upstream = await startTlsUpstream();
+    const { secured, counted } = await redirecting({
+      original: addressOf(upstream),
+      caFile: upstream.caFile,
+    });
+    await expect(secured({ ca: [] })).rejects.toThrow();
+    await counted('client_rejected_certificate');
+    expect(upstream.arrived).toEqual([]);
+  });
+
+  it('is refused where too many handshakes are under way', async () => {
+    const upstream = await startTlsUpstream();
+    const { connected, counted, served } = await redirecting({
+      original: addressOf(upstream),
+      caFile: upstream.caFile,
+      // Its upstream, which would be asked what it speaks, is never reached.
+      network: {
+        ...systemNetwork,
+        connectTls: (options) => systemNetwork.connectTls({ ...options, host: '192.0.2.1' }),
+      },
+    });
+    const hello = await helloOf({ servername: HOST, ALPNProtocols: ['h2', 'http/1.1'] });
+    for (let count = 0; count < MOST_HANDSHAKES; count++) (await connected()).send(hello);
+    await until(async () => (await served('listed')) === MOST_HANDSHAKES);
+    const client = (await connected()).send(hello);
+    expect(await client.closed()).toBe('reset');
+    await counted('overloaded');
+  });
+});
+
+describe('any other connection passes, byte for byte', () => {
+  it.each([
+    ['an unlisted name', 'other.example.com'],
+    ['a name that begins alike', `${HOST}.evil.example.net`],
+    ['a name that ends alike', `x${HOST}`],
+    ['a name below', `below.${HOST}`],
+    ['no name', ''],
+  ])('by TLS with %s', async (_, servername) => {
+    const server = await startServer();
+    const { connected, served } = await redirecting({ original: server.address });
+    const hello = await helloOf({ servername });
+    (await connected()).send(hello);
+    const { received } = await server.connection();
+    expect(await received.exactly(hello.length)).toBe(hello.toString('latin1'));
+    expect(await served('passed')).toBe(1);
+  });
+
+  it.each([
+    ['HTTP for another host', get('/', 'other.example.com')],
+    ['HTTP for an address', get('/', '127.0.0.1')],
+    ['HTTP for a name that resembles the listed one', get('/', `x${HOST}`)],
+    ['HTTP without a name', 'GET / HTTP/1.0\r\n\r\n'],
+    ['HTTP/2 in clear', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['SSH', 'SSH-2.0-client\r\n'],
+    ['no protocol that anybody knows', '\0\u0001\u0002'],
+    ['a record of TLS that is none', '\u0016\u0002\u0000'],
+    ['a head without end', `GET /${'a'.repeat(20_000)}`],
+  ])('%s', async (_, octets) => {
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address });
+    (await connected()).send(octets);
+    const { received } = await server.connection();
+    expect(await received.exactly(octets.length)).toBe(octets);
+  });
+
+  it('TLS of its own, end to end', async () => {
+    const upstream = await startTlsUpstream();
+    const { secured } = await redirecting({
+      original: addressOf(upstream),
+      entry: { host: 'listed.example.net' },
+    });
+    const client = await secured({ rejectUnauthorized: false });
+    expect(tlsOf(client).getPeerCertificate().subject.CN).toBe(tlsOf(client).getPeerCertificate().issuer.CN);
+    expect((await client.send(get('/', HOST)).response()).status).toBe(200);
+    expect(upstream.arrived.map(({ authorization }) => authorization)).toEqual([undefined]);
+  });
+
+  it('as much as there is, both ways, with each end said for itself', async () => {
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address });
+    const client = await connected();
+    const size = 4 * 1024 * 1024;
+    client.send(Buffer.alloc(size, 'a'));
+    client.end();
+    const { socket, received } = await server.connection();
+    received.discard();
+    expect(await received.ended()).toBe('end');
+    expect(received.count).toBe(size);
+    client.received.discard();
+    socket.end(Buffer.alloc(size, 'b'));
+    expect(await client.closed()).toBe('end');
+    expect(client.received.count).toBe(size);
+  });
+
+  it('whose server speaks first', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address, clock });
+    const client = await connected();
+    await clock.advance(FIRST_WORD_MS);
+    const { socket, received } = await server.connection();
+    socket.write('220 hello\r\n');
+    expect(await client.received.through('\r\n')).toBe('220 hello\r\n');
+    client.send('EHLO me\r\n');
+    expect(await received.through('\r\n')).toBe('EHLO me\r\n');
+  });
+
+  it('that ends without a word, which its server learns', async () => {
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address });
+    (await connected()).end();
+    const { received } = await server.connection();
+    expect(await received.ended()).toBe('end');
+  });
+
+  it('that is not named in time, with what came of it', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address, clock });
+    const half = (await helloOf({ servername: HOST })).subarray(0, 100);
+    const client = (await connected()).send(half);
+    await until(() => clock.pendingTimers > 0);
+    await clock.advance(NAMING_MS - 1);
+    expect(server.accepted).toEqual([]);
+    await clock.advance(1);
+    const { received } = await server.connection();
+    expect(await received.exactly(100)).toBe(half.toString('latin1'));
+    client.destroy();
+    await received.ended();
+  });
+
+  it('is cut when neither side has said anything for long', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { connected } = await redirecting({ original: server.address, clock });
+    const client = await connected();
+    await clock.advance(FIRST_WORD_MS);
+    const { received } = await server.connection();
+    await clock.advance(10_000);
+    await client.closed();
+    await received.ended();
+  });
+
+  it.each([
+    [80, 'TLS', async () => await helloOf({ servername: HOST })],
+    [443, 'HTTP in clear', async () => Buffer.from(get('/', HOST))],
+  ])('to port %i: %s for a listed host', async (port, _, octetsOf) => {
+    const server = await startServer();
+    const { connected } = await redirecting({
+      original: { host: '127.0.0.1', port },
+      network: {
+        ...systemNetwork,
+        connectTcp: (options) => systemNetwork.connectTcp({ ...options, ...server.address }),
+      },
+    });
+    const octets = await octetsOf();
+    (await connected()).send(octets);
+    const { received } = await server.connection();
+    expect(await received.exactly(octets.length)).toBe(octets.toString('latin1'));
+  });
+});
+
+describe('a connection that leads nowhere', () => {
+  it('is reset where nobody is, and counted', async () => {
+    const server = await startServer();
+    const gone = createServer();
+    gone.listen(0, '127.0.0.1');
+    await once(gone, 'listening');
+    const { port } = gone.address() as AddressInfo;
+    await new Promise((resolve) => gone.close(resolve));
+    const { connected, counted, served } = await redirecting({ original: { ...server.address, port } });
+    const client = (await connected()).send(get('/', 'other.example.com'));
+    expect(await client.closed()).toBe('reset');
+    await counted('upstream_unreachable');
+    expect(await served('refused')).toBe(1);
+  });
+
+  it('is closed where it was not redirected: nobody comes to this listener by himself', async () => {
+    const { connected, counted, served } = await redirecting({ original: undefined });
+    await (await connected()).closed();
+    await counted('destination_not_allowed');
+    expect(await served('refused')).toBe(1);
+  });
+
+  it('does not lead to the sidecar’s own listeners', async () => {
+    const own = { host: '127.0.0.1', port: 0 };
+    const { sidecar, connected, counted } = await redirecting({ original: own });
+    own.port = sidecar.address.port;
+    const client = (await connected()).send(get('/', 'other.example.com'));
+    expect(await client.closed()).toBe('reset');
+    await counted('destination_not_allowed');
+  });
+
+  it('leaves nothing behind: an app that goes before it has said anything', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { sidecar, connected } = await redirecting({ original: server.address, clock });
+    const client = await connected();
+    client.socket.resetAndDestroy();
+    await sidecar.proxy.whenUnused(1_000_000);
+    expect(server.accepted).toEqual([]);
+  });
+});
+
+describe('draining', () => {
+  it('ends what has not spoken and what is idle, and lets what passes end by itself', async () => {
+    const upstream = await startTlsUpstream();
+    const { sidecar, secured, connected } = await redirecting({
+      original: addressOf(upstream),
+      caFile: upstream.caFile,
+    });
+    const [idle, silent] = [await secured(), await connected()];
+    expect((await idle.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
+    const drained = sidecar.proxy.drain(10_000);
+    expect(await idle.closed()).toBe('end');
+    expect(await silent.closed()).toBe('end');
+    await drained;
+  });
+});

@@ -1,0 +1,83 @@
+/** The sidecar with its listener of redirected connections, and apps that come there; where they were going is what the test says. */
+
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectTcp, type Server } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { AllowedDestination, ListenAddress } from '../../../src/config/config.ts';
+import type { CountedErrorCode } from '../../../src/errors.ts';
+import type { Network } from '../../../src/proxy/io/network.ts';
+import { createAuthority } from '../../../src/proxy/tls/authority.ts';
+import { LeafContexts } from '../../../src/proxy/tls/leaf-contexts.ts';
+import { RawClient } from '../../wire/raw-client.ts';
+import { forwardTo, type SidecarSettings, startSidecar, until } from '../../wire/sidecar.ts';
+import { HOST, LOOPBACK } from '../tls/intercepting.ts';
+
+/** What a test says of where connections lead. */
+interface Surroundings extends SidecarSettings {
+  /** Where every redirected connection was going; undefined where the system knows of none. */
+  readonly original: ListenAddress | undefined;
+  /** Of the listed host; without a file nobody vouches for it. */
+  readonly caFile?: string;
+  readonly entry?: Partial<AllowedDestination>;
+}
+
+export async function redirecting({ original, caFile, entry = {}, ...settings }: Surroundings) {
+  const servers: Server[] = [];
+  const network: Network = {
+    ...LOOPBACK,
+    ...settings.network,
+    createServer(options, onAccepted) {
+      const server = LOOPBACK.createServer(options, onAccepted);
+      servers.push(server);
+      return server;
+    },
+  };
+  const authority = createAuthority({ names: [HOST], nowMs: Date.now() });
+  const address = { host: HOST, port: original?.port ?? 443 };
+  const { allow } = forwardTo({ address, protocol: 'https', caFile }, entry);
+  const sidecar = await startSidecar({
+    leaves: new LeafContexts(authority, systemClock),
+    ...settings,
+    network,
+    redirect: { port: 0, hosts: allow },
+    findOriginal: () => original,
+  });
+  // The proxy's own listener is the first.
+  const [, ...listening] = servers.map((server) => server.address() as AddressInfo);
+  const [ipv4, ipv6] = listening;
+  if (ipv4 === undefined) throw new Error('nobody listens for redirected connections');
+  const connected = async (to: Pick<AddressInfo, 'address' | 'port'> = ipv4): Promise<RawClient> => {
+    const socket = connectTcp({ host: to.address, port: to.port, allowHalfOpen: true });
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    await once(socket, 'connect');
+    return new RawClient(socket);
+  };
+  return {
+    sidecar,
+    ipv6,
+    connected,
+    async secured(options: ConnectionOptions = {}): Promise<RawClient> {
+      const { port } = ipv4;
+      const socket = connectTls({
+        host: '127.0.0.1',
+        port,
+        ca: authority.root,
+        servername: HOST,
+        ...options,
+      });
+      onTestFinished(() => {
+        socket.destroy();
+      });
+      await once(socket, 'secureConnect');
+      return new RawClient(socket);
+    },
+    counted: (error: CountedErrorCode, times = 1) =>
+      until(async () => (await sidecar.metric('proxy_errors_total', { error })) === times),
+    /** How many connections came to be served in this way. */
+    served: (result: string) => sidecar.metric('proxy_redirected_connections_total', { result }),
+  };
+}
