@@ -17,6 +17,11 @@ import { volume } from '../support/volume.ts';
 /** More than one stretch of the log lets pass, a hundred times over. */
 const REQUESTS = volume(1000, 5000);
 
+/** Each grant writes a line that names the client: with a long name a few hundred fill a pipe. */
+const CLIENT = 'shop'.padEnd(240, 'x');
+/** More than a pipe, a terminal before it and the queue hold. */
+const TOO_MANY = volume(1500, 4000);
+
 async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'log-trouble-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -201,7 +206,7 @@ describe('a sidecar that fails thousands of requests goes on and ends with 0', (
 
 it('a log that nobody reads takes bounded memory, and says what was left out once it is read', async () => {
   const clients = join(await temporaryDirectory(), 'clients.yaml');
-  await writeFile(clients, 'clients: [{ clientId: shop, clientSecret: s3cret, scopes: [read] }]\n');
+  await writeFile(clients, `clients: [{ clientId: ${CLIENT}, clientSecret: s3cret, scopes: [read] }]\n`);
   const pipe = await stalledPipe();
   const [port, adminPort] = [await freePort(), await freePort()];
   const program = new Program(
@@ -223,15 +228,14 @@ it('a log that nobody reads takes bounded memory, and says what was left out onc
     path: '/realms/dx/protocol/openid-connect/token',
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
-      authorization: `Basic ${Buffer.from('shop:s3cret').toString('base64')}`,
+      authorization: `Basic ${Buffer.from(`${CLIENT}:s3cret`).toString('base64')}`,
     },
     body: 'grant_type=client_credentials',
   };
-  // Each writes a line of some 120 bytes: the pipe and the queue are full after the first half.
-  expect(await requests(4000, token)).toEqual(new Map([[200, 4000]]));
+  expect(await requests(TOO_MANY, token)).toEqual(new Map([[200, TOO_MANY]]));
   const [before, lost] = [program.residentBytes(), await program.dropped('output')];
   expect(lost).toBeGreaterThan(0);
-  const further = volume(1000, 4000);
+  const further = volume(500, 4000);
   expect(await requests(further, token)).toEqual(new Map([[200, further]]));
   expect(await program.dropped('output')).toBe(lost + further);
   expect(program.residentBytes() - before).toBeLessThan(16 * 2 ** 20);
@@ -257,7 +261,7 @@ const TERMINAL = '/usr/bin/script';
 
 it.skipIf(!existsSync(TERMINAL))('a terminal that nobody reads holds nothing up', async () => {
   const clients = join(await temporaryDirectory(), 'clients.yaml');
-  await writeFile(clients, 'clients: [{ clientId: shop, clientSecret: s3cret, scopes: [read] }]\n');
+  await writeFile(clients, `clients: [{ clientId: ${CLIENT}, clientSecret: s3cret, scopes: [read] }]\n`);
   const pipe = await stalledPipe();
   const [port, adminPort] = [await freePort(), await freePort()];
   const issuer = `issuer --listen=127.0.0.1:${port} --admin-listen=127.0.0.1:${adminPort} --clients-file=${clients}`;
@@ -285,12 +289,11 @@ it.skipIf(!existsSync(TERMINAL))('a terminal that nobody reads holds nothing up'
     path: '/realms/dx/protocol/openid-connect/token',
     headers: {
       'content-type': 'application/x-www-form-urlencoded',
-      authorization: `Basic ${Buffer.from('shop:s3cret').toString('base64')}`,
+      authorization: `Basic ${Buffer.from(`${CLIENT}:s3cret`).toString('base64')}`,
     },
     body: 'grant_type=client_credentials',
   };
-  // More than the terminal, the pipe behind it and the queue hold.
-  expect(await requests(5000, token)).toEqual(new Map([[200, 5000]]));
+  expect(await requests(TOO_MANY, token)).toEqual(new Map([[200, TOO_MANY]]));
   expect(await (await fetch(`${admin}/metrics`)).text()).toMatch(
     /^token_sidecar_log_lines_dropped_total\{reason="output"\} [1-9]/m,
   );
