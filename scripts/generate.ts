@@ -27,6 +27,7 @@ import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
 import { Registry } from '../src/prometheus.ts';
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
+import { createReloadMetrics } from '../src/reload/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
 import { checkReference } from './check-reference.ts';
 import { customResourceDefinitions } from './custom-resources/custom-resources.ts';
@@ -119,7 +120,8 @@ function commandReference(commands: Readonly<Record<string, Command>>): string {
     '`-h` stands for `--help`, `-V` for `--version`; `help COMMAND` describes a command. `token-sidecar completion bash`, `zsh` or `fish` prints',
     'what makes the shell complete commands, flags and their words; its first line says where it goes.',
     '',
-    'SIGTERM, SIGINT and SIGHUP drain what serves; a second SIGTERM or SIGINT ends it at once. Other commands end by the first.',
+    'SIGTERM, SIGINT and SIGHUP drain what serves; a second SIGTERM or SIGINT ends it at once. Other commands end by the first. By SIGHUP',
+    '`proxy` reads its [configuration file](reloading.md) anew, where it has one and is not on a terminal.',
     '',
     'The log is JSON lines on standard output; on a terminal, and outside of Kubernetes, it is lines for a person, in colour unless `NO_COLOR`',
     'is set or `TERM` is `dumb`. Of warnings and errors of one kind (text, route, error) ten are printed in ten',
@@ -208,6 +210,7 @@ async function metricsReference(): Promise<string> {
   createTokenMetrics(sidecar);
   createCredentialsMetrics(sidecar);
   createProxyMetrics(sidecar);
+  createReloadMetrics(sidecar, () => ({ generation: 1, sinceMs: 0, upToDate: true }));
   const service = new Registry();
   createIssuerMetrics(service);
   const webhook = new Registry();

@@ -177,6 +177,30 @@ export const METRICS = {
     labels: ['route', 'result'],
     meaning: 'Requests sent again with a renewed token.',
   },
+  config_generation: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: [],
+    meaning: 'Configurations that have been in use, the present one included.',
+  },
+  config_applied_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: [],
+    meaning: 'Unix time at which the configuration in use took effect.',
+  },
+  config_last_reload_successful: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: [],
+    meaning: '1 while what the configuration file says is in use, 0 where it was not taken.',
+  },
+  config_reload_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['result'],
+    meaning: 'Changes of the configuration file and requests to read it anew, by what came of them.',
+  },
   injector_admissions_total: {
     type: 'counter',
     program: 'injector',

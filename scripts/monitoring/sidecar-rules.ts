@@ -243,6 +243,15 @@ unless on (namespace, pod) (
         description:
           '{{ $value | humanizePercentage }} of the requests on route {{ $labels.route }} in namespace {{ $labels.namespace }} end in an error made by the proxy.',
       }),
+      alert('TokenSidecarConfigReloadFailing', {
+        severity: 'warning',
+        // One ConfigMap may reach many pods: one alert says it for all of them.
+        expr: `count by (namespace) (${series('config_last_reload_successful')} == 0)`,
+        for: '5m',
+        summary: 'A changed configuration is not in use.',
+        description:
+          '{{ $value }} sidecars in namespace {{ $labels.namespace }} do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
+      }),
     ],
   },
 ];

@@ -35,11 +35,12 @@ const PAGE = `<!doctype html>
   th, td { text-align: left; padding: .35rem .8rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
   th { font-weight: 600; } .num { text-align: right; font-variant-numeric: tabular-nums; }
   .ok { color: var(--ok); } .bad { color: var(--bad); } .muted { color: var(--muted); }
-  meter { width: 10rem; } ol { list-style: none; padding: 0; margin: 0; display: flex; gap: .3rem; flex-wrap: wrap; }
+  pre { overflow-x: auto; } meter { width: 10rem; } ol { list-style: none; padding: 0; margin: 0; display: flex; gap: .3rem; flex-wrap: wrap; }
   ol li { border-radius: .3rem; padding: 0 .4rem; border: 1px solid var(--line); font-size: .85rem; }
 </style>
 <h1>token-sidecar <span id="version" class="muted"></span></h1>
 <p id="summary" role="status" aria-live="polite">Loading…</p>
+<section id="configuration" hidden><h2>Configuration</h2><p id="generation"></p><pre id="refusal" class="bad"></pre></section>
 <h2 id="credentials-title">Credentials</h2>
 <div id="credentials"></div>
 <h2>Routes</h2>
@@ -92,7 +93,19 @@ const PAGE = `<!doctype html>
   function spoken(r) {
     return r.upstreamSpeaks === undefined || r.upstreamSpeaks === r.protocol ? r.protocol : r.protocol + ' (' + r.upstreamSpeaks + ')';
   }
+  function configuration(c) {
+    byId('configuration').hidden = c === undefined;
+    if (c === undefined) return;
+    const standing = {
+      current: 'It is what the file says.',
+      waiting: 'The file says something else, which waits for tokens since ' + c.waitingSince + ':',
+      refused: 'The file says something else, which was not taken at ' + c.refusedAt + ' (' + c.reason + '):',
+    };
+    byId('generation').textContent = 'Generation ' + c.generation + ' of ' + c.file + ', in use since ' + c.since + '. ' + standing[c.state];
+    byId('refusal').textContent = c.errors || (c.missing || []).join('\n');
+  }
   function show(status) {
+    configuration(status.configuration);
     byId('version').textContent = status.version;
     const mib = (bytes) => bytes === undefined ? '?' : (bytes / 1048576).toFixed(1) + ' MiB';
     byId('summary').textContent = (status.draining ? 'Draining. ' : '') + 'Up ' + status.uptimeSeconds + ' s, ' +

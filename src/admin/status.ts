@@ -11,6 +11,8 @@ export interface StatusSources {
   readonly config: Config;
   /** In the order of `config.credentials`. */
   readonly tokens: readonly { snapshot(): TokenSnapshot }[];
+  /** How it stands to the file that it was read from; undefined where it is of no file. */
+  readonly configuration?: ConfigurationState | undefined;
   /** Requests by route name since the start. */
   requests(): ReadonlyMap<string, RouteTotals>;
   /** What the upstream of each route speaks, by the route's name; undefined while that is not known. */
@@ -18,6 +20,27 @@ export interface StatusSources {
   draining(): boolean;
   readonly startedAtMs: number;
   nowMs(): number;
+}
+
+/** Instants are wall time in ms. */
+export interface ConfigurationState {
+  readonly file: string;
+  readonly generation: number;
+  readonly sinceMs: number;
+  readonly standing:
+    | { readonly state: 'current' }
+    | {
+        readonly state: 'waiting';
+        readonly sinceMs: number;
+        readonly overdue: boolean;
+        missing(): readonly string[];
+      }
+    | {
+        readonly state: 'refused';
+        readonly atMs: number;
+        readonly result: string;
+        readonly report: string;
+      };
 }
 
 export interface RouteTotals {
@@ -39,6 +62,7 @@ export function readStatus(sources: StatusSources): unknown {
     uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
     draining: sources.draining(),
     memory: readMemoryUse(),
+    configuration: sources.configuration && describeConfiguration(sources.configuration),
     credentials: sources.tokens.map((token, index) =>
       describeToken(token.snapshot(), sources.config.credentials[index], nowMs),
     ),
@@ -46,6 +70,25 @@ export function readStatus(sources: StatusSources): unknown {
       describeRoute(route, requests.get(route.name), spoken.get(route.name)),
     ),
   };
+}
+
+function describeConfiguration({ file, generation, sinceMs, standing }: ConfigurationState): unknown {
+  return { file, generation, since: isoTime(sinceMs), ...describeStanding(standing) };
+}
+
+function describeStanding(standing: ConfigurationState['standing']): object {
+  switch (standing.state) {
+    case 'current':
+      return { state: 'current' };
+    case 'waiting': {
+      const { sinceMs, overdue, missing } = standing;
+      return { state: 'waiting', waitingSince: isoTime(sinceMs), overdue, missing: missing() };
+    }
+    case 'refused': {
+      const { atMs, result, report } = standing;
+      return { state: 'refused', refusedAt: isoTime(atMs), reason: result, errors: report };
+    }
+  }
 }
 
 function describeToken(token: TokenSnapshot, config: ProviderAddress | undefined, nowMs: number): unknown {

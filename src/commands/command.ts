@@ -25,6 +25,11 @@ export interface Shutdown {
   readonly signal: AbortSignal;
   /** Asks from inside, as `POST /quitquitquit` does. */
   request(): void;
+  /**
+   * Has SIGHUP call back from now on, instead of asking the process to end. It goes on to ask for that where it says that
+   * the terminal is closed.
+   */
+  takeHangups(callback: () => void): void;
 }
 
 /** A subcommand: a composition root, the only kind of place that builds things and wires them. */

@@ -4,49 +4,58 @@ import type { Clock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import type { Logger } from '../log/logger.ts';
-import { startLocalEndpoint } from '../token/output/local-endpoint.ts';
-import { openTokenFile } from '../token/output/token-file.ts';
-import type { TokenSource } from '../token/token-source.ts';
+import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
+import { openTokenFile, type TokenFile } from '../token/output/token-file.ts';
+import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {
   /** Of the token endpoint; undefined where there is none. */
   readonly address: ListenAddress | undefined;
+  /** Hands out the tokens of these from now on; those of the others that there were before, no more. */
+  follow(credentials: readonly OpenCredential[]): void;
   /** Takes them back. Never rejects. */
   close(): Promise<void>;
 }
 
-/**
- * @param tokens in the order of `config.credentials`.
- * @throws {SidecarError} `configuration` when a file cannot be written, or the listener not be opened.
- */
+/** @throws {SidecarError} `configuration` when a file cannot be written, or the listener not be opened. */
 export async function openOutputs(
-  config: Config,
-  tokens: readonly TokenSource[],
+  { tokenEndpoint }: Pick<Config, 'tokenEndpoint'>,
+  credentials: readonly OpenCredential[],
   clock: Clock,
   log: Logger,
 ): Promise<Outputs> {
-  const opened: { close(): Promise<void> }[] = [];
+  const files = new Map<string, TokenFile>();
+  let endpoint: LocalEndpoint | undefined;
   const close = async () => {
-    await Promise.all(opened.map((output) => output.close()));
+    await Promise.all([...files.values(), endpoint].map((output) => output?.close()));
   };
-  const asked = config.credentials.flatMap(({ output, scope }, index) => {
-    const source = tokens[index];
-    return output === undefined || source === undefined ? [] : [{ output, scope, source }];
-  });
   try {
-    for (const { output, source } of asked) {
-      if (output.file !== undefined)
-        opened.push(await openTokenFile({ config: output.file, source, clock, log }));
+    for (const { config, source } of credentials) {
+      const file = config.output?.file;
+      if (file !== undefined)
+        files.set(source.name, await openTokenFile({ config: file, source, clock, log }));
     }
-    const { tokenEndpoint } = config;
-    if (tokenEndpoint === undefined) return { address: undefined, close };
-    const given = asked.filter(({ output }) => output.endpoint);
-    const endpoint = await startLocalEndpoint({ listen: tokenEndpoint.listen, tokens: given, clock, log });
-    opened.push(endpoint);
-    log.info({ tokenEndpoint: formatAddress(endpoint.address) }, 'tokens are given to callers on loopback');
-    return { address: endpoint.address, close };
+    if (tokenEndpoint !== undefined) {
+      const { listen } = tokenEndpoint;
+      endpoint = await startLocalEndpoint({ listen, tokens: givenOf(credentials), clock, log });
+      log.info({ tokenEndpoint: formatAddress(endpoint.address) }, 'tokens are given to callers on loopback');
+    }
   } catch (error) {
     await close();
     throw error;
   }
+  return {
+    address: endpoint?.address,
+    follow(next) {
+      for (const { source } of next) files.get(source.name)?.follow(source);
+      endpoint?.give(givenOf(next));
+    },
+    close,
+  };
+}
+
+function givenOf(credentials: readonly OpenCredential[]): Given[] {
+  return credentials.flatMap(({ config: { output, scope }, source }) =>
+    output?.endpoint === true ? [{ source, scope }] : [],
+  );
 }

@@ -1,6 +1,7 @@
 import type { NamedAddress } from '../address-conflicts.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
+import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
@@ -41,9 +42,14 @@ export const proxy: Command = {
     // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
     const { shutdown } = context;
     try {
-      const config = await loadConfig(rest, unknownVariables(SETTINGS, context.env));
+      const path = rest.config?.text;
+      // Of a file that cannot be read, loading says why.
+      const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
+      const config = await loadConfig(rest, unknownVariables(SETTINGS, context.env), text);
       if (shutdown.signal.aborted) return 0;
-      return await serve(config, rest, terminationLog, context.logOutput, shutdown);
+      const load = (changed?: string) => loadConfig(rest, [], changed);
+      const file = path === undefined ? {} : { file: { path, text, load } };
+      return await serve({ config, ...file }, rest, terminationLog, context.logOutput, shutdown);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -53,16 +59,18 @@ export const proxy: Command = {
 };
 
 async function serve(
-  config: Config,
+  configured: Pick<SidecarOptions, 'config' | 'file'>,
   given: ProxyValues,
   terminationLog: string,
   logOutput: CommandContext['logOutput'],
   shutdown: Shutdown,
 ): Promise<number> {
-  const log = createLogger(config.logLevel, logOutput);
+  const log = createLogger(configured.config.logLevel, logOutput);
   let isAppDone = false;
-  const sidecar = await startOrExplain(config, given, {
-    config,
+  let running: Sidecar | undefined;
+  if (configured.file !== undefined) shutdown.takeHangups(() => running?.reload());
+  const sidecar = await startOrExplain(given, {
+    ...configured,
     log,
     logLosses: logOutput.losses,
     quit: () => {
@@ -70,10 +78,11 @@ async function serve(
       shutdown.request();
     },
   });
+  running = sidecar;
   keepHeapSmall();
   await whenAborted(shutdown.signal);
   // Whoever says that the app is done wants its Job to complete.
-  const failure = isAppDone ? undefined : failedStart(config, sidecar);
+  const failure = isAppDone ? undefined : failedStart(sidecar);
   if (failure !== undefined) {
     log.error({ code: failure.code }, failure.message);
     // Before the drain, which the kubelet may cut short.
@@ -84,12 +93,12 @@ async function serve(
 }
 
 /** @throws {ConfigurationError} that names every address that another program has. */
-async function startOrExplain(config: Config, given: ProxyValues, options: SidecarOptions): Promise<Sidecar> {
+async function startOrExplain(given: ProxyValues, options: SidecarOptions): Promise<Sidecar> {
   try {
     return await startSidecar(options);
   } catch (error) {
     const { explainConflicts } = await import('../address-conflicts.ts');
-    await explainConflicts(error, listenersOf(config, given));
+    await explainConflicts(error, listenersOf(options.config, given));
     throw error;
   }
 }
@@ -116,7 +125,7 @@ function listenersOf({ listen, admin, tokenEndpoint, redirect }: Config, given: 
 }
 
 /** Why the app has been held back to the end: the first credential that is required and never had a token. */
-function failedStart({ credentials }: Config, { tokens }: Sidecar): NoToken | undefined {
+function failedStart({ config: { credentials }, tokens }: Sidecar): NoToken | undefined {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);
     const failure = config && whyNeverGranted(config, token.snapshot());

@@ -2,8 +2,8 @@ import type { Shutdown } from './command.ts';
 
 /**
  * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at
- * once. Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP asks like the first, and
- * never ends it at once: a terminal that closes sends several.
+ * once. Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP asks like the first, unless a
+ * command has another use for it, and never ends it at once: a terminal that closes sends several.
  */
 export function listenForShutdown(process: NodeJS.Process): Shutdown {
   const abort = new AbortController();
@@ -13,8 +13,16 @@ export function listenForShutdown(process: NodeJS.Process): Shutdown {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  process.on('SIGHUP', () => abort.abort());
-  return { signal: abort.signal, request: () => abort.abort() };
+  let onHangup = (): void => abort.abort();
+  process.on('SIGHUP', () => onHangup());
+  return {
+    signal: abort.signal,
+    request: () => abort.abort(),
+    takeHangups(callback) {
+      // Of a program on a terminal it is the terminal that has gone.
+      if (!process.stdin.isTTY) onHangup = callback;
+    },
+  };
 }
 
 /** Resolves when the signal aborts; at once if it has. */

@@ -1,37 +1,34 @@
 /** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
 
 import { randomBytes } from 'node:crypto';
-import type { LookupFunction } from 'node:net';
 import { type AdminServer, startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
-import { type MissingPart, probes } from '../admin/probes.ts';
+import { probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { quitEndpoint } from '../admin/quit.ts';
 import { readStatus } from '../admin/status.ts';
 import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
 import { createCertificateMetrics } from '../certificate-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
-import type { Config, CredentialConfig, ListenAddress } from '../config/config.ts';
-import { interceptedNames } from '../config/resolve-interception.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
-import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
-import type { DataPath, ProxyOptions } from '../proxy/data-path.ts';
+import type { DataPath } from '../proxy/data-path.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
-import type { Leaves } from '../proxy/tls/termination.ts';
-import { exchangesForRequests } from '../token/grants/token-exchange.ts';
-import { openLiveCredentials } from '../token/live-credentials.ts';
+import type { FollowedFile } from '../reload/follow-file.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
-import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
-import { openTokenSource, type TokenSource } from '../token/token-source.ts';
-import { whyNoToken } from '../token/why-no-token.ts';
+import type { TokenSource } from '../token/token-source.ts';
 
+import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
+import { required, sidecarHealth } from './sidecar-health.ts';
+import { openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
+import { TokenSources } from './token-sources.ts';
 
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
@@ -40,7 +37,11 @@ export interface Sidecar {
   readonly tokenEndpoint: ListenAddress | undefined;
   /** Resolves once every credential that is required has had its first token; never rejects. */
   readonly ready: Promise<void>;
+  /** In use now, which another may be later. */
+  readonly config: Config;
   readonly tokens: readonly TokenSource[];
+  /** Reads the configuration file anew, where there is one. */
+  reload(): void;
   /**
    * Readiness goes off; requests are served for as long as the app is there, then drained. All of it within the
    * configured bound. Safe to call again.
@@ -50,6 +51,8 @@ export interface Sidecar {
 
 export interface SidecarOptions {
   readonly config: Config;
+  /** The file that it was read from, whose changes are followed. */
+  readonly file?: FileToFollow;
   readonly log: Logger;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
@@ -61,8 +64,13 @@ export interface SidecarOptions {
   readonly random?: () => number;
 }
 
-/** How often the Secret is read whether or not a notification came. */
-const SECRET_POLL_MS = 30_000;
+export interface FileToFollow {
+  readonly path: string;
+  /** What it said when `config` was read, where that is known. */
+  readonly text: string | undefined;
+  /** @throws {ConfigurationError} with all that is wrong. @param text is read when absent. */
+  readonly load: (text?: string) => Promise<Config>;
+}
 
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
@@ -74,42 +82,29 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const certificateMetrics = createCertificateMetrics(registry);
   const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
 
-  async function openCredential(credential: CredentialConfig): Promise<TokenSource> {
-    const credentials = await openLiveCredentials(credential, { clock, pollMs: SECRET_POLL_MS });
-    const parts = {
-      config: credential,
-      credentials,
-      endpoint: createTokenEndpoint(credential, clock, lookup, undefined, certificateMetrics),
-      clock,
-      metrics: tokenMetrics,
-      credentialsMetrics,
-      log,
-    };
-    if (!exchangesForRequests(credential)) return openTokenSource({ ...parts, random });
-    const { openSubjectSource } = await import('../token/exchange/subject-source.ts');
-    return openSubjectSource(parts);
-  }
-
   const lookup = await openLookup(config, clock);
+  const sources = new TokenSources({
+    clock,
+    random,
+    metrics: tokenMetrics,
+    credentialsMetrics,
+    certificateMetrics,
+    log,
+    lookup,
+  });
   // The first grants are on their way while the listeners come up.
-  const tokens = await Promise.all(config.credentials.map(openCredential));
-  const closeTokens = () => Promise.all(tokens.map((token) => token.close()));
-
-  /** Those that the pod cannot do without. */
-  const required = tokens.filter((_, index) => config.credentials[index]?.required !== false);
-  const ready = Promise.all(required.map((token) => token.firstToken)).then(() => undefined);
+  let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
+  sources.show(inUse.credentials);
 
   let proxy: DataPath | undefined;
+  let file: FollowedFile | undefined;
   let draining = false;
-  const health = {
+  const health = sidecarHealth({
+    inUse: () => inUse.credentials,
+    listening: () => proxy !== undefined,
     draining: () => draining,
-    whenStarted: () => ready,
-    started: () => required.every((token) => token.snapshot().obtainedFirstToken),
-    missing: () => [
-      ...(proxy === undefined ? [LISTENER_MISSING] : []),
-      ...config.credentials.flatMap((credential, index) => missingToken(credential, tokens[index])),
-    ],
-  };
+  });
+  health.look();
   let admin: AdminServer | undefined;
   let outputs: Outputs | undefined;
   try {
@@ -118,7 +113,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     const findOriginal = await openRedirect(config, log);
     if (config.credentials.some(({ output }) => output !== undefined)) {
       const { openOutputs } = await import('./outputs.ts');
-      outputs = await openOutputs(config, tokens, clock, log);
+      outputs = await openOutputs(config, inUse.credentials, clock, log);
     }
     admin = await startAdminServer(
       config.admin.listen,
@@ -128,8 +123,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
         '/': statusPageEndpoint,
         '/api/status': statusEndpoint(() =>
           readStatus({
-            config,
-            tokens,
+            config: inUse.config,
+            tokens: inUse.credentials.map(({ source }) => source),
+            configuration: file?.status(),
             requests: () => proxyMetrics.traffic(),
             spoken: () => proxy?.spoken() ?? new Map(),
             draining: health.draining,
@@ -143,25 +139,39 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       { hosts: config.admin.hosts, metrics: adminMetrics },
     );
     proxy = await startProxy({
+      ...servingOf(inUse),
       listen: config.listen,
-      routes: config.routes,
-      ...(config.forwardProxy === undefined ? {} : { forwardProxy: config.forwardProxy }),
-      ...(config.capture === undefined ? {} : { capture: config.capture }),
-      ...(config.redirect === undefined ? {} : { redirect: config.redirect }),
       ...(findOriginal === undefined ? {} : { findOriginal }),
       otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
       ...(leaves === undefined ? {} : { leaves }),
       ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
-      crossSiteRequests: config.crossSiteRequests,
-      limits: config.limits,
-      bearers: new Map(tokens.map((token) => [token.name, token])),
       metrics: proxyMetrics,
       clock,
       log,
       instanceId: randomBytes(8).toString('hex'),
     });
+    if (options.file !== undefined) {
+      const { followConfigFile } = await import('../reload/follow-file.ts');
+      const { reconfigurable } = await import('./reconfigure.ts');
+      const target = reconfigurable({
+        inUse: () => inUse,
+        use(next) {
+          inUse = next;
+          sources.show(next.credentials);
+          health.look();
+          outputs?.follow(next.credentials);
+        },
+        sources,
+        proxy,
+        tokenMetrics,
+        registry,
+        clock,
+        log,
+      });
+      file = followConfigFile({ ...options.file, target, registry, clock, log });
+    }
   } catch (error) {
-    await Promise.all([admin?.close(), outputs?.close(), closeTokens()]);
+    await Promise.all([admin?.close(), outputs?.close(), sources.close()]);
     throw error;
   }
 
@@ -174,17 +184,18 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     },
     'listening',
   );
-  void ready.then(() => log.info(startupFigures(required), 'ready'));
+  void health.ready.then(() => log.info(startupFigures(required(inUse.credentials)), 'ready'));
 
   async function stop(): Promise<void> {
     draining = true;
-    const { drainTimeoutMs } = config.shutdown;
+    file?.close();
+    const { drainTimeoutMs } = inUse.config.shutdown;
     const beganAtMs = clock.now().monotonicMs;
     log.info({ drainTimeoutMs }, 'draining');
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
     await running.proxy.whenUnused(drainTimeoutMs * 0.8);
     await running.proxy.drain(Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs)));
-    await Promise.all([running.admin.close(), running.outputs?.close(), closeTokens()]);
+    await Promise.all([running.admin.close(), running.outputs?.close(), sources.close()]);
     log.info('stopped');
   }
 
@@ -193,77 +204,19 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     proxyAddress: proxy.address,
     adminAddress: admin.address,
     tokenEndpoint: outputs?.address,
-    ready,
-    tokens,
+    ready: health.ready,
+    get config() {
+      return inUse.config;
+    },
+    get tokens() {
+      return inUse.credentials.map(({ source }) => source);
+    },
+    reload: () => file?.reload(),
     stop: () => {
       stopped ??= stop();
       return stopped;
     },
   };
-}
-
-/** @throws {SidecarError} `configuration` where the directory cannot be written. */
-async function openLeaves(config: Config, clock: Clock, log: Logger): Promise<Leaves | undefined> {
-  const { interception } = config;
-  if (interception === undefined) return undefined;
-  const { directory } = interception;
-  const { openInterception } = await import('./interception.ts');
-  try {
-    return await openInterception({ directory, names: interceptedNames(config), clock, log });
-  } catch (error) {
-    throw new SidecarError(
-      'configuration',
-      `interception.directory ${directory}: expected a directory that can be written (${systemCodeOf(error) ?? messageOf(error)})`,
-      { cause: error },
-    );
-  }
-}
-
-/**
- * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
- * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
- */
-async function openLookup({ capture }: Config, clock: Clock): Promise<LookupFunction | undefined> {
-  if (capture === undefined) return undefined;
-  const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
-  try {
-    return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), clock);
-  } catch (error) {
-    throw new SidecarError(
-      'configuration',
-      `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${systemCodeOf(error) ?? messageOf(error)}`,
-      { cause: error },
-    );
-  }
-}
-
-/**
- * How the system is asked where redirected connections were going.
- * @throws {SidecarError} `configuration` where Node cannot ask it.
- */
-async function openRedirect({ redirect }: Config, log: Logger): Promise<ProxyOptions['findOriginal']> {
-  if (redirect === undefined) return undefined;
-  const { openOriginalDestination } = await import('../netfilter/original-destination.ts');
-  const findOriginal = openOriginalDestination();
-  log.info(
-    { port: redirect.port },
-    'redirected connections are served here, once `token-sidecar redirect` sends them',
-  );
-  return findOriginal;
-}
-
-const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
-
-function missingToken(config: CredentialConfig, token: TokenSource | undefined): MissingPart[] {
-  const shown = token?.snapshot();
-  if (shown === undefined || !shown.required || shown.ready) return [];
-  const { name, lastFailure } = shown;
-  const unusable = shown.credentials.detail;
-  const isNew = unusable === undefined && lastFailure === undefined;
-  const detail = isNew
-    ? 'no token has been obtained yet'
-    : whyNoToken(config, { unusable, lastFailure }).message;
-  return [{ part: 'credential', name, detail }];
 }
 
 /** Start-up time, with the part of it that was spent waiting for the provider told apart. Milliseconds. */

@@ -30,11 +30,24 @@ const FILE_KEYS = keysOf(fileSchema);
 
 const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
 
-/** @param key the flag or variable that names the file. */
-export async function readConfigFile(path: string, key: string, problems: Problem[]): Promise<FileReading> {
+/** @throws {Error} with a sentence, or the system's, where it cannot be read or is larger than a ConfigMap can be. */
+export function readConfigText(path: string): Promise<string> {
+  return readBoundedFile(path, MAX_FILE_BYTES);
+}
+
+/**
+ * @param key the flag or variable that names the file.
+ * @param known its text, where that has been read already.
+ */
+export async function readConfigFile(
+  path: string,
+  key: string,
+  problems: Problem[],
+  known?: string,
+): Promise<FileReading> {
   let text: string;
   try {
-    text = await readBoundedFile(path, MAX_FILE_BYTES);
+    text = known ?? (await readConfigText(path));
   } catch (error) {
     const why = systemCodeOf(error) ?? messageOf(error);
     problems.push({ key, value: path, expected: `a readable file (${why})`, code: 'file_unreadable' });

@@ -13,14 +13,19 @@ import { checkTlsFiles } from './tls-files.ts';
 /**
  * Resolves and checks everything, certificate files included.
  * @param found what is wrong already, to be reported with the rest.
+ * @param text of the file, where that has been read already.
  * @throws {ConfigurationError} with every problem there is.
  */
-export async function loadConfig(given: ProxyValues, found: readonly Problem[] = []): Promise<Config> {
+export async function loadConfig(
+  given: ProxyValues,
+  found: readonly Problem[] = [],
+  text?: string,
+): Promise<Config> {
   const problems: Problem[] = [...found];
   const reading: FileReading =
     given.config === undefined
       ? { config: {} as FileConfig, understood: true }
-      : await readConfigFile(given.config.text, given.config.key, problems);
+      : await readConfigFile(given.config.text, given.config.key, problems, text);
   checkTlsFiles(reading.config, problems);
   const config = resolveConfig(reading, given, problems);
   if (problems.length > 0) {

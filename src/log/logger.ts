@@ -53,9 +53,14 @@ export function createLogger(
 ): Logger {
   const limit = new RepeatLimit(clock);
   destination.beforeEnd?.(() => limit.summarizeOpen());
-  return pino(
+  const children = new Set<WeakRef<Logger>>();
+  const logger = pino(
     {
       level,
+      onChild: (child) => {
+        for (const reference of children) if (reference.deref() === undefined) children.delete(reference);
+        children.add(new WeakRef(child));
+      },
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -82,6 +87,20 @@ export function createLogger(
     },
     destination,
   );
+  CHILDREN.set(logger, children);
+  return logger;
+}
+
+/** Loggers that were made of each, which have a level of their own. */
+const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
+
+/** Sets the level of a logger of `createLogger`, and of all that were made of it. */
+export function setLogLevel(logger: Logger, level: LogLevel): void {
+  logger.level = level;
+  for (const reference of CHILDREN.get(logger) ?? []) {
+    const child = reference.deref();
+    if (child !== undefined) child.level = level;
+  }
 }
 
 const NOWHERE: LogDestination = { write: () => undefined };

@@ -12,6 +12,8 @@ export interface TokenMetrics {
   ): void;
   /** Reads the gauges from `snapshot` whenever they are scraped, so that they can never be stale. */
   observe(credential: string, snapshot: () => TokenGauges): void;
+  /** Reads nothing more of a credential that is no longer there. */
+  forget(credential: string): void;
 }
 
 /** Wall instants in ms since the epoch; undefined where there is none. */
@@ -95,5 +97,6 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
       durations.observe({ credential, result }, durationMs / 1000);
     },
     observe: (credential, snapshot) => observed.set(credential, snapshot),
+    forget: (credential) => observed.delete(credential),
   };
 }

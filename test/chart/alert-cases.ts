@@ -721,6 +721,31 @@ export const ALERT_CASES: readonly AlertCase[] = [
     },
   },
   {
+    alert: 'TokenSidecarConfigReloadFailing',
+    when: 'two pods do not use what their file says',
+    input: ['a', 'b', 'c'].map((pod) =>
+      series(`token_sidecar_config_last_reload_successful{namespace="shop", pod="${pod}"}`, 600, () =>
+        pod === 'c' ? 1 : 0,
+      ),
+    ),
+    atSeconds: 600,
+    fires: {
+      labels: { namespace: 'shop' },
+      description:
+        '2 sidecars in namespace shop do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
+    },
+  },
+  {
+    alert: 'TokenSidecarConfigReloadFailing',
+    when: 'the file was put right within minutes',
+    input: [
+      series('token_sidecar_config_last_reload_successful{namespace="shop", pod="a"}', 600, (at) =>
+        at >= 120 && at < 360 ? 0 : 1,
+      ),
+    ],
+    atSeconds: 600,
+  },
+  {
     alert: 'TokenSidecarIssuerReloadFailing',
     when: 'the failure is an hour old',
     input: [

@@ -83,7 +83,11 @@ async function messageOf({ file, started }: Mistake): Promise<string> {
       stderr: stream,
       logOutput: { ...stream, losses: { output: 0, repeated: 0 } },
       stdin: (async function* () {})(),
-      shutdown: { signal: new AbortController().signal, request: () => undefined },
+      shutdown: {
+        signal: new AbortController().signal,
+        request: () => undefined,
+        takeHangups: () => undefined,
+      },
     }));
   } catch (error) {
     return `token-sidecar: ${describeFailure(error, { colour: false })}`.replaceAll(`${directory}/`, '');

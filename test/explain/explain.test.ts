@@ -18,7 +18,11 @@ async function run(...args: string[]): Promise<string> {
     stderr: stream,
     logOutput: { ...stream, losses: { output: 0, repeated: 0 } },
     stdin: (async function* () {})(),
-    shutdown: { signal: new AbortController().signal, request: () => undefined },
+    shutdown: {
+      signal: new AbortController().signal,
+      request: () => undefined,
+      takeHangups: () => undefined,
+    },
   });
   expect(status).toBe(0);
   return output;

@@ -48,6 +48,8 @@ export interface LocalEndpointOptions {
 
 export interface LocalEndpoint {
   readonly address: ListenAddress;
+  /** Gives these out from now on, and no others. */
+  give(tokens: readonly Given[]): void;
   close(): Promise<void>;
 }
 
@@ -60,7 +62,7 @@ interface Answer {
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
   const { listen, clock, log, unreadMs = UNREAD_MS } = options;
-  const tokens = new Map(options.tokens.map((token) => [`/token/${token.source.name}`, token]));
+  let tokens = byPath(options.tokens);
   const server = http.createServer({
     requestTimeout: 5000,
     headersTimeout: 5000,
@@ -90,7 +92,17 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
     );
   });
   const address = await listenOn(server, listen, 'tokenEndpoint.listen');
-  return { address, close: () => close(server) };
+  return {
+    address,
+    give(given) {
+      tokens = byPath(given);
+    },
+    close: () => close(server),
+  };
+}
+
+function byPath(tokens: readonly Given[]): ReadonlyMap<string, Given> {
+  return new Map(tokens.map((token) => [`/token/${token.source.name}`, token]));
 }
 
 async function answerTo(

@@ -17,6 +17,8 @@ export interface TokenFileOptions {
 }
 
 export interface TokenFile {
+  /** Holds the token of this source from now on: it takes the place of the one before in one step. */
+  follow(source: TokenFileOptions['source']): void;
   /** Removes the file. Never rejects. */
   close(): Promise<void>;
 }
@@ -37,7 +39,9 @@ const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
  * Follows the source from now on. What an earlier start has left is removed: nobody knows how long that lives.
  * @throws {SidecarError} `configuration` when the file cannot be made.
  */
-export async function openTokenFile({ config, source, clock, log }: TokenFileOptions): Promise<TokenFile> {
+export async function openTokenFile(options: TokenFileOptions): Promise<TokenFile> {
+  const { config, clock, log } = options;
+  let { source } = options;
   const { path } = config;
   const about = { credential: source.name, path };
   let written: string | undefined | typeof UNKNOWN;
@@ -99,9 +103,16 @@ export async function openTokenFile({ config, source, clock, log }: TokenFileOpt
       { cause: error },
     );
   }
-  const unfollow = source.onToken(() => void sync());
+  let unfollow = source.onToken(() => void sync());
   await sync();
   return {
+    follow(next) {
+      if (next === source) return;
+      unfollow();
+      source = next;
+      unfollow = source.onToken(() => void sync());
+      void sync();
+    },
     async close() {
       closed = true;
       unfollow();

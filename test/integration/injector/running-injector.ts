@@ -59,7 +59,7 @@ export function runInjector(args: readonly string[]) {
     },
     stderr: { write: () => undefined },
     stdin: (async function* () {})(),
-    shutdown: { signal: abort.signal, request: () => abort.abort() },
+    shutdown: { signal: abort.signal, request: () => abort.abort(), takeHangups: () => undefined },
   });
   onTestFinished(async () => {
     abort.abort();

@@ -34,7 +34,7 @@ export function runIssuerCommand(
     stdin: (async function* () {
       yield Buffer.from(input);
     })(),
-    shutdown: { signal: abort.signal, request: () => abort.abort() },
+    shutdown: { signal: abort.signal, request: () => abort.abort(), takeHangups: () => undefined },
   });
   onTestFinished(async () => {
     abort.abort();

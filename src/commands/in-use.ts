@@ -1,0 +1,24 @@
+import type { Config } from '../config/config.ts';
+import type { ServingOptions } from '../proxy/data-path.ts';
+import type { OpenCredential } from './token-sources.ts';
+
+/** A configuration and what keeps its tokens alive: replaced as one. */
+export interface InUse {
+  readonly config: Config;
+  /** In the order of `config.credentials`. */
+  readonly credentials: readonly OpenCredential[];
+}
+
+/** What the data path is to serve by. */
+export function servingOf({ config, credentials }: InUse): ServingOptions {
+  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits } = config;
+  return {
+    routes,
+    ...(forwardProxy === undefined ? {} : { forwardProxy }),
+    ...(capture === undefined ? {} : { capture }),
+    ...(redirect === undefined ? {} : { redirect }),
+    crossSiteRequests,
+    limits,
+    bearers: new Map(credentials.map(({ source }) => [source.name, source])),
+  };
+}

@@ -1,0 +1,63 @@
+/** What the probes of a sidecar say, of the configuration that is in use when they are asked. */
+
+import type { Health, MissingPart } from '../admin/probes.ts';
+import type { TokenSource } from '../token/token-source.ts';
+import { whyNoToken } from '../token/why-no-token.ts';
+import type { OpenCredential } from './token-sources.ts';
+
+const LISTENER_MISSING: MissingPart = { part: 'listener', name: 'proxy', detail: 'not listening yet' };
+
+export interface SidecarHealth extends Health {
+  /** Resolves once every credential that the pod cannot do without has had a token; never rejects. */
+  readonly ready: Promise<void>;
+  /** Looks after the credentials in use, which are others from now on. */
+  look(): void;
+}
+
+export interface SidecarHealthOptions {
+  readonly inUse: () => readonly OpenCredential[];
+  readonly listening: () => boolean;
+  readonly draining: () => boolean;
+}
+
+export function sidecarHealth({ inUse, listening, draining }: SidecarHealthOptions): SidecarHealth {
+  const ready = Promise.withResolvers<void>();
+  let hasStarted = false;
+
+  function started(): boolean {
+    hasStarted ||= required(inUse()).every((source) => source.snapshot().obtainedFirstToken);
+    return hasStarted;
+  }
+
+  return {
+    ready: ready.promise,
+    look() {
+      void Promise.all(required(inUse()).map((source) => source.firstToken)).then(() => {
+        // Those of a configuration that has been superseded meanwhile decide nothing.
+        if (started()) ready.resolve();
+      });
+    },
+    draining,
+    whenStarted: () => ready.promise,
+    started,
+    missing: () => [...(listening() ? [] : [LISTENER_MISSING]), ...inUse().flatMap(missingToken)],
+  };
+}
+
+/** Those that the pod cannot do without. */
+export function required(credentials: readonly OpenCredential[]): TokenSource[] {
+  return credentials.filter(({ config }) => config.required !== false).map(({ source }) => source);
+}
+
+/** Of one that is required and has no token. */
+export function missingToken({ config, source }: OpenCredential): MissingPart[] {
+  const shown = source.snapshot();
+  if (!shown.required || shown.ready) return [];
+  const { name, lastFailure } = shown;
+  const unusable = shown.credentials.detail;
+  const isNew = unusable === undefined && lastFailure === undefined;
+  const detail = isNew
+    ? 'no token has been obtained yet'
+    : whyNoToken(config, { unusable, lastFailure }).message;
+  return [{ part: 'credential', name, detail }];
+}

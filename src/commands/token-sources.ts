@@ -1,0 +1,99 @@
+/** What keeps the tokens of a configuration alive, and goes on doing so for the next one where a credential is the same. */
+
+import type { LookupFunction } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
+import type { CertificateMetrics } from '../certificate-metrics.ts';
+import type { Clock } from '../clock.ts';
+import type { CredentialConfig } from '../config/config.ts';
+import type { CredentialsMetrics } from '../credentials/metrics.ts';
+import type { Logger } from '../log/logger.ts';
+import { exchangesForRequests } from '../token/grants/token-exchange.ts';
+import { openLiveCredentials } from '../token/live-credentials.ts';
+import type { TokenMetrics } from '../token/metrics.ts';
+import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
+import { openTokenSource, type TokenSource } from '../token/token-source.ts';
+
+export interface TokenSourcesOptions {
+  readonly clock: Clock;
+  /** Numbers in [0, 1) for jitter. */
+  readonly random: () => number;
+  readonly metrics: TokenMetrics;
+  readonly credentialsMetrics: CredentialsMetrics;
+  readonly certificateMetrics: CertificateMetrics;
+  readonly log: Logger;
+  /** Finds the names of providers; the system's when absent. */
+  readonly lookup: LookupFunction | undefined;
+}
+
+/** A credential and what keeps its token alive. */
+export interface OpenCredential {
+  readonly config: CredentialConfig;
+  readonly source: TokenSource;
+}
+
+/** How often the Secret is read whether or not a notification came. */
+const SECRET_POLL_MS = 30_000;
+
+export class TokenSources {
+  readonly #options: TokenSourcesOptions;
+  /** All that are not closed, in use or not. */
+  readonly #open = new Set<TokenSource>();
+
+  constructor(options: TokenSourcesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * One for each credential, in this order. The first grants of those that are new are on their way.
+   * @param inUse those that stay as they are where the credential is the same.
+   */
+  async open(
+    credentials: readonly CredentialConfig[],
+    inUse: readonly OpenCredential[] = [],
+  ): Promise<readonly OpenCredential[]> {
+    return await Promise.all(
+      credentials.map(async (config): Promise<OpenCredential> => {
+        const same = inUse.find((one) => isSameCredential(one.config, config));
+        return { config, source: same?.source ?? (await this.#openOne(config)) };
+      }),
+    );
+  }
+
+  /** The gauges show these from now on. */
+  show(inUse: readonly OpenCredential[]): void {
+    for (const { source } of inUse) this.#options.metrics.observe(source.name, () => source.snapshot());
+  }
+
+  async close(sources: Iterable<TokenSource> = [...this.#open]): Promise<void> {
+    await Promise.all(
+      [...sources].map(async (source) => {
+        this.#open.delete(source);
+        await source.close();
+      }),
+    );
+  }
+
+  async #openOne(config: CredentialConfig): Promise<TokenSource> {
+    const { clock, random, metrics, credentialsMetrics, certificateMetrics, log, lookup } = this.#options;
+    const parts = {
+      config,
+      credentials: await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS }),
+      endpoint: createTokenEndpoint(config, clock, lookup, undefined, certificateMetrics),
+      clock,
+      // What is not in use yet may bear the name of what is.
+      metrics: { ...metrics, observe: () => undefined },
+      credentialsMetrics,
+      log,
+    };
+    const source = exchangesForRequests(config)
+      ? (await import('../token/exchange/subject-source.ts')).openSubjectSource(parts)
+      : openTokenSource({ ...parts, random });
+    this.#open.add(source);
+    return source;
+  }
+}
+
+/** Where the token is handed out beside the proxy does not matter to how it is obtained. */
+function isSameCredential(one: CredentialConfig, other: CredentialConfig): boolean {
+  return isDeepStrictEqual({ ...one, output: undefined }, { ...other, output: undefined });
+}

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
+import { readConfigText } from '../config/file.ts';
+import { type DirectoryWatchOptions, watchDirectory } from '../credentials/directory-watch.ts';
+
+/** How long a file must have said the same before it is taken for whole: editors and `cp` write in pieces. */
+export const STILL_MS = 250;
+
+export interface ConfigWatchOptions extends DirectoryWatchOptions {
+  /** What the file said when it was read last. */
+  readonly read: string | undefined;
+  /** The file says something else, and has done so for `STILL_MS`; undefined where it cannot be read. */
+  readonly onChange: (text: string | undefined) => void;
+}
+
+/**
+ * Follows the text of the configuration file, by notification and by looking now and then. Its directory is watched: a
+ * ConfigMap is swapped by a link beside it.
+ * @returns a function that ends it.
+ */
+export function watchConfigFile(
+  path: string,
+  { read, onChange, ...options }: ConfigWatchOptions,
+): () => void {
+  const { clock } = options;
+  let known = fingerprintOf(read);
+  /** What was found instead, and when that was there first. */
+  let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
+  let cancelNext: (() => void) | undefined;
+  let looking = false;
+  let lookAgain = false;
+  let closed = false;
+
+  async function look(): Promise<void> {
+    lookAgain = true;
+    if (looking) return;
+    looking = true;
+    while (lookAgain && !closed) {
+      lookAgain = false;
+      judge(await readConfigText(path).catch(() => undefined));
+    }
+    looking = false;
+  }
+
+  function judge(text: string | undefined): void {
+    cancelNext?.();
+    if (closed) return;
+    const fingerprint = fingerprintOf(text);
+    if (fingerprint === known) {
+      found = undefined;
+      return;
+    }
+    const nowMs = clock.monotonicMs();
+    if (found?.fingerprint !== fingerprint) found = { fingerprint, sinceMs: nowMs };
+    const leftMs = found.sinceMs + STILL_MS - nowMs;
+    if (leftMs > 0) {
+      cancelNext = clock.after(leftMs, () => void look());
+      return;
+    }
+    known = fingerprint;
+    found = undefined;
+    onChange(text);
+  }
+
+  const unwatch = watchDirectory(dirname(path), options, () => void look());
+  // What has changed since it was read, before it was watched.
+  void look();
+  return () => {
+    closed = true;
+    cancelNext?.();
+    unwatch();
+  };
+}
+
+/** Instead of the text, which may hold what is no longer in use. */
+function fingerprintOf(text: string | undefined): string {
+  return text === undefined ? '' : createHash('sha256').update(text).digest('base64');
+}

@@ -1,0 +1,200 @@
+/** Takes what the configuration file says into use, whenever that changes; what cannot be used changes nothing. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config/config.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { reportProblems } from '../config/report.ts';
+import type { WatchMode } from '../credentials/directory-watch.ts';
+import { SidecarError } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Registry } from '../prometheus.ts';
+import { type ConfigWatchOptions, watchConfigFile } from './config-watch.ts';
+import type { ConfigurationStatus, Standing } from './configuration-status.ts';
+import { createReloadMetrics } from './metrics.ts';
+import { needsRestart } from './needs-restart.ts';
+
+/** What is served by a configuration, and can be by another. */
+export interface Reconfigurable {
+  /** In use now. */
+  config(): Config;
+  /**
+   * Takes another into use, whole, as soon as the credentials that are new in it have their tokens.
+   * @returns whether it did: it gives up where `abandoned` aborts before.
+   * @throws {SidecarError} `configuration`, and nothing has changed.
+   */
+  reconfigure(next: Config, options: ReconfigureOptions): Promise<boolean>;
+}
+
+export interface ReconfigureOptions {
+  readonly abandoned: AbortSignal;
+  /** Called where tokens are waited for. @param missing says of which credentials, and why, at any time. */
+  readonly onWait: (missing: () => readonly string[]) => void;
+}
+
+export interface FollowFileOptions {
+  readonly path: string;
+  /** What it said when the program was started, where that is known. */
+  readonly text: string | undefined;
+  /** @throws {ConfigurationError} with all that is wrong. @param text is read when absent. */
+  readonly load: (text?: string) => Promise<Config>;
+  readonly target: Reconfigurable;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The system's unless given. */
+  readonly watch?: ConfigWatchOptions['watch'];
+}
+
+export interface FollowedFile {
+  status(): ConfigurationStatus;
+  /** Reads the file now, whether or not it has changed. */
+  reload(): void;
+  close(): void;
+}
+
+/** How often the file is looked at whether or not a notification came. */
+export const POLL_MS = 30_000;
+
+/** From the end of one change to the next. */
+export const PAUSE_MS = 1000;
+
+/** How long tokens of new credentials are waited for before that is an error. */
+export const OVERDUE_MS = 30_000;
+
+export function followConfigFile(options: FollowFileOptions): FollowedFile {
+  const { path, load, target, clock, log } = options;
+  const start = target.config();
+  let generation = 1;
+  let sinceMs = clock.now().wallMs;
+  let standing: Standing = { state: 'current' };
+  /** What is to be done next; the text where it has been read. */
+  let due: { readonly text: string | undefined } | undefined;
+  let underWay: AbortController | undefined;
+  let pausing: (() => void) | undefined;
+  let closed = false;
+  const metrics = createReloadMetrics(options.registry, () => ({
+    generation,
+    sinceMs,
+    upToDate: isUpToDate(),
+  }));
+
+  function isUpToDate(): boolean {
+    return standing.state === 'current' || (standing.state === 'waiting' && !standing.overdue);
+  }
+
+  /** Whatever is under way is for what the file no longer says. */
+  function ask(text: string | undefined): void {
+    due = { text };
+    underWay?.abort();
+    if (underWay === undefined && pausing === undefined) void work();
+  }
+
+  async function work(): Promise<void> {
+    while (due !== undefined && !closed) {
+      const { text } = due;
+      due = undefined;
+      underWay = new AbortController();
+      await take(text, underWay.signal);
+      underWay = undefined;
+      if (!closed) await pause();
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      pausing = clock.after(PAUSE_MS, () => {
+        pausing = undefined;
+        resolve();
+      });
+    });
+  }
+
+  async function take(text: string | undefined, abandoned: AbortSignal): Promise<void> {
+    let cancelOverdue: (() => void) | undefined;
+    try {
+      const next = await load(text);
+      const running = target.config();
+      if (isDeepStrictEqual(next, running)) {
+        if (standing.state !== 'current')
+          log.info({ generation }, 'the configuration file says what is in use');
+        standing = { state: 'current' };
+        metrics.reloaded('unchanged');
+        return;
+      }
+      const reasons = needsRestart(start, running, next);
+      if (reasons.length > 0) {
+        refuse('restart_required', reasons.join('\n'), 'the configuration takes effect with a restart alone');
+        return;
+      }
+      const onWait = (missing: () => readonly string[]): void => {
+        standing = { state: 'waiting', sinceMs: clock.now().wallMs, overdue: false, missing };
+        cancelOverdue = clock.after(OVERDUE_MS, () => reportOverdue(missing));
+      };
+      if (!(await target.reconfigure(next, { abandoned, onWait }))) return;
+      generation += 1;
+      sinceMs = clock.now().wallMs;
+      standing = { state: 'current' };
+      metrics.reloaded('success');
+      log.info(
+        { generation, routes: next.routes.length, credentials: next.credentials.length },
+        'the configuration has changed',
+      );
+    } catch (error) {
+      if (error instanceof ConfigurationError) {
+        const report = reportProblems(error.problems, { colour: false });
+        refuse('invalid', report, 'the configuration file is not valid');
+      } else if (error instanceof SidecarError) {
+        refuse('invalid', error.message, 'the configuration cannot be used');
+      } else {
+        log.error({ err: error }, 'a change of the configuration failed');
+        refuse('invalid', 'an unexpected error, which the log has', 'the configuration cannot be used');
+      }
+    } finally {
+      cancelOverdue?.();
+    }
+  }
+
+  function refuse(result: 'invalid' | 'restart_required', report: string, text: string): void {
+    standing = { state: 'refused', atMs: clock.now().wallMs, result, report };
+    metrics.reloaded(result);
+    log.error({ generation, file: path, report }, `${text}: the one before stays in use`);
+  }
+
+  function reportOverdue(missing: () => readonly string[]): void {
+    if (standing.state !== 'waiting') return;
+    standing = { ...standing, overdue: true };
+    metrics.reloaded('token_unavailable');
+    log.error(
+      { generation, file: path, missing: missing() },
+      'the changed configuration waits for tokens: the one before stays in use until they are there',
+    );
+  }
+
+  function reportWatch(mode: WatchMode): void {
+    if (mode.by === 'notification') return;
+    log.warn(
+      { file: path, code: mode.code, seconds: POLL_MS / 1000 },
+      'the system gives no watch on the configuration file: it is looked at now and then',
+    );
+  }
+
+  const unwatch = watchConfigFile(path, {
+    clock,
+    pollMs: POLL_MS,
+    read: options.text,
+    onChange: ask,
+    onMode: reportWatch,
+    ...(options.watch === undefined ? {} : { watch: options.watch }),
+  });
+  return {
+    status: () => ({ file: path, generation, sinceMs, standing }),
+    reload: () => ask(undefined),
+    close() {
+      closed = true;
+      unwatch();
+      underWay?.abort();
+      pausing?.();
+    },
+  };
+}

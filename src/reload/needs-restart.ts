@@ -1,0 +1,79 @@
+/** What a running sidecar cannot change: where it listens, and what it has given the pod at its start. */
+
+import { isDeepStrictEqual } from 'node:util';
+import type { CaptureConfig, Config, CredentialConfig, ListenAddress } from '../config/config.ts';
+import { interceptedNames } from '../config/resolve-interception.ts';
+import { formatAddress } from '../config/values.ts';
+
+/**
+ * Why `next` takes effect only after a restart, a sentence each that begins with the key of the file; empty where it does at
+ * once.
+ * @param start what the process was started with: its certificates are good for the names of that.
+ */
+export function needsRestart(start: Config, running: Config, next: Config): string[] {
+  return [
+    ...moved('listen', running.listen, next.listen),
+    ...moved('admin.listen', running.admin.listen, next.admin.listen),
+    ...listed('admin.hosts', running.admin.hosts, next.admin.hosts),
+    ...tokenEndpointMoved(running, next),
+    ...outputsChanged(running.credentials, next.credentials),
+    ...listed('redirect', redirectPorts(running), redirectPorts(next)),
+    ...listed('capture.hosts', capturedAddresses(running.capture), capturedAddresses(next.capture)),
+    ...interceptionChanged(start, next),
+  ];
+}
+
+function moved(key: string, from: ListenAddress, to: ListenAddress): string[] {
+  if (isDeepStrictEqual(from, to)) return [];
+  return [`${key}: from ${formatAddress(from)} to ${formatAddress(to)}`];
+}
+
+function listed(key: string, from: readonly string[], to: readonly string[]): string[] {
+  if (isDeepStrictEqual(from, to)) return [];
+  return [`${key}: from ${from.join(', ') || 'none'} to ${to.join(', ') || 'none'}`];
+}
+
+function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to }: Config): string[] {
+  if (from === undefined && to === undefined) return [];
+  if (from === undefined || to === undefined) {
+    return [`tokenEndpoint: a listener that ${from === undefined ? 'is not open yet' : 'is open'}`];
+  }
+  return moved('tokenEndpoint.listen', from.listen, to.listen);
+}
+
+/** Files of tokens are made, and the endpoint's names settled, when the program starts. */
+function outputsChanged(running: readonly CredentialConfig[], next: readonly CredentialConfig[]): string[] {
+  const outputs = (credentials: readonly CredentialConfig[]) =>
+    new Map(credentials.flatMap(({ name, output }) => (output === undefined ? [] : [[name, output]])));
+  const [from, to] = [outputs(running), outputs(next)];
+  return [...new Set([...from.keys(), ...to.keys()])]
+    .filter((name) => !isDeepStrictEqual(from.get(name), to.get(name)))
+    .map((name) => `output of credential ${name}: a file or an endpoint for its token`);
+}
+
+/** Connections go on coming where the kernel sends them. */
+function redirectPorts({ redirect }: Config): string[] {
+  return redirect === undefined ? [] : [`port ${redirect.port}`];
+}
+
+/** Where the sidecar listens in the place of hosts: the pod's hosts file leads there, and only a new pod has another. */
+function capturedAddresses(capture: CaptureConfig | undefined): string[] {
+  return (capture?.hosts ?? []).map(
+    ({ host, address, ports, clearPorts }) =>
+      `${host}=${address} (${[...ports, ...clearPorts.map((port) => `${port} in clear`)].join(', ')})`,
+  );
+}
+
+/** The authority that apps trust since their start vouches for the names that were listed then. */
+function interceptionChanged(start: Config, next: Config): string[] {
+  if (next.interception === undefined) return [];
+  const directory = start.interception?.directory;
+  if (directory !== next.interception.directory) {
+    return [`interception.directory: from ${directory ?? 'none'} to ${next.interception.directory}`];
+  }
+  const known = new Set(interceptedNames(start));
+  const added = interceptedNames(next).filter((name) => !known.has(name));
+  return added.length === 0
+    ? []
+    : [`hosts whose TLS is intercepted: ${added.join(', ')}, which apps do not trust the sidecar for yet`];
+}

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { mountClient } from '../reload/running-sidecar.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { RunningCommand } from '../support/run-command.ts';
+import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+
+/** A process that runs by a file of this log level, and a way to write another. */
+async function start() {
+  const { url } = await ScriptedTokenEndpoint.start();
+  const dir = await mountClient();
+  const textOf = (inFlight: number): string =>
+    JSON.stringify({
+      listen: '127.0.0.1:0',
+      admin: { listen: '127.0.0.1:0' },
+      limits: { inFlight },
+      credentials: [{ name: 'default', tokenUrl: url, dir }],
+      routes: [{ name: 'api', upstream: 'http://127.0.0.1:1', credential: 'default' }],
+    });
+  const volume = await mountSecret({ 'token-sidecar.yaml': textOf(10) });
+  const sidecar = new RunningCommand(['proxy', '--config', join(volume.directory, 'token-sidecar.yaml')]);
+  await sidecar.output(/"msg":"ready"/);
+  return { sidecar, write: (inFlight: number) => volume.update({ 'token-sidecar.yaml': textOf(inFlight) }) };
+}
+
+it('a process takes a changed file into use by itself, and by SIGHUP; SIGTERM ends it as ever', async () => {
+  const { sidecar, write } = await start();
+  await write(11);
+  await sidecar.output(/"generation":2,.*the configuration has changed/);
+  await write(12);
+  sidecar.process.kill('SIGHUP');
+  await sidecar.output(/"generation":3,.*the configuration has changed/);
+  sidecar.process.kill('SIGHUP');
+  sidecar.process.kill('SIGTERM');
+  expect(await sidecar.exited).toMatchObject({ code: 0 });
+});
