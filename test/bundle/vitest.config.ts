@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/bundle/**/*.test.ts'],
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
   },
 });

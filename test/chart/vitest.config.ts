@@ -8,6 +8,7 @@ export default defineConfig({
     include: ['test/chart/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
   },
 });

@@ -11,6 +11,7 @@ export default defineConfig({
     // Tests wait for events; these bounds only end one that would never finish. A Keycloak starts in half a minute.
     testTimeout: 120_000,
     hookTimeout: 240_000,
+    expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
     // oidc-provider says at every start that it keeps its data in memory.
     onConsoleLog: (text) => !text.includes('oidc-provider WARNING'),

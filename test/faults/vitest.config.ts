@@ -8,6 +8,7 @@ export default defineConfig({
     // Rows wait for events or move a virtual clock; this bound only ends one that would never finish.
     testTimeout: 120_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
   },
 });

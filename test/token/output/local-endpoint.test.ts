@@ -249,7 +249,7 @@ it('hangs up on who takes nothing of an answer', async () => {
   socket.pause();
   await once(socket, 'connect');
   socket.write(ASKED);
-  await expect.poll(() => openEnds(endpoint.address.port), { timeout: 5000 }).toBe(0);
+  await expect.poll(() => openEnds(endpoint.address.port)).toBe(0);
   await new Promise((resolve) => socket.resume().once('close', resolve));
   expect(socket.bytesRead).toBeLessThan(length);
 });
