@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** Parses the command line, picks a command, and maps what it throws to an exit status. */
 
 import { systemClock } from './clock.ts';

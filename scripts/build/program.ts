@@ -5,6 +5,9 @@ import { inAscii } from './ascii.ts';
 
 const ENTRY = 'token-sidecar';
 
+/** What it is written for: src/launcher.ts refuses older ones. */
+const OLDEST_NODE = 'node22.15';
+
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
 const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profile-rules'];
 
@@ -27,7 +30,10 @@ export async function bundleProgram(options: ProgramOptions): Promise<BundledFil
   const { root, output } = options;
   const commands = await readCommandNames(root);
   const plugins = [commandsAreSeparate(commands)];
-  const files = [await bundle(join(root, 'src/main.ts'), ENTRY, plugins, options)];
+  const files = [
+    await bundle(join(root, 'src/launcher.ts'), ENTRY, plugins, options),
+    await bundle(join(root, 'src/main.ts'), 'main', plugins, options),
+  ];
   for (const name of [...commands, ...PARTS]) {
     files.push(await bundle(join(root, `src/commands/${name}.ts`), name, plugins, options));
   }
@@ -51,6 +57,7 @@ function commandsAreSeparate(commands: readonly string[]): Plugin {
     name: 'commands-are-separate',
     resolveId(source, importer) {
       const name = basename(source, '.ts');
+      if (importer?.endsWith('/src/launcher.ts') === true) return { id: `./${name}.js`, external: true };
       // Other rooms have files of the same names.
       const isPart = importer?.includes('/src/commands/') === true && source === `./${name}.ts`;
       if (isPart && PARTS.includes(name)) return { id: `./${name}.js`, external: true };
@@ -71,7 +78,7 @@ async function bundle(
     input,
     platform: 'node',
     plugins: [...plugins],
-    transform: { define: { __REVISION__: JSON.stringify(revision) } },
+    transform: { define: { __REVISION__: JSON.stringify(revision) }, target: OLDEST_NODE },
     output: {
       file: join(output, file),
       format: 'esm',

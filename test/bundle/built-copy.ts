@@ -9,6 +9,9 @@ const run = promisify(execFile);
 /** What the build reads, besides installed packages. */
 const INPUTS = ['package.json', 'package-lock.json', 'scripts', 'src'];
 
+/** What the npm package has beside the bundle. */
+const PUBLISHED = ['schema', 'LICENSE', 'README.md', 'CHANGELOG.md'];
+
 export const REVISION = '0123456789ab';
 
 export interface BuiltCopy {
@@ -29,7 +32,8 @@ export async function buildCopy(place: string): Promise<BuiltCopy> {
   const temporary = await mkdtemp(join(ROOT, '.cache/build-'));
   const root = join(temporary, place);
   await mkdir(root, { recursive: true });
-  for (const input of INPUTS) await cp(join(ROOT, input), join(root, input), { recursive: true });
+  for (const input of [...INPUTS, ...PUBLISHED])
+    await cp(join(ROOT, input), join(root, input), { recursive: true });
   await run('cp', ['-al', join(ROOT, 'node_modules'), root]);
   await run(process.execPath, ['scripts/build.ts'], { cwd: root, env: { ...process.env, REVISION } });
   return {

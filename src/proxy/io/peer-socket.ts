@@ -118,11 +118,15 @@ async function readSocketTables(take: (piece: Buffer) => void): Promise<TablesRe
 
 async function readTable(path: string, buffer: Buffer, take: (piece: Buffer) => void): Promise<TablesRead> {
   try {
-    await using file = await open(path);
-    for (;;) {
-      const { bytesRead } = await file.read(buffer, 0, buffer.length);
-      if (bytesRead === 0) return 'whole';
-      take(buffer.subarray(0, bytesRead));
+    const file = await open(path);
+    try {
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, buffer.length);
+        if (bytesRead === 0) return 'whole';
+        take(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
     }
   } catch (error) {
     return NO_TABLE.has(systemCodeOf(error)) ? 'absent' : 'broken';
