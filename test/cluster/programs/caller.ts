@@ -3,9 +3,11 @@
  * with 0 if all were answered 200. Without, it goes on, and tells on port 8080 what it has counted.
  */
 
-import { createServer, request } from 'node:http';
+import { createServer, request as requestInClear } from 'node:http';
+import { request as requestOverTls } from 'node:https';
 
 const { URL: url = 'http://127.0.0.1:15080/', INTERVAL_MS = '50', TIMES } = process.env;
+const request = url.startsWith('https:') ? requestOverTls : requestInClear;
 const times = TIMES === undefined ? Number.POSITIVE_INFINITY : Number(TIMES);
 const counts: { calls: number; failed: number; failures: string[] } = { calls: 0, failed: 0, failures: [] };
 
