@@ -4,6 +4,7 @@ const PARTS = [
   ['sidecar', 'The sidecar'],
   ['credential', 'Each credential'],
   ['upstream', 'Each upstream: routes, hosts of the forward proxy, captured hosts'],
+  ['interception', 'Interception: as an app sees it'],
   ['running sidecar', 'A sidecar that runs (`--status`)'],
 ] as const satisfies readonly (readonly [StepDescription['of'], string])[];
 

@@ -23,8 +23,13 @@ export function examineConfiguration(config: Config): Finding[] {
   ];
 }
 
-function usedCredentials({ routes, forwardProxy, capture }: Config): ReadonlySet<string> {
-  const users = [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? [])];
+function usedCredentials({ routes, forwardProxy, capture, redirect }: Config): ReadonlySet<string> {
+  const users = [
+    ...routes,
+    ...(forwardProxy?.allow ?? []),
+    ...(capture?.hosts ?? []),
+    ...(redirect?.hosts ?? []),
+  ];
   return new Set(users.map(({ credential }) => credential));
 }
 

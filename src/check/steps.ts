@@ -3,7 +3,7 @@
 export interface StepDescription {
   /** Names the step in the output, behind what it is of: `credential shop: token`. */
   readonly title: string;
-  readonly of: 'sidecar' | 'credential' | 'upstream' | 'running sidecar';
+  readonly of: 'sidecar' | 'credential' | 'upstream' | 'interception' | 'running sidecar';
   /** What is looked at. */
   readonly looks: string;
   /** What leads to a warning or a failure; absent where the step only tells. */
@@ -165,6 +165,39 @@ export const STEPS = {
     warns:
       'It answers without a token as well; it forbids the path to this token; it answers an error of its own',
     fails: 'It refuses the token, or does not answer',
+  },
+  authority: {
+    title: 'authority',
+    of: 'interception',
+    looks: 'The root that the sidecar has left in `interception.directory`',
+    warns: 'There is none: nothing else of interception is looked at',
+  },
+  trust: {
+    title: 'trust',
+    of: 'interception',
+    looks: 'Each variable of trust that is set here, such as `SSL_CERT_FILE`: whether its file has that root',
+    warns: 'The file lacks it, has that of an earlier start, or cannot be read',
+  },
+  overriding: {
+    title: 'overriding',
+    of: 'interception',
+    looks: 'Which variable overrides another one, and what the proxy variables lead to',
+    warns:
+      'One without the root overrides one with it; `HTTPS_PROXY` names another proxy, or `NO_PROXY` a host of the list',
+  },
+  capture: {
+    title: 'capture',
+    of: 'interception',
+    looks:
+      'A connection to each listed host as an app would make it, by proxy, hosts file or kernel: whether it comes to the sidecar',
+    warns: 'Somebody else shows a certificate there, or nobody answers',
+  },
+  captured_request: {
+    title: 'captured request',
+    of: 'interception',
+    looks:
+      'Only with `--probe` of a path for all: what the host answers to a GET without a token that goes this way',
+    fails: 'The sidecar answers with an error of its own, or the host refuses the token',
   },
   running_sidecar: {
     title: 'sidecar',

@@ -21,7 +21,7 @@ export interface ExaminedUpstream {
 
 /** Every upstream that has a name: patterns of names lead nowhere yet. */
 export function upstreamsOf(
-  { routes, forwardProxy, capture }: Config,
+  { routes, forwardProxy, capture, redirect }: Config,
   probes: ReadonlyMap<string, string>,
 ): ExaminedUpstream[] {
   const ofRoutes = routes.map(
@@ -33,7 +33,7 @@ export function upstreamsOf(
     }),
   );
   const intercepts = forwardProxy?.connect === 'intercept';
-  const destinations = (forwardProxy?.allow ?? [])
+  const destinations = [...(forwardProxy?.allow ?? []), ...(redirect?.hosts ?? [])]
     .filter(({ host }) => !host.startsWith('*'))
     .map((policy): ExaminedUpstream => {
       const isTls = policy.upgradeToTls || intercepts;

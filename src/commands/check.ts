@@ -10,7 +10,7 @@ import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { type GivenValue, readFlags, readValue, type Settings } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
-import type { Command } from './command.ts';
+import type { Command, CommandContext } from './command.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -81,7 +81,7 @@ export const check: Command = {
           const { examineRunning } = await import('../check/running.ts');
           return await examineRunning(await adminAddress(given, problems), examination);
         })
-      : await examineAll(await loadConfig(given, problems), probe, probed, withinMs, isOffline);
+      : await examineAll(await loadConfig(given, problems), env, probe, probed, withinMs, isOffline);
     stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
     return exitStatusOf(findings);
   },
@@ -128,6 +128,7 @@ function checkTogether(
 
 async function examineAll(
   config: Config,
+  env: CommandContext['env'],
   probe: GivenValue | undefined,
   probed: readonly ProbedPath[],
   withinMs: number,
@@ -149,7 +150,16 @@ async function examineAll(
   return await inTheTime(withinMs, isOffline, async (examination) => {
     const { examine } = await import('../check/examine.ts');
     const lookup = isOffline ? undefined : await lookupOf(config);
-    return await examine(config, paths, lookup === undefined ? examination : { ...examination, lookup });
+    const findings = await examine(
+      config,
+      paths,
+      lookup === undefined ? examination : { ...examination, lookup },
+    );
+    if (config.interception === undefined) return findings;
+    const { examineInterception } = await import('../check/interception.ts');
+    const path = probed.find(({ route }) => route === undefined)?.path;
+    const options = { config, env, path, user: process.getuid?.() };
+    return [...findings, ...(await examineInterception(options, examination))];
   });
 }
 

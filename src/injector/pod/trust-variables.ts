@@ -1,47 +1,10 @@
 /** By which variables the runtimes of apps trust the authority of interception, and find the proxy that needs it. */
 
+import { TRUST_VARIABLES, type TrustEffect } from '../../trust-variables.ts';
 import { PROXY_PORT, TRUST_DIRECTORY } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 
-/** What a variable does with the authorities in the file that it names. */
-type Effect =
-  /** They are trusted beside those that are anyway: the sidecar's root is enough. */
-  | 'adds'
-  /** They are trusted and no others: the public ones have to be among them. */
-  | 'replaces';
-
-interface TrustVariable {
-  readonly name: string;
-  readonly effect: Effect;
-  /** Who heeds it. */
-  readonly servedBy: string;
-}
-
-/** The one table; docs/reference/interception.md has the same rows. */
-export const TRUST_VARIABLES: readonly TrustVariable[] = [
-  { name: 'NODE_EXTRA_CA_CERTS', effect: 'adds', servedBy: 'Node' },
-  { name: 'DENO_CERT', effect: 'adds', servedBy: 'Deno' },
-  {
-    name: 'SSL_CERT_FILE',
-    effect: 'replaces',
-    servedBy: 'OpenSSL, Python ssl and httpx, Go, Ruby, .NET, rustls-native-certs',
-  },
-  { name: 'REQUESTS_CA_BUNDLE', effect: 'replaces', servedBy: 'Python requests' },
-  { name: 'CURL_CA_BUNDLE', effect: 'replaces', servedBy: 'curl' },
-  { name: 'PIP_CERT', effect: 'replaces', servedBy: 'pip' },
-  { name: 'AWS_CA_BUNDLE', effect: 'replaces', servedBy: 'AWS CLI and SDKs' },
-  { name: 'GIT_SSL_CAINFO', effect: 'replaces', servedBy: 'git' },
-  { name: 'CARGO_HTTP_CAINFO', effect: 'replaces', servedBy: 'cargo' },
-  {
-    name: 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
-    effect: 'replaces',
-    servedBy: 'gRPC in C++, Python, Ruby, PHP and Node',
-  },
-  { name: 'npm_config_cafile', effect: 'replaces', servedBy: 'npm' },
-  { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
-];
-
-const FILES: Readonly<Record<Effect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
+const FILES: Readonly<Record<TrustEffect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
 
 /** By which a container's TLS comes to the sidecar. */
 export function proxyVariables(): readonly Required<EnvironmentVariable>[] {

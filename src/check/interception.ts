@@ -1,0 +1,141 @@
+/** Hosts whose TLS ends in the sidecar: whether an app's connection comes there, is trusted, and has its token. */
+
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { Config } from '../config/config.ts';
+import { isName, reachableAddress } from '../config/values.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
+import { type Examination, inTime } from './examination.ts';
+import { type About, about, type Finding } from './finding.ts';
+import { examineTrust } from './trust.ts';
+
+export interface InterceptionOptions {
+  readonly config: Config;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** To ask each host for, as an app would; nothing is asked without one. */
+  readonly path: string | undefined;
+  /** Number of this process's user; undefined where there are none. */
+  readonly user: number | undefined;
+}
+
+/** Hosts that are looked at; a list has no more. */
+const MOST_HOSTS = 100;
+
+const WITHIN_MS = 5000;
+
+interface Looked {
+  readonly host: string;
+  readonly port: number;
+  readonly way: CapturedWay;
+}
+
+export async function examineInterception(
+  options: InterceptionOptions,
+  examination: Examination,
+): Promise<Finding[]> {
+  const { config, env } = options;
+  if (config.interception === undefined || examination.isOffline) return [];
+  const { directory } = config.interception;
+  const of = about('interception');
+  let root: X509Certificate;
+  try {
+    root = new X509Certificate(await readBoundedFile(join(directory, 'ca.crt'), MAX_PEM_BYTES));
+  } catch (error) {
+    const detail = `${join(directory, 'ca.crt')}: ${systemCodeOf(error) ?? messageOf(error)}`;
+    const remedy = 'look where a sidecar runs that has started, in a container that mounts this directory';
+    return [of.warning('authority', detail, remedy)];
+  }
+  const found = of.ok('authority', `${directory} has the root of the sidecar's last start`);
+  const hosts = hostsOf(config).slice(0, MOST_HOSTS);
+  const trust = await examineTrust(root, env, hosts, config);
+  const looked: Finding[] = [];
+  for (const host of hosts) looked.push(...(await examineHost(host, root, options, examination)));
+  return [found, ...trust, ...looked];
+}
+
+/** Exact names, each with the way by which an app comes there: of a pattern there is no name to try. */
+function hostsOf({ forwardProxy, capture, redirect, listen }: Config): readonly Looked[] {
+  const proxied = forwardProxy?.connect === 'intercept' ? forwardProxy.allow : [];
+  const isExact = ({ host }: { readonly host: string }) => isName(host) && !host.startsWith('*.');
+  return [
+    ...proxied.filter(isExact).map(
+      ({ host, port = 443 }): Looked => ({
+        host,
+        port,
+        way: { kind: 'proxy', proxy: reachableAddress(listen) },
+      }),
+    ),
+    ...(capture?.hosts ?? []).flatMap(({ host, ports: [port], address }): Looked[] =>
+      port === undefined ? [] : [{ host, port, way: { kind: 'hosts file', address } }],
+    ),
+    ...(redirect?.hosts ?? [])
+      .filter(isExact)
+      .map(({ host, port = 443 }): Looked => ({ host, port, way: { kind: 'kernel' } })),
+  ];
+}
+
+async function examineHost(
+  looked: Looked,
+  root: X509Certificate,
+  { path, user }: InterceptionOptions,
+  examination: Examination,
+): Promise<Finding[]> {
+  const { host, port, way } = looked;
+  const of = about(`host ${host}`);
+  const opening = openAsApp(looked, root);
+  let opened: Awaited<typeof opening.opened>;
+  try {
+    opened = await inTime(opening.opened, examination, WITHIN_MS, opening.abandon);
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    return [of.warning('capture', `${host}:${port}: ${why}`, remedyFor(way, user))];
+  }
+  try {
+    if (!opened.isOurs) {
+      const detail = `${host}:${port} at ${opened.address} shows a certificate of ${opened.issuer}, and not the sidecar's`;
+      return [of.warning('capture', detail, remedyFor(way, user))];
+    }
+    const captured = of.ok('capture', `${host}:${port} comes to the sidecar by the ${NAMES[way.kind]}`);
+    if (path === undefined) return [captured];
+    const asking = requestAsApp(opened.socket, looked, path);
+    const answer = await inTime(asking, examination, 3 * WITHIN_MS, opening.abandon);
+    return [captured, judge(answer, `GET https://${host}:${port}${path.replace(/\?.*$/s, '?…')}`, of)];
+  } catch (error) {
+    const detail = `${host}:${port}: ${systemCodeOf(error) ?? messageOf(error)}`;
+    return [of.failure('captured_request', 'provider_unavailable', detail, "look at the sidecar's log")];
+  } finally {
+    opening.abandon();
+  }
+}
+
+const NAMES = { proxy: 'forward proxy', 'hosts file': 'hosts file', kernel: 'kernel' } as const;
+
+function remedyFor({ kind }: CapturedWay, user: number | undefined): string {
+  switch (kind) {
+    case 'proxy':
+      return 'start the sidecar, or look at its log: this asked its own proxy';
+    case 'hosts file':
+      return "give the pod the hostAliases of the mode hosts, and look whether this container has the pod's hosts file";
+    case 'kernel':
+      return `look whether \`token-sidecar redirect\` has run in this pod; connections of the sidecar's own user (this is user ${user ?? 'unknown'}) are left alone, so look as another one`;
+  }
+}
+
+function judge(
+  { status, error }: { status: number; error: string | undefined },
+  shown: string,
+  of: About,
+): Finding {
+  const detail = `${shown} as an app: ${status}${error === undefined ? '' : ` ${error}`}`;
+  if (error !== undefined) {
+    const remedy = `look up ${error}: token-sidecar explain ${error}`;
+    return of.failure('captured_request', 'provider_unavailable', detail, remedy);
+  }
+  if (status === 401) {
+    const remedy = 'compare audience, scope and issuer of the token with what the host wants';
+    return of.failure('captured_request', 'credentials_rejected', detail, remedy);
+  }
+  return of.ok('captured_request', detail);
+}

@@ -1,0 +1,48 @@
+/** By which variables the runtimes of apps trust the authority of interception. */
+
+/** What a variable does with the authorities in the file that it names. */
+export type TrustEffect =
+  /** They are trusted beside those that are anyway: the sidecar's root is enough. */
+  | 'adds'
+  /** They are trusted and no others: the public ones have to be among them. */
+  | 'replaces';
+
+export interface TrustVariable {
+  readonly name: string;
+  readonly effect: TrustEffect;
+  /** Who heeds it. */
+  readonly servedBy: string;
+}
+
+/** The one table; docs/reference/interception.md has the same rows. */
+export const TRUST_VARIABLES: readonly TrustVariable[] = [
+  { name: 'NODE_EXTRA_CA_CERTS', effect: 'adds', servedBy: 'Node' },
+  { name: 'DENO_CERT', effect: 'adds', servedBy: 'Deno' },
+  {
+    name: 'SSL_CERT_FILE',
+    effect: 'replaces',
+    servedBy: 'OpenSSL, Python ssl and httpx, Go, Ruby, .NET, rustls-native-certs',
+  },
+  { name: 'REQUESTS_CA_BUNDLE', effect: 'replaces', servedBy: 'Python requests' },
+  { name: 'CURL_CA_BUNDLE', effect: 'replaces', servedBy: 'curl' },
+  { name: 'PIP_CERT', effect: 'replaces', servedBy: 'pip' },
+  { name: 'AWS_CA_BUNDLE', effect: 'replaces', servedBy: 'AWS CLI and SDKs' },
+  { name: 'GIT_SSL_CAINFO', effect: 'replaces', servedBy: 'git' },
+  { name: 'CARGO_HTTP_CAINFO', effect: 'replaces', servedBy: 'cargo' },
+  {
+    name: 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
+    effect: 'replaces',
+    servedBy: 'gRPC in C++, Python, Ruby, PHP and Node',
+  },
+  { name: 'npm_config_cafile', effect: 'replaces', servedBy: 'npm' },
+  { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
+];
+
+/** Where a program heeds several, the first that is set counts: the others are overridden by it. */
+export const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
+  ['Python requests', ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
+  ['pip', ['PIP_CERT', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
+  ['AWS CLI and SDKs', ['AWS_CA_BUNDLE', 'REQUESTS_CA_BUNDLE']],
+  ['curl', ['CURL_CA_BUNDLE', 'SSL_CERT_FILE']],
+  ['cargo', ['CARGO_HTTP_CAINFO', 'SSL_CERT_FILE']],
+];
