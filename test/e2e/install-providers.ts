@@ -1,6 +1,7 @@
 /**
- * Installs the identity providers into .cache/providers, once for each version, each file checked against the digest in
- * `providers.ts`. What cannot be had is said and left out: the tests then fail in CI and skip elsewhere.
+ * Installs the identity providers into .cache/providers, once for each version: files checked against the digest in
+ * `providers.ts`, Go modules against `go.sum`, and what Maven and pip bring by their own means. Prints how long each took. What
+ * cannot be had is said and left out: the tests then fail in CI and skip elsewhere.
  */
 
 import { execFile } from 'node:child_process';
@@ -8,9 +9,22 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { CACHE, GLEWLWYD, type InstalledProvider, KEYCLOAK, missing } from './providers.ts';
+import {
+  CACHE,
+  DJANGO,
+  GLEWLWYD,
+  HYDRA,
+  type InstalledProvider,
+  KEYCLOAK,
+  MOCK_OAUTH2_SERVER,
+  missing,
+  SPRING,
+} from './providers.ts';
 
 const run = promisify(execFile);
+
+/** A compiler lists what it downloads. */
+const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /** Installs into an empty directory, which takes its place only when all went well. */
 async function install(
@@ -18,12 +32,14 @@ async function install(
   into: (directory: string) => Promise<void>,
 ): Promise<void> {
   if (missing(provider) === undefined) return;
-  process.stdout.write(`installing ${provider.directory}\n`);
+  const beganAtMs = performance.now();
   await mkdir(CACHE, { recursive: true });
   const directory = await mkdtemp(join(CACHE, 'incoming-'));
   try {
     await into(directory);
     await rename(directory, provider.directory);
+    const seconds = (performance.now() - beganAtMs) / 1000;
+    process.stdout.write(`${provider.name}: installed (${seconds.toFixed(0)} s)\n`);
   } catch (error) {
     process.stdout.write(`${provider.name} cannot be installed: ${String(error)}\n`);
   } finally {
@@ -67,5 +83,43 @@ async function check(path: string, algorithm: 'sha256' | 'sha512', expected: str
   if (digest !== expected) throw new Error(`${path} has the ${algorithm} ${digest}, expected ${expected}`);
 }
 
-await install(KEYCLOAK, installKeycloak);
-await install(GLEWLWYD, installGlewlwyd);
+/** Its database in memory is SQLite, which is C. */
+async function installHydra(directory: string): Promise<void> {
+  await run('go', ['build', '-tags', 'sqlite', '-ldflags', '-s -w', '-o', join(directory, 'hydra'), '.'], {
+    cwd: join(import.meta.dirname, 'hydra'),
+    env: { ...process.env, CGO_ENABLED: '1' },
+    maxBuffer: MOST_OUTPUT_BYTES,
+  });
+}
+
+/** The libraries of a `pom.xml`, which Maven checks against the digests of its repository. */
+async function copyLibraries(project: string, directory: string): Promise<void> {
+  const plugin = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
+  await run('mvn', ['--batch-mode', '--quiet', plugin, `-DoutputDirectory=${directory}`], { cwd: project });
+}
+
+async function installSpring(directory: string): Promise<void> {
+  const project = join(import.meta.dirname, 'spring-authorization-server');
+  await copyLibraries(project, directory);
+  await run('javac', ['-cp', `${directory}/*`, '-d', directory, join(project, 'Server.java')]);
+}
+
+async function installDjango(directory: string): Promise<void> {
+  const requirements = join(import.meta.dirname, 'django-oauth-toolkit/requirements.txt');
+  const args = ['-m', 'pip', 'install', '--quiet', '--target', directory, '--requirement', requirements];
+  await run('python3', args);
+}
+
+async function installFromRegistries(): Promise<void> {
+  // One Maven at a time: they share a repository.
+  await install(KEYCLOAK, installKeycloak);
+  await install(SPRING, installSpring);
+  await install(MOCK_OAUTH2_SERVER, (directory) =>
+    copyLibraries(join(import.meta.dirname, 'mock-oauth2-server'), directory),
+  );
+  await install(GLEWLWYD, installGlewlwyd);
+  await install(DJANGO, installDjango);
+}
+
+// Compiling takes as long as all the others together.
+await Promise.all([install(HYDRA, installHydra), installFromRegistries()]);

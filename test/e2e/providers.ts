@@ -48,6 +48,31 @@ export const GLEWLWYD = {
   directory: join(CACHE, 'glewlwyd-2.7.5-3+deb12u1'),
 } as const satisfies InstalledProvider & Record<string, string | readonly string[]>;
 
+/** Ory Hydra, compiled from the module that `hydra/go.mod` names; its checksums are in `hydra/go.sum`. */
+export const HYDRA = {
+  name: 'Ory Hydra',
+  directory: join(CACHE, 'hydra-2.3.0'),
+  program: join(CACHE, 'hydra-2.3.0', 'hydra'),
+} as const satisfies InstalledProvider & Record<string, string>;
+
+/** As Spring Boot 4.1.2 has it: what `spring-authorization-server/pom.xml` names. */
+export const SPRING = {
+  name: 'Spring Authorization Server',
+  directory: join(CACHE, 'spring-authorization-server-7.1.2'),
+} as const satisfies InstalledProvider;
+
+/** What `mock-oauth2-server/pom.xml` names. */
+export const MOCK_OAUTH2_SERVER = {
+  name: 'mock-oauth2-server',
+  directory: join(CACHE, 'mock-oauth2-server-3.0.1'),
+} as const satisfies InstalledProvider;
+
+/** What `django-oauth-toolkit/requirements.txt` names. */
+export const DJANGO = {
+  name: 'Django OAuth Toolkit',
+  directory: join(CACHE, 'django-oauth-toolkit-3.4.1'),
+} as const satisfies InstalledProvider;
+
 /** Why the provider cannot be used here, or undefined when it can. */
 export function missing({ name, directory }: InstalledProvider): string | undefined {
   return existsSync(directory) ? undefined : `${name} is not installed; see test/e2e/install-providers.ts`;

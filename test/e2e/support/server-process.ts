@@ -12,8 +12,8 @@ export interface ServerProcess {
 
 export interface ServerProcessOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** What it prints once it serves. */
-  readonly ready: RegExp;
+  /** What it prints once it serves; absent of a program that prints nothing, and serves once it accepts connections. */
+  readonly ready?: RegExp;
   /** The loopback ports it serves on: a program may say that it serves a moment before it listens. */
   readonly ports: readonly number[];
 }
@@ -39,18 +39,24 @@ export async function startServerProcess(
   };
 }
 
-function whenServing(child: ChildProcess, ready: RegExp, ports: readonly number[]): Promise<void> {
+function whenServing(
+  child: ChildProcess,
+  ready: RegExp | undefined,
+  ports: readonly number[],
+): Promise<void> {
   let printed = '';
   return new Promise((resolve, reject) => {
     const ended = new AbortController();
+    let isReady = false;
     const take = (text: string): void => {
-      const before = ready.test(printed);
       printed += text;
-      if (before || !ready.test(printed)) return;
+      if (isReady || ready?.test(printed) === false) return;
+      isReady = true;
       Promise.all(ports.map((port) => whenAccepted(port, ended.signal))).then(() => resolve(), reject);
     };
     child.stdout?.setEncoding('utf8').on('data', take);
     child.stderr?.setEncoding('utf8').on('data', take);
+    if (ready === undefined) take('');
     child.once('error', reject);
     child.once('close', (code) => {
       reject(new Error(`ended with ${code} before it served:\n${printed}`));

@@ -14,7 +14,7 @@ export interface Traffic {
 }
 
 /** An app that sends one request after the other until it is stopped, or the test ends. */
-export function startTraffic(sidecar: SidecarUnderTest): Traffic {
+export function startTraffic(sidecar: Pick<SidecarUnderTest, 'request'>): Traffic {
   const answers: AppAnswer[] = [];
   const waiting = new Map<(answer: AppAnswer) => boolean, (answer: AppAnswer) => void>();
   let stopped = false;
@@ -50,7 +50,7 @@ export function startTraffic(sidecar: SidecarUnderTest): Traffic {
 
 /** Sends requests until one is answered to another token than `before`. Resolves to all answers, that one last. */
 export async function trafficUntilNewToken(
-  sidecar: SidecarUnderTest,
+  sidecar: Pick<SidecarUnderTest, 'request'>,
   before: AppAnswer,
 ): Promise<readonly AppAnswer[]> {
   const traffic = startTraffic(sidecar);
