@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Certificates, makeCertificates } from './certificates.ts';
 import { CLOCK_FAULTS, runClockFault } from './clock-faults.ts';
 import { runAdminCrowd } from './crowds.ts';
+import { FAULTS_OF_GRANTS, GRANT_KINDS } from './grant-kinds.ts';
 import { printMatrix } from './matrix.ts';
 import { runBlackHole, runDnsFailure, runPausedProcess, whyNoNamespaces } from './process-faults.ts';
 import { PROVIDER_FAULTS, runProviderFault } from './provider-faults.ts';
@@ -71,6 +72,11 @@ describe('the upstream', () => {
   row('answers 401 to every token', runUpstreamRefusing);
   row('revokes twice within ten seconds', runRevokedTwice);
   row('revokes twice within ten seconds, over TLS', (seed) => runRevokedTwice(seed, certificates));
+});
+
+describe.each(GRANT_KINDS)('the provider of a grant by $name', (grant) => {
+  for (const fault of FAULTS_OF_GRANTS)
+    row(fault.name, (seed) => runProviderFault(fault, certificates, seed, grant));
 });
 
 describe('processes and the network', () => {

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { RefusedGrant } from '../../src/token/provider/token-response.ts';
 import type { Certificates } from './certificates.ts';
 import { MOST_GRANTS_PER_MINUTE, mostInAnyMinute } from './designed-grants.ts';
+import type { GrantKind } from './grant-kinds.ts';
 import { describeAnswers, record, seconds } from './matrix.ts';
 import { answer, type Behaviour, grantToken, grantWith, refuse } from './provider.ts';
 import { World } from './world.ts';
@@ -254,8 +255,9 @@ export async function runProviderFault(
   fault: ProviderFault,
   certificates: Certificates,
   seed: number,
+  grant?: GrantKind,
 ): Promise<void> {
-  const world = await World.start({ seed, ...(fault.secure ? { certificates } : {}) });
+  const world = await World.start({ seed, grant, ...(fault.secure ? { certificates } : {}) });
   const { app, provider, upstream } = world;
   await world.until(() => world.token.ready, 1000, 10);
   expect(await world.ask()).toBe(200);
@@ -317,8 +319,9 @@ export async function runProviderFault(
   expect(mended.sum('token_refresh_total', { result: fault.result })).toBe(failures + inFlight);
   expect(upstream.violations).toEqual([]);
   expect(mostInAnyMinute(world.attempts)).toBeLessThanOrEqual(designed);
+  expect([...provider.grantTypes]).toEqual([grant?.type ?? 'client_credentials']);
   record({
-    row: fault.name,
+    row: grant === undefined ? fault.name : `${grant.name}: ${fault.name}`,
     app: describeAnswers(app.answers),
     grants: `${failures} in ${FAULT_MS / 1000} s, ≤ ${most}/min of ${designed}`,
     metrics: `${fault.result} ${failures}, ready 0 → 1`,

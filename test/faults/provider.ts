@@ -19,6 +19,8 @@ export interface ProviderOptions {
 export class FaultProvider {
   /** When each request arrived. */
   readonly requestsAtMs: number[] = [];
+  /** Each `grant_type` that was asked by. */
+  readonly grantTypes = new Set<string | null>();
   /** Monotonic ms at which each token given ends. */
   readonly #endsAtMs = new Map<string, number>();
   readonly #options: ProviderOptions;
@@ -39,8 +41,12 @@ export class FaultProvider {
       this.requestsAtMs.push(options.nowMs());
       // It would be the machine's, not that of the time in which tokens live.
       response.sendDate = false;
-      request.resume();
+      let form = '';
+      request.setEncoding('latin1').on('data', (part: string) => {
+        form += part;
+      });
       request.once('end', () => {
+        this.grantTypes.add(new URLSearchParams(form).get('grant_type'));
         const pair = Buffer.from(request.headers.authorization?.slice('Basic '.length) ?? '', 'base64');
         if (pair.toString() !== `shop:${this.secret}`) {
           refuse(401, { error: 'invalid_client' })(response, this);

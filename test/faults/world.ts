@@ -12,6 +12,7 @@ import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { App } from './app.ts';
 import type { Certificates } from './certificates.ts';
+import type { GrantKind } from './grant-kinds.ts';
 import { FaultProvider } from './provider.ts';
 import { Scrape } from './scrape.ts';
 import { FaultUpstream } from './upstream.ts';
@@ -24,6 +25,8 @@ export interface WorldOptions {
   readonly seed?: number;
   /** Mounted at the start; the right one unless given, none for `null`. */
   readonly mountedSecret?: string | null;
+  /** By what tokens are granted; client credentials unless given. */
+  readonly grant?: GrantKind | undefined;
 }
 
 /** How often the app sends a request. Virtual time. */
@@ -57,7 +60,7 @@ export class World {
   }
 
   static async start(options: WorldOptions = {}): Promise<World> {
-    const { certificates, lifetimeSeconds = 300, seed = 1, mountedSecret } = options;
+    const { certificates, lifetimeSeconds = 300, seed = 1, mountedSecret, grant } = options;
     let world: World | undefined;
     const clock = new ManualClock(async () => {
       await turns(TURNS_TO_SETTLE);
@@ -69,7 +72,11 @@ export class World {
     onTestFinished(() => provider.close());
     const upstream = await FaultUpstream.start({ nowMs, endOf: (token) => provider.endOf(token), ...tls });
     onTestFinished(() => upstream.close());
-    const secret = await mountSecret({ client_id: 'shop', client_secret: mountedSecret ?? provider.secret });
+    const secret = await mountSecret({
+      client_id: 'shop',
+      client_secret: mountedSecret ?? provider.secret,
+      ...grant?.files,
+    });
     if (mountedSecret === null) await rm(join(secret.directory, '..data'));
 
     const { log, lines } = captureLog();
@@ -81,6 +88,7 @@ export class World {
           name: 'default',
           tokenUrl: provider.url,
           dir: secret.directory,
+          ...grant?.credential,
           ...(certificates === undefined ? {} : { tls: { caFile: certificates.caFile } }),
         },
       ],
