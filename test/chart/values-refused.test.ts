@@ -51,6 +51,13 @@ test.each([
     ['sidecar.authUrl=http://sso.example.com'],
     /sidecar\.authUrl: http needs sidecar\.allowInsecureTokenUrl/,
   ],
+  ...['tokenUrl=https://sso.example.com/token', 'configMap=routes', 'env[0].name=A', 'preStopSeconds=7'].map(
+    (set): [string, string[], RegExp] => [
+      `what is for included templates alone, sidecar.${set}`,
+      [`sidecar.${set}`],
+      new RegExp(`sidecar\\.${set.split(/[=[]/)[0]}: it is for charts that include`),
+    ],
+  ),
   [
     'CAs of tenants where hosts are limited',
     ['sidecar.caConfigMap=cas', 'injector.allowed.upstreamHosts={*.example.com}'],
