@@ -73,6 +73,9 @@ export const REFERENCE = cell('tls', 'small', 32);
 export const PLAIN = cell('plain', 'small', 32);
 export const LARGE = cell('tls', 'large', 32);
 export const MANY = cell('tls', 'small', 256);
+/** A connection for each request. */
+export const CLOSING = UPSTREAMS.map((upstream) => cell(upstream, 'small', 32, SMALL_TOKEN, false));
+export const UPLOADS = UPSTREAMS.map((upstream) => cell(upstream, 'upload', 32));
 export const ONE_CONNECTION = UPSTREAMS.map((upstream) => http2Cell(upstream, 'unary', 1, 32));
 export const ONE_STREAM_EACH = UPSTREAMS.map((upstream) => http2Cell(upstream, 'unary', 32, 1));
 export const MANY_STREAMS = http2Cell('tls', 'unary', 256, 4);
@@ -85,9 +88,9 @@ export const DEFAULT_CELLS: readonly Cell[] = [
   MANY,
   cell('tls', 'medium', 32),
   LARGE,
-  cell('tls', 'upload', 32),
+  ...UPLOADS,
   cell('tls', 'small', 32, LARGE_TOKEN),
-  cell('tls', 'small', 32, SMALL_TOKEN, false),
+  ...CLOSING,
   ...ONE_CONNECTION,
   ...ONE_STREAM_EACH,
   MANY_STREAMS,

@@ -1,6 +1,9 @@
 /** What the sidecar is to reach, judged by figures of one and the same run. */
 
 import {
+  CLOSING,
+  DEFAULT_CELLS,
+  type Http1Cell,
   type Http2Cell,
   LARGE,
   MANY,
@@ -9,6 +12,7 @@ import {
   ONE_STREAM_EACH,
   PLAIN,
   REFERENCE,
+  UPLOADS,
 } from './cells.ts';
 import { type BenchmarkResult, median, type Summary, summarize } from './results.ts';
 
@@ -25,6 +29,8 @@ export const MEGABYTE = 1e6;
 
 const IDLE_BYTES = 25 * MEGABYTE;
 const LOADED_BYTES = 45 * MEGABYTE;
+/** Of connections that close, and of uploads. */
+const CHURN_BYTES = 40 * MEGABYTE;
 const MANY_STREAMS_BYTES = 50 * MEGABYTE;
 const START_MS = 120;
 const LATENCY_MARGIN_US = 500;
@@ -45,11 +51,21 @@ export function judge(result: BenchmarkResult): readonly Verdict[] {
     }));
   };
 
+  const memory = (cell: Http1Cell, subject: string): Verdict =>
+    bounded(
+      subject,
+      '≤ 40 MB',
+      figures(cell, 'sidecar')?.loaded.anonymousBytes,
+      CHURN_BYTES,
+      (bytes) => `${megabytes(bytes)} MB`,
+    );
+
   const start = result.starts['sidecar'];
   const starts = Math.max(start?.toFirstConnectionMs ?? Number.NaN, start?.toLogLineMs ?? 0);
   const idle = median(result.cells.flatMap((each) => each.proxies['sidecar']?.idle.anonymousBytes ?? []));
   return [
-    cpu(REFERENCE, CPU_TLS, 'nginx', 1.5),
+    ...DEFAULT_CELLS.map((cell) => cpu(cell, `CPU, ${cell.name}`, 'envoy', 1)),
+    cpu(REFERENCE, CPU_TLS, 'nginx', 1.3),
     cpu(REFERENCE, CPU_TLS, 'http-proxy', 0.25),
     cpu(REFERENCE, CPU_TLS, 'envoy', 0.6),
     cpu(PLAIN, 'CPU per small request, plain upstream, 32 connections', 'nginx', 1.5),
@@ -81,6 +97,22 @@ export function judge(result: BenchmarkResult): readonly Verdict[] {
       LOADED_BYTES,
       (bytes) => `${megabytes(bytes)} MB`,
     ),
+    cpu(MANY, 'CPU per small request, TLS upstream, 256 connections', 'nginx', 1.5),
+    ...CLOSING.flatMap((cell) => [
+      cpu(cell, `CPU per connection that closes, ${UPSTREAM_OF(cell)}`, 'nginx', 2.2),
+      memory(cell, `anonymous memory, connections that close, ${UPSTREAM_OF(cell)}`),
+      compare(
+        `added p99 of connections that close, ${UPSTREAM_OF(cell)}`,
+        "≤ envoy's",
+        figures(cell, 'sidecar')?.addedP99Us,
+        figures(cell, 'envoy')?.addedP99Us,
+        (a, b) => ({ figure: `${milliseconds(a)} ms, envoy ${milliseconds(b)} ms`, isMet: a <= b }),
+      ),
+    ]),
+    ...UPLOADS.flatMap((cell) => [
+      cpu(cell, `CPU per upload of 64 KB, ${UPSTREAM_OF(cell)}`, 'nginx', 1.3),
+      memory(cell, `anonymous memory, uploads, ${UPSTREAM_OF(cell)}`),
+    ]),
     ...ONE_CONNECTION.flatMap((cell) => [
       cpu(cell, CPU_OF_CALL(cell), 'haproxy', 1.25),
       cpu(cell, CPU_OF_CALL(cell), 'envoy', 0.6),
@@ -96,6 +128,8 @@ export function judge(result: BenchmarkResult): readonly Verdict[] {
     bounded('start to listening', '≤ 120 ms', starts, START_MS, (ms) => `${ms.toFixed(0)} ms`),
   ];
 }
+
+const UPSTREAM_OF = ({ upstream }: Http1Cell): string => `${upstream === 'tls' ? 'TLS' : 'plain'} upstream`;
 
 const CPU_OF_CALL = ({ upstream, connections, streams }: Http2Cell): string =>
   `CPU per unary call, ${upstream === 'tls' ? 'TLS' : 'h2c'} upstream, ${connections} × ${streams}`;

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   ALL_CELLS,
   type Cell,
+  CLOSING,
   DEFAULT_CELLS,
   type Http1Cell,
   type Http2Cell,
@@ -12,6 +13,7 @@ import {
   ONE_STREAM_EACH,
   PLAIN,
   REFERENCE,
+  UPLOADS,
 } from '../../bench/cells.ts';
 
 const http1 = (cells: readonly Cell[]): Http1Cell[] => cells.filter((cell) => cell.protocol !== 'http2');
@@ -33,7 +35,8 @@ describe('the cells that the benchmark measures by default', () => {
   }
 
   it('hold every cell that a target is about', () => {
-    const judged = [REFERENCE, PLAIN, LARGE, MANY, ...ONE_CONNECTION, ...ONE_STREAM_EACH, MANY_STREAMS];
+    const http1Cells = [REFERENCE, PLAIN, LARGE, MANY, ...CLOSING, ...UPLOADS];
+    const judged = [...http1Cells, ...ONE_CONNECTION, ...ONE_STREAM_EACH, MANY_STREAMS];
     expect(DEFAULT_CELLS).toEqual(expect.arrayContaining(judged));
   });
 
