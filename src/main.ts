@@ -92,7 +92,8 @@ try {
   const status = await runCommandLine(process.argv.slice(2), COMMANDS, contextOf);
   process.exitCode ??= status;
   // What a command has given up waiting for, such as the lookup of a name, cannot be cancelled: it ends with the program.
-  process.stdout.write('', () => process.exit());
+  // A failure of the output is told first.
+  process.stdout.write('', () => setImmediate(() => process.exit()));
 } catch (error) {
   const colour = process.stderr.isTTY === true && isColourful(process.env);
   process.stderr.write(`token-sidecar: ${describeFailure(error, { colour })}\n`);

@@ -123,6 +123,9 @@ async function requestToken(
   }
   const { code, problem, remedy } = explainNoToken(config, { lastFailure: outcome });
   const asked = tokenUrl ?? config.issuerUrl;
+  if (signal.aborted && asked !== undefined) {
+    return { findings: [...findings, notInTime(asked, of)], token: undefined };
+  }
   const mistake =
     asked === undefined
       ? undefined
@@ -141,6 +144,12 @@ async function requestToken(
     findings.push(of.failure('token', code, problem, what));
   }
   return { findings: [...findings, ...clockFinding], token: undefined };
+}
+
+function notInTime(asked: string, of: About): Finding {
+  const detail = `${withoutQuery(asked)} had not answered when the time for all steps was up`;
+  const remedy = 'look at the provider, or give more time by --check-timeout';
+  return of.failure('token', 'provider_unavailable', detail, remedy);
 }
 
 function clientOf(config: CredentialConfig, credentials: Credentials) {

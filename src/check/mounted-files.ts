@@ -1,6 +1,6 @@
 /** The files of a credential: that they are there under their names, readable, and nothing that was mounted by mistake. */
 
-import { open, readdir, stat } from 'node:fs/promises';
+import { open, opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { shownValue } from '../config/shown-text.ts';
@@ -80,15 +80,16 @@ function remedyFor(
 
 /** Undefined where there is no such directory, or it cannot be listed. */
 async function entriesOf(directory: string): Promise<readonly string[] | undefined> {
+  const entries: string[] = [];
   try {
-    const entries = await readdir(directory);
-    return entries
-      .filter((entry) => !entry.startsWith('..'))
-      .slice(0, MOST_ENTRIES)
-      .sort();
+    for await (const { name } of await opendir(directory)) {
+      if (KEY.test(name) && !name.startsWith('..')) entries.push(name);
+      if (entries.length === MOST_ENTRIES) break;
+    }
   } catch {
     return undefined;
   }
+  return entries.sort();
 }
 
 /** The entry that was probably meant to be `name`: written another way, called by another name, or misspelt. */
@@ -105,6 +106,9 @@ export function nearName(name: string, entries: readonly string[]): string | und
     ? undefined
     : (shownValue(found) ?? undefined);
 }
+
+/** As a Secret may call its keys. */
+const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 
 function plain(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');

@@ -119,7 +119,7 @@ function describeSidecar({ version, uptimeSeconds, draining }: Status, admin: Li
 function describeCredential(credential: CredentialStatus): Finding {
   const { name, required, ready, expiresInSeconds, consecutiveFailures, lastFailure, mountedCredentials } =
     credential;
-  const of = about(`credential ${name}`, !required);
+  const of = about(`credential ${plain(name)}`, !required);
   const unusable = mountedCredentials?.detail;
   const last =
     lastFailure === undefined ? undefined : `${plain(lastFailure.result)}: ${plain(lastFailure.detail)}`;
@@ -161,7 +161,7 @@ function failureOf(unusable: string | undefined, result: string | undefined): Fa
 const MANY_ERRORS = 0.01;
 
 function describeRoute({ name, requests: { total, inFlight, errors } }: Status['routes'][number]): Finding {
-  const of = about(`route ${name}`);
+  const of = about(`route ${plain(name)}`);
   const detail = `${total} request(s), ${inFlight} in flight, ${errors} answered with an error of the proxy`;
   return errors > total * MANY_ERRORS
     ? of.warning(

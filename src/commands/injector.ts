@@ -62,7 +62,16 @@ export const injector: Command = {
     const problems: Problem[] = unknownVariables(INJECTOR_SETTINGS, context.env);
     const config = readInjectorConfig(given, problems);
     if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
-    return await serve(config, config.certificate, context);
+    try {
+      return await serve(config, config.certificate, context);
+    } catch (error) {
+      const { explainConflicts } = await import('../address-conflicts.ts');
+      await explainConflicts(error, [
+        { key: given.listen?.key ?? '--listen', address: config.listen },
+        { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
+      ]);
+      throw error;
+    }
   },
 };
 

@@ -40,7 +40,17 @@ export const issuer: Command = {
     const [operand, ...others] = positionals;
     if (operand === undefined) {
       const problems: Problem[] = unknownVariables(ISSUER_SETTINGS, context.env);
-      return await serve(readIssuerConfig(given, problems), problems, context);
+      const config = readIssuerConfig(given, problems);
+      try {
+        return await serve(config, problems, context);
+      } catch (error) {
+        const { explainConflicts } = await import('../address-conflicts.ts');
+        await explainConflicts(error, [
+          { key: given.listen?.key ?? '--listen', address: config.listen },
+          { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
+        ]);
+        throw error;
+      }
     }
     // It may be a secret: it is not repeated.
     if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');

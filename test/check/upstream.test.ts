@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
+import { selfSigned } from '../wire/certificate.ts';
 import { examination, lines } from './examined.ts';
 
 async function listening(server: Server): Promise<number> {
@@ -92,6 +94,16 @@ describe('a request to the upstream', () => {
     for (const upstream of upstreamsOf(config, new Map())) {
       await examineUpstream(upstream, config, 'TOKEN', examination());
     }
+    expect(asked).toBe(0);
+  });
+
+  it('is not sent to an upstream that is not trusted', async () => {
+    let asked = 0;
+    const port = await listening(createSecureServer(selfSigned('127.0.0.1'), () => asked++));
+    const config = await configFor({ upstream: `https://127.0.0.1:${port}` });
+    const [upstream] = upstreamsOf(config, new Map([['default', '/health']]));
+    const findings = upstream && (await examineUpstream(upstream, config, 'TOKEN', examination()));
+    expect(lines(findings ?? []).at(-1)).toMatch(/^failure route default: upstream TLS: /);
     expect(asked).toBe(0);
   });
 

@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,8 +8,9 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { mountSecret } from '../support/kubelet-secret.ts';
-import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { MAIN, RunningCommand, runToEnd, SURROUNDINGS } from '../support/run-command.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { selfSigned } from '../wire/certificate.ts';
 
 /** An upstream that accepts connections; nothing is asked of it here. */
 async function openPort(): Promise<number> {
@@ -77,6 +79,26 @@ describe('help and version', () => {
 });
 
 describe('exit status', () => {
+  it.runIf(existsSync('/dev/full'))(
+    '70 for output that cannot be written, and 0 for a reader that has left',
+    async () => {
+      const full = openSync('/dev/full', 'w');
+      onTestFinished(() => closeSync(full));
+      const program = (stdout: number | 'pipe') =>
+        spawn(process.execPath, [MAIN, '--help'], { env: SURROUNDINGS, stdio: ['ignore', stdout, 'pipe'] });
+      const failing = program(full);
+      let said = '';
+      failing.stderr?.on('data', (chunk) => {
+        said += chunk;
+      });
+      expect((await once(failing, 'close'))[0]).toBe(70);
+      expect(said).toContain('standard output: ENOSPC');
+      const left = program('pipe');
+      left.stdout?.destroy();
+      expect((await once(left, 'close'))[0]).toBe(0);
+    },
+  );
+
   it('64 for a command or flag that there is not, with the nearest one there is', async () => {
     expect(await runToEnd(['prox'])).toMatchObject({
       code: 64,
@@ -132,6 +154,26 @@ describe('exit status', () => {
     const one = await runToEnd(['proxy', `--config=${config}`, '--listen=127.0.0.1:0'], env);
     expect(one.stderr).not.toContain('--listen');
     expect(one.stderr).toContain('1 problem.');
+  });
+
+  it.each(['issuer', 'injector'])('%s names both of its addresses where both are taken', async (command) => {
+    const directory = await mkdtemp(join(tmpdir(), 'taken-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const clients = join(directory, 'clients.yaml');
+    await writeFile(clients, 'clients: [{ clientId: shop, clientSecret: s3cret }]');
+    const { cert, key } = selfSigned('localhost');
+    const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+    await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key)]);
+    const own = {
+      issuer: [`--clients-file=${clients}`],
+      injector: [`--tls-cert-file=${certFile}`, `--tls-key-file=${keyFile}`, '--kubernetes-api=false'],
+    }[command as 'issuer' | 'injector'];
+    const [listen, admin] = [await openPort(), await openPort()];
+    const addresses = [`--listen=127.0.0.1:${listen}`, `--admin-listen=127.0.0.1:${admin}`];
+    const { code, stderr } = await runToEnd([command, ...own, ...addresses]);
+    expect(stderr).toContain(`address_in_use]: --listen: "127.0.0.1:${listen}"`);
+    expect(stderr).toContain(`address_in_use]: --admin-listen: "127.0.0.1:${admin}"`);
+    expect(code).toBe(78);
   });
 
   it('a second demo says that one is running', async () => {
