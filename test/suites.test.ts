@@ -1,11 +1,12 @@
 /** Nothing that can be run is forgotten: by `npm run test:all`, by CI, or by who reads CONTRIBUTING. */
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { chosenSuites } from '../scripts/suites/choice.ts';
 import { SUITES } from '../scripts/suites/suites.ts';
+import config from '../vitest.config.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const scripts: Readonly<Record<string, string>> = manifest.scripts;
@@ -24,6 +25,14 @@ it('every suite with a configuration of its own is one of them', () => {
     const named = SUITES.filter(({ script }) => scripts[script]?.includes(`--config ${config}`));
     expect([config, named.length]).toEqual([config, 1]);
   }
+});
+
+it('none of them is a part of `npm test`, which installs nothing', () => {
+  const { exclude = [] } = config.test ?? {};
+  const rooms = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('vitest.config.ts'))
+    .map((file) => `test/${dirname(file)}/**`);
+  expect(rooms.filter((room) => !exclude.includes(room))).toEqual([]);
 });
 
 it.each(SUITES.map((suite) => [suite.name, suite.inCi, suite] as const))(
