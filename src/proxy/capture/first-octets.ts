@@ -20,7 +20,7 @@ const NAMELESS: Naming = { kind: 'nameless' };
 
 /** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with one of version 2. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP\/1\.[01]\r\n/;
-const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$|(?<! ) [^\r\n]*\r?$)/;
+const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$| [^\r\n]*\r?$)/;
 const HOST = /\r\nhost:[ \t]*([^\r\n]*?)[ \t]*\r\n/i;
 
 /** @param octets all that the app has said, at least one. */

@@ -172,9 +172,9 @@ export class RedirectedConnection implements AppConnection {
     try {
       route = context.generation().destinations.routePast(original);
       this.#original = new OriginalConnection(route, {
-        stands: () => this.#join(),
-        spoke: () => this.#pass(),
-        failed: (error) => this.#refuse(error, route),
+        stands: () => this.#guarded(() => this.#join()),
+        spoke: () => this.#guarded(() => this.#pass()),
+        failed: (error) => this.#guarded(() => this.#refuse(error, route)),
       });
     } catch (error) {
       this.#refuse(asProxyError(error), route);
@@ -214,9 +214,11 @@ export class RedirectedConnection implements AppConnection {
     this.socket.resetAndDestroy();
   }
 
-  readonly #onEnd = (): void => {
-    guarded(this.socket, this.#options.context.log, () => this.#pass());
-  };
+  readonly #onEnd = (): void => this.#guarded(() => this.#pass());
+
+  #guarded(tell: () => void): void {
+    guarded(this.socket, this.#options.context.log, tell);
+  }
 
   #tooLate(): void {
     const phase = this.#phase;

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startWorld, type World } from './start-world.ts';
-import { API, API_ADDRESS, API_BY_IPV6, BODY, OTHER, OUTSIDE, SIDECAR_USER } from './surroundings.ts';
+import { API, API_ADDRESS, API_BY_IPV6, BODY, INSIDE, OTHER, OUTSIDE, SIDECAR_USER } from './surroundings.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 
@@ -46,6 +46,15 @@ describe('connections to a listed host', () => {
   it('come to the sidecar by IPv4 and by IPv6', async () => {
     expect(await asked(`https://${API}/`)).toBe('ours');
     expect(await asked(`https://${API_BY_IPV6}/`)).toBe('ours');
+  });
+
+  it('come there in a pod that has IPv6 alone', async () => {
+    const inPod = (...args: string[]) => world.client('ip', args);
+    await inPod('address', 'del', `${INSIDE.ipv4}/24`, 'dev', 'eth0');
+    expect(await asked(`https://${API_BY_IPV6}/`)).toBe('ours');
+    await inPod('address', 'add', `${INSIDE.ipv4}/24`, 'dev', 'eth0');
+    await inPod('route', 'add', 'default', 'via', OUTSIDE.ipv4);
+    expect(await asked(`https://${API}/`)).toBe('ours');
   });
 
   it('come there whatever address the app has chosen, and are sent to the host of that name', async () => {

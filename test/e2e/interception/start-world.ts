@@ -48,6 +48,8 @@ export interface World {
   client(command: string, args: readonly string[], env?: Readonly<Record<string, string>>): Promise<string>;
   /** The same for a client that trusts the forger in the sidecar's place. */
   deceived: World['client'];
+  /** Process of the sidecar. */
+  readonly sidecar: number;
   stop(): Promise<void>;
 }
 
@@ -74,11 +76,11 @@ export async function startWorld(mode: WorldMode): Promise<World> {
   );
   const arrived: Arrived[] = [];
   const rejections: string[] = [];
-  await new Promise<void>((resolve, reject) => {
+  const sidecar = await new Promise<number>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the world ended with ${code}`)));
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const told = JSON.parse(line) as Arrived | { ready: string } | { log: string };
-      if ('ready' in told) resolve();
+      const told = JSON.parse(line) as Arrived | { ready: number } | { log: string };
+      if ('ready' in told) resolve(told.ready);
       else if ('log' in told) rejections.push(told.log);
       else arrived.push(told);
     });
@@ -106,6 +108,7 @@ export async function startWorld(mode: WorldMode): Promise<World> {
   return {
     arrived,
     rejections,
+    sidecar,
     client: runIn(trusting(TRUST_DIRECTORY)),
     deceived: runIn(trusting(join(directory, FORGER_TRUST))),
     async stop() {
@@ -135,8 +138,14 @@ function appVariables(mode: WorldMode): Readonly<Record<string, string>> {
 
 async function writeFiles(directory: string, mode: WorldMode): Promise<void> {
   const local = '127.0.0.1 localhost\n';
+  const lines: Readonly<Record<WorldMode, string>> = {
+    forward: '',
+    hosts: `127.0.0.2 ${API}\n`,
+    // Without the name server, which has IPv4 alone.
+    redirect: `${OUTSIDE.ipv6} ${API_BY_IPV6}\n`,
+  };
   const files: Readonly<Record<string, string>> = {
-    hosts: mode === 'hosts' ? `${local}127.0.0.2 ${API}\n` : local,
+    hosts: local + lines[mode],
     'resolv.conf': `nameserver ${mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1'}\n`,
     // What wget of GnuTLS trusts is in no variable.
     wgetrc: `ca_certificate = ${TRUST_DIRECTORY}/bundle.pem\n`,

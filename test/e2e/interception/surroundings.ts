@@ -20,7 +20,7 @@ export const API_BY_IPV6 = 'six.example.com';
 /** Of the pod in the mode redirect, which has a network of its own: what is on loopback is never redirected. */
 export const POD = 'pod';
 export const OUTSIDE = { ipv4: '10.99.1.1', ipv6: 'fd99::1' } as const;
-const INSIDE = { ipv4: '10.99.1.2', ipv6: 'fd99::2' } as const;
+export const INSIDE = { ipv4: '10.99.1.2', ipv6: 'fd99::2' } as const;
 
 /** The sidecar's user, whose connections go where they were going. */
 export const SIDECAR_USER = '65532';

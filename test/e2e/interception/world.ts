@@ -1,7 +1,7 @@
 /**
  * A network of its own, in which unmodified clients meet the sidecar: a name server, the API with all that clients ask of it, a
  * token endpoint, and the sidecar as a program. Run by `start-world.ts` in namespaces of their own; prints one JSON object a line: first
- * `{ ready }`, then what arrives at the API.
+ * `{ ready }` with the sidecar's process, then what arrives at the API.
  */
 
 import { execFile, spawn } from 'node:child_process';
@@ -123,7 +123,8 @@ async function startTokenEndpoint(): Promise<void> {
   await once(server, 'listening');
 }
 
-async function startSidecar(): Promise<void> {
+/** @returns its process. */
+async function startSidecar(): Promise<number> {
   const ofItsUser = ['setpriv', `--reuid=${SIDECAR_USER}`, `--regid=${SIDECAR_USER}`, '--clear-groups'];
   const inPod = mode === 'redirect' ? [...IN_POD, ...ofItsUser] : [];
   const program = [process.execPath, MAIN, 'proxy', '--config', join(directory, 'sidecar.json')];
@@ -142,6 +143,7 @@ async function startSidecar(): Promise<void> {
       }
     });
   });
+  return child.pid as number;
 }
 
 /** As the injected init container does, when the sidecar is there. */
@@ -166,7 +168,7 @@ await openDnsServer(
   { port: 53, host: mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1' },
 );
 await Promise.all([startApi(), startTokenEndpoint(), ...(mode === 'redirect' ? [] : [startForger()])]);
-await startSidecar();
+const sidecar = await startSidecar();
 if (mode === 'redirect') await redirect();
-tell({ ready: mode });
+tell({ ready: sidecar });
 process.stdin.resume().on('end', () => process.exit());
