@@ -1,0 +1,62 @@
+/** Ten thousand connections to a captured host: what they cost is bounded, and nothing leaves without the right token. */
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
+import { CLIENTS } from './programs.ts';
+import { startWorld, type World } from './start-world.ts';
+import { API, BODY } from './surroundings.ts';
+
+const MANY = 10_000;
+/** Each well under the time that a client has in the world. */
+const TURNS = 20;
+/** Each connection is two handshakes' worth of work, on one core for all. */
+const ALL_TURNS_MS = 600_000;
+const AT_ONCE = 100;
+
+/** With what Node and the certificates of a bundle take. */
+const MOST_MEGABYTES = 200;
+
+describe('in the mode hosts', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld('hosts');
+  });
+  afterAll(() => world.stop());
+
+  const many = async (...args: readonly (string | number)[]): Promise<Record<string, number>> => {
+    const program = join(CLIENTS, 'node/many.js');
+    return JSON.parse(await world.client(process.execPath, [program, ...args.map(String)])) as Record<
+      string,
+      number
+    >;
+  };
+
+  /** The sidecar's own memory. */
+  async function megabytes(): Promise<number> {
+    const status = await readFile(`/proc/${world.sidecar}/status`, 'utf8');
+    return Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+  }
+
+  it('that begin a handshake and stop are ended but for so many, and an app is served then', async () => {
+    const { ended = 0, most = 0 } = await many('flood', API, MANY, MOST_HANDSHAKES);
+    expect(ended).toBeGreaterThanOrEqual(MANY - MOST_HANDSHAKES);
+    expect(most).toBeLessThanOrEqual(MANY);
+    expect(await megabytes()).toBeLessThan(MOST_MEGABYTES);
+    expect(await world.client('curl', ['--silent', '--show-error', '--fail', `https://${API}/after`])).toBe(
+      BODY,
+    );
+  });
+
+  it('that ask once each are all answered, each with the token', { timeout: ALL_TURNS_MS }, async () => {
+    const before = world.arrived.length;
+    for (let turn = 0; turn < TURNS; turn++) {
+      expect(await many('churn', API, MANY / TURNS, AT_ONCE)).toEqual({ 200: MANY / TURNS });
+    }
+    const arrived = world.arrived.slice(before).filter(({ path }) => path.startsWith('/churn/'));
+    expect(arrived).toHaveLength(MANY);
+    expect(new Set(arrived.map(({ token }) => token))).toEqual(new Set(['ours']));
+    expect(await megabytes()).toBeLessThan(MOST_MEGABYTES);
+  });
+});
