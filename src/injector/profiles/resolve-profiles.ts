@@ -64,7 +64,11 @@ function resolveProfiles(
   const own = overridden(written, overrides, defaults.allowInsecureTokenUrl, problems);
   const entries = mostSpecificFirst(withMounts(own, mounts));
   const mode = modeOf(profiles, entries, problems);
-  problems.push(...forbiddenTls(profiles, defaults), ...forbiddenStatic(entries, overrides, defaults));
+  problems.push(
+    ...forbiddenTls(profiles, defaults),
+    ...forbiddenStatic(entries, overrides, defaults),
+    ...forbiddenOutputs(entries, overrides, defaults),
+  );
   if (problems.length > 0) return { state: 'refused', problems };
 
   const found: OwnedProblem[] = [];
@@ -201,6 +205,25 @@ function forbiddenStatic(
     );
 }
 
+/** Where hosts are limited a token goes to those alone, and not to the app, which could take it anywhere; least of all a Secret itself. */
+function forbiddenOutputs(
+  { credentials }: ProfileEntries,
+  { secret }: ProfileRequest['overrides'],
+  { allowed = {} }: Limits,
+): readonly Problem[] {
+  if (!limitsHosts(allowed)) return [];
+  return credentials
+    .filter(({ entry }) => entry.output !== undefined)
+    .filter(({ profile }) => secret !== undefined || profile.identity.kind === 'TokenProfile')
+    .map((of) =>
+      named({
+        key: `${of.key}.output`,
+        expected: 'nothing, where the operator limits hosts: the app would have the token itself',
+        of,
+      }),
+    );
+}
+
 /** What tenants write of hosts is limited as their annotations are; a ClusterTokenProfile is the operator's own word. */
 function forbiddenHosts(
   { credentials, routes, hosts }: ProfileEntries,
@@ -223,7 +246,8 @@ function forbiddenHosts(
     if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
   };
   for (const of of credentials) judgeProxy(of, allowed.authHosts);
-  for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts);
+  // Its login is of a Secret: that goes nowhere else where only providers are limited.
+  for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
     const url = issuerUrl ?? tokenUrl;

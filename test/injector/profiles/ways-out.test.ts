@@ -104,6 +104,9 @@ describe('an egress proxy', () => {
     expect(refusalBy([{ kind: 'ClusterTokenProfile', name: 'payments', spec: own }], { defaults })).toBe(
       'injected',
     );
+    // Whoever limits providers limits where Secrets go.
+    const around = { defaults: { allowed: { authHosts: ['login.example.com'] } } };
+    expect(refusalBy([{ name: 'payments', spec }], around)).toContain('spec.routes[0].egressProxy.url');
   });
 });
 
@@ -160,6 +163,21 @@ describe('an output', () => {
   ])('of %s is refused', (_, output, key) => {
     const problems = problemsOf({ credentials: [{ ...CREDENTIAL, output }] });
     expect(problems.some((problem) => problem.startsWith(key))).toBe(true);
+  });
+
+  it('is the operator’s to allow where hosts are limited: the app could take the token anywhere', () => {
+    const spec = { credentials: [credential], namespaces: { names: ['team'] } };
+    const own = { kind: 'ClusterTokenProfile' as const, name: 'payments', spec };
+    const refused = 'payments: spec.credentials[0].output: expected nothing, where the operator limits hosts';
+    for (const allowed of [{ upstreamHosts: ['a.com'] }, { authHosts: ['login.example.com'] }]) {
+      const around = { defaults: { allowed } };
+      expect(refusalBy([{ name: 'payments', spec: { credentials: [credential] } }], around)).toContain(
+        `TokenProfile ${refused}`,
+      );
+      expect(refusalBy([own], around)).toBe('injected');
+      const annotations = { 'token-sidecar.dev/secret': 'of-somebody-else' };
+      expect(refusalBy([own], { ...around, annotations })).toContain(`ClusterTokenProfile ${refused}`);
+    }
   });
 
   it('in one file of two profiles is refused', () => {
