@@ -10,6 +10,7 @@ import { runSidecar } from '../support/sidecar.ts';
 import { trafficUntilNewToken } from '../support/traffic.ts';
 import { startUpstream, verifyByKeys } from '../support/upstream.ts';
 import { type Keycloak, startKeycloak, type Transport } from './keycloak.ts';
+import { tokenExchangeTests } from './token-exchange.ts';
 
 const TRANSPORTS: readonly Transport[] = ['http', 'https'];
 
@@ -55,6 +56,9 @@ describeProvider(KEYCLOAK, () => {
       expect({ status, error }).toEqual({ status: 503, error: 'token_unavailable' });
     });
   });
+
+  // Beside the others because a Keycloak takes long to start.
+  tokenExchangeTests(() => keycloak);
 
   describe('private_key_jwt', () => {
     const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
