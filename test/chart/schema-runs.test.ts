@@ -69,6 +69,11 @@ function at(path: string): Schema {
     .reduce((found, name) => (name === '*' ? found : resolve(found.properties?.[name] ?? {})), schema);
 }
 
+/** Of the sidecar: what is for the included template alone, without which Helm refuses it. */
+const INCLUDED_ALONE = ['tokenUrl', 'configMap', 'preStopSeconds'].map(
+  (name) => at('sidecar').properties?.[name],
+);
+
 /** Everything that a schema accepts, as far as schemas of this chart go. */
 function accepted(of: Schema): fc.Arbitrary<unknown> {
   const { type, enum: words, pattern, minimum = 0, maximum = 1e9, anyOf, items, ...rest } = resolve(of);
@@ -111,7 +116,9 @@ function objectOf(
 ): fc.Arbitrary<object> {
   // These lists are for the included template alone, and hold objects of Kubernetes.
   const skipped = ['env', 'volumes', 'volumeMounts', 'claims'];
-  const entries = Object.entries(properties).filter(([name]) => !skipped.includes(name));
+  const entries = Object.entries(properties).filter(
+    ([name, of]) => !skipped.includes(name) && !INCLUDED_ALONE.includes(of),
+  );
   return fc.record(Object.fromEntries(entries.map(([name, of]) => [name, accepted(of)])), {
     requiredKeys: [...required],
   });
