@@ -1,7 +1,7 @@
 /** The files of a credential: that they are there under their names, readable, and nothing that was mounted by mistake. */
 
-import { open, opendir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { open, opendir, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
 import { shownValue } from '../config/shown-text.ts';
 import { nearestName } from '../config/suggestion.ts';
@@ -161,9 +161,10 @@ async function odditiesOfFile(path: string): Promise<Oddity[]> {
 /** Of the table of mounts no more is read. Bytes. */
 const MOST_MOUNT_BYTES = 1024 * 1024;
 
-/** By proc(5); false where that cannot be seen. */
+/** By proc(5), which names directories by their own names and not by links (`/var/run`); false where that cannot be seen. */
 async function isMountPoint(path: string): Promise<boolean> {
   try {
+    const own = join(await realpath(dirname(path)), basename(path));
     const file = await open('/proc/self/mountinfo');
     try {
       const { buffer, bytesRead } = await readAll(file);
@@ -171,7 +172,7 @@ async function isMountPoint(path: string): Promise<boolean> {
         .toString('utf8', 0, bytesRead)
         .split('\n')
         .map((line) => line.split(' ')[4]);
-      return points.includes(path);
+      return points.includes(own);
     } finally {
       await file.close();
     }

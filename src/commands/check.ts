@@ -10,6 +10,7 @@ import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { type GivenValue, readFlags, readValue, type Settings } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Command, CommandContext } from './command.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
@@ -163,11 +164,20 @@ async function examineAll(
   });
 }
 
-/** Names that are captured lead to the sidecar by the pod's hosts file: DNS alone is asked for them. */
+/**
+ * Names that are captured lead to the sidecar by the pod's hosts file: DNS alone is asked for them.
+ * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
+ */
 async function lookupOf({ capture }: Config) {
   if (capture === undefined) return undefined;
   const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
-  return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), systemClock);
+  try {
+    return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), systemClock);
+  } catch (error) {
+    const why = systemCodeOf(error) ?? messageOf(error);
+    const message = `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${why}`;
+    throw new SidecarError('configuration', message, { cause: error });
+  }
 }
 
 async function inTheTime(

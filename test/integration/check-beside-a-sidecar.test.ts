@@ -1,8 +1,12 @@
 /** `check` in the container of a live sidecar: with its environment, its network and its files. */
 
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../support/free-port.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -81,6 +85,36 @@ describe('beside a live sidecar', () => {
     expect(code).toBe(0);
   });
 });
+
+/** Whether this user may mount in a namespace of his own. */
+const mayMount = spawnSync('unshare', ['-Urm', 'true']).status === 0;
+
+it.runIf(mayMount)(
+  'warns of a file that is mounted by subPath, also below a link such as /var/run',
+  async () => {
+    const { directory } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+    const plain = await mkdtemp(join(tmpdir(), 'sub-path-'));
+    onTestFinished(() => rm(plain, { recursive: true }));
+    await mkdir(join(plain, 'run'));
+    await symlink('run', join(plain, 'var-run'));
+    for (const name of ['client_id', 'client_secret']) await writeFile(join(plain, 'run', name), 'shop');
+    const mount = `mount --bind '${directory}/client_secret' '${plain}/run/client_secret' && exec "$@"`;
+    const check = new RunningCommand(
+      ['check', '--offline'],
+      {
+        TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
+        TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
+        TOKEN_SIDECAR_CREDENTIALS_DIR: join(plain, 'var-run'),
+      },
+      ['unshare', '-Urm', 'sh', '-c', mount, 'sh'],
+    );
+    expect(await check.exited).toEqual({ code: 0, signal: null });
+    expect(check.stdout).toMatch(
+      /^WARN .*var-run\/client_secret is mounted by subPath: .*\n +→ mount the whole Secret/m,
+    );
+    expect(check.stdout).not.toMatch(/client_id is mounted/);
+  },
+);
 
 it('ends within its time, whoever does not answer', async () => {
   const provider = await ScriptedTokenEndpoint.start(() => undefined);
