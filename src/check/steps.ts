@@ -17,7 +17,8 @@ export const STEPS = {
   configuration: {
     title: 'configuration',
     of: 'sidecar',
-    looks: 'Flags, environment and configuration file, with the certificates that they name',
+    looks:
+      'Flags, environment and configuration file, with the certificates that they name, and routes that no request gets to',
     fails: 'Anything is wrong: all of it is reported with its place, and no other step is taken',
     offline: true,
   },
