@@ -17,6 +17,7 @@ export const SUITES: readonly Suite[] = [
   { name: 'faults', script: 'test:faults', inCi: 'whole' },
   { name: 'simulate', script: 'simulate', inCi: 'nothing' },
   { name: 'e2e', script: 'test:e2e', inCi: 'whole' },
+  { name: 'docs', script: 'test:docs', inCi: 'whole' },
   { name: 'chart', script: 'test:chart', inCi: 'whole' },
   { name: 'image', script: 'test:image', inCi: 'whole' },
   { name: 'cluster', script: 'test:cluster', inCi: 'whole' },

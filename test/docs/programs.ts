@@ -1,0 +1,233 @@
+/** What is known of the programs that the pages call: enough to find a flag, file or script that there is not. */
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import manifest from '../../package.json' with { type: 'json' };
+import { check } from '../../src/commands/check.ts';
+import type { Command } from '../../src/commands/command.ts';
+import { demo } from '../../src/commands/demo.ts';
+import { explain } from '../../src/commands/explain.ts';
+import { inject } from '../../src/commands/inject.ts';
+import { injector } from '../../src/commands/injector.ts';
+import { issuer } from '../../src/commands/issuer.ts';
+import { proxy } from '../../src/commands/proxy.ts';
+import { wait } from '../../src/commands/wait.ts';
+import { unknownVariables } from '../../src/config/environment.ts';
+import { describeProblem } from '../../src/config/problems.ts';
+import { readSettings } from '../../src/config/settings.ts';
+import { CHART, run } from '../chart/tools.ts';
+import { ROOT } from './blocks.ts';
+import type { SimpleCommand } from './shell.ts';
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  proxy,
+  issuer,
+  injector,
+  inject,
+  check,
+  wait,
+  explain,
+  demo,
+};
+
+const SCRIPTS: Readonly<Record<string, string>> = manifest.scripts;
+
+/** What the admin listeners answer. */
+const ADMIN_PATHS = [
+  '/',
+  '/livez',
+  '/readyz',
+  '/startupz',
+  '/metrics',
+  '/api/status',
+  '/quitquitquit',
+  '/jwks',
+];
+
+/** Of kubectl: what the pages use of it. */
+const KUBECTL_VERBS = [
+  'annotate',
+  'apply',
+  'cp',
+  'create',
+  'delete',
+  'describe',
+  'exec',
+  'get',
+  'label',
+  'logs',
+  'patch',
+  'port-forward',
+  'rollout',
+  'run',
+  'scale',
+  'top',
+  'wait',
+];
+const KUBECTL_FLAGS = [
+  'all-containers',
+  'all-namespaces',
+  'command',
+  'container',
+  'dry-run',
+  'field-selector',
+  'filename',
+  'follow',
+  'for',
+  'from-file',
+  'from-literal',
+  'ignore-not-found',
+  'image',
+  'kubeconfig',
+  'labels',
+  'namespace',
+  'output',
+  'overwrite',
+  'patch',
+  'previous',
+  'replicas',
+  'restart',
+  'rm',
+  'selector',
+  'show-labels',
+  'since',
+  'stdin',
+  'tail',
+  'timeout',
+  'tty',
+  'type',
+  'watch',
+];
+
+/** Says what is wrong with a call, or that nothing is known of the program. */
+type Judge = (args: readonly string[], command: SimpleCommand) => string[] | Promise<string[]>;
+
+const nothing: Judge = () => [];
+
+function missingFiles(words: readonly string[]): string[] {
+  return words.filter((word) => !existsSync(join(ROOT, word))).map((word) => `there is no file ${word}`);
+}
+
+/** token-sidecar itself, by its own reading of flags and variables. */
+const tokenSidecar: Judge = (args, { env }) => {
+  const [first, ...rest] = args;
+  if (first === undefined || ['--help', '--version', 'help', 'completion'].includes(first)) return [];
+  const isNamed = !first.startsWith('-');
+  const name = isNamed ? first : 'proxy';
+  const command = COMMANDS[name];
+  if (command === undefined) return [`there is no command ${name}`];
+  try {
+    readSettings(command.settings, isNamed ? rest : args, {});
+  } catch (error) {
+    return [String(error)];
+  }
+  return unknownVariables(command.settings, env).map(describeProblem);
+};
+
+const node: Judge = (args, command) => {
+  const [script = '', ...rest] = args;
+  if (script === 'src/main.ts' || script.endsWith('/token-sidecar.js')) return tokenSidecar(rest, command);
+  return missingFiles([script]);
+};
+
+const npm: Judge = ([verb = '', name = '']) => {
+  if (['ci', 'install', 'audit', 'pack'].includes(verb)) return [];
+  const script = verb === 'run' ? name : verb;
+  return Object.hasOwn(SCRIPTS, script) ? [] : [`there is no npm script ${script}`];
+};
+
+const npx: Judge = (args, command) => {
+  const [program = '', ...rest] = args.filter((word) => word !== '--yes');
+  if (program === 'node') return node(rest, command);
+  if (program === 'vitest') return missingFiles(rest.filter((word) => word.startsWith('test/')));
+  return program === 'token-sidecar' ? tokenSidecar(rest, command) : [`npx ${program} is not known`];
+};
+
+/** The release is rendered, with what it sets. */
+const helm: Judge = async ([verb = '', name = '', chart = '', ...flags]) => {
+  if (verb === 'uninstall' || verb === 'rollback') return [];
+  if (!['install', 'upgrade', 'template'].includes(verb)) return [`helm ${verb} is not known`];
+  const local = /^oci:\/\/ghcr\.io\/token-sidecar\/charts\/token-sidecar$|^charts\/token-sidecar$/.test(
+    chart,
+  );
+  if (!local) return [`${chart} is not the chart`];
+  const sets = flags.flatMap((word, at) => (word === '--set' ? ['--set', flags[at + 1] as string] : []));
+  const values = flags.flatMap((word, at) =>
+    word === '--values' ? ['--values', flags[at + 1] as string] : [],
+  );
+  const { ok, stderr } = await run(
+    'helm',
+    ['template', name, CHART, '--kube-version', '1.30.0', ...sets, ...values],
+    { cwd: ROOT },
+  );
+  return ok ? [] : [stderr];
+};
+
+const kubectl: Judge = (args, command) => {
+  const end = args.indexOf('--');
+  const own = end === -1 ? args : args.slice(0, end);
+  const inside = end === -1 ? [] : args.slice(end + 1);
+  const verb = own.filter((word, at) => !word.startsWith('-') && own[at - 1] !== '--namespace')[0] ?? '';
+  const flags = own
+    .filter((word) => word.startsWith('--'))
+    .map((word) => word.slice(2).split('=')[0] as string);
+  return [
+    ...(KUBECTL_VERBS.includes(verb) ? [] : [`kubectl ${verb} is not known`]),
+    ...flags.filter((flag) => !KUBECTL_FLAGS.includes(flag)).map((flag) => `kubectl --${flag} is not known`),
+    ...(verb === 'exec' && inside[0] === 'node' ? (node(inside.slice(1), command) as string[]) : []),
+  ];
+};
+
+const curl: Judge = (args) =>
+  args
+    .filter((word) => /^https?:\/\/(localhost|127\.0\.0\.1):150(81|91)/.test(word))
+    .map((url) => new URL(url).pathname)
+    .filter((path) => !ADMIN_PATHS.includes(path))
+    .map((path) => `the admin listener has no ${path}`);
+
+const docker: Judge = (args) => {
+  const isBuild = args[0] === 'build' || (args[0] === 'buildx' && args[1] === 'build');
+  if (!isBuild) return [];
+  const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+  return args
+    .flatMap((word, at) => (args[at - 1] === '--build-arg' ? [word.split('=')[0] as string] : []))
+    .filter((name) => !new RegExp(`^ARG ${name}\\b`, 'm').test(dockerfile))
+    .map((name) => `Dockerfile has no ARG ${name}`);
+};
+
+export const PROGRAMS: Readonly<Record<string, Judge>> = {
+  'token-sidecar': tokenSidecar,
+  node,
+  npm,
+  npx,
+  helm,
+  kubectl,
+  curl,
+  docker,
+  kind: ([verb = '']) =>
+    ['create', 'load', 'delete', 'get'].includes(verb) ? [] : [`kind ${verb} is not known`],
+  bash: (args) => missingFiles(args.filter((word) => !word.startsWith('-'))),
+  // What a system has, or what is somebody else's: its flags are not looked at.
+  ...Object.fromEntries(
+    [
+      'base64',
+      'cd',
+      'cosign',
+      'cp',
+      'diff',
+      'gh',
+      'git',
+      'grep',
+      'grpcurl',
+      'jq',
+      'kill',
+      'mkdir',
+      'openssl',
+      'printf',
+      'rm',
+      'sleep',
+      'tail',
+      'wait',
+    ].map((name) => [name, nothing]),
+  ),
+};
