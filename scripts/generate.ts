@@ -30,6 +30,7 @@ import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createReloadMetrics } from '../src/reload/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
 import { checkReference } from './check-reference.ts';
+import { describeSettings, type Schema, settingsReference } from './configuration/describe-schema.ts';
 import { customResourceDefinitions } from './custom-resources/custom-resources.ts';
 import { describeValuesSchema } from './values-schema.ts';
 
@@ -44,7 +45,8 @@ const VALUES_SCHEMA = 'charts/token-sidecar/values.schema.json';
 /** By path from the root. */
 export async function generate(): Promise<Readonly<Record<string, string>>> {
   return {
-    'schema/token-sidecar.schema.json': configurationSchema(),
+    'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
+    'docs/reference/settings.md': settingsReference(configurationSchema(), GENERATED),
     'docs/reference/command-line.md': commandReference({
       proxy,
       check,
@@ -76,7 +78,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
   };
 }
 
-function configurationSchema(): string {
+function configurationSchema(): Schema {
   const schema = toJsonSchema(fileSchema, {
     typeMode: 'input',
     // What a string must look like inside is checked by the program, which says more than a pattern can.
@@ -86,7 +88,9 @@ function configurationSchema(): string {
     $id: 'https://token-sidecar.dev/schema/token-sidecar.schema.json',
     title: 'token-sidecar configuration file',
   };
-  return `${JSON.stringify({ ...head, ...schema }, null, 2)}\n`;
+  const described = schema as Schema;
+  describeSettings(described);
+  return { ...head, ...described };
 }
 
 function commandReference(commands: Readonly<Record<string, Command>>): string {

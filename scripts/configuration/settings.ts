@@ -1,0 +1,280 @@
+/** What each key of the configuration file is for, and what it is where it is left out, by its path. */
+
+export interface SettingText {
+  readonly text: string;
+  /** As it would be written; absent where there is none, or where it depends on something else, which the text says. */
+  readonly default?: unknown;
+}
+
+type Texts = Readonly<Record<string, SettingText>>;
+
+/** A path for each key behind `prefix`; the empty one stands for itself. */
+function under(prefix: string, texts: Texts): Texts {
+  return Object.fromEntries(
+    Object.entries(texts).map(([path, text]) => [path === '' ? prefix : `${prefix}.${path}`, text]),
+  );
+}
+
+const say = (text: string, standard?: unknown): SettingText =>
+  standard === undefined ? { text } : { text, default: standard };
+
+const UPSTREAM_TIMEOUTS: Texts = {
+  '': say('How long the upstream may take.'),
+  connect: say('Name resolution, TCP and TLS together.', '5s'),
+  response: say("From the request's last byte to the answer's head.", '60s'),
+  idle: say('Without a byte in either direction while a body or a tunnel is open.', '5m'),
+};
+
+const CA_FILE = say(
+  'PEM certificates that are trusted instead of the public ones; read again when the file changes.',
+);
+const SERVER_NAME = say("Name that is sent as SNI and checked in the certificate; the URL's host if absent.");
+
+const UPSTREAM_TLS: Texts = {
+  '': say('How TLS to the upstream is verified, and what is shown there.'),
+  caFile: CA_FILE,
+  certFile: say('PEM certificate that the sidecar shows; keyFile beside it.'),
+  keyFile: say('PEM private key of that certificate.'),
+  serverName: SERVER_NAME,
+};
+
+const EGRESS_PROXY: Texts = {
+  '': say('An HTTP proxy that connections go out through (CONNECT). Nothing of the environment is heeded.'),
+  url: say('http://host:port'),
+  credentialsDir: say('Directory of a mounted Secret with the files username and password.'),
+  noProxy: say(
+    'What is reached without it: names, .suffix for all names below, addresses, or ranges such as 10.0.0.0/8.',
+    [],
+  ),
+};
+
+const INJECTION: Texts = {
+  header: say('A header.', 'Authorization'),
+  scheme: say(
+    'What stands before the token there, such as Bearer; the token stands alone where it is left out or empty.',
+  ),
+  placeholder: say('Text that the app sends in the header, and that the token takes the place of.'),
+  query: say('A query parameter. URLs end up in logs of servers: only where nothing else is taken.'),
+};
+
+const FORWARDING: Texts = {
+  credential: say('Name of the credential whose token is sent.', 'default'),
+  ...under('inject', {
+    '': say('Where the token goes: one place, or a list. Authorization: Bearer if absent.'),
+    ...INJECTION,
+  }),
+  ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
+  existingAuthorization: say(
+    "What becomes of the app's own Authorization, and of what it has where the token goes: replace it, keep it and add none, or reject the request with 403.",
+    'replace',
+  ),
+  whenTokenUnavailable: say(
+    'Without a token a request fails with 503, or is sent on as it is (passthrough).',
+    'fail',
+  ),
+  retryOn401: say('Renew the token and send the request once more when the upstream answers 401.', true),
+  ...under('timeouts', UPSTREAM_TIMEOUTS),
+  ...under('tls', UPSTREAM_TLS),
+  ...under('egressProxy', EGRESS_PROXY),
+  protocol: say(
+    'Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without; auto goes by the request and the upstream.',
+    'auto',
+  ),
+};
+
+const KEY_FILES: Texts = {
+  certificateFile: say("Name of a certificate's file in dir: its thumbprint names the key."),
+  keyId: say("The key's id (kid); the JWK's own, else the key's thumbprint, if absent."),
+  algorithm: say("Signature algorithm; the JWK's own, else the usual one of the key's type, if absent."),
+};
+
+const CREDENTIAL: Texts = {
+  name: say('Tells it apart: 1 to 63 lower-case letters, digits, dashes. It is a metric label.'),
+  authUrl: say(
+    'Base URL of the provider: the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.',
+  ),
+  realm: say('The realm, beside authUrl.', 'dx'),
+  tokenUrl: say('The whole URL of the token endpoint.'),
+  issuerUrl: say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
+  allowInsecureTokenUrl: say(
+    'Allow http to another host than this one: the client secret travels in clear.',
+    false,
+  ),
+  dir: say('Directory of the mounted Secret.', '/var/run/secrets/token-sidecar'),
+  clientId: say('The client id, in place of the file client_id.'),
+  clientAuth: say(
+    'How the client proves itself. Where the grant is proof enough (jwt_bearer, static), none if absent.',
+    'client_secret_basic',
+  ),
+  basicEncoding: say(
+    'With client_secret_basic: form encodes both halves as RFC 6749 §2.3.1 says, raw does not.',
+    'form',
+  ),
+  ...under('assertion', {
+    '': say('Settings of private_key_jwt and kubernetes_jwt.'),
+    keyFile: say("Name of the private key's file in dir, PEM or JWK.", 'private_key'),
+    ...KEY_FILES,
+    audience: say("The assertion's aud; the token endpoint's URL if absent."),
+    tokenFile: say("With kubernetes_jwt: name of the service account token's file in dir.", 'token'),
+  }),
+  grant: say('By what tokens are granted.', 'client_credentials'),
+  ...under('jwtBearer', {
+    '': say('Settings of the grant jwt_bearer (RFC 7523).'),
+    kind: say('Whose rules the assertion follows.', 'rfc7523'),
+    keyFile: say(
+      "Name of the private key's file in dir; key.json for google_service_account.",
+      'private_key',
+    ),
+    ...KEY_FILES,
+    issuer: say("The assertion's iss; the client id if absent."),
+    subject: say('In whose name the token is asked for; the issuer if absent.'),
+    audience: say("The assertion's aud; the token endpoint's URL if absent."),
+    claims: say('Further claims of the assertion, strings.', {}),
+    repositories: say('With github_app: repositories that the token is narrowed to.'),
+    permissions: say('With github_app: permissions that the token is narrowed to.'),
+  }),
+  ...under('tokenExchange', {
+    '': say('Settings of the grant token_exchange (RFC 8693).'),
+    subjectTokenFrom: say('Which token is exchanged: a mounted one, or the token of each request.', 'file'),
+    subjectTokenFile: say('Name of the file in dir with the token that is exchanged.', 'subject_token'),
+    subjectTokenType: say('Its type, as a short name or a URI; access_token for tokens of requests.', 'jwt'),
+    actorTokenFile: say("Name of the file in dir with the actor's token."),
+    actorTokenType: say('Its type; jwt where there is one and nothing is said.'),
+    requestedTokenType: say('The type of token that is asked for.'),
+  }),
+  ...under('static', {
+    '': say('Settings of the grant static: a token or API key that is mounted.'),
+    tokenFile: say('Name of its file in dir.', 'token'),
+  }),
+  required: say('The pod starts, and is ready, once every required credential has its token.', true),
+  ...under('output', {
+    '': say('Give the token out to what cannot be proxied: as a file, at an endpoint on loopback, or both.'),
+    file: say('Path of a file that holds the token, whole, while there is one.'),
+    mode: say('Permission bits of the file, in octal; 0640 if absent.'),
+    group: say("Number of the file's group; the process's own if absent."),
+    endpoint: say('Give the token to callers on loopback: see tokenEndpoint.', false),
+  }),
+  tokenType: say(
+    'any takes tokens whose token_type is missing or a name of the provider of its own.',
+    'bearer',
+  ),
+  scope: say('Scopes that are asked for, by spaces.'),
+  audience: say('Audience that is asked for.'),
+  parameters: say('Further parameters of the grant; a list is sent as a repeated parameter.', {}),
+  ...under('tls', {
+    '': say('How TLS to the provider is verified.'),
+    caFile: CA_FILE,
+    serverName: SERVER_NAME,
+  }),
+  ...under('egressProxy', EGRESS_PROXY),
+  ...under('timeouts', {
+    '': say('How long getting a token may take.'),
+    request: say('One request to the token endpoint, from connecting to the last byte.', '10s'),
+    wait: say('How long a request of the app waits for a token that is being asked for.', '10s'),
+  }),
+  ...under('renewal', {
+    '': say('When the token is renewed.'),
+    at: say('After this part of its life.', 0.75),
+    jitter: say('Earlier by up to this part of its life, at random.', 0.1),
+    startupJitter: say('The first one is asked for after up to this, at random.', '50ms'),
+    minInterval: say('No sooner than this after the last one.', '1s'),
+    recovery: say('While no token is held, the provider is asked at least this often.', '30s'),
+    defaultLifetime: say('Life of a token that says nothing of it.', '5m'),
+  }),
+};
+
+const LISTED_HOST: Texts = {
+  host: say('A name, or *.suffix for every name below it.'),
+  port: say('Only this port; the well-known ones, 80 and 443, if absent.'),
+  allowClearText: say(
+    'Let what is asked for as http leave in clear text, with the token; else it leaves over TLS. Loopback is let anyway.',
+  ),
+  upgradeToTls: say('The opposite of allowClearText, and its older name.'),
+  ...FORWARDING,
+};
+
+export const SETTINGS: Texts = {
+  listen: say('Where the app sends its requests.', '127.0.0.1:15080'),
+  admin: say('The listener for probes, metrics and the status page.'),
+  'admin.listen': say('Its address; [::] stands for every address, of IPv4 too.', '[::]:15081'),
+  'admin.hosts': say('Public names by which browsers may come for the status page.', []),
+  logLevel: say('Least severity that is logged.', 'info'),
+  credentials: say('Clients, each of which gets tokens of its own; one of the environment if absent.'),
+  ...Object.fromEntries(Object.entries(CREDENTIAL).map(([path, text]) => [`credentials[].${path}`, text])),
+  routes: say('Where requests go, the first match first; one of the environment if absent.'),
+  'routes[].name': say('Tells it apart, as the name of a credential does.'),
+  'routes[].match': say('Which requests; all of them if absent.'),
+  'routes[].match.host': say('Host of the request, without port; any if absent.'),
+  'routes[].match.pathPrefix': say('Beginning of the path, by whole segments.', '/'),
+  'routes[].upstream': say('An http or https URL with an optional base path.'),
+  'routes[].stripPrefix': say('Take the prefix off before the base path is put on.', false),
+  ...Object.fromEntries(Object.entries(FORWARDING).map(([path, text]) => [`routes[].${path}`, text])),
+  forwardProxy: say('For apps that set HTTP_PROXY; without it such requests are refused.'),
+  'forwardProxy.allow': say('Hosts that get the token, the first match first.'),
+  ...Object.fromEntries(
+    Object.entries(LISTED_HOST).map(([path, text]) => [`forwardProxy.allow[].${path}`, text]),
+  ),
+  'forwardProxy.otherHosts': say(
+    'What becomes of hosts that are not listed: refused, or passed without a token.',
+    'deny',
+  ),
+  'forwardProxy.connect': say(
+    'What becomes of a CONNECT to a listed host: refused, tunnelled without a token, or its TLS ends here and the token goes in.',
+    'deny',
+  ),
+  capture: say('Hosts whose names lead to listeners of the sidecar, by the hosts file of the pod.'),
+  'capture.hosts': say('Each host once.'),
+  ...Object.fromEntries(
+    Object.entries({
+      host: say('An exact name.'),
+      address: say('Address of loopback where the sidecar listens in its place.'),
+      ports: say('Ports where TLS is expected; 443 where neither these nor clearPorts are given.'),
+      clearPorts: say('Ports where HTTP in clear text is; 80 where neither these nor ports are given.'),
+      allowClearText: say('Let what came in clear text leave so, with the token.', false),
+      ...FORWARDING,
+    }).map(([path, text]) => [`capture.hosts[].${path}`, text]),
+  ),
+  redirect: say('Hosts whose connections the kernel redirects here.'),
+  'redirect.port': say('Port of loopback where they come.', 15_083),
+  'redirect.hosts': say('Hosts that get the token, the first match first; others pass as they are.'),
+  ...Object.fromEntries(
+    Object.entries(LISTED_HOST).map(([path, text]) => [`redirect.hosts[].${path}`, text]),
+  ),
+  interception: say('Where TLS of apps ends here: what they are to trust.'),
+  'interception.directory': say(
+    'Directory that gets ca.crt, bundle.pem and truststore.p12.',
+    '/var/run/token-sidecar/trust',
+  ),
+  tokenEndpoint: say('Where programs of the pod ask for tokens; a credential has output.endpoint beside it.'),
+  'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
+  crossSiteRequests: say(
+    'What becomes of requests that the page of another site makes a browser send to the proxy.',
+    'allow',
+  ),
+  limits: say('Bounds on requests and connections of the app.'),
+  'limits.header': say("Bytes of a request's head; beyond it 431.", '64Ki'),
+  'limits.headerCount': say('Fields of it; beyond it 431.', 200),
+  'limits.target': say('Bytes of its target; beyond it 414.', '16Ki'),
+  'limits.requestBody': say('Bytes of a body; beyond it 413. No limit if absent.'),
+  'limits.replay': say('Up to so many bytes a body is kept, so that its request can be sent again.', '64Ki'),
+  'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
+  'limits.connections': say(
+    "Connections of the app; beyond it 503 overloaded. By the process's descriptors if absent.",
+  ),
+  'limits.headerTimeout': say('Within which a head has to come.', '30s'),
+  'limits.keepAliveTimeout': say('After which an idle connection of the app is closed.', '10m'),
+  'limits.http2': say('Bounds on each HTTP/2 connection of the app.'),
+  'limits.http2.streams': say('Requests at once; more are refused, to be tried again.', 100),
+  'limits.http2.streamWindow': say(
+    'Bytes of a request body that the app may send ahead of the upstream.',
+    '64Ki',
+  ),
+  'limits.http2.connectionWindow': say(
+    'The same of all request bodies together; streams × streamWindow if absent.',
+  ),
+  shutdown: say('How it ends.'),
+  'shutdown.drainTimeout': say(
+    "From SIGTERM to the end at the latest; less than the pod's grace period.",
+    '25s',
+  ),
+};
