@@ -4,6 +4,8 @@ import { duration } from '../../src/config/values.ts';
 export interface SoakOptions {
   readonly durationMs: number;
   readonly rotations: number;
+  /** How often the configuration file changes. */
+  readonly reloads: number;
   readonly tokenLifetimeMs: number;
   /** Requests a second of the short exchanges, at most. */
   readonly rate: number;
@@ -19,6 +21,7 @@ export function readOptions(args: readonly string[]): SoakOptions {
     options: {
       duration: { type: 'string', default: '10m' },
       rotations: { type: 'string', default: '5' },
+      reloads: { type: 'string', default: '5' },
       'token-lifetime': { type: 'string', default: '8s' },
       rate: { type: 'string', default: '300' },
       upstream: { type: 'string', default: 'tls' },
@@ -29,6 +32,7 @@ export function readOptions(args: readonly string[]): SoakOptions {
   const options = {
     durationMs,
     rotations: wholeNumber('rotations', values.rotations, 0, Math.floor(durationMs / 5000)),
+    reloads: wholeNumber('reloads', values.reloads, 0, Math.floor(durationMs / 2000)),
     tokenLifetimeMs: milliseconds('token-lifetime', values['token-lifetime'], 2000, 3_600_000),
     rate: wholeNumber('rate', values.rate, 1, 5000),
     upstream: oneOf('upstream', values.upstream, ['plain', 'tls']),

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAppClient } from './app-client.ts';
+import type { SoakConfiguration } from './configuration.ts';
 import { runLoad, WORKERS } from './load.ts';
 import { MemoryRecord } from './memory-record.ts';
 import type { SoakOptions } from './options.ts';
 import { pause } from './pause.ts';
 import type { ProtectedApi } from './protected-api.ts';
 import type { Provider } from './provider.ts';
+import { reload } from './reloads.ts';
 import { rotate } from './rotations.ts';
 import { readGrants, readStatus, successes } from './sidecar-figures.ts';
 import type { SidecarProcess } from './sidecar-process.ts';
@@ -16,6 +18,7 @@ export interface SoakParts {
   readonly provider: Provider;
   readonly api: ProtectedApi;
   readonly sidecar: SidecarProcess;
+  readonly configuration: SoakConfiguration;
 }
 
 /** A run that goes wrong altogether is not worth its length. */
@@ -36,7 +39,7 @@ export async function run(
   stop: AbortController,
 ): Promise<SoakFigures> {
   const { durationMs } = options;
-  const { provider, api, sidecar } = parts;
+  const { provider, api, sidecar, configuration } = parts;
   const app = createAppClient(sidecar.proxy, WORKERS);
   const memory = new MemoryRecord();
   const tally = new Tally((failed) => {
@@ -71,8 +74,9 @@ export async function run(
     print(`${at}  ${tally.done} done, ${tally.failed} failed, ${api.tokensSeen()} tokens${used}`);
   };
   await sample();
-  const [rotations, loadMs] = await Promise.all([
+  const [rotations, reloads, loadMs] = await Promise.all([
     rotate(options.rotations, durationMs, provider, api, stop.signal),
+    reload(options.reloads, durationMs, configuration, sidecar.admin, stop.signal),
     load,
     every(Math.min(5000, durationMs / 40), over.signal, sample),
     every(Math.max(10_000, durationMs / 20), over.signal, tell),
@@ -95,6 +99,8 @@ export async function run(
     refusals: api.refusals,
     rotationsAsked: options.rotations,
     rotations,
+    reloadsAsked: options.reloads,
+    reloads,
     openAtSidecar: final?.openAtSidecar,
     openAtApi: api.open(),
     memory: memory.points(loadMs),

@@ -23,6 +23,14 @@ export async function readStatus(admin: ListenAddress): Promise<SidecarStatus> {
   };
 }
 
+/** How many configurations have been in use. */
+export async function readGeneration(admin: ListenAddress): Promise<number> {
+  const { configuration } = JSON.parse(await read(admin, '/api/status')) as {
+    configuration: { generation: number };
+  };
+  return configuration.generation;
+}
+
 /** Grants so far by `reason result`, as in `scheduled success`. */
 export async function readGrants(admin: ListenAddress): Promise<ReadonlyMap<string, number>> {
   const grants = new Map<string, number>();

@@ -13,7 +13,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The sidecar as it is shipped: the bundle under the image's flags, a process of its own, configured by environment alone. */
+/** The sidecar as it is shipped: the bundle under the image's flags, a process of its own. */
 export interface SidecarProcess {
   readonly proxy: ListenAddress;
   readonly admin: ListenAddress;

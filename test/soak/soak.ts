@@ -1,8 +1,8 @@
 /**
  * Mixed load through the sidecar for minutes, across renewals and rotations; see README.md beside this file.
  *
- *     npm run soak -- [--duration 10m] [--rotations 5] [--token-lifetime 8s] [--rate 300]
- *                     [--upstream tls|plain] [--keep-alive short|long]
+ *     npm run soak -- [--duration 10m] [--rotations 5] [--reloads 5] [--token-lifetime 8s]
+ *                     [--rate 300] [--upstream tls|plain] [--keep-alive short|long]
  */
 
 import { execFile } from 'node:child_process';
@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { formatAddress } from '../../src/config/values.ts';
 import { messageOf } from '../../src/errors.ts';
+import { createConfiguration } from './configuration.ts';
 import { createIdentity } from './identity.ts';
 import { readOptions, type SoakOptions } from './options.ts';
 import { startProtectedApi } from './protected-api.ts';
@@ -30,9 +31,9 @@ process.once('SIGTERM', () => stop.abort());
 try {
   const options = readOptions(process.argv.slice(2));
   await promisify(execFile)(process.execPath, [BUILD]);
-  const { durationMs, tokenLifetimeMs, rotations } = options;
+  const { durationMs, tokenLifetimeMs, rotations, reloads } = options;
   print(
-    `load for ${durationMs / 1000} s, tokens of ${tokenLifetimeMs / 1000} s, rotations: ${rotations}, ${options.upstream} upstream, ${options.keepAlive} keep-alive`,
+    `load for ${durationMs / 1000} s, tokens of ${tokenLifetimeMs / 1000} s, rotations: ${rotations}, reloads: ${reloads}, ${options.upstream} upstream, ${options.keepAlive} keep-alive`,
   );
   process.exitCode = report(await soak(options)) ? 0 : 1;
 } catch (error) {
@@ -54,20 +55,22 @@ async function soak(options: SoakOptions): Promise<SoakFigures> {
       identity,
     });
     closers.push(() => api.close());
+    const configuration = await createConfiguration({
+      authUrl: provider.authUrl,
+      secretDirectory: provider.secretDirectory,
+      upstream: `${identity === undefined ? 'http' : 'https'}://${formatAddress(api.address)}`,
+    });
+    closers.push(() => configuration.remove());
     const sidecar = await startSidecarProcess(
       {
-        TOKEN_SIDECAR_AUTH_URL: provider.authUrl,
-        TOKEN_SIDECAR_CREDENTIALS_DIR: provider.secretDirectory,
-        TOKEN_SIDECAR_UPSTREAM: `${identity === undefined ? 'http' : 'https'}://${formatAddress(api.address)}`,
-        TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
-        TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+        TOKEN_SIDECAR_CONFIG: configuration.path,
         ...(identity === undefined ? {} : { NODE_EXTRA_CA_CERTS: identity.caFile }),
       },
       // What every JWT begins with, and the secrets.
       (text) => text.includes('eyJ') || provider.secrets.some((secret) => text.includes(secret)),
     );
     closers.push(() => sidecar.terminate(0));
-    const figures = await run(options, { provider, api, sidecar }, print, stop);
+    const figures = await run(options, { provider, api, sidecar, configuration }, print, stop);
     for (const warning of sidecar.warnings) print(`sidecar: ${warning}`);
     return figures;
   } finally {

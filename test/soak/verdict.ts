@@ -1,4 +1,5 @@
 import type { MemoryPoints } from './memory-record.ts';
+import type { Reloads } from './reloads.ts';
 import type { Rotations } from './rotations.ts';
 import { successes } from './sidecar-figures.ts';
 import type { Exit } from './sidecar-process.ts';
@@ -19,6 +20,8 @@ export interface SoakFigures {
   readonly refusals: ReadonlyMap<string, number>;
   readonly rotationsAsked: number;
   readonly rotations: Rotations;
+  readonly reloadsAsked: number;
+  readonly reloads: Reloads;
   /** Unknown when it died. */
   readonly openAtSidecar: number | undefined;
   readonly openAtApi: number;
@@ -48,6 +51,8 @@ export function judge(figures: SoakFigures): Criterion[] {
   const { tally, grants, refusals, exit } = figures;
   const { begun, delaysMs } = figures.rotations;
   const rotations = figures.endedEarly ? begun : figures.rotationsAsked;
+  const { reloads } = figures;
+  const reloadsDue = figures.endedEarly ? reloads.begun : figures.reloadsAsked;
   const obtained = successes(grants);
   const renewals = Math.max(0, obtained - 1);
   const expected = Math.floor(figures.loadMs / (figures.tokenLifetimeMs * LATEST_RENEWAL));
@@ -68,6 +73,11 @@ export function judge(figures: SoakFigures): Criterion[] {
       name: 'rotations taken',
       passed: delaysMs.length === rotations,
       figure: `${delaysMs.length} of ${rotations}${slowest(delaysMs)}`,
+    },
+    {
+      name: 'configurations taken',
+      passed: reloads.delaysMs.length === reloadsDue,
+      figure: `${reloads.delaysMs.length} of ${reloadsDue}${slowest(reloads.delaysMs)}`,
     },
     {
       name: 'tokens seen by the API',

@@ -260,3 +260,14 @@ async function openEnds(port: number): Promise<number> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((line) => line.trim().split(/\s+/));
   return lines.filter(([, own, , state]) => own === local && state === '01').length;
 }
+
+it('gives what it was told last, and knows nothing more of what there was before', async () => {
+  const { ask, give, clock, endpoint } = await start();
+  give('of the first', 90_500);
+  const next = heldTokens(clock);
+  next.give('of the second', 90_500);
+  endpoint.give([{ source: { ...next.source, name: 'crm' }, scope: 'read' }]);
+  expect((await ask()).status).toBe(404);
+  const answered = await ask(ASKING, { path: '/token/crm' });
+  expect(answered.body).toMatchObject({ access_token: 'of the second', scope: 'read' });
+});

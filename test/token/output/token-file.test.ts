@@ -114,3 +114,23 @@ it('is warned of where it is no memory', async () => {
   const onDisk = await open({}, process.cwd());
   expect(onDisk.lines.join('')).toContain('mount a volume of memory');
 });
+
+it('follows another source in the same file, which is there all the time', async () => {
+  const opened = await open();
+  opened.give('of the first', 60_000);
+  await expect.poll(opened.content).toBe('of the first');
+  const next = heldTokens(opened.clock);
+  next.give('of the second', 60_000);
+
+  opened.file.follow(next.source);
+  for (;;) {
+    const content = await opened.content();
+    if (content === 'of the second') break;
+    expect(content).toBe('of the first');
+  }
+
+  expect([opened.followers(), next.followers()]).toEqual([0, 1]);
+  opened.give('of the first again', 60_000);
+  next.give('of the second again', 60_000);
+  await expect.poll(opened.content).toBe('of the second again');
+});
