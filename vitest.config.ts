@@ -21,6 +21,7 @@ export default defineConfig({
     exclude: [
       'test/bundle/**',
       'test/chart/**',
+      'test/docs/**',
       'test/e2e/**',
       'test/faults/**',
       'test/image/**',

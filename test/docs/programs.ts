@@ -111,11 +111,12 @@ function missingFiles(words: readonly string[]): string[] {
 /** token-sidecar itself, by its own reading of flags and variables. */
 const tokenSidecar: Judge = (args, { env }) => {
   const [first, ...rest] = args;
-  if (first === undefined || ['--help', '--version', 'help', 'completion'].includes(first)) return [];
+  if (first === undefined || ['--version', 'help', 'completion'].includes(first)) return [];
   const isNamed = !first.startsWith('-');
   const name = isNamed ? first : 'proxy';
   const command = COMMANDS[name];
-  if (command === undefined) return [`there is no command ${name}`];
+  if (command === undefined) return first === '--help' ? [] : [`there is no command ${name}`];
+  if (args.includes('--help')) return [];
   try {
     readSettings(command.settings, isNamed ? rest : args, {});
   } catch (error) {
@@ -130,8 +131,9 @@ const node: Judge = (args, command) => {
   return missingFiles([script]);
 };
 
-const npm: Judge = ([verb = '', name = '']) => {
+const npm: Judge = ([verb = '', name = '', separator, ...rest], command) => {
   if (['ci', 'install', 'audit', 'pack'].includes(verb)) return [];
+  if (verb === 'run' && name === 'token-sidecar' && separator === '--') return tokenSidecar(rest, command);
   const script = verb === 'run' ? name : verb;
   return Object.hasOwn(SCRIPTS, script) ? [] : [`there is no npm script ${script}`];
 };
@@ -223,7 +225,9 @@ export const PROGRAMS: Readonly<Record<string, Judge>> = {
       'kill',
       'mkdir',
       'openssl',
+      'pip',
       'printf',
+      'python3',
       'rm',
       'sleep',
       'tail',

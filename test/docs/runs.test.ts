@@ -80,8 +80,8 @@ it('README: by hand, an issuer, a check and the sidecar', async () => {
   // In a folder of its own, in place of /tmp; the API is whatever answers on 8080.
   const own = lines
     .replaceAll('/tmp/', `${directory}/`)
-    .replace(/^npx node src\/main\.ts check.*$/m, `${listening(15090)}\n$&`)
-    .replace(/^npx node src\/main\.ts proxy.*$/m, '(npx node src/main.ts proxy) &');
+    .replace(/^.* check(?: .*)?$/m, `${listening(15090)}\n$&`)
+    .replace(/^(.* proxy)(?: .*)?$/m, '($1) &');
   expect(own).toContain('proxy) &');
   const api = `require("http").createServer((q, r) => r.end(String(q.headers.authorization))).listen(8080, "127.0.0.1")`;
   const shell = new Shell(`node -e '${api}' & ${listening(8080)}
