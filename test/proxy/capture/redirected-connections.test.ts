@@ -356,6 +356,22 @@ describe('a connection that leads nowhere', () => {
   });
 });
 
+it('a host that is taken off the list while it runs gets no token any more, on old connections and on new ones', async () => {
+  const upstream = await startTlsUpstream();
+  const { relist, secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+  const host = `${HOST}:${upstream.port}`;
+  const client = await secured();
+  expect((await client.send(get('/before', host)).response()).status).toBe(200);
+  await relist('other.example.com');
+  expectProblem(await client.send(get('/on-the-old-one', host)).response(), 'destination_not_allowed');
+  const own = await secured({ rejectUnauthorized: false });
+  expect((await own.send(get('/on-a-new-one', host)).response()).status).toBe(200);
+  expect(upstream.arrived.map(({ path, authorization }) => [path, authorization])).toEqual([
+    ['/before', FIRST],
+    ['/on-a-new-one', undefined],
+  ]);
+});
+
 describe('draining', () => {
   it('ends what has not spoken and what is idle, and lets what passes end by itself', async () => {
     const upstream = await startTlsUpstream();

@@ -58,6 +58,9 @@ export async function redirecting({ original, caFile, entry = {}, ...settings }:
   };
   return {
     sidecar,
+    /** Has it serve another list; connections come where they came. */
+    relist: (host: string) =>
+      sidecar.reconfigure({ redirect: { port: 0, hosts: allow.map((one) => ({ ...one, host })) } }),
     ipv6,
     connected,
     async secured(options: ConnectionOptions = {}): Promise<RawClient> {
