@@ -92,8 +92,10 @@ try {
   const status = await runCommandLine(process.argv.slice(2), COMMANDS, contextOf);
   process.exitCode ??= status;
   // What a command has given up waiting for, such as the lookup of a name, cannot be cancelled: it ends with the program.
-  // A failure of the output is told first.
-  process.stdout.write('', () => setImmediate(() => process.exit()));
+  // What is written goes out before, and a failure of that is told.
+  const end = (): void => void setImmediate(() => process.exit());
+  if (process.stdout.writableLength === 0) end();
+  else process.stdout.write('', end);
 } catch (error) {
   const colour = process.stderr.isTTY === true && isColourful(process.env);
   process.stderr.write(`token-sidecar: ${describeFailure(error, { colour })}\n`);
