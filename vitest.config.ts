@@ -19,6 +19,7 @@ export default defineConfig({
   test: {
     // Suites with commands of their own.
     exclude: [
+      'test/browser/**',
       'test/bundle/**',
       'test/chart/**',
       'test/docs/**',

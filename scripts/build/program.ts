@@ -9,7 +9,7 @@ const ENTRY = 'token-sidecar';
 const OLDEST_NODE = 'node22.15';
 
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
-const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profile-rules'];
+const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profile-rules', 'status-page'];
 
 /** A file of the program and the modules whose code is in it. */
 export interface BundledFile {
@@ -29,7 +29,7 @@ export interface ProgramOptions {
 export async function bundleProgram(options: ProgramOptions): Promise<BundledFile[]> {
   const { root, output } = options;
   const commands = await readCommandNames(root);
-  const plugins = [commandsAreSeparate(commands)];
+  const plugins = [commandsAreSeparate(commands), pageIsBuilt(root)];
   const files = [
     await bundle(join(root, 'src/launcher.ts'), ENTRY, plugins, options),
     await bundle(join(root, 'src/main.ts'), 'main', plugins, options),
@@ -63,6 +63,25 @@ function commandsAreSeparate(commands: readonly string[]): Plugin {
       if (isPart && PARTS.includes(name)) return { id: `./${name}.js`, external: true };
       if (importer?.endsWith('/src/main.ts') !== true || !source.startsWith('./commands/')) return null;
       return commands.includes(name) ? { id: `./${name}.js`, external: true } : null;
+    },
+  };
+}
+
+/** What the status page runs in a browser is part of the bundle, without its types and short. */
+function pageIsBuilt(root: string): Plugin {
+  const page = join(root, 'src/admin/page');
+  return {
+    name: 'page-is-built',
+    async load(id) {
+      if (id !== join(page, 'browser-script.ts')) return null;
+      const { output } = await build({
+        input: join(page, 'browser.ts'),
+        platform: 'browser',
+        output: { format: 'esm', minify: true },
+        write: false,
+        logLevel: 'warn',
+      });
+      return `export const browserScript = () => ${JSON.stringify(output[0].code)};`;
     },
   };
 }

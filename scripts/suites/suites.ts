@@ -14,6 +14,7 @@ export const SUITES: readonly Suite[] = [
   { name: 'unit', script: 'test', env: { TEST_VOLUME: 'whole' }, inCi: 'whole' },
   { name: 'bundle', script: 'test:bundle', inCi: 'whole' },
   { name: 'package', script: 'test:package', inCi: 'whole' },
+  { name: 'browser', script: 'test:browser', inCi: 'whole' },
   { name: 'faults', script: 'test:faults', inCi: 'whole' },
   { name: 'simulate', script: 'simulate', inCi: 'nothing' },
   { name: 'e2e', script: 'test:e2e', inCi: 'whole' },

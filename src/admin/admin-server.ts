@@ -35,6 +35,9 @@ export interface AdminEndpoint {
 export interface AdminRequest {
   /** The Accept field, empty when absent. */
   readonly accept: string;
+  readonly query: URLSearchParams;
+  /** Whether the caller may change something: it comes from this machine or pod, and not through a sidecar. */
+  readonly isLocal: boolean;
 }
 
 export interface AdminServer {
@@ -141,14 +144,20 @@ async function answerRequest(
   if (!allowed.includes(request.method ?? '')) {
     return { ...plain(405, `use ${allowed.join(' or ')}`), headers: { Allow: allowed.join(', ') } };
   }
-  if (endpoint.loopbackOnly === true && !isLoopbackPeer(request.socket.remoteAddress)) {
+  const isOnLoopback = isLoopbackPeer(request.socket.remoteAddress);
+  if (endpoint.loopbackOnly === true && !isOnLoopback) {
     return plain(403, 'loopback callers only');
   }
   // Through a sidecar others come from loopback, too.
-  if (endpoint.loopbackOnly === true && request.headers[HOP_FIELD] !== undefined) {
+  const isForwarded = request.headers[HOP_FIELD] !== undefined;
+  if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
   }
-  return await endpoint.answer({ accept: request.headers.accept ?? '' });
+  return await endpoint.answer({
+    accept: request.headers.accept ?? '',
+    query: new URLSearchParams((request.url ?? '').split('?', 2)[1] ?? ''),
+    isLocal: isOnLoopback && !isForwarded,
+  });
 }
 
 function pathOf(request: IncomingMessage): string {

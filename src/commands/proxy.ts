@@ -1,4 +1,5 @@
 import type { NamedAddress } from '../address-conflicts.ts';
+import { readPod } from '../admin/status/pod.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { readConfigText } from '../config/file.ts';
@@ -10,7 +11,7 @@ import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { whyNeverGranted } from '../token/never-granted.ts';
 import type { NoToken } from '../token/why-no-token.ts';
-import type { Command, CommandContext, Shutdown } from './command.ts';
+import type { Command, CommandContext } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { keepHeapSmall } from './small-heap.ts';
@@ -49,7 +50,7 @@ export const proxy: Command = {
       if (shutdown.signal.aborted) return 0;
       const load = (changed?: string) => loadConfig(rest, [], changed);
       const file = path === undefined ? {} : { file: { path, text, load } };
-      return await serve({ config, ...file }, rest, terminationLog, context.logOutput, shutdown);
+      return await serve({ config, ...file }, rest, terminationLog, context);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -62,8 +63,7 @@ async function serve(
   configured: Pick<SidecarOptions, 'config' | 'file'>,
   given: ProxyValues,
   terminationLog: string,
-  logOutput: CommandContext['logOutput'],
-  shutdown: Shutdown,
+  { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
   let isAppDone = false;
@@ -73,6 +73,7 @@ async function serve(
     ...configured,
     log,
     logLosses: logOutput.losses,
+    pod: readPod(env),
     quit: () => {
       isAppDone = true;
       shutdown.request();

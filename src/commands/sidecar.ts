@@ -6,17 +6,19 @@ import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { quitEndpoint } from '../admin/quit.ts';
-import { readStatus } from '../admin/status.ts';
-import { statusEndpoint, statusPageEndpoint } from '../admin/status-page.ts';
+import { readPod } from '../admin/status/pod.ts';
+import type { Pod } from '../admin/status/report.ts';
+import { TrafficHistory } from '../admin/status/traffic-history.ts';
 import { createCertificateMetrics } from '../certificate-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
-import type { Logger } from '../log/logger.ts';
+import { type Logger, setLogLevel } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
 import type { DataPath } from '../proxy/data-path.ts';
+import { BUCKETS_SECONDS } from '../proxy/duration-histogram.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
 import { startProxy } from '../proxy/start-proxy.ts';
@@ -28,6 +30,7 @@ import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
 import { required, sidecarHealth } from './sidecar-health.ts';
 import { openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
+import { statusEndpoints } from './status-endpoints.ts';
 import { TokenSources } from './token-sources.ts';
 
 export interface Sidecar {
@@ -56,6 +59,8 @@ export interface SidecarOptions {
   readonly log: Logger;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
+  /** What the pod is called, for the status page; by what every container has unless given. */
+  readonly pod?: Pod;
   /** What `POST /quitquitquit` does. */
   readonly quit: () => void;
   /** The system's unless given. */
@@ -81,6 +86,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const credentialsMetrics = createCredentialsMetrics(registry);
   const certificateMetrics = createCertificateMetrics(registry);
   const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
+  const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
 
   const lookup = await openLookup(config, clock);
   const sources = new TokenSources({
@@ -120,18 +126,28 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       {
         ...probes(health),
         '/metrics': metricsEndpoint(registry),
-        '/': statusPageEndpoint,
-        '/api/status': statusEndpoint(() =>
-          readStatus({
-            config: inUse.config,
-            tokens: inUse.credentials.map(({ source }) => source),
-            configuration: file?.status(),
-            requests: () => proxyMetrics.traffic(),
+        ...statusEndpoints(
+          {
+            config: () => inUse.config,
+            tokens: () => inUse.credentials.map(({ source }) => source),
+            configuration: () => file?.status(),
+            figures: proxyMetrics.figures,
+            history,
             spoken: () => proxy?.spoken() ?? new Map(),
+            refusedHosts: () => proxy?.refusedHosts() ?? [],
             draining: health.draining,
+            logLevel: () => log.level,
+            pod: options.pod ?? readPod({}),
             startedAtMs,
             nowMs: () => clock.now().wallMs,
-          }),
+          },
+          {
+            renew: (name) => inUse.credentials.find(({ source }) => source.name === name)?.source.renew(),
+            setLogLevel(level) {
+              setLogLevel(log, level);
+              log.info({ level }, 'the log level was changed by the status page');
+            },
+          },
         ),
         '/quitquitquit': quitEndpoint(quit),
       },
@@ -171,6 +187,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       file = followConfigFile({ ...options.file, target, registry, clock, log });
     }
   } catch (error) {
+    history.close();
     await Promise.all([admin?.close(), outputs?.close(), sources.close()]);
     throw error;
   }
@@ -195,6 +212,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
     await running.proxy.whenUnused(drainTimeoutMs * 0.8);
     await running.proxy.drain(Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs)));
+    history.close();
     await Promise.all([running.admin.close(), running.outputs?.close(), sources.close()]);
     log.info('stopped');
   }

@@ -19,6 +19,7 @@ import type { FindOriginal } from './capture/redirected-port.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { RefusedHost } from './routing/refused-hosts.ts';
 import type { Leaves } from './tls/termination.ts';
 
 /** What requests are served by: what another configuration may change while it runs. */
@@ -71,6 +72,8 @@ export interface DataPath {
    * @throws {SidecarError} `configuration` as `startProxy`, and nothing has changed.
    */
   reconfigure(next: ServingOptions): Promise<Superseded>;
+  /** Hosts that the forward proxy, or capture, has lately kept an app from; the latest first. */
+  refusedHosts(): readonly RefusedHost[];
   /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**

@@ -1,13 +1,14 @@
 import { type CertificateMetrics, createCertificateMetrics } from '../certificate-metrics.ts';
 import type { CountedErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
-import { createGrpcTallies } from './grpc-tallies.ts';
+import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
 import { redirectedCounter } from './redirected-counter.ts';
-import { createRequestDurations } from './request-durations.ts';
+import { createRequestDurations, type RouteDurations } from './request-durations.ts';
+import type { RouteFigures } from './route-figures.ts';
 import { createUpstreamMetrics } from './upstream-metrics.ts';
 
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
@@ -18,24 +19,20 @@ export interface ProxyMetrics {
   http2Abuse(kind: string): void;
   /** Counts a connection that the system redirected here. */
   redirected(result: string): void;
-  /** Totals by route since the start, for the status page. */
-  traffic(): ReadonlyMap<string, RouteTraffic>;
+  /** By route, since the start: for the status page. */
+  figures(): ReadonlyMap<string, RouteFigures>;
 }
 
-export interface RouteTraffic {
-  readonly total: number;
-  readonly inFlight: number;
-  /** Requests that the proxy refused or could not complete. */
-  readonly errors: number;
-  readonly grpc: {
-    /** gRPC calls among the requests. */
-    readonly calls: number;
-    /** Those that ended with a status other than OK. */
-    readonly failures: number;
-  };
+/** Of a route, since the start. */
+interface Tally {
+  total: number;
+  inFlight: number;
+  errors: number;
+  readonly errorsByCode: Map<string, number>;
+  readonly durations: RouteDurations;
+  refusedTokens: number;
+  readonly grpc: GrpcTally;
 }
-
-type Tally = { -readonly [Key in keyof RouteTraffic]: RouteTraffic[Key] };
 
 /** Methods are the client's choice of words; only these become label values (RFC 9110 §9.3, RFC 5789). */
 const METHOD_LABELS = [
@@ -126,7 +123,15 @@ export function createProxyMetrics(
     const duration = durations.forRoute(route);
     const protocol = protocols.forRoute(route);
     const grpc = grpcTallies.forRoute(route);
-    const tally: Tally = { total: 0, inFlight: 0, errors: 0, grpc };
+    const tally: Tally = {
+      total: 0,
+      inFlight: 0,
+      errors: 0,
+      errorsByCode: new Map(),
+      durations: duration,
+      refusedTokens: 0,
+      grpc,
+    };
     tallies.set(route, tally);
     const refusedTokens = unauthorized.labels({ route });
     const replayed = {
@@ -162,6 +167,7 @@ export function createProxyMetrics(
 
     function countError(error: CountedErrorCode): void {
       tally.errors += 1;
+      tally.errorsByCode.set(error, (tally.errorsByCode.get(error) ?? 0) + 1);
       errors.labels({ route, error }).inc();
     }
 
@@ -183,7 +189,10 @@ export function createProxyMetrics(
       },
       grpcEnded: (status) => grpc.count(status),
       error: countError,
-      upstreamUnauthorized: () => refusedTokens.inc(),
+      upstreamUnauthorized() {
+        tally.refusedTokens += 1;
+        refusedTokens.inc();
+      },
       replayed: (result) => replayed[result].inc(),
     };
   }
@@ -199,6 +208,16 @@ export function createProxyMetrics(
     },
     http2Abuse: http2AbuseCounter(registry),
     redirected: redirectedCounter(registry),
-    traffic: () => tallies,
+    figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
+  };
+}
+
+function figuresOf({ durations, errorsByCode, grpc, ...totals }: Tally): RouteFigures {
+  return {
+    ...totals,
+    classes: durations.classes(),
+    durations: durations.buckets(),
+    errorsByCode: new Map(errorsByCode),
+    grpc: { calls: grpc.calls, failures: grpc.failures },
   };
 }

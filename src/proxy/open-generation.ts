@@ -17,6 +17,7 @@ import type { ProxyMetrics } from './metrics.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
+import type { RefusedHosts } from './routing/refused-hosts.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
 import type { UpstreamStreams } from './streams/upstream-stream.ts';
@@ -30,6 +31,7 @@ export interface GenerationSurroundings {
   /** As it was asked for. */
   readonly listen: ListenAddress;
   readonly own: OwnListeners;
+  readonly refused: RefusedHosts;
   readonly metrics: ProxyMetrics;
   readonly network: Network;
   readonly clock: Clock;
@@ -99,7 +101,7 @@ export class GenerationMaker {
   }
 
   #openDestinations(options: ServingOptions, activate: Activate): Destinations {
-    const { log, listen, own } = this.#surroundings;
+    const { log, listen, own, refused } = this.#surroundings;
     const routes = options.routes.map((config) =>
       activate(config, bearerOf(`route ${config.name}`, config.credential, options)),
     );
@@ -108,6 +110,7 @@ export class GenerationMaker {
       new ForwardProxy({
         prefix: 'forward',
         config: options.forwardProxy,
+        refused,
         bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
         // Without a token are those that nobody has listed.
         activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),
@@ -119,6 +122,7 @@ export class GenerationMaker {
       new ForwardProxy({
         prefix: 'capture',
         config: capturedList(options.capture.hosts),
+        refused,
         bearerOf: ({ host, credential }) => bearerOf(`capture of ${host}`, credential, options),
         activate,
         log,
@@ -129,6 +133,7 @@ export class GenerationMaker {
       new ForwardProxy({
         prefix: 'redirect',
         config: redirectedList(options.redirect),
+        refused,
         bearerOf: ({ host, credential }) => bearerOf(`redirection of ${host}`, credential, options),
         // What passes leads nobody to the sidecar's own listeners.
         activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),

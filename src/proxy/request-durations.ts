@@ -1,5 +1,5 @@
 import type { Registry } from '../prometheus.ts';
-import { DurationHistogram, type DurationTally } from './duration-histogram.ts';
+import { BUCKETS_SECONDS, DurationHistogram, type DurationTally } from './duration-histogram.ts';
 
 /** By the first digit of a status; there is no class 0. */
 const CLASSES = ['', '1xx', '2xx', '3xx', '4xx', '5xx'] as const;
@@ -21,6 +21,20 @@ export class RouteDurations {
       this.#byClass[index] = tally;
     }
     tally.observe(seconds);
+  }
+
+  /** Ended requests by the first digit of their status. */
+  classes(): number[] {
+    return this.#byClass.map((tally) => (tally?.counts ?? []).reduce((sum, count) => sum + count, 0));
+  }
+
+  /** Ended requests by duration: the bucket that ends at each of `BUCKETS_SECONDS`, and one for all that is longer. */
+  buckets(): number[] {
+    const sums = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
+    for (const tally of this.#byClass) {
+      for (const [bucket, count] of tally?.counts.entries() ?? []) sums[bucket] = (sums[bucket] ?? 0) + count;
+    }
+    return sums;
   }
 }
 

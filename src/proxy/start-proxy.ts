@@ -9,6 +9,7 @@ import type { DataPath, ProxyOptions } from './data-path.ts';
 import type { Generation } from './exchange/generation.ts';
 import { systemNetwork } from './io/network.ts';
 import { GenerationMaker } from './open-generation.ts';
+import { RefusedHosts } from './routing/refused-hosts.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
 import { OwnListeners } from './upstream/own-listeners.ts';
@@ -27,7 +28,8 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
   const own = new OwnListeners();
   for (const other of options.otherListeners ?? []) own.add(other);
-  const maker = new GenerationMaker({ listen, own, metrics, network, clock, log });
+  const refused = new RefusedHosts(clock);
+  const maker = new GenerationMaker({ listen, own, refused, metrics, network, clock, log });
   let generation!: Generation;
   const use = (made: Generation): void => {
     generation = made;
@@ -55,6 +57,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
       await maker.make(next, use);
       return { whenUnused: () => before.whenUnused() };
     },
+    refusedHosts: () => refused.latest(),
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };

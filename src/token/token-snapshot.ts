@@ -30,6 +30,17 @@ export interface TokenSnapshot {
   };
   /** The latest grants, oldest first. */
   readonly history: readonly FinishedGrant[];
+  /** The minutes of the last two hours in which grants ended, oldest first. */
+  readonly minutes: readonly GrantMinute[];
+  /** When the first grant since the last success failed. */
+  readonly failingSinceMs: number | undefined;
+}
+
+export interface GrantMinute {
+  /** Its beginning. */
+  readonly atMs: number;
+  readonly succeeded: number;
+  readonly failed: number;
 }
 
 export interface FinishedGrant {

@@ -10,11 +10,12 @@ import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource, BearerSupply } from './bearer-source.ts';
 import type { Credentials, CredentialsReading } from './credentials.ts';
+import { GrantHistory } from './grant-history.ts';
 import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
-import type { FinishedGrant, TokenSnapshot } from './token-snapshot.ts';
+import type { TokenSnapshot } from './token-snapshot.ts';
 import {
   type GrantInFlight,
   INITIAL_STATE,
@@ -33,11 +34,21 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
   held(): GivenToken | undefined;
   /** Calls back when another token has been obtained. Returns the function that ends it. */
   onToken(listener: () => void): () => void;
+  /** Asks for a token now, whatever is planned, as somebody who has mended something wants it. */
+  renew(): RenewalAnswer;
   /** Resolves once the first token has been obtained; never rejects. */
   readonly firstToken: Promise<void>;
   /** Ends timers and gives up the grant in flight; callers that wait get TokenUnavailable. */
   close(): Promise<void>;
 }
+
+/**
+ * What became of a wish for a token.
+ * - `begun`: a grant is on its way, be it one that was before.
+ * - `too_soon`: the last wish is not long enough ago.
+ * - `impossible`: the mounted credentials cannot be used, or tokens are obtained for requests alone.
+ */
+export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
 
 /** A token without the word that goes before it in a field. */
 export interface GivenToken {
@@ -64,8 +75,6 @@ export interface TokenSourceOptions {
  */
 const LONGEST_SLEEP_MS = 15_000;
 
-const HISTORY_LENGTH = 20;
-
 /** What an Authorization value has before its token. */
 const BEARER = 'Bearer ';
 
@@ -79,7 +88,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
   const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
-  const history: FinishedGrant[] = [];
+  const history = new GrantHistory();
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
@@ -128,13 +137,12 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     // Superseded: it counts nowhere.
     if (abort.signal.aborted) return;
     const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
-    history.push({
+    history.add({
       atMs: grant.requestedAt.wallMs,
       reason: grant.reason,
       result: outcome.result,
       durationMs,
     });
-    if (history.length > HISTORY_LENGTH) history.shift();
     metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
     const where = endpoint.tokenUrl() ?? config.issuerUrl;
@@ -248,6 +256,12 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     };
   }
 
+  function renew(): RenewalAnswer {
+    if (closed || credentials === undefined) return 'impossible';
+    apply({ type: 'wished' });
+    return state.grant === undefined ? 'too_soon' : 'begun';
+  }
+
   function snapshot(): TokenSnapshot {
     const now = clock.now();
     const reading = options.credentials.current();
@@ -270,7 +284,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
         watchedBy: options.credentials.watchMode().by,
         previousInUse: state.token?.grantedTo === 'previous',
       },
-      history: [...history],
+      history: history.latest,
+      minutes: history.minutes(now.wallMs),
+      failingSinceMs: history.failingSinceMs,
     };
   }
 
@@ -290,6 +306,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     current,
     obtain,
     forUpstream,
+    renew,
     snapshot,
     held() {
       const valid = validToken(state, clock.now());

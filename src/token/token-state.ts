@@ -26,7 +26,9 @@ export type GrantReason =
   /** The token of a request is exchanged. */
   | 'subject'
   /** The newest credentials are rejected and the token is about to end: the ones before them are tried, once. */
-  | 'previous_credentials';
+  | 'previous_credentials'
+  /** Somebody asked for it. */
+  | 'manual';
 
 export interface TokenState {
   /** The newest token, possibly expired; see `validToken`. */
@@ -48,6 +50,8 @@ export interface TokenState {
   readonly forcedPaidUntilMs: number;
   /** The same of immediate rotations. */
   readonly rotationsPaidUntilMs: number;
+  /** Monotonic ms of the last grant that somebody asked for. */
+  readonly wishedAtMs: number;
   /** Grants begun so far; numbers them. */
   readonly grantsBegun: number;
 }
@@ -94,6 +98,8 @@ export type TokenEvent =
   | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
   /** An upstream took this Authorization value. */
   | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
+  /** Somebody asks for a token now. */
+  | { readonly type: 'wished' }
   /** Time has passed: the timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
 
@@ -115,6 +121,7 @@ export const INITIAL_STATE: TokenState = {
   upstreams: new Map(),
   forcedPaidUntilMs: Number.NEGATIVE_INFINITY,
   rotationsPaidUntilMs: Number.NEGATIVE_INFINITY,
+  wishedAtMs: Number.NEGATIVE_INFINITY,
   grantsBegun: 0,
 };
 
@@ -128,6 +135,9 @@ const ROTATION_INTERVAL_MS = 5000;
  */
 const FORCED_BURST = 5;
 const FORCED_INTERVAL_MS = 30_000;
+
+/** Between two grants that somebody asked for: a button that is held down must not become load on the provider. */
+const WISH_INTERVAL_MS = 10_000;
 
 /** A token younger than this that was never accepted was refused for a reason that another one will not cure. */
 const YOUNGEST_RENEWABLE_MS = 1000;
@@ -146,6 +156,8 @@ export function reduce(state: TokenState, event: TokenEvent, circumstances: Circ
       return considerRefusal(state, event, circumstances.now);
     case 'accepted_by_upstream':
       return noteAcceptance(state, event);
+    case 'wished':
+      return considerWish(state, circumstances.now);
     case 'looked':
       return beginIfDue(state, circumstances.now);
   }
@@ -187,6 +199,12 @@ function planAtOnce(state: TokenState, now: Instant): TokenState {
 function beginIfDue(state: TokenState, now: Instant): TokenState {
   if (state.due === undefined || !isPast(state.due.at, now)) return state;
   return begin(state, state.due.reason, now);
+}
+
+/** What is planned and any backoff give way to it; a grant in flight is what was wished for. */
+function considerWish(state: TokenState, now: Instant): TokenState {
+  if (state.grant !== undefined || now.monotonicMs - state.wishedAtMs < WISH_INTERVAL_MS) return state;
+  return { ...begin(state, 'manual', now), wishedAtMs: now.monotonicMs };
 }
 
 /** A rotation takes the place of a grant in flight, whose answer no longer counts. */

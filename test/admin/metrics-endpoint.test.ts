@@ -11,7 +11,7 @@ function setUp() {
   new Gauge({ name: 'x_total', help: 'A gauge with an odd name.', registers }).set(1);
   new Histogram({ name: 'x_seconds', help: 'Time.', buckets: [1], registers }).observe(0.5);
   const endpoint = metricsEndpoint(registry);
-  return (accept: string) => endpoint.answer({ accept });
+  return (accept: string) => endpoint.answer({ accept, query: new URLSearchParams(), isLocal: true });
 }
 
 const OPEN_METRICS =

@@ -66,6 +66,14 @@ it('the program runs where nothing is installed', async () => {
   expect((await run('--help')).stdout).toContain('  issuer ');
 });
 
+it('the status page is in a part of its own, with what runs in the browser in it, short and without types', async () => {
+  const page = await read('status-page.js');
+  expect(page).toContain('parseFromString');
+  expect(page).not.toContain('HTMLElement');
+  expect(page).not.toContain('stripTypeScriptTypes');
+  expect(await read('proxy.js')).not.toContain('parseFromString');
+});
+
 describe('what profiles come to', () => {
   it('is in a part of its own, with the rules of the configuration file', async () => {
     expect(await packagesIn('profile-rules.js')).toContain('valibot');

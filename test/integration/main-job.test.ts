@@ -195,7 +195,7 @@ describe('admin', () => {
     });
     const page = await (await admin(sidecar, '/')).text();
     const metrics = await (await admin(sidecar, '/metrics')).text();
-    expect(page).toContain('<title>token-sidecar</title>');
+    expect(page).toMatch(/<title>✔ .* – token-sidecar<.title>/);
     for (const told of [text, page, metrics, ...lines]) {
       expect(told).not.toContain(authorization.slice('Bearer '.length));
       expect(told).not.toMatch(/\bshop\b/);

@@ -151,10 +151,33 @@ describe('proxy metrics', () => {
     for (const status of [0, 5, undefined]) api.grpcEnded(status);
     other.started();
     other.ended(asked('GET'), 200, 1, 'http1');
-    expect(Object.fromEntries(metrics.traffic())).toMatchObject({
+    expect(Object.fromEntries(metrics.figures())).toMatchObject({
       api: { total: 2, inFlight: 2, errors: 1, grpc: { calls: 3, failures: 1 } },
       other: { total: 1, inFlight: 0, errors: 0, grpc: { calls: 0, failures: 0 } },
     });
+  });
+
+  it('tell statuses, durations, errors and refused tokens of a route, also between scrapes', async () => {
+    const api = metrics.forRoute('api');
+    const request = (status: number, durationMs: number): void => {
+      api.started();
+      api.ended(asked('GET'), status, durationMs, 'http1');
+    };
+    request(200, 1);
+    await lines();
+    request(204, 3);
+    request(499, 30_000);
+    request(502, 90_000);
+    api.error('upstream_timeout');
+    api.error('upstream_timeout');
+    api.upstreamUnauthorized();
+    const figures = metrics.figures().get('api');
+    expect(figures?.classes).toEqual([0, 0, 2, 0, 1, 1]);
+    expect([...(figures?.errorsByCode ?? [])]).toEqual([['upstream_timeout', 2]]);
+    expect(figures?.refusedTokens).toBe(1);
+    expect(figures?.durations).toEqual([1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1]);
+    await lines();
+    expect(metrics.figures().get('api')).toEqual(figures);
   });
 
   it('count errors, 401s and replays by route', async () => {

@@ -116,6 +116,53 @@ describe('renewal', () => {
   });
 });
 
+describe('a token that somebody asks for', () => {
+  it('is requested at once, whatever is planned, and the one in hand is given out meanwhile', async () => {
+    const { source, grants, last } = await openSource();
+    await last().answer(token('a'));
+    expect(source.renew()).toBe('begun');
+    await settle();
+    expect(grants).toHaveLength(2);
+    expect(source.current()).toBe('Bearer a');
+    await last().answer(token('b'));
+    expect(source.current()).toBe('Bearer b');
+    expect(source.snapshot().history.at(-1)).toMatchObject({ reason: 'manual', result: 'success' });
+  });
+
+  it('does not wait for the backoff of rejected credentials', async () => {
+    const { source, grants, last } = await openSource();
+    await last().answer(rejection);
+    expect(source.renew()).toBe('begun');
+    await settle();
+    expect(grants).toHaveLength(2);
+    await last().answer(token('a'));
+    expect(source.current()).toBe('Bearer a');
+  });
+
+  it('is requested once in ten seconds, and not while a grant is in flight', async () => {
+    const { source, clock, grants, last } = await openSource();
+    expect(source.renew()).toBe('begun');
+    expect(grants).toHaveLength(1);
+    await last().answer(token('a'));
+    expect(source.renew()).toBe('begun');
+    await settle();
+    await last().answer(token('b'));
+    for (let press = 0; press < 100; press++) expect(source.renew()).toBe('too_soon');
+    await clock.advance(9999);
+    expect(source.renew()).toBe('too_soon');
+    await clock.advance(1);
+    expect(source.renew()).toBe('begun');
+    await settle();
+    expect(grants).toHaveLength(3);
+  });
+
+  it('is impossible without credentials', async () => {
+    const { source, grants } = await openSource({ state: 'missing', detail: 'gone' });
+    expect(source.renew()).toBe('impossible');
+    expect(grants).toEqual([]);
+  });
+});
+
 describe('rotation', () => {
   it('asks with the new secret at once and serves the old token until then', async () => {
     const { source, grants, change, last } = await openSource();

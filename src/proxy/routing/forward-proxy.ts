@@ -20,6 +20,7 @@ import {
   DEFAULT_PORTS,
   forwardUpstream,
 } from './forward-destination.ts';
+import type { RefusedHosts } from './refused-hosts.ts';
 import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
@@ -28,6 +29,8 @@ export interface ForwardProxyOptions {
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
+  /** Remembers whom the list has kept out. */
+  readonly refused: RefusedHosts;
   readonly log: Logger;
   /** The one in whose place it comes: where its destinations are still listed, they are activated at once. */
   readonly before?: ForwardProxy | undefined;
@@ -86,7 +89,7 @@ export class ForwardProxy {
     }
     const asked: AskedDestination = { scheme, host: hostName(authority), port: portOf(authority) };
     const listed = allowedDestination(this.#options.config, asked);
-    if (listed === undefined && this.#options.config.otherHosts === 'deny') throw notAllowed(asked);
+    if (listed === undefined && this.#options.config.otherHosts === 'deny') throw this.#notAllowed(asked);
     return {
       route: this.#routeTo(asked, listed),
       target: originForm(head.method, pathAndQuery),
@@ -113,7 +116,7 @@ export class ForwardProxy {
       );
     }
     if (config.connect === 'intercept') return this.#interceptedTunnel(asked, listed, head.target);
-    if (listed === undefined) throw notAllowed(asked);
+    if (listed === undefined) throw this.#notAllowed(asked);
     return this.#tunnelTo(asked, listed, head.target);
   }
 
@@ -152,7 +155,7 @@ export class ForwardProxy {
   listedRoute(asked: AskedDestination): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
-    if (listed === undefined || config.connect !== 'intercept') throw notAllowed(asked);
+    if (listed === undefined || config.connect !== 'intercept') throw this.#notAllowed(asked);
     return this.#routeTo(asked, listed);
   }
 
@@ -174,7 +177,7 @@ export class ForwardProxy {
     target: string,
   ): Destination {
     if (listed === undefined) {
-      if (this.#options.config.otherHosts === 'deny') throw notAllowed(asked);
+      if (this.#options.config.otherHosts === 'deny') throw this.#notAllowed(asked);
       return this.#tunnelTo(asked, undefined, target);
     }
     if (!isName(asked.host)) {
@@ -199,6 +202,14 @@ export class ForwardProxy {
       listed === undefined ? undefined : { ...listed, upgradeToTls: false },
     );
     return { route: this.#routeVia(upstream, listed), target, tunnel: true };
+  }
+
+  #notAllowed(asked: AskedDestination): SidecarError<'destination_not_allowed'> {
+    this.#options.refused.add(nameOf(asked));
+    return new SidecarError(
+      'destination_not_allowed',
+      `${nameOf(asked)} is not on the list of the forward proxy`,
+    );
   }
 
   #goOn(before: ForwardProxy): void {
@@ -265,13 +276,6 @@ function withoutToken({ timeouts }: ForwardProxyConfig): ForwardingPolicy {
 /** Whether two entries of a list lead to the same upstreams. */
 function isSameDestination(one: AllowedDestination, other: AllowedDestination): boolean {
   return one.host === other.host && one.port === other.port && one.upgradeToTls === other.upgradeToTls;
-}
-
-function notAllowed(asked: AskedDestination): SidecarError<'destination_not_allowed'> {
-  return new SidecarError(
-    'destination_not_allowed',
-    `${nameOf(asked)} is not on the list of the forward proxy`,
-  );
 }
 
 function nameOf({ host, port }: AskedDestination): string {

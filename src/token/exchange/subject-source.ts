@@ -2,20 +2,19 @@
 
 import type { BearerSource } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
+import { GrantHistory } from '../grant-history.ts';
 import type { TokenResponse } from '../provider/token-response.ts';
-import type { FinishedGrant, TokenSnapshot } from '../token-snapshot.ts';
+import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
-const HISTORY_LENGTH = 20;
-
 /** Follows the mounted credentials; it is ready once they can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
   const { config, endpoint, clock, metrics, credentialsMetrics } = options;
   const log = options.log.child({ credential: config.name });
-  const history: FinishedGrant[] = [];
+  const history = new GrantHistory();
   const loaded = Promise.withResolvers<void>();
   const closing = new AbortController();
   let credentials: Credentials | undefined;
@@ -43,8 +42,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       consecutiveFailures = 0;
     }
     metrics.refreshed(config.name, result, 'subject', durationMs);
-    history.push({ atMs: wallMs, reason: 'subject', result, durationMs });
-    if (history.length > HISTORY_LENGTH) history.shift();
+    history.add({ atMs: wallMs, reason: 'subject', result, durationMs });
     return outcome;
   }
 
@@ -100,7 +98,9 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
         watchedBy: options.credentials.watchMode().by,
         previousInUse: false,
       },
-      history: [...history],
+      history: history.latest,
+      minutes: history.minutes(clock.now().wallMs),
+      failingSinceMs: history.failingSinceMs,
     };
   }
 
@@ -119,6 +119,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     current: source.current,
     obtain: source.obtain,
     forUpstream: () => source,
+    renew: () => 'impossible',
     snapshot,
     held: () => undefined,
     onToken: () => () => {},

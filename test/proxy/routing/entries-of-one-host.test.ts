@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import type { AllowedDestination, RouteConfig } from '../../../src/config/config.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { ForwardProxy, type ForwardProxyOptions } from '../../../src/proxy/routing/forward-proxy.ts';
+import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 
 const TIMEOUTS = { connectMs: 1, responseMs: 1, idleMs: 1 };
 
@@ -47,6 +49,7 @@ it.each([
     bearerOf: ({ credential }) => ({ credential }) as never,
     activate: (config: RouteConfig, bearer: unknown) =>
       ({ config, bearer, upstream: { close() {}, retire() {} } }) as unknown as ActiveRoute,
+    refused: new RefusedHosts(new ManualClock()),
     log: { warn() {} } as never,
   };
   const proxy = new ForwardProxy(options);

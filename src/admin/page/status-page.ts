@@ -1,0 +1,51 @@
+/** The status page and what it shows as JSON, for a person with a port-forward. */
+
+import { createHash } from 'node:crypto';
+import { type AdminEndpoint, json } from '../admin-server.ts';
+import type { StatusReport } from '../status/report.ts';
+import { browserScript } from './browser-script.ts';
+import { statusDocument } from './document.ts';
+import { STYLE } from './style.ts';
+
+/** Nothing but what is in the page itself runs or is loaded; it asks nobody but its own listener. */
+function policyFor(script: string): string {
+  return [
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src '${hashOf(STYLE)}'`,
+    'img-src data:',
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+export function statusEndpoint(read: () => StatusReport): AdminEndpoint {
+  return { method: 'GET', audience: 'people', answer: () => json(200, read()) };
+}
+
+export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
+  const script = browserScript();
+  const policy = policyFor(script);
+  return {
+    method: 'GET',
+    audience: 'people',
+    answer: ({ isLocal }) => ({
+      status: 200,
+      contentType: 'text/html; charset=utf-8',
+      body: statusDocument(read(), { script, mayChange: isLocal }),
+      headers: {
+        'Content-Security-Policy': policy,
+        // A form says where it comes from, which is asked for.
+        'Referrer-Policy': 'same-origin',
+        'X-Frame-Options': 'DENY',
+      },
+    }),
+  };
+}
+
+/** As a Content Security Policy names what it allows (CSP Level 3 §2.3.1). */
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`;
+}

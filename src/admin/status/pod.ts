@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Pod } from './report.ts';
+
+/** Where Kubernetes puts it beside the token of the pod's account. */
+const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+/**
+ * What the pod is called: by POD_NAME, POD_NAMESPACE and NODE_NAME, as the downward API sets them, else by what every
+ * container has. Names as Kubernetes allows them; anything else is left out.
+ */
+export function readPod(
+  env: Readonly<Record<string, string | undefined>>,
+  namespaceFile = NAMESPACE_FILE,
+): Pod {
+  const namespace = named(env['POD_NAMESPACE']) ?? named(readText(namespaceFile));
+  const node = named(env['NODE_NAME']);
+  return {
+    name: named(env['POD_NAME']) ?? hostname(),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(node === undefined ? {} : { node }),
+  };
+}
+
+/** RFC 1123 §2.1 */
+function named(text: string | undefined): string | undefined {
+  return text !== undefined && /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(text) ? text : undefined;
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    // Not in a pod, or one without a token of its account.
+    return undefined;
+  }
+}

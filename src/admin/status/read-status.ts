@@ -1,0 +1,227 @@
+import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
+import { formatAddress } from '../../config/values.ts';
+import type { TokenSnapshot } from '../../token/token-snapshot.ts';
+import { whyNoToken, withoutQuery } from '../../token/why-no-token.ts';
+import { REVISION, VERSION } from '../../version.ts';
+import { readMemoryUse } from '../memory.ts';
+import { shownSettings } from './configuration.ts';
+import {
+  type ConfigurationState,
+  describeConfigurationState,
+  problemsOfConfiguration,
+} from './configuration-state.ts';
+import type {
+  ForwardProxyReport,
+  HostReport,
+  Pod,
+  RequestTotals,
+  RouteReport,
+  StatusReport,
+} from './report.ts';
+import type { CountedRoute, TrafficHistory } from './traffic-history.ts';
+import { type FoundCredential, judge, levelOf } from './verdict.ts';
+
+export interface StatusSources {
+  /** What is in use now; a reload puts another one in its place. */
+  config(): Config;
+  /** In the order of the credentials of the configuration. */
+  tokens(): readonly { snapshot(): TokenSnapshot }[];
+  /** By route name, since the start. */
+  figures(): ReadonlyMap<string, CountedRoute>;
+  readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
+  /** What the upstream of each route speaks, by the route's name; undefined while that is not known. */
+  spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
+  refusedHosts(): readonly { readonly host: string; readonly times: number; readonly lastAtMs: number }[];
+  draining(): boolean;
+  logLevel(): string;
+  /** How the configuration stands to its file; undefined where it is of no file. */
+  configuration(): ConfigurationState | undefined;
+  readonly pod: Pod;
+  readonly startedAtMs: number;
+  nowMs(): number;
+}
+
+/** The name of what no route matched, among the routes that are counted. */
+const NO_ROUTE = 'none';
+
+export function readStatus(sources: StatusSources): StatusReport {
+  const nowMs = sources.nowMs();
+  const config = sources.config();
+  const figures = sources.figures();
+  const spoken = sources.spoken();
+  const startedAt = toIso(sources.startedAtMs);
+  const found = sources
+    .tokens()
+    .map((token, index) => findCredential(token.snapshot(), config.credentials[index], nowMs));
+  const hosts = hostsOf(config, figures, sources.history);
+  const names = [...config.routes.map(({ name }) => name), ...hosts.map(({ name }) => name)];
+  const state = sources.configuration();
+  const configuration = state && describeConfigurationState(state);
+  const verdict = judge({
+    startedAt,
+    draining: sources.draining(),
+    credentials: found,
+    routes: names.map((name) => ({ name, lastMinute: sources.history.lastMinute(name) })),
+    others: problemsOfConfiguration(configuration),
+  });
+  const forwardProxy = readForwardProxy(
+    config,
+    hosts.map(({ report }) => report),
+    figures,
+    sources,
+  );
+  return {
+    version: VERSION,
+    revision: REVISION,
+    node: process.version,
+    pod: sources.pod,
+    at: toIso(nowMs),
+    startedAt,
+    uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
+    draining: sources.draining(),
+    logLevel: sources.logLevel(),
+    memory: readMemoryUse(),
+    verdict,
+    credentials: found.map(({ obtainedFirstToken, why, ...credential }) => ({
+      ...credential,
+      level: levelOf(verdict, 'credential', credential.name),
+    })),
+    routes: config.routes.map((route) => ({
+      ...describeRoute(route, figures.get(route.name), spoken.get(route.name)),
+      level: levelOf(verdict, 'route', route.name),
+      recent: sources.history.recent(route.name),
+    })),
+    ...(forwardProxy === undefined ? {} : { forwardProxy }),
+    configuration,
+    effectiveConfiguration: shownSettings(config),
+  };
+}
+
+function findCredential(
+  token: TokenSnapshot,
+  config: CredentialConfig | undefined,
+  nowMs: number,
+): FoundCredential {
+  const { lastFailure, credentials } = token;
+  const failed = lastFailure !== undefined || credentials.detail !== undefined;
+  const why =
+    config && failed ? whyNoToken(config, { unusable: credentials.detail, lastFailure }).message : undefined;
+  return {
+    name: token.name,
+    tokenUrl: token.tokenUrl && withoutQuery(token.tokenUrl),
+    issuerUrl: config?.issuerUrl && withoutQuery(config.issuerUrl),
+    required: token.required,
+    ready: token.ready,
+    obtainedFirstToken: token.obtainedFirstToken,
+    why: why === undefined ? undefined : `${why}.`,
+    requestedAt: isoTime(token.requestedAtMs),
+    expiresAt: isoTime(token.expiresAtMs),
+    expiresInSeconds:
+      token.expiresAtMs === undefined ? undefined : Math.round((token.expiresAtMs - nowMs) / 1000),
+    nextGrantAt: isoTime(token.renewalAtMs),
+    nextGrantReason: token.renewalReason,
+    grantInFlight: token.grantInFlight,
+    consecutiveFailures: token.consecutiveFailures,
+    failingSince: isoTime(token.failingSinceMs),
+    lastFailure: lastFailure && {
+      at: toIso(lastFailure.at.wallMs),
+      result: lastFailure.result,
+      detail: lastFailure.detail,
+    },
+    mountedCredentials: token.credentials,
+    history: token.history.map(({ atMs, reason, result, durationMs }) => ({
+      at: toIso(atMs),
+      reason,
+      result,
+      durationMs: Math.round(durationMs),
+    })),
+    timeline: token.minutes.map(({ atMs, succeeded, failed }) => ({ at: toIso(atMs), succeeded, failed })),
+  };
+}
+
+function describeRoute(
+  route: RouteConfig,
+  counted: CountedRoute | undefined,
+  speaks: string | undefined,
+): Omit<RouteReport, 'level' | 'recent'> {
+  return {
+    name: route.name,
+    match: route.match,
+    upstream: `${route.upstream.protocol}://${route.upstream.authority}${route.upstream.basePath}`,
+    protocol: route.protocol,
+    upstreamSpeaks: speaks,
+    credential: route.credential,
+    inject: route.inject,
+    egressProxy: route.egressProxy && formatAddress(route.egressProxy),
+    requests: totalsOf(counted),
+  };
+}
+
+function totalsOf(counted: CountedRoute | undefined): RequestTotals {
+  return {
+    total: counted?.total ?? 0,
+    inFlight: counted?.inFlight ?? 0,
+    errors: counted?.errors ?? 0,
+    grpc: { calls: counted?.grpc.calls ?? 0, failures: counted?.grpc.failures ?? 0 },
+  };
+}
+
+/** By the names of their routes. */
+const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
+
+/** Hosts of the forward proxy, of capture and of redirection, with the names that their requests are counted by. */
+function hostsOf(
+  { forwardProxy, capture, redirect }: Config,
+  figures: ReadonlyMap<string, CountedRoute>,
+  history: StatusSources['history'],
+): { readonly name: string; readonly report: HostReport }[] {
+  const describe = (
+    host: string,
+    prefix: keyof typeof WAYS,
+    { credential, upgradeToTls }: Pick<ForwardingPolicy, 'credential'> & { readonly upgradeToTls: boolean },
+  ) => {
+    const name = `${prefix}:${host}`;
+    const report: HostReport = {
+      host,
+      credential,
+      way: WAYS[prefix],
+      clear: !upgradeToTls,
+      requests: totalsOf(figures.get(name)),
+      recent: history.recent(name),
+    };
+    return { name, report };
+  };
+  const listed = (forwardProxy?.allow ?? []).map((entry) => describe(entry.host, 'forward', entry));
+  const captured = (capture?.hosts ?? []).map((entry) => describe(entry.host, 'capture', entry));
+  const redirected = (redirect?.hosts ?? []).map((entry) => describe(entry.host, 'redirect', entry));
+  // A host with several ports is counted by its name alone.
+  return [...new Map([...listed, ...captured, ...redirected].map((each) => [each.name, each])).values()];
+}
+
+function readForwardProxy(
+  { forwardProxy, capture, redirect }: Config,
+  hosts: readonly HostReport[],
+  figures: ReadonlyMap<string, CountedRoute>,
+  { refusedHosts }: StatusSources,
+): ForwardProxyReport | undefined {
+  if ([forwardProxy, capture, redirect].every((list) => list === undefined)) return undefined;
+  return {
+    connect: forwardProxy?.connect ?? 'deny',
+    otherHosts: forwardProxy?.otherHosts ?? 'deny',
+    hosts,
+    refusals: figures.get(NO_ROUTE)?.errorsByCode.get('destination_not_allowed') ?? 0,
+    refusedHosts: refusedHosts().map(({ host, times, lastAtMs }) => ({
+      host,
+      times,
+      lastAt: toIso(lastAtMs),
+    })),
+  };
+}
+
+function isoTime(atMs: number | undefined): string | undefined {
+  return atMs === undefined ? undefined : toIso(atMs);
+}
+
+function toIso(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

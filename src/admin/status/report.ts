@@ -1,0 +1,181 @@
+/** What `/api/status` tells and the page shows: everything an operator asks of a sidecar, and nothing that could be replayed. */
+
+import type { MemoryUse } from '../memory.ts';
+
+/** Instants are ISO 8601 in UTC. */
+export interface StatusReport {
+  readonly version: string;
+  readonly revision: string;
+  readonly node: string;
+  readonly pod: Pod;
+  /** When all of this was so. */
+  readonly at: string;
+  readonly startedAt: string;
+  readonly uptimeSeconds: number;
+  readonly draining: boolean;
+  readonly logLevel: string;
+  readonly memory: MemoryUse;
+  readonly verdict: Verdict;
+  readonly credentials: readonly CredentialReport[];
+  readonly routes: readonly RouteReport[];
+  readonly forwardProxy?: ForwardProxyReport;
+  /** How the configuration in use stands to its file; absent where there is none. */
+  readonly configuration: ConfigurationReport | undefined;
+  /** What is in use; what may be secret is left out. */
+  readonly effectiveConfiguration: unknown;
+}
+
+export interface ConfigurationReport {
+  readonly file: string;
+  /** 1 for the one that the program was started with. */
+  readonly generation: number;
+  readonly since: string;
+  readonly state: 'current' | 'waiting' | 'refused';
+  readonly waitingSince?: string;
+  readonly overdue?: boolean;
+  /** What is waited for, a sentence each. */
+  readonly missing?: readonly string[];
+  readonly refusedAt?: string;
+  readonly reason?: string;
+  /** For a person, in lines. */
+  readonly errors?: string;
+}
+
+/** As Kubernetes calls it; what is not known is absent. */
+export interface Pod {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly node?: string;
+}
+
+export type Level = 'ok' | 'warning' | 'failing';
+
+export interface Verdict {
+  readonly level: Level;
+  /** One sentence for who sees nothing else. */
+  readonly sentence: string;
+  /** The worst first; empty when all is well. */
+  readonly problems: readonly Problem[];
+}
+
+/** What fails, since when, and what happens next. */
+export interface Problem {
+  readonly level: Exclude<Level, 'ok'>;
+  /** Of a credential or a route; the sidecar itself when absent. */
+  readonly about?: { readonly kind: 'credential' | 'route'; readonly name: string };
+  /** Without its end, which is since when: `credential crm has had no token`. */
+  readonly what: string;
+  readonly since?: string;
+  /** A sentence. */
+  readonly why?: string;
+  /** Without its end: `it asks again`. */
+  readonly next: string;
+  readonly nextAt?: string;
+  /** Name of the page among the runbooks. */
+  readonly runbook?: string;
+}
+
+export interface CredentialReport {
+  readonly name: string;
+  readonly level: Level;
+  readonly tokenUrl: string | undefined;
+  readonly issuerUrl: string | undefined;
+  readonly required: boolean;
+  readonly ready: boolean;
+  readonly requestedAt: string | undefined;
+  readonly expiresAt: string | undefined;
+  readonly expiresInSeconds: number | undefined;
+  readonly nextGrantAt: string | undefined;
+  readonly nextGrantReason: string | undefined;
+  readonly grantInFlight: boolean;
+  readonly consecutiveFailures: number;
+  readonly failingSince: string | undefined;
+  readonly lastFailure: { readonly at: string; readonly result: string; readonly detail: string } | undefined;
+  readonly mountedCredentials: {
+    readonly state: string;
+    readonly detail: string | undefined;
+    readonly previousInUse: boolean;
+    readonly watchedBy: string;
+  };
+  /** The latest grants, oldest first. */
+  readonly history: readonly GrantReport[];
+  /** The minutes of the last two hours in which grants ended. */
+  readonly timeline: readonly MinuteReport[];
+}
+
+export interface GrantReport {
+  readonly at: string;
+  readonly reason: string;
+  readonly result: string;
+  readonly durationMs: number;
+}
+
+export interface MinuteReport {
+  readonly at: string;
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
+export interface RouteReport {
+  readonly name: string;
+  readonly level: Level;
+  readonly match: unknown;
+  readonly upstream: string;
+  readonly protocol: string;
+  readonly upstreamSpeaks: string | undefined;
+  readonly credential: string;
+  readonly inject: unknown;
+  readonly egressProxy: string | undefined;
+  readonly requests: RequestTotals;
+  /** Absent where there was no request. */
+  readonly recent: RecentTraffic | undefined;
+}
+
+/** Since the start. */
+export interface RequestTotals {
+  readonly total: number;
+  readonly inFlight: number;
+  readonly errors: number;
+  readonly grpc: { readonly calls: number; readonly failures: number };
+}
+
+/** Of the last minutes. Series have a figure for each interval, oldest first. */
+export interface RecentTraffic {
+  readonly intervalSeconds: number;
+  readonly requests: readonly number[];
+  /** Requests that the proxy refused or could not complete. */
+  readonly errors: readonly number[];
+  /** Milliseconds; null where there was no request. */
+  readonly p50Ms: readonly (number | null)[];
+  readonly p99Ms: readonly (number | null)[];
+  /** Of the whole time. */
+  readonly statusClasses: Readonly<Record<string, number>>;
+  readonly errorsByCode: Readonly<Record<string, number>>;
+  readonly p50: number | null;
+  readonly p99: number | null;
+  /** Answers 401 to an injected token. */
+  readonly refusedTokens: number;
+}
+
+export interface ForwardProxyReport {
+  readonly connect: string;
+  readonly otherHosts: string;
+  readonly hosts: readonly HostReport[];
+  /** Requests to hosts that are on no list, since the start. */
+  readonly refusals: number;
+  /** The latest first. */
+  readonly refusedHosts: readonly {
+    readonly host: string;
+    readonly times: number;
+    readonly lastAt: string;
+  }[];
+}
+
+export interface HostReport {
+  readonly host: string;
+  readonly credential: string;
+  readonly way: 'forward proxy' | 'capture' | 'redirection';
+  readonly clear: boolean;
+  readonly requests: RequestTotals;
+  readonly recent: RecentTraffic | undefined;
+}

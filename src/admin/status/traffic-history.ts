@@ -1,0 +1,259 @@
+/** The traffic of the last ten minutes by route: what the metrics have counted, looked at now and then. Requests pay nothing for it. */
+
+import type { Clock } from '../../clock.ts';
+import type { RecentTraffic } from './report.ts';
+
+/** What has been counted of a route since the start. */
+export interface CountedRoute {
+  readonly total: number;
+  readonly inFlight: number;
+  readonly errors: number;
+  readonly errorsByCode: ReadonlyMap<string, number>;
+  /** By the first digit of the status. */
+  readonly classes: readonly number[];
+  /** By duration, one more than there are bounds. */
+  readonly durations: readonly number[];
+  readonly refusedTokens: number;
+  readonly grpc: { readonly calls: number; readonly failures: number };
+}
+
+export interface TrafficSources {
+  figures(): ReadonlyMap<string, CountedRoute>;
+  /** Upper bounds of the buckets of durations, in seconds. */
+  readonly bounds: readonly number[];
+  readonly clock: Clock;
+}
+
+/** The last minute of a route, and since when its requests fail. */
+export interface LastMinute {
+  readonly requests: number;
+  readonly errorsByCode: ReadonlyMap<string, number>;
+  /** Answers 500 to 599, whoever gave them. */
+  readonly serverErrors: number;
+  readonly refusedTokens: number;
+  readonly failingSinceMs: number | undefined;
+}
+
+export const INTERVAL_MS = 10_000;
+export const INTERVALS = 60;
+const MINUTE = 6;
+/** Routes with a history: the first that are used. One that rests for all of the time makes room. */
+export const MOST_ROUTES = 64;
+
+const CLASSES = 6;
+/** Before the classes, in each interval: */
+const ERRORS = 0;
+const REFUSED = 1;
+const COUNTS = 2;
+
+/** One route's intervals: six kilobytes, and 240 bytes for each code of an error that has occurred. */
+class RouteHistory {
+  readonly #width: number;
+  readonly #figures: Uint32Array;
+  readonly #errors = new Map<string, Uint32Array>();
+  failingSinceMs: number | undefined;
+  /** Intervals since the last with an error. */
+  #calm = 0;
+  /** Since the last with a request. */
+  idle = 0;
+
+  constructor(buckets: number) {
+    this.#width = COUNTS + CLASSES + buckets;
+    this.#figures = new Uint32Array(INTERVALS * this.#width);
+  }
+
+  add(slot: number, nowMs: number, gained: CountedRoute): void {
+    const start = slot * this.#width;
+    this.#figures[start + ERRORS] = gained.errors;
+    this.#figures[start + REFUSED] = gained.refusedTokens;
+    this.#figures.set(gained.classes, start + COUNTS);
+    this.#figures.set(gained.durations, start + COUNTS + CLASSES);
+    for (const series of this.#errors.values()) series[slot] = 0;
+    for (const [code, count] of gained.errorsByCode) {
+      if (count === 0) continue;
+      const series = this.#errors.get(code) ?? new Uint32Array(INTERVALS);
+      series[slot] = count;
+      this.#errors.set(code, series);
+    }
+    this.idle = gained.total === 0 ? this.idle + 1 : 0;
+    this.#calm = gained.errors + gained.refusedTokens === 0 ? this.#calm + 1 : 0;
+    if (this.#calm === 0) this.failingSinceMs ??= nowMs - INTERVAL_MS;
+    else if (this.#calm >= MINUTE) this.failingSinceMs = undefined;
+  }
+
+  errors(slot: number): number {
+    return this.#figures[slot * this.#width + ERRORS] as number;
+  }
+
+  refused(slot: number): number {
+    return this.#figures[slot * this.#width + REFUSED] as number;
+  }
+
+  classes(slot: number): Uint32Array {
+    const start = slot * this.#width + COUNTS;
+    return this.#figures.subarray(start, start + CLASSES);
+  }
+
+  durations(slot: number): Uint32Array {
+    const start = slot * this.#width + COUNTS + CLASSES;
+    return this.#figures.subarray(start, start + this.#width - COUNTS - CLASSES);
+  }
+
+  errorsByCode(slots: readonly number[]): Map<string, number> {
+    const found = new Map<string, number>();
+    for (const [code, series] of this.#errors) {
+      const count = sum(slots.map((slot) => series[slot] as number));
+      if (count > 0) found.set(code, count);
+    }
+    return found;
+  }
+}
+
+export class TrafficHistory {
+  readonly #sources: TrafficSources;
+  readonly #routes = new Map<string, RouteHistory>();
+  #before: ReadonlyMap<string, CountedRoute> = new Map();
+  /** The slot that is written next: the oldest one. */
+  #next = 0;
+  #taken = 0;
+  #cancel: () => void;
+
+  constructor(sources: TrafficSources) {
+    this.#sources = sources;
+    this.#cancel = sources.clock.after(INTERVAL_MS, () => this.#sample());
+  }
+
+  /** Undefined of a route that has rested for all of the time, or is one too many. */
+  recent(route: string): RecentTraffic | undefined {
+    const history = this.#routes.get(route);
+    if (history === undefined) return undefined;
+    const { bounds } = this.#sources;
+    const slots = this.#slots(INTERVALS);
+    const durations = slots.map((slot) => history.durations(slot));
+    const classes = total(slots.map((slot) => history.classes(slot)));
+    const whole = total(durations);
+    return {
+      intervalSeconds: INTERVAL_MS / 1000,
+      requests: slots.map((slot) => sum(history.classes(slot))),
+      errors: slots.map((slot) => history.errors(slot)),
+      p50Ms: durations.map((counts) => quantileMs(counts, bounds, 0.5)),
+      p99Ms: durations.map((counts) => quantileMs(counts, bounds, 0.99)),
+      statusClasses: Object.fromEntries(
+        [...classes.entries()]
+          .filter(([, count]) => count > 0)
+          .map(([first, count]) => [`${first}xx`, count]),
+      ),
+      errorsByCode: Object.fromEntries(history.errorsByCode(slots)),
+      p50: quantileMs(whole, bounds, 0.5),
+      p99: quantileMs(whole, bounds, 0.99),
+      refusedTokens: sum(slots.map((slot) => history.refused(slot))),
+    };
+  }
+
+  lastMinute(route: string): LastMinute | undefined {
+    const history = this.#routes.get(route);
+    if (history === undefined) return undefined;
+    const slots = this.#slots(MINUTE);
+    return {
+      requests: sum(slots.map((slot) => sum(history.classes(slot)))),
+      errorsByCode: history.errorsByCode(slots),
+      serverErrors: sum(slots.map((slot) => history.classes(slot)[5] as number)),
+      refusedTokens: sum(slots.map((slot) => history.refused(slot))),
+      failingSinceMs: history.failingSinceMs,
+    };
+  }
+
+  /** How many routes have a history now. */
+  get size(): number {
+    return this.#routes.size;
+  }
+
+  close(): void {
+    this.#cancel();
+  }
+
+  #sample(): void {
+    const { figures, clock } = this.#sources;
+    this.#cancel = clock.after(INTERVAL_MS, () => this.#sample());
+    const now = figures();
+    const nowMs = clock.now().wallMs;
+    const slot = this.#next;
+    for (const [route, counted] of now) {
+      const gained = difference(counted, this.#before.get(route));
+      const history = this.#routes.get(route) ?? this.#begin(route, gained);
+      history?.add(slot, nowMs, gained);
+      if (history !== undefined && history.idle >= INTERVALS) this.#routes.delete(route);
+    }
+    // A route that a reload has taken away is counted no more.
+    for (const route of this.#routes.keys()) if (!now.has(route)) this.#routes.delete(route);
+    this.#before = now;
+    this.#next = (slot + 1) % INTERVALS;
+    this.#taken = Math.min(INTERVALS, this.#taken + 1);
+  }
+
+  #begin(route: string, gained: CountedRoute): RouteHistory | undefined {
+    if (gained.total === 0 || this.#routes.size >= MOST_ROUTES) return undefined;
+    const history = new RouteHistory(this.#sources.bounds.length + 1);
+    this.#routes.set(route, history);
+    return history;
+  }
+
+  /** The last `count` slots that have been written, oldest first. */
+  #slots(count: number): number[] {
+    const length = Math.min(count, this.#taken);
+    return Array.from({ length }, (_, index) => (this.#next - length + index + INTERVALS) % INTERVALS);
+  }
+}
+
+function difference(now: CountedRoute, before: CountedRoute | undefined): CountedRoute {
+  if (before === undefined) return now;
+  const minus = (counts: readonly number[], earlier: readonly number[]) =>
+    counts.map((count, index) => count - (earlier[index] ?? 0));
+  return {
+    ...now,
+    total: now.total - before.total,
+    errors: now.errors - before.errors,
+    refusedTokens: now.refusedTokens - before.refusedTokens,
+    classes: minus(now.classes, before.classes),
+    durations: minus(now.durations, before.durations),
+    errorsByCode: new Map(
+      [...now.errorsByCode].map(([code, count]) => [code, count - (before.errorsByCode.get(code) ?? 0)]),
+    ),
+  };
+}
+
+/**
+ * The duration that a part of the requests stayed below, taken to be spread evenly within its bucket, as Prometheus'
+ * `histogram_quantile` does; the highest bound for what is longer than all.
+ */
+export function quantileMs(
+  counts: ArrayLike<number>,
+  bounds: readonly number[],
+  part: number,
+): number | null {
+  const all = sum(counts);
+  if (all === 0) return null;
+  let left = all * part;
+  for (const [bucket, bound] of bounds.entries()) {
+    const count = counts[bucket] as number;
+    if (left <= count && count > 0) {
+      const lower = bounds[bucket - 1] ?? 0;
+      return (lower + (bound - lower) * (left / count)) * 1000;
+    }
+    left -= count;
+  }
+  return (bounds.at(-1) as number) * 1000;
+}
+
+function total(rows: readonly Uint32Array[]): number[] {
+  const sums: number[] = [];
+  for (const row of rows)
+    for (const [index, count] of row.entries()) sums[index] = (sums[index] ?? 0) + count;
+  return sums;
+}
+
+function sum(counts: ArrayLike<number>): number {
+  let all = 0;
+  for (let index = 0; index < counts.length; index++) all += counts[index] as number;
+  return all;
+}

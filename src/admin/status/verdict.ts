@@ -1,0 +1,205 @@
+/** What fails, since when, and what happens next: pure, from what has been read. */
+
+import { ERRORS } from '../../errors.ts';
+import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
+import type { LastMinute } from './traffic-history.ts';
+
+export interface Findings {
+  readonly startedAt: string;
+  readonly draining: boolean;
+  readonly credentials: readonly FoundCredential[];
+  readonly routes: readonly FoundRoute[];
+  /** What else is wrong, such as a configuration that could not be loaded. */
+  readonly others: readonly Problem[];
+}
+
+export type FoundCredential = Omit<CredentialReport, 'level'> & {
+  readonly obtainedFirstToken: boolean;
+  /** Why there is no token, or no other, and what to do; absent where nothing failed. */
+  readonly why: string | undefined;
+};
+
+export interface FoundRoute {
+  readonly name: string;
+  readonly lastMinute: LastMinute | undefined;
+}
+
+/** From this part of a minute's requests on a route is said to fail. */
+const FAILING = 0.1;
+
+/** Reasons of their own: a token that is not there is the credential's problem, and said of that. */
+const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
+
+const ORDER: Readonly<Record<Level, number>> = { failing: 0, warning: 1, ok: 2 };
+
+export function judge(found: Findings): Verdict {
+  const problems = [
+    ...found.others,
+    ...found.credentials.flatMap((credential) => problemOf(credential, found.startedAt)),
+    ...found.routes.flatMap(problemOfRoute),
+    ...(found.draining ? [DRAINING] : []),
+  ].sort((a, b) => ORDER[a.level] - ORDER[b.level]);
+  const [worst] = problems;
+  if (worst === undefined) return { level: 'ok', sentence: allIsWell(found), problems };
+  const more =
+    problems.length === 1
+      ? ''
+      : ` There ${problems.length === 2 ? 'is' : 'are'} ${problems.length - 1} more.`;
+  return { level: worst.level, sentence: `${sentenceOf(worst)}${more}`, problems };
+}
+
+/** The worst of what is said of a credential or a route. */
+export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', name: string): Level {
+  const own = problems.filter(({ about }) => about?.kind === kind && about.name === name);
+  return own.some(({ level }) => level === 'failing') ? 'failing' : own.length > 0 ? 'warning' : 'ok';
+}
+
+/** With its instants as they are; the page writes them as times that pass. */
+export function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
+  const beginning = `${capital(what)}${since === undefined ? '' : ` since ${since}`}.`;
+  return [
+    beginning,
+    ...(why === undefined ? [] : [why]),
+    `${capital(next)}${nextAt === undefined ? '' : ` at ${nextAt}`}.`,
+  ].join(' ');
+}
+
+export function capital(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+const DRAINING: Problem = {
+  level: 'warning',
+  what: 'the sidecar drains',
+  next: 'it serves what is in flight, and ends',
+};
+
+function problemOf(found: FoundCredential, startedAt: string): Problem[] {
+  const { name, ready, required, consecutiveFailures, mountedCredentials } = found;
+  const about = { kind: 'credential', name } as const;
+  const next = nextGrant(found);
+  const why = found.why === undefined ? {} : { why: found.why };
+  if (!ready) {
+    if (!found.obtainedFirstToken && consecutiveFailures === 0 && mountedCredentials.detail === undefined) {
+      return [
+        {
+          level: 'warning',
+          about,
+          what: `credential ${name} has waited for its first token`,
+          since: startedAt,
+          ...next,
+        },
+      ];
+    }
+    return [
+      {
+        level: required ? 'failing' : 'warning',
+        about,
+        what: `credential ${name} has had no token`,
+        since: found.expiresAt ?? startedAt,
+        ...why,
+        ...next,
+        next: `requests that need it get 503; ${next.next}`,
+        runbook:
+          found.lastFailure?.result === 'rejected'
+            ? 'TokenSidecarCredentialsRejected'
+            : 'TokenSidecarTokenUnavailable',
+      },
+    ];
+  }
+  if (consecutiveFailures > 0) {
+    const until = found.expiresAt === undefined ? {} : { nextAt: found.expiresAt };
+    return [
+      {
+        level: 'warning',
+        about,
+        what: `credential ${name} has had no new token`,
+        ...(found.failingSince === undefined ? {} : { since: found.failingSince }),
+        ...why,
+        next: 'requests get the token in hand, which ends',
+        ...until,
+        runbook: 'TokenSidecarRefreshFailing',
+      },
+    ];
+  }
+  if (mountedCredentials.previousInUse) {
+    return [
+      {
+        level: 'warning',
+        about,
+        what: `the newest client secret of credential ${name} has been rejected`,
+        ...(found.requestedAt === undefined ? {} : { since: found.requestedAt }),
+        ...why,
+        ...next,
+        next: `the one before it is in use; ${next.next}`,
+        runbook: 'TokenSidecarCredentialsRejected',
+      },
+    ];
+  }
+  if (mountedCredentials.detail === undefined) return [];
+  return [
+    {
+      level: 'warning',
+      about,
+      what: `the mounted credentials of ${name} cannot be used: ${mountedCredentials.detail}`,
+      next: 'those that were read before stay in use',
+      runbook: 'TokenSidecarRefreshFailing',
+    },
+  ];
+}
+
+function nextGrant({ grantInFlight, nextGrantAt }: FoundCredential): Pick<Problem, 'next' | 'nextAt'> {
+  if (grantInFlight) return { next: 'the sidecar is asking the provider now' };
+  if (nextGrantAt === undefined)
+    return { next: 'the sidecar asks again once the mounted Secret has changed' };
+  return { next: 'the sidecar asks again', nextAt: nextGrantAt };
+}
+
+function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
+  if (lastMinute === undefined || lastMinute.requests === 0) return [];
+  const { requests, errorsByCode, serverErrors, refusedTokens, failingSinceMs } = lastMinute;
+  const about = { kind: 'route', name } as const;
+  const since = failingSinceMs === undefined ? {} : { since: new Date(failingSinceMs).toISOString() };
+  const codes = [...errorsByCode].filter(([code]) => isUpstreams(code)).sort((a, b) => b[1] - a[1]);
+  const failed = codes.reduce((sum, [, count]) => sum + count, 0);
+  const own = [...errorsByCode].reduce((sum, [code, count]) => sum + (statusOf(code) >= 500 ? count : 0), 0);
+  const answered = serverErrors - own;
+  const next = 'the next requests are tried like these';
+  if (failed / requests >= FAILING) {
+    const by = codes.map(([code, count]) => `${code} ${count}`).join(', ');
+    const why = `${failed} of ${requests} requests of the last minute failed (${by}).`;
+    const what = `route ${name} has failed`;
+    return [{ level: 'failing', about, what, ...since, why, next, runbook: 'TokenSidecarProxyErrors' }];
+  }
+  if (refusedTokens / requests >= FAILING) {
+    const why = `It answered ${refusedTokens} of ${requests} requests of the last minute with 401.`;
+    const what = `the upstream of route ${name} has refused tokens`;
+    return [
+      { level: 'warning', about, what, ...since, why, next, runbook: 'TokenSidecarUpstreamUnauthorized' },
+    ];
+  }
+  if (answered / requests >= FAILING) {
+    const why = `${answered} of ${requests} answers of the last minute had a status of 500 or more.`;
+    const what = `the upstream of route ${name} answers with errors`;
+    return [{ level: 'warning', about, what, why, next: 'they are passed on as they are' }];
+  }
+  return [];
+}
+
+/** Errors that are neither the app's mistake nor for want of a token. */
+function isUpstreams(code: string): boolean {
+  return !OF_CREDENTIALS.has(code) && (statusOf(code) >= 500 || statusOf(code) === 0);
+}
+
+/** 0 where the connection ended without an answer. */
+function statusOf(code: string): number {
+  const row = (ERRORS as Readonly<Record<string, object>>)[code];
+  return row !== undefined && 'status' in row ? Number(row.status) : 0;
+}
+
+function allIsWell({ credentials }: Findings): string {
+  const [only] = credentials;
+  if (only !== undefined && credentials.length === 1)
+    return `All is well: credential ${only.name} has a token.`;
+  return `All is well: each of ${credentials.length} credentials has a token.`;
+}

@@ -1,0 +1,34 @@
+import type { AdminEndpoint } from '../admin/admin-server.ts';
+import { logLevelEndpoint, renewEndpoint } from '../admin/page/actions.ts';
+import type { StatusSources } from '../admin/status/read-status.ts';
+import type { LogLevel } from '../log/logger.ts';
+import type { RenewalAnswer } from '../token/token-source.ts';
+import type { StatusPage } from './status-page.ts';
+
+export interface StatusActions {
+  /** Undefined where there is no credential of this name. */
+  renew(credential: string): RenewalAnswer | undefined;
+  setLogLevel(level: LogLevel): void;
+}
+
+/** What the status page is, shows and changes, by path. */
+export function statusEndpoints(
+  sources: StatusSources,
+  { renew, setLogLevel }: StatusActions,
+): Readonly<Record<string, AdminEndpoint>> {
+  let loaded: Promise<StatusPage> | undefined;
+  const whenAsked = (part: keyof StatusPage): AdminEndpoint => ({
+    method: 'GET',
+    audience: 'people',
+    async answer(request) {
+      loaded ??= import('./status-page.ts').then(({ openStatusPage }) => openStatusPage(sources));
+      return (await loaded)[part].answer(request);
+    },
+  });
+  return {
+    '/': whenAsked('page'),
+    '/api/status': whenAsked('report'),
+    '/api/renew': renewEndpoint(renew),
+    '/api/log-level': logLevelEndpoint(setLogLevel),
+  };
+}

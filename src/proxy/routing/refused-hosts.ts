@@ -1,0 +1,41 @@
+import type { Clock } from '../../clock.ts';
+
+export interface RefusedHost {
+  /** As it was asked for, with its port if one was named. */
+  readonly host: string;
+  /** Since it was last forgotten. */
+  readonly times: number;
+  /** Wall time of the last refusal, in ms. */
+  readonly lastAtMs: number;
+}
+
+/** Apps may ask for hosts without end. */
+const MOST_HOSTS = 16;
+/** Names are no longer (RFC 1035 §2.3.4); a port comes behind it. */
+const LONGEST = 253 + 6;
+
+/** The hosts that were asked for and are on no list, the latest of them. */
+export class RefusedHosts {
+  /** The one refused longest ago first. */
+  readonly #hosts = new Map<string, RefusedHost>();
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(asked: string): void {
+    const host = asked.slice(0, LONGEST);
+    const times = (this.#hosts.get(host)?.times ?? 0) + 1;
+    this.#hosts.delete(host);
+    this.#hosts.set(host, { host, times, lastAtMs: this.#clock.now().wallMs });
+    if (this.#hosts.size <= MOST_HOSTS) return;
+    const [oldest = ''] = this.#hosts.keys();
+    this.#hosts.delete(oldest);
+  }
+
+  /** The latest first. */
+  latest(): readonly RefusedHost[] {
+    return [...this.#hosts.values()].reverse();
+  }
+}

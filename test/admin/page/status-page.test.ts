@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { startAdminServer } from '../../../src/admin/admin-server.ts';
+import { html } from '../../../src/admin/page/html.ts';
+import { statusPageEndpoint } from '../../../src/admin/page/status-page.ts';
+import type { CredentialReport, RouteReport, StatusReport } from '../../../src/admin/status/report.ts';
+import { captureLog } from '../../support/log-capture.ts';
+
+const NOW = '2030-01-01T02:00:00.000Z';
+const MINUTE_MS = 60_000;
+const at = (minute: number) => new Date(Date.parse(NOW) - minute * MINUTE_MS).toISOString();
+
+const credential = (name: string): CredentialReport => ({
+  name,
+  level: 'ok',
+  tokenUrl: 'https://sso.example.com/realms/dx/protocol/openid-connect/token',
+  issuerUrl: undefined,
+  required: true,
+  ready: true,
+  requestedAt: at(1),
+  expiresAt: at(-4),
+  expiresInSeconds: 240,
+  nextGrantAt: at(-3),
+  nextGrantReason: 'scheduled',
+  grantInFlight: false,
+  consecutiveFailures: 0,
+  failingSince: undefined,
+  lastFailure: undefined,
+  mountedCredentials: { state: 'loaded', detail: undefined, previousInUse: false, watchedBy: 'notification' },
+  history: Array.from({ length: 20 }, (_, grant) => ({
+    at: at(120 - grant * 5),
+    reason: 'scheduled',
+    result: 'success',
+    durationMs: 12,
+  })),
+  timeline: Array.from({ length: 30 }, (_, grant) => ({
+    at: at(119 - grant * 4),
+    succeeded: 1,
+    failed: grant % 2,
+  })),
+});
+
+const route = (name: string): RouteReport => {
+  const series = (factor: number) =>
+    Array.from({ length: 60 }, (_, index) => Math.abs(Math.sin(index)) * factor);
+  return {
+    name,
+    level: 'ok',
+    match: { pathPrefix: `/${name}/` },
+    upstream: `https://${name}.example.com/v2`,
+    protocol: 'auto',
+    upstreamSpeaks: 'h2',
+    credential: 'payments',
+    inject: undefined,
+    egressProxy: undefined,
+    requests: { total: 12_345, inFlight: 3, errors: 12, grpc: { calls: 0, failures: 0 } },
+    recent: {
+      intervalSeconds: 10,
+      requests: series(100).map(Math.round),
+      errors: series(2).map(Math.round),
+      p50Ms: series(40),
+      p99Ms: series(400),
+      statusClasses: { '2xx': 1234, '4xx': 5, '5xx': 6 },
+      errorsByCode: { upstream_timeout: 6 },
+      p50: 12,
+      p99: 250,
+      refusedTokens: 0,
+    },
+  };
+};
+
+function report(overrides: Partial<StatusReport> = {}): StatusReport {
+  return {
+    version: '0.1.0',
+    revision: 'abc',
+    node: 'v26',
+    pod: { name: 'shop', namespace: 'payments', node: 'node-1' },
+    at: NOW,
+    startedAt: at(120),
+    uptimeSeconds: 7200,
+    draining: false,
+    logLevel: 'info',
+    memory: { residentBytes: 5e7, anonymousBytes: 2e7 },
+    verdict: { level: 'ok', sentence: 'All is well.', problems: [] },
+    credentials: [credential('payments')],
+    routes: ['payments', 'mail', 'crm'].map(route),
+    configuration: undefined,
+    effectiveConfiguration: { logLevel: 'info' },
+    ...overrides,
+  };
+}
+
+async function serve(read: () => StatusReport) {
+  const { log } = captureLog();
+  const endpoints = { '/': statusPageEndpoint(read) };
+  const server = await startAdminServer({ host: '127.0.0.1', port: 0 }, endpoints, log);
+  onTestFinished(() => server.close());
+  const answer = await fetch(`http://127.0.0.1:${server.address.port}/`);
+  return { answer, text: await answer.text() };
+}
+
+describe('the status page', () => {
+  it('is less than 30 KB, with a credential and three routes that are busy', async () => {
+    const { text } = await serve(report);
+    expect(Buffer.byteLength(text)).toBeLessThan(30_000);
+  });
+
+  it('runs and loads nothing but what is in it, by a policy that names both by their digests', async () => {
+    const { answer, text } = await serve(report);
+    const policy = answer.headers.get('content-security-policy') ?? '';
+    const inside = (element: string) =>
+      new RegExp(`<${element}[^>]*>([\\s\\S]*?)</${element}>`).exec(text)?.[1] ?? '';
+    const digest = (part: string) => `sha256-${createHash('sha256').update(part).digest('base64')}`;
+    expect(policy.split('; ')).toEqual([
+      "default-src 'none'",
+      `script-src '${digest(inside('script'))}'`,
+      `style-src '${digest(inside('style'))}'`,
+      'img-src data:',
+      "connect-src 'self'",
+      "form-action 'self'",
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ]);
+    expect(text).not.toMatch(/<[^>]*\s(src|style|on[a-z]+)=/);
+    expect(text.match(/<link [^>]*href="(?!data:)/g)).toBeNull();
+    expect(inside('style')).not.toMatch(/url\(|@import/);
+  });
+
+  it('shows text as text, whatever it holds', async () => {
+    const evil = `</script><img src=x onerror="alert(1)">'&`;
+    const lastFailure = { at: at(1), result: 'rejected', detail: evil };
+    const { text } = await serve(() =>
+      report({
+        credentials: [{ ...credential('payments'), lastFailure }],
+        effectiveConfiguration: { host: evil },
+      }),
+    );
+    expect(text).not.toContain('<img');
+    expect(text).toContain('&lt;/script&gt;&lt;img src=x onerror=&quot;alert(1)&quot;&gt;&#39;&amp;');
+  });
+
+  it('puts what fails first', async () => {
+    const routes: RouteReport[] = [route('fine'), { ...route('bad'), level: 'failing' }];
+    const { text } = await serve(() => report({ routes }));
+    expect(text.indexOf('id="route-bad"')).toBeGreaterThan(0);
+    expect(text.indexOf('id="route-bad"')).toBeLessThan(text.indexOf('id="route-fine"'));
+  });
+
+  it('has a script that closes no element that it is in, and imports nothing', () => {
+    const script = readFileSync(join(import.meta.dirname, '../../../src/admin/page/browser.ts'), 'utf8');
+    expect(script).not.toMatch(/<\/?script|<!--/i);
+    expect(script).not.toMatch(/^(import|export)\b/m);
+  });
+});
+
+it('templates escape all but what is HTML already', () => {
+  const list = [html`<i>${'<'}</i>`, undefined, 1, ['&', '"']];
+  expect(html`<b title="${`'"`}">${list}</b>`.text).toBe(
+    '<b title="&#39;&quot;"><i>&lt;</i>1&amp;&quot;</b>',
+  );
+});

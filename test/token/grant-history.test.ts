@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { GrantHistory } from '../../src/token/grant-history.ts';
+import type { FinishedGrant } from '../../src/token/token-snapshot.ts';
+
+const MINUTE_MS = 60_000;
+const START_MS = Date.parse('2030-01-01T00:00:00Z');
+
+const grant = (atMs: number, result: FinishedGrant['result'] = 'success'): FinishedGrant => ({
+  atMs: START_MS + atMs,
+  reason: 'scheduled',
+  result,
+  durationMs: 1,
+});
+
+it('tells the minutes of the last two hours in which grants ended, oldest first', () => {
+  const history = new GrantHistory();
+  history.add(grant(0));
+  history.add(grant(1000, 'unavailable'));
+  history.add(grant(5 * MINUTE_MS));
+  expect(history.minutes(START_MS + 6 * MINUTE_MS)).toEqual([
+    { atMs: START_MS, succeeded: 1, failed: 1 },
+    { atMs: START_MS + 5 * MINUTE_MS, succeeded: 1, failed: 0 },
+  ]);
+  expect(history.minutes(START_MS + 119 * MINUTE_MS)).toHaveLength(2);
+  expect(history.minutes(START_MS + 120 * MINUTE_MS)).toHaveLength(1);
+  expect(history.minutes(START_MS + 300 * MINUTE_MS)).toEqual([]);
+});
+
+it('holds two hours and twenty grants, however many there are', () => {
+  const history = new GrantHistory();
+  const count = 70_000;
+  for (let index = 0; index < count; index++) history.add(grant(index * 1000, 'rejected'));
+  const minutes = history.minutes(START_MS + count * 1000);
+  expect(minutes.length).toBeLessThanOrEqual(120);
+  expect(minutes.every(({ failed }) => failed === 60 || failed === 40)).toBe(true);
+  expect(history.latest).toHaveLength(20);
+  // More in a minute than the tally holds.
+  for (let index = 0; index < count; index++) history.add(grant(count * 1000));
+  expect(history.minutes(START_MS + count * 1000).at(-1)).toMatchObject({ succeeded: 65_535 });
+});
+
+it('since when grants fail is the time of the first failure after a success', () => {
+  const history = new GrantHistory();
+  expect(history.failingSinceMs).toBeUndefined();
+  history.add(grant(0));
+  history.add(grant(1000, 'unavailable'));
+  history.add(grant(2000, 'rejected'));
+  expect(history.failingSinceMs).toBe(START_MS + 1000);
+  history.add(grant(3000));
+  expect(history.failingSinceMs).toBeUndefined();
+});
+
+it('a clock that is set back leaves nothing behind that is later than now', () => {
+  const history = new GrantHistory();
+  history.add(grant(90 * MINUTE_MS));
+  expect(history.minutes(START_MS)).toEqual([]);
+});
