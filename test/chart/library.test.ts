@@ -160,6 +160,9 @@ test('beside a ConfigMap the defaults of the chart stay away from its routes and
     'TOKEN_SIDECAR_CONFIG',
     'TOKEN_SIDECAR_SCOPE',
     'TOKEN_SIDECAR_LOG_LEVEL',
+    'POD_NAME',
+    'POD_NAMESPACE',
+    'NODE_NAME',
   ]);
 });
 

@@ -209,6 +209,9 @@ describe('injected', () => {
       'TOKEN_SIDECAR_CONFIG',
       'TOKEN_SIDECAR_SCOPE',
       'TOKEN_SIDECAR_LOG_LEVEL',
+      'POD_NAME',
+      'POD_NAMESPACE',
+      'NODE_NAME',
     ]);
   });
 

@@ -143,6 +143,19 @@ Every one of them takes a dict of
     - name: NODE_EXTRA_CA_CERTS
       value: /etc/token-sidecar-ca/ca.crt
     {{- end }}
+    {{- /* What the pod is called, for the status page. */}}
+    - name: POD_NAME
+      valueFrom:
+        fieldRef:
+          fieldPath: metadata.name
+    - name: POD_NAMESPACE
+      valueFrom:
+        fieldRef:
+          fieldPath: metadata.namespace
+    - name: NODE_NAME
+      valueFrom:
+        fieldRef:
+          fieldPath: spec.nodeName
     {{- with $settings.env }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

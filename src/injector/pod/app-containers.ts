@@ -3,7 +3,7 @@
 import type { SidecarMode } from './injection-defaults.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
 import { PROXY_PORT, TOKENS_DIRECTORY, TOKENS_VOLUME, TRUST_DIRECTORY, TRUST_VOLUME } from './names.ts';
-import { type Container, type EnvironmentVariable, itemsOf } from './pod.ts';
+import { type Container, type EnvironmentVariable, itemsOf, type LiteralVariable } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { JAVA_OPTIONS, javaOptions, proxyVariables, trustVariables } from './trust-variables.ts';
 
@@ -14,7 +14,7 @@ export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts' | 'tokenFi
 export function appEnvironment({
   mode,
   intercepts,
-}: Omit<AppSettings, 'tokenFiles'>): readonly Required<EnvironmentVariable>[] {
+}: Omit<AppSettings, 'tokenFiles'>): readonly LiteralVariable[] {
   if (mode === 'reverse') return [];
   if (mode === 'hosts' || mode === 'redirect') return intercepts ? trustVariables() : [];
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;

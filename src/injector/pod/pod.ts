@@ -68,7 +68,11 @@ export interface EnvironmentVariable {
   readonly name: string;
   /** Absent where it comes from elsewhere. */
   readonly value?: string;
+  readonly valueFrom?: object | null;
 }
+
+/** One whose value is written where it is. */
+export type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
 export interface ContainerPort {
   readonly name?: string;

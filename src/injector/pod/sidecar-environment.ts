@@ -37,7 +37,7 @@ export interface PodSettings {
 export function sidecarEnvironment(
   told: ToldSettings,
   { intercepts, logLevel, trustsOwnAuthorities }: PodSettings,
-): readonly Required<EnvironmentVariable>[] {
+): readonly EnvironmentVariable[] {
   const values: Readonly<Record<string, string | undefined>> = {
     CONFIG: told.config,
     AUTH_URL: told.authUrl,
@@ -62,8 +62,16 @@ export function sidecarEnvironment(
     ...own,
     ...(trustsOwnAuthorities ? [authorities] : []),
     ...(told.redirected === undefined ? [] : [WITH_FOREIGN_FUNCTIONS]),
+    ...POD_FIELDS,
   ];
 }
+
+/** What the pod is called, for the status page, by the downward API. */
+const POD_FIELDS: readonly EnvironmentVariable[] = [
+  { name: 'POD_NAME', fieldPath: 'metadata.name' },
+  { name: 'POD_NAMESPACE', fieldPath: 'metadata.namespace' },
+  { name: 'NODE_NAME', fieldPath: 'spec.nodeName' },
+].map(({ name, fieldPath }) => ({ name, valueFrom: { fieldRef: { fieldPath } } }));
 
 /**
  * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign. So every one is doubled: of `$$(NAME)`

@@ -58,7 +58,7 @@ export interface SidecarSettings {
   readonly runAsUser: number | 'none';
   /** Secrets that have to be there before the pod can start. */
   readonly secrets: readonly string[];
-  readonly environment: readonly Required<EnvironmentVariable>[];
+  readonly environment: readonly EnvironmentVariable[];
   readonly mounts: readonly SidecarMount[];
   readonly mode: SidecarMode;
   /** Hosts that lead to listeners of the sidecar, as the annotation has them; absent but in the mode `hosts`. */

@@ -2,12 +2,12 @@
 
 import { TRUST_VARIABLES, type TrustEffect } from '../../trust-variables.ts';
 import { PROXY_PORT, TRUST_DIRECTORY } from './names.ts';
-import type { EnvironmentVariable } from './pod.ts';
+import type { LiteralVariable } from './pod.ts';
 
 const FILES: Readonly<Record<TrustEffect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
 
 /** By which a container's TLS comes to the sidecar. */
-export function proxyVariables(): readonly Required<EnvironmentVariable>[] {
+export function proxyVariables(): readonly LiteralVariable[] {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   return [
     { name: 'HTTPS_PROXY', value: proxy },
@@ -18,7 +18,7 @@ export function proxyVariables(): readonly Required<EnvironmentVariable>[] {
 }
 
 /** By which a container trusts what it is shown there. */
-export function trustVariables(): readonly Required<EnvironmentVariable>[] {
+export function trustVariables(): readonly LiteralVariable[] {
   return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` }));
 }
 

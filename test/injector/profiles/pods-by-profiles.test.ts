@@ -129,6 +129,9 @@ describe('annotations beside a profile', () => {
     expect(pod.spec.initContainers[0]?.env?.map(({ name }) => name)).toEqual([
       'TOKEN_SIDECAR_CONFIG',
       'TOKEN_SIDECAR_LOG_LEVEL',
+      'POD_NAME',
+      'POD_NAMESPACE',
+      'NODE_NAME',
     ]);
   });
 
