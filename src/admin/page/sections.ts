@@ -61,7 +61,7 @@ function problem(each: Problem, now: string): Html {
 }
 
 export function credentialsSection({ credentials, at }: StatusReport, mayChange: boolean): Html {
-  const cards = worstFirst(credentials).map((each) => credentialCard(each, at, mayChange));
+  const cards = firstOf(credentials, (each) => credentialCard(each, at, mayChange));
   return html`<section aria-labelledby="credentials"><h2 id="credentials">Credentials</h2>${cards}</section>`;
 }
 
@@ -102,7 +102,7 @@ function grants({ name, history }: CredentialReport, now: string): Html | undefi
 }
 
 export function routesSection({ routes, at }: StatusReport): Html {
-  const cards = worstFirst(routes).map((route) => routeCard(route, at));
+  const cards = firstOf(routes, (route) => routeCard(route, at));
   const none = html`<p>No routes: only the forward proxy serves requests.</p>`;
   return html`<section aria-labelledby="routes"><h2 id="routes">Routes</h2>${cards.length === 0 ? none : cards}</section>`;
 }
@@ -170,17 +170,17 @@ export function forwardProxySection({ forwardProxy, at }: StatusReport): Html | 
     ['CONNECT', connect],
     ['Hosts on no list', otherHosts],
   ]);
-  return html`<section aria-labelledby="hosts"><h2 id="hosts">Hosts of the forward proxy</h2>${facts}${hosts.map((host) => hostCard(host, at))}${refusals(forwardProxy, at)}</section>`;
+  return html`<section aria-labelledby="hosts"><h2 id="hosts">Hosts of the forward proxy</h2>${facts}${firstOf(hosts, (host) => hostCard(host, at))}${refusals(forwardProxy, at)}</section>`;
 }
 
-function hostCard({ host, way, credential, clear, requests, recent }: HostReport, now: string): Html {
+function hostCard({ host, level, way, credential, clear, requests, recent }: HostReport, now: string): Html {
   const facts = list([
     ['Way', `${way}${clear ? ', in clear text where asked so' : ', over TLS'}`],
     ['Credential', credential],
     ['Requests since the start', requests.total],
     ['Errors since the start', requests.errors],
   ]);
-  return html`<article class="ok" id="host-${host}"><h3>${host}</h3>${facts}${traffic(host, recent, now)}</article>`;
+  return html`<article class="${level}" id="host-${host}"><h3>${host} <b>${sign(level)} ${WORDS[level]}</b></h3>${facts}${traffic(host, recent, now)}</article>`;
 }
 
 function refusals({ refusals: total, refusedHosts }: ForwardProxyReport, now: string): Html {
@@ -232,8 +232,19 @@ function logLevels(current: string): Html {
 
 export const LINKS = html`<nav aria-label="Links"><a href="metrics">Metrics</a><a href="api/status">Status as JSON</a><a href="readyz">readyz</a><a href="livez">livez</a><a href="startupz">startupz</a><a href="${DOCS}/runbooks/README.md">Runbooks</a><a href="${DOCS}/reference/status-page.md">About this page</a></nav>`;
 
-function worstFirst<T extends { readonly level: Level }>(all: readonly T[]): T[] {
-  return [...all].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+/** A page with more of them than this would take longer to read, and to make, than there is time. */
+const MOST_CARDS = 50;
+
+/** The worst first, as many as there is room for. */
+function firstOf<T extends { readonly level: Level }>(all: readonly T[], card: (one: T) => Html): Html[] {
+  const sorted = [...all].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+  const cards = sorted.slice(0, MOST_CARDS).map(card);
+  const left = all.length - cards.length;
+  if (left === 0) return cards;
+  return [
+    ...cards,
+    html`<p>${left} more are left out here: <a href="api/status">Status as JSON</a> has all.</p>`,
+  ];
 }
 
 function list(facts: readonly (readonly [string, Part] | undefined)[]): Html {

@@ -66,7 +66,7 @@ export function readStatus(sources: StatusSources): StatusReport {
   });
   const forwardProxy = readForwardProxy(
     config,
-    hosts.map(({ report }) => report),
+    hosts.map(({ name, report }) => ({ ...report, level: levelOf(verdict, 'route', name) })),
     figures,
     sources,
   );
@@ -174,14 +174,14 @@ function hostsOf(
   { forwardProxy, capture, redirect }: Config,
   figures: ReadonlyMap<string, CountedRoute>,
   history: StatusSources['history'],
-): { readonly name: string; readonly report: HostReport }[] {
+): { readonly name: string; readonly report: Omit<HostReport, 'level'> }[] {
   const describe = (
     host: string,
     prefix: keyof typeof WAYS,
     { credential, upgradeToTls }: Pick<ForwardingPolicy, 'credential'> & { readonly upgradeToTls: boolean },
   ) => {
     const name = `${prefix}:${host}`;
-    const report: HostReport = {
+    const report: Omit<HostReport, 'level'> = {
       host,
       credential,
       way: WAYS[prefix],

@@ -173,6 +173,7 @@ export interface ForwardProxyReport {
 
 export interface HostReport {
   readonly host: string;
+  readonly level: Level;
   readonly credential: string;
   readonly way: 'forward proxy' | 'capture' | 'redirection';
   readonly clear: boolean;

@@ -148,6 +148,15 @@ describe('the status page', () => {
     expect(text.indexOf('id="route-bad"')).toBeLessThan(text.indexOf('id="route-fine"'));
   });
 
+  it('is bounded, however many routes there are: the worst are in it', async () => {
+    const fine = Array.from({ length: 2000 }, (_, index) => route(`route-${index}`));
+    const { text } = await serve(() => report({ routes: [...fine, { ...route('bad'), level: 'failing' }] }));
+    expect(text.match(/id="route-/g)).toHaveLength(50);
+    expect(text).toContain('id="route-bad"');
+    expect(text).toContain('1951 more are left out here');
+    expect(Buffer.byteLength(text)).toBeLessThan(250_000);
+  });
+
   it('has a script that closes no element that it is in, and imports nothing', () => {
     const script = readFileSync(join(import.meta.dirname, '../../../src/admin/page/browser.ts'), 'utf8');
     expect(script).not.toMatch(/<\/?script|<!--/i);
