@@ -22,7 +22,11 @@ function policyFor(script: string): string {
 }
 
 export function statusEndpoint(read: () => StatusReport): AdminEndpoint {
-  return { method: 'GET', audience: 'people', answer: () => json(200, read()) };
+  return {
+    method: 'GET',
+    audience: 'people',
+    answer: ({ isLocal }) => json(200, shownTo(isLocal, read())),
+  };
 }
 
 export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
@@ -34,7 +38,7 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
     answer: ({ isLocal }) => ({
       status: 200,
       contentType: 'text/html; charset=utf-8',
-      body: statusDocument(read(), { script, mayChange: isLocal }),
+      body: statusDocument(shownTo(isLocal, read()), { script, mayChange: isLocal }),
       headers: {
         'Content-Security-Policy': policy,
         // A form says where it comes from, which is asked for.
@@ -43,6 +47,14 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
       },
     }),
   };
+}
+
+/** Other pods see that a file was refused, and not its text, in which anything may stand by mistake. */
+function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
+  const { configuration } = report;
+  if (isLocal || configuration?.errors === undefined) return report;
+  const errors = 'What is wrong is shown to callers on loopback (kubectl port-forward), and in the log.';
+  return { ...report, configuration: { ...configuration, errors } };
 }
 
 /** As a Content Security Policy names what it allows (CSP Level 3 §2.3.1). */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startAdminServer } from '../../../src/admin/admin-server.ts';
 import { html } from '../../../src/admin/page/html.ts';
-import { statusPageEndpoint } from '../../../src/admin/page/status-page.ts';
+import { statusEndpoint, statusPageEndpoint } from '../../../src/admin/page/status-page.ts';
 import type { CredentialReport, RouteReport, StatusReport } from '../../../src/admin/status/report.ts';
 import { captureLog } from '../../support/log-capture.ts';
 
@@ -139,6 +139,28 @@ describe('the status page', () => {
     );
     expect(text).not.toContain('<img');
     expect(text).toContain('&lt;/script&gt;&lt;img src=x onerror=&quot;alert(1)&quot;&gt;&#39;&amp;');
+  });
+
+  it('shows what stands in a refused file to callers on loopback alone', async () => {
+    const errors = 'line 3: clientSecret hunter2';
+    const configuration = {
+      file: '/etc/token-sidecar.yaml',
+      generation: 1,
+      since: at(9),
+      state: 'refused',
+      refusedAt: at(1),
+      errors,
+    } as const;
+    const read = () => report({ configuration });
+    const request = { accept: '', query: new URLSearchParams() };
+    for (const endpoint of [statusPageEndpoint(read), statusEndpoint(read)]) {
+      const [near, far] = await Promise.all(
+        [true, false].map(async (isLocal) => endpoint.answer({ ...request, isLocal })),
+      );
+      expect(near?.body).toContain('hunter2');
+      expect(far?.body).not.toContain('hunter2');
+      expect(far?.body).toContain('callers on loopback');
+    }
   });
 
   it('puts what fails first', async () => {
