@@ -3,6 +3,7 @@ import type { TakeBytes } from '../io/shared-read.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { PassingConnections } from './passing-connections.ts';
 
 export interface OriginalConnectionEvents {
   /** It stands. */
@@ -22,12 +23,14 @@ type State =
 /** A connection to where a redirected one was going: made for bytes to pass, or to find out which side speaks first. */
 export class OriginalConnection implements UpstreamUser {
   readonly #events: OriginalConnectionEvents;
+  readonly #passing: PassingConnections;
   readonly #stream: UpstreamStream;
   #state: State = { kind: 'connecting' };
   #take: TakeBytes = (chunk) => this.#hold(chunk);
 
-  constructor({ upstream }: ActiveRoute, events: OriginalConnectionEvents) {
+  constructor({ upstream }: ActiveRoute, passing: PassingConnections, events: OriginalConnectionEvents) {
     this.#events = events;
+    this.#passing = passing;
     this.#stream = upstream.acquireTunnel(this);
   }
 
@@ -59,6 +62,7 @@ export class OriginalConnection implements UpstreamUser {
   connected(): void {
     const end = this.#stream.tunnelEnd;
     this.#state = { kind: 'waiting', end, said: undefined };
+    this.#passing.add(end.socket);
     end.socket.on('end', this.#onSpoke);
     end.socket.on('close', this.#onClose);
     end.takeOver((chunk) => this.#take(chunk));

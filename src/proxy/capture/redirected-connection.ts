@@ -19,11 +19,12 @@ import { SocketSide } from '../tunnel/socket-side.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 import { nameIn } from './first-octets.ts';
 import { OriginalConnection } from './original-connection.ts';
+import type { PassingConnections } from './passing-connections.ts';
 
 /** An app that says nothing for so long may wait for its server to speak first, which is then asked. */
 export const FIRST_WORD_MS = 1_000;
 
-/** What is not named in this time passes as it is. */
+/** What is not named in this time after its first octet passes as it is. */
 export const NAMING_MS = 10_000;
 
 export type RedirectedResult = 'listed' | 'passed' | 'refused';
@@ -33,6 +34,8 @@ export interface RedirectedConnectionOptions {
   readonly termination: TlsTermination;
   /** Where the app was going. */
   readonly original: ListenAddress;
+  /** Of this listener's connections to where apps were going. */
+  readonly passing: PassingConnections;
   readonly onResult: (result: RedirectedResult) => void;
   /** Called whenever a request is settled. */
   readonly onFree: () => void;
@@ -40,7 +43,7 @@ export interface RedirectedConnectionOptions {
 
 type Phase =
   /** It is not known yet who is meant. */
-  | { readonly kind: 'unnamed'; readonly octets: Buffer }
+  | { readonly kind: 'unnamed'; readonly octets: Buffer; readonly firstAtMs: number | undefined }
   /** Its host gets the token. The heir is there once there is HTTP. */
   | { readonly kind: 'listed'; readonly heir: ConnectionHeir | undefined }
   /** Bytes go to and from where the app was going, as soon as there is a connection. */
@@ -54,8 +57,7 @@ export class RedirectedConnection implements AppConnection {
   readonly socket: Socket;
   readonly #options: RedirectedConnectionOptions;
   readonly #deadline: Deadline;
-  readonly #acceptedAtMs: number;
-  #phase: Phase = { kind: 'unnamed', octets: NOTHING };
+  #phase: Phase = { kind: 'unnamed', octets: NOTHING, firstAtMs: undefined };
   #take: TakeBytes = (chunk) => this.#read(chunk);
   #original: OriginalConnection | undefined;
 
@@ -64,9 +66,8 @@ export class RedirectedConnection implements AppConnection {
     acceptShared(socket, (chunk) => guarded(socket, log, () => this.#take(chunk)));
     this.socket = socket;
     this.#options = options;
-    this.#acceptedAtMs = clock.monotonicMs();
     this.#deadline = new Deadline(clock, () => guarded(socket, log, () => this.#tooLate()));
-    this.#deadline.set(this.#acceptedAtMs + FIRST_WORD_MS);
+    this.#deadline.set(clock.monotonicMs() + FIRST_WORD_MS);
     // Whatever ends a connection ends in 'close'.
     socket.on('error', () => socket.destroy());
     socket.on('end', this.#onEnd);
@@ -98,9 +99,10 @@ export class RedirectedConnection implements AppConnection {
     if (phase.kind !== 'unnamed') return;
     const octets = Buffer.concat([phase.octets, chunk]);
     const naming = nameIn(octets);
-    this.#phase = { kind: 'unnamed', octets };
+    const firstAtMs = phase.firstAtMs ?? this.#options.context.clock.monotonicMs();
+    this.#phase = { kind: 'unnamed', octets, firstAtMs };
     if (naming.kind === 'partial') {
-      this.#deadline.set(this.#acceptedAtMs + NAMING_MS);
+      this.#deadline.set(firstAtMs + NAMING_MS);
       return;
     }
     const asked = naming.kind === 'named' ? this.#listed(naming.scheme, naming.authority) : undefined;
@@ -167,11 +169,12 @@ export class RedirectedConnection implements AppConnection {
 
   #dial(): void {
     if (this.#original !== undefined) return;
-    const { context, original } = this.#options;
+    const { context, original, passing } = this.#options;
     let route: ActiveRoute | undefined;
     try {
+      passing.assertOthers(this.socket);
       route = context.generation().destinations.routePast(original);
-      this.#original = new OriginalConnection(route, {
+      this.#original = new OriginalConnection(route, passing, {
         stands: () => this.#guarded(() => this.#join()),
         spoke: () => this.#guarded(() => this.#pass()),
         failed: (error) => this.#guarded(() => this.#refuse(error, route)),

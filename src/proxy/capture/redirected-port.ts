@@ -5,6 +5,7 @@ import type { AppContext } from '../app/context.ts';
 import type { Listener, Service } from '../app/listener.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { TlsTermination } from '../tls/termination.ts';
+import { PassingConnections } from './passing-connections.ts';
 import { RedirectedConnection, type RedirectedResult } from './redirected-connection.ts';
 
 /** The list by which hosts of redirected connections get the token; all others pass. */
@@ -25,6 +26,7 @@ export interface RedirectedServiceOptions {
 
 /** How connections are served that the system sends here from where they were going. */
 export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
+  const passing = new PassingConnections();
   return {
     what: 'redirect',
     // Whoever comes here knows of no proxy.
@@ -40,7 +42,7 @@ export function redirectedService({ context, findOriginal, ...options }: Redirec
         accepted.destroy();
         return undefined;
       }
-      return new RedirectedConnection(accepted, { context, original, onFree, ...options });
+      return new RedirectedConnection(accepted, { context, original, onFree, passing, ...options });
     },
   };
 }

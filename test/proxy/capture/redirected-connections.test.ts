@@ -133,6 +133,43 @@ describe('a redirected connection to a listed host', () => {
     expect(received.text).toBe('');
   });
 
+  it('has its whole time to be named from its first octet on, however late that comes', async () => {
+    const clock = new ManualClock();
+    const upstream = await startTlsUpstream();
+    const server = await startServer();
+    const { connected, served } = await redirecting({
+      original: addressOf(upstream),
+      caFile: upstream.caFile,
+      entry: { timeouts: { connectMs: 60_000, responseMs: 60_000, idleMs: 600_000 } },
+      clock,
+      network: {
+        ...systemNetwork,
+        connectTcp: (options) => systemNetwork.connectTcp({ ...options, ...server.address }),
+      },
+    });
+    const client = await connected();
+    await clock.advance(FIRST_WORD_MS);
+    await server.connection();
+    await clock.advance(NAMING_MS);
+    const hello = await helloOf({ servername: HOST });
+    client.send(hello.subarray(0, 100));
+    // It is read before time goes on: loopback takes a few turns.
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(NAMING_MS - 1);
+    client.send(hello.subarray(100));
+    await until(async () => (await served('listed')) === 1);
+    expect(await served('passed')).toBe(0);
+  });
+
+  it.each(['', ' ', '\t \t'])('is named by a Host with any number of blanks around it: %j', async (blank) => {
+    const upstream = await startTlsUpstream();
+    const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const client = await connected();
+    const field = `Host:${blank.repeat(300)}${HOST}:${upstream.port}${blank.repeat(300)}`;
+    client.send(message('GET /blank HTTP/1.1', [field]));
+    expect((await client.response()).body).toBe('hello /blank');
+  });
+
   it('is not another host inside', async () => {
     const upstream = await startTlsUpstream();
     const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
@@ -334,6 +371,29 @@ describe('a connection that leads nowhere', () => {
     await (await connected()).closed();
     await counted('destination_not_allowed');
     expect(await served('refused')).toBe(1);
+  });
+
+  it('is told from the sidecar’s own, which would come back for ever', async () => {
+    const original = { host: '127.0.0.1', port: 80 };
+    let back: AddressInfo | undefined;
+    const redirectingHere = await redirecting({
+      original,
+      network: {
+        ...systemNetwork,
+        connectTcp(options) {
+          const { address: host = '', port = 0 } = back ?? {};
+          const socket = systemNetwork.connectTcp({ ...options, host, port });
+          // What is redirected is shown where it was going.
+          Object.defineProperty(socket, 'remotePort', { value: original.port });
+          return socket;
+        },
+      },
+    });
+    back = redirectingHere.ipv4;
+    const client = (await redirectingHere.connected()).send(get('/', 'other.example.com'));
+    await client.closed();
+    await redirectingHere.counted('loop_detected');
+    expect(await redirectingHere.served('refused')).toBe(1);
   });
 
   it('does not lead to the sidecar’s own listeners', async () => {

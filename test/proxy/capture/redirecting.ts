@@ -61,6 +61,7 @@ export async function redirecting({ original, caFile, entry = {}, ...settings }:
     /** Has it serve another list; connections come where they came. */
     relist: (host: string) =>
       sidecar.reconfigure({ redirect: { port: 0, hosts: allow.map((one) => ({ ...one, host })) } }),
+    ipv4,
     ipv6,
     connected,
     async secured(options: ConnectionOptions = {}): Promise<RawClient> {
