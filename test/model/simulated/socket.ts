@@ -64,6 +64,11 @@ export class SimulatedSocket extends Duplex {
     this.peer = new SimulatedPeer(this, turns);
   }
 
+  /** Each handshake is a whole one. */
+  isSessionReused(): boolean {
+    return false;
+  }
+
   /** The connection stands. */
   connected(): void {
     if (this.destroyed) return;
