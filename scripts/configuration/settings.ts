@@ -251,6 +251,11 @@ export const SETTINGS: Texts = {
     'What becomes of requests that the page of another site makes a browser send to the proxy.',
     'allow',
   ),
+  accessLog: say('Which requests leave a line in the log when they have ended.', 'off'),
+  accessLogSample: say(
+    'Of requests without an error, the part that does, from 0 to 1; with accessLog: all.',
+    1,
+  ),
   limits: say('Bounds on requests and connections of the app.'),
   'limits.header': say("Bytes of a request's head; beyond it 431.", '64Ki'),
   'limits.headerCount': say('Fields of it; beyond it 431.', 200),

@@ -1,8 +1,17 @@
 import { Registry } from '../prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
-/** `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. All who ask at the same moment share one rendering. */
-export function metricsEndpoint(registry: Registry): AdminEndpoint {
+/** What stands behind samples in OpenMetrics, by their names and labels as Prometheus text has them. */
+export type Exemplars = ReadonlyMap<string, string>;
+
+/**
+ * `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. All who ask at the same moment share one rendering.
+ * @param exemplars those that there are at present; there are none in Prometheus text.
+ */
+export function metricsEndpoint(
+  registry: Registry,
+  exemplars: () => Exemplars = () => new Map(),
+): AdminEndpoint {
   let current: Promise<Rendering> | undefined;
   const render = async (): Promise<Rendering> => {
     const text = await registry.metrics();
@@ -11,7 +20,7 @@ export function metricsEndpoint(registry: Registry): AdminEndpoint {
     return {
       text,
       openMetrics() {
-        openMetrics ??= toOpenMetrics(text);
+        openMetrics ??= toOpenMetrics(text, exemplars());
         return openMetrics;
       },
     };
@@ -41,12 +50,13 @@ interface Rendering {
  * lines, and an end mark. The library's own rendering renames the registered metrics for good, which breaks the
  * next scrape that asks for plain text.
  */
-export function toOpenMetrics(text: string): string {
+export function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
   const lines = text.split('\n').flatMap((line) => {
     if (line === '') return [];
     const [, keyword, name, rest] = /^# (HELP|TYPE) (\S+)_total (.*)$/.exec(line) ?? [];
-    return counters.has(name) ? `# ${keyword} ${name} ${rest}` : line;
+    if (counters.has(name)) return `# ${keyword} ${name} ${rest}`;
+    return exemplars.size === 0 ? line : line + (exemplars.get(line.slice(0, line.lastIndexOf(' '))) ?? '');
   });
   return `${lines.join('\n')}\n# EOF\n`;
 }

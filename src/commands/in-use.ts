@@ -11,7 +11,7 @@ export interface InUse {
 
 /** What the data path is to serve by. */
 export function servingOf({ config, credentials }: InUse): ServingOptions {
-  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits } = config;
+  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits, accessLog } = config;
   return {
     routes,
     ...(forwardProxy === undefined ? {} : { forwardProxy }),
@@ -19,6 +19,7 @@ export function servingOf({ config, credentials }: InUse): ServingOptions {
     ...(redirect === undefined ? {} : { redirect }),
     crossSiteRequests,
     limits,
+    ...(accessLog === undefined ? {} : { accessLog }),
     bearers: new Map(credentials.map(({ source }) => [source.name, source])),
   };
 }

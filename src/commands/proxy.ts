@@ -72,6 +72,7 @@ async function serve(
   const sidecar = await startOrExplain(given, {
     ...configured,
     log,
+    accessLogger: createLogger('info', logOutput),
     logLosses: logOutput.losses,
     pod: readPod(env),
     quit: () => {

@@ -57,6 +57,8 @@ export interface SidecarOptions {
   /** The file that it was read from, whose changes are followed. */
   readonly file?: FileToFollow;
   readonly log: Logger;
+  /** For the lines of the access log, which are written whatever the level is; `log` unless given. */
+  readonly accessLogger?: Logger;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
   /** What the pod is called, for the status page; by what every container has unless given. */
@@ -125,7 +127,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       config.admin.listen,
       {
         ...probes(health),
-        '/metrics': metricsEndpoint(registry),
+        '/metrics': metricsEndpoint(registry, () => proxyMetrics.exemplars()),
         ...statusEndpoints(
           {
             config: () => inUse.config,
@@ -164,6 +166,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       metrics: proxyMetrics,
       clock,
       log,
+      ...(options.accessLogger === undefined ? {} : { accessLogger: options.accessLogger }),
       instanceId: randomBytes(8).toString('hex'),
     });
     if (options.file !== undefined) {

@@ -30,6 +30,8 @@ export interface Config {
   readonly tokenEndpoint?: { readonly listen: ListenAddress };
   /** What becomes of requests on the proxy listener that the page of another site makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
+  /** Absent where requests are not logged. */
+  readonly accessLog?: AccessLogConfig;
   readonly limits: ProxyLimits;
   readonly shutdown: { readonly drainTimeoutMs: number };
 }
@@ -38,6 +40,13 @@ export interface ListenAddress {
   readonly host: string;
   /** 0 lets the system pick one. */
   readonly port: number;
+}
+
+/** Which requests leave a line in the log. */
+export interface AccessLogConfig {
+  readonly requests: 'errors' | 'all';
+  /** The part of those without an error that does, from 0 to 1. */
+  readonly sample: number;
 }
 
 export interface TlsConfig {

@@ -5,6 +5,7 @@
 
 import * as v from 'valibot';
 import { LOG_LEVELS } from '../log/logger.ts';
+import { ACCESS_LOGS } from './access-logs.ts';
 import type { AssertionAlgorithm } from './config.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 import {
@@ -388,6 +389,8 @@ export const fileSchema = v.strictObject(
     interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
     tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
+    accessLog: v.optional(words(ACCESS_LOGS)),
+    accessLogSample: v.optional(fraction(0, 1)),
     limits: v.optional(
       v.strictObject(
         {

@@ -1,4 +1,5 @@
 import { LOG_LEVELS } from '../log/logger.ts';
+import { ACCESS_LOGS } from './access-logs.ts';
 import type { GivenValues, Settings } from './settings.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 
@@ -78,6 +79,12 @@ export const PROXY_SETTINGS = {
     description: `One of ${LOG_LEVELS.join(', ')}`,
     words: LOG_LEVELS,
     default: 'info',
+  },
+  'access-log': {
+    argument: 'REQUESTS',
+    description: `Which requests leave a line in the log, whatever its level: one of ${ACCESS_LOGS.join(', ')}`,
+    words: ACCESS_LOGS,
+    default: 'off',
   },
 } as const satisfies Settings;
 

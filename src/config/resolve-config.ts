@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { FileReading } from './file.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
+import { resolveAccessLog } from './resolve-access-log.ts';
 import { resolveCapture } from './resolve-capture.ts';
 import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
@@ -45,6 +46,7 @@ export function resolveConfig(
   checkSubjects(credentials, users, problems);
   checkOutputs(credentials, problems);
   const tokenEndpoint = resolveTokenEndpoint(file.tokenEndpoint, credentials, problems);
+  const accessLog = resolveAccessLog(file, given, problems);
   checkRoutes(routes, problems);
   checkPlaceholders(users, problems);
 
@@ -65,6 +67,7 @@ export function resolveConfig(
     ...interceptors,
     ...(interception === undefined ? {} : { interception }),
     ...(tokenEndpoint === undefined ? {} : { tokenEndpoint }),
+    ...(accessLog === undefined ? {} : { accessLog }),
     crossSiteRequests: file.crossSiteRequests ?? 'allow',
     limits: resolveLimits(file.limits),
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },

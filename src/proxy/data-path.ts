@@ -5,6 +5,7 @@
 
 import type { Clock } from '../clock.ts';
 import type {
+  AccessLogConfig,
   CaptureConfig,
   Config,
   ForwardProxyConfig,
@@ -16,6 +17,7 @@ import type {
 import type { Logger } from '../log/logger.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
 import type { FindOriginal } from './capture/redirected-port.ts';
+import type { Tracer } from './following/tracer.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
@@ -34,6 +36,8 @@ export interface ServingOptions {
   /** Passed on when absent. */
   readonly crossSiteRequests?: Config['crossSiteRequests'];
   readonly limits: ProxyLimits;
+  /** None is written when absent. */
+  readonly accessLog?: AccessLogConfig;
   /** By credential name; holds every name that a route uses. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
 }
@@ -45,6 +49,10 @@ export interface ProxyOptions extends ServingOptions {
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  /** For the lines of the access log; `log` when absent. */
+  readonly accessLogger?: Logger;
+  /** Makes spans of requests; none are made when absent. */
+  readonly tracer?: Tracer;
   /** Certificates that apps are shown where their TLS is intercepted. */
   readonly leaves?: Leaves;
   /** Where redirected connections were going; there is one where `redirect` is. */

@@ -10,13 +10,28 @@ export class DurationTally {
   /** Of each bucket alone; the last is for what is longer than all bounds. */
   readonly counts: number[] = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
   sumSeconds = 0;
+  /** Of each bucket, the last request of which a trace is kept; made with the first. */
+  exemplars: (Exemplar | undefined)[] | undefined;
 
-  observe(seconds: number): void {
+  /** @param traceId of the trace that shows where the time went, if one is kept. */
+  observe(seconds: number, traceId?: string): void {
     let bucket = 0;
     while (seconds > (BUCKETS_SECONDS[bucket] as number)) bucket++;
     this.counts[bucket] = (this.counts[bucket] as number) + 1;
     this.sumSeconds += seconds;
+    if (traceId !== undefined) this.#keep(bucket, { traceId, seconds });
   }
+
+  #keep(bucket: number, exemplar: Exemplar): void {
+    this.exemplars ??= this.counts.map(() => undefined);
+    this.exemplars[bucket] = exemplar;
+  }
+}
+
+/** One observation, with the trace that explains it. */
+interface Exemplar {
+  readonly traceId: string;
+  readonly seconds: number;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -56,6 +71,20 @@ export class DurationHistogram {
     const tally = new DurationTally();
     this.#tallies.push({ labels, tally });
     return tally;
+  }
+
+  /** What OpenMetrics has behind the samples of buckets (§ Exemplars), by the sample's name and labels. */
+  exemplars(): Map<string, string> {
+    const found = new Map<string, string>();
+    for (const { labels, tally } of this.#tallies) {
+      tally.exemplars?.forEach((exemplar, bucket) => {
+        if (exemplar === undefined) return;
+        const all = Object.entries({ le: BUCKETS_SECONDS[bucket] ?? '+Inf', ...labels });
+        const sample = `${this.name}_bucket{${all.map(([name, value]) => `${name}="${value}"`).join(',')}}`;
+        found.set(sample, ` # {trace_id="${exemplar.traceId}"} ${exemplar.seconds}`);
+      });
+    }
+    return found;
   }
 
   /** Called by the registry. */

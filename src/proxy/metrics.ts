@@ -19,6 +19,8 @@ export interface ProxyMetrics {
   http2Abuse(kind: string): void;
   /** Counts a connection that the system redirected here. */
   redirected(result: string): void;
+  /** What OpenMetrics has behind samples, by their names and labels: the traces of requests. */
+  exemplars(): ReadonlyMap<string, string>;
   /** By route, since the start: for the status page. */
   figures(): ReadonlyMap<string, RouteFigures>;
 }
@@ -149,6 +151,7 @@ export function createProxyMetrics(
       status: number,
       durationMs: number,
       upstream: Protocol | undefined,
+      sampled?: string,
     ): void {
       const methodIndex = METHOD_INDEX.get(request.method) ?? 0;
       const key = methodIndex * STATUSES + status;
@@ -162,7 +165,7 @@ export function createProxyMetrics(
       requests.uncounted += 1;
       tally.total += 1;
       protocol.count(request.protocol, upstream);
-      duration.observe(status, durationMs / 1000);
+      duration.observe(status, durationMs / 1000, sampled);
     }
 
     function countError(error: CountedErrorCode): void {
@@ -176,9 +179,9 @@ export function createProxyMetrics(
       started() {
         tally.inFlight += 1;
       },
-      ended(request, status, durationMs, upstream) {
+      ended(request, status, durationMs, upstream, sampled) {
         tally.inFlight -= 1;
-        count(request, status, durationMs, upstream);
+        count(request, status, durationMs, upstream, sampled);
       },
       refused(request, status, durationMs) {
         count(request, status, durationMs, undefined);
@@ -208,6 +211,7 @@ export function createProxyMetrics(
     },
     http2Abuse: http2AbuseCounter(registry),
     redirected: redirectedCounter(registry),
+    exemplars: () => durations.exemplars(),
     figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
   };
 }

@@ -1,6 +1,8 @@
+import type { RouteConfig } from '../config/config.ts';
 import type { CountedErrorCode, ProxyErrorCode } from '../errors.ts';
 import type { GrpcStatus } from '../grpc-status.ts';
 import type { Protocol } from './http/protocol.ts';
+import type { TraceContext } from './http/trace-context.ts';
 import type { IncomingRequest } from './streams/message.ts';
 
 export type ReplayResult = 'success' | 'failure';
@@ -26,8 +28,15 @@ export interface RouteObserver extends UpstreamObserver {
   /**
    * The end of a request that has `started`.
    * @param upstream the version of HTTP by which it left, if it did.
+   * @param sampled the trace that shows where its time went, if one is kept.
    */
-  ended(request: CountedRequest, status: number, durationMs: number, upstream: Protocol | undefined): void;
+  ended(
+    request: CountedRequest,
+    status: number,
+    durationMs: number,
+    upstream: Protocol | undefined,
+    sampled?: string,
+  ): void;
   /** A request that was refused before it counted as in flight. */
   refused(request: CountedRequest, status: number, durationMs: number): void;
   /** Something that was answered with an error and could not be read as a request, or came on a connection too many. */
@@ -38,3 +47,40 @@ export interface RouteObserver extends UpstreamObserver {
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;
 }
+
+/** How a request that was followed has ended. */
+export interface EndedRequest {
+  /** That the app got. */
+  readonly status: number;
+  /** That the app got, of a gRPC call. */
+  readonly grpcStatus: GrpcStatus | undefined;
+  readonly durationMs: number;
+  /** The version of HTTP by which it left, if it did. */
+  readonly upstreamProtocol: Protocol | undefined;
+}
+
+/** Follows one request to its end, where somebody wants to know more of it than is counted. */
+export interface RequestFollower {
+  /** As the app gave it, or made. */
+  readonly requestId: string;
+  /** That the request belongs to, if to any. */
+  readonly trace: TraceContext | undefined;
+  /** The id of that trace, where it is kept by whoever gets the spans. */
+  readonly sampled: string | undefined;
+  /** It is known where the request goes. */
+  routed(route: RouteConfig): void;
+  /** It is sent, perhaps once more. @returns what to send in its place, so that the upstream knows it again. */
+  sending(): IncomingRequest;
+  /** The head of an answer to the last sending. */
+  answered(status: number): void;
+  /** That answer is read, or nobody wants the rest. */
+  answerEnded(): void;
+  /** The last sending has failed. */
+  attemptFailed(code: ProxyErrorCode): void;
+  /** The proxy refuses the request, or could not complete it. */
+  failed(code: ProxyErrorCode): void;
+  ended(ended: EndedRequest): void;
+}
+
+/** Begins to follow a request whose head has come. */
+export type Follow = (request: IncomingRequest) => RequestFollower;

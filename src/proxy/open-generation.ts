@@ -12,8 +12,12 @@ import type { ServingOptions } from './data-path.ts';
 import { admissionWith } from './exchange/admission.ts';
 import { ownNames } from './exchange/cross-site-requests.ts';
 import { Generation } from './exchange/generation.ts';
+import { AccessLog } from './following/access-log.ts';
+import { following } from './following/followed-request.ts';
+import type { Tracer } from './following/tracer.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { Follow } from './observer.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
@@ -36,6 +40,8 @@ export interface GenerationSurroundings {
   readonly network: Network;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly accessLogger: Logger;
+  readonly tracer: Tracer | undefined;
 }
 
 /** Makes generations, each in the place of the one before. They share what the process has of connections. */
@@ -84,9 +90,16 @@ export class GenerationMaker {
         destinations,
         admission: admissionWith(placeholdersOf(options)),
         limits: options.limits,
+        follow: this.#follow(options),
       }),
     );
     warm.retireRest();
+  }
+
+  #follow({ accessLog }: ServingOptions): Follow | undefined {
+    const { accessLogger, clock, log, tracer } = this.#surroundings;
+    const lines = accessLog && new AccessLog(accessLogger, accessLog, Math.random);
+    return following({ clock, log, tracer, accessLog: lines });
   }
 
   #active(config: RouteConfig, bearer: BearerSource | undefined, upstream: UpstreamStreams): ActiveRoute {

@@ -16,8 +16,41 @@ export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {
   return new SidecarError('internal', 'an unexpected error in the sidecar', { cause: error });
 }
 
-/** A request that was not served, and why, without anything of the request itself. */
+/** What was not served, be it a request or not, and why, without anything of a request itself. */
 export function logFailure(log: Logger, route: string, error: SidecarError<CountedErrorCode>): void {
+  log.warn({ route, ...reasonOf(error) }, 'request not completed');
+}
+
+/** Of a request that was not served: where it went and how long it took. No path, no query, no field. */
+export interface FailedRequest {
+  readonly route: string;
+  readonly upstream: string | undefined;
+  readonly method: string;
+  /** That the app got. */
+  readonly status: number;
+  readonly durationMs: number;
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly spanId: string | undefined;
+}
+
+/** Methods are the client's choice of words. Characters. */
+const LONGEST_METHOD = 32;
+
+export function shownMethod(method: string): string {
+  return method.slice(0, LONGEST_METHOD);
+}
+
+/** The same of a request. Lines of one route and error are limited, and those left out are counted. */
+export function logFailedRequest(
+  log: Logger,
+  { route, method, ...rest }: FailedRequest,
+  error: SidecarError<CountedErrorCode>,
+): void {
+  log.warn({ route, method: shownMethod(method), ...rest, ...reasonOf(error) }, 'request not completed');
+}
+
+function reasonOf(error: SidecarError<CountedErrorCode>): Readonly<Record<string, string | undefined>> {
   const cause = error.cause === undefined ? undefined : messageOf(error.cause);
-  log.warn({ route, error: error.code, reason: error.message, cause }, 'request not completed');
+  return { error: error.code, reason: error.message, cause };
 }

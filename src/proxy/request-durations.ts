@@ -13,14 +13,14 @@ export class RouteDurations {
     this.#open = open;
   }
 
-  observe(status: number, seconds: number): void {
+  observe(status: number, seconds: number, traceId?: string): void {
     const index = Math.min(5, Math.max(1, (status / 100) | 0));
     let tally = this.#byClass[index];
     if (tally === undefined) {
       tally = this.#open(CLASSES[index] as string);
       this.#byClass[index] = tally;
     }
-    tally.observe(seconds);
+    tally.observe(seconds, traceId);
   }
 
   /** Ended requests by the first digit of their status. */
@@ -38,12 +38,21 @@ export class RouteDurations {
   }
 }
 
+export interface RequestDurations {
+  forRoute(route: string): RouteDurations;
+  /** As `DurationHistogram` has them. */
+  exemplars(): ReadonlyMap<string, string>;
+}
+
 /** Registers `token_sidecar_proxy_request_duration_seconds`. */
-export function createRequestDurations(registry: Registry): { forRoute(route: string): RouteDurations } {
+export function createRequestDurations(registry: Registry): RequestDurations {
   const histogram = new DurationHistogram(registry, {
     name: 'token_sidecar_proxy_request_duration_seconds',
     help: 'Time from a request head to the end of its answer, by the class of its status.',
     labelNames: ['route', 'code'],
   });
-  return { forRoute: (route) => new RouteDurations((code) => histogram.series({ route, code })) };
+  return {
+    forRoute: (route) => new RouteDurations((code) => histogram.series({ route, code })),
+    exemplars: () => histogram.exemplars(),
+  };
 }

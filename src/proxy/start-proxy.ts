@@ -24,12 +24,23 @@ const NO_ROUTE = 'none';
  */
 export async function startProxy(options: ProxyOptions): Promise<DataPath> {
   const { metrics, clock, log, instanceId, listen, network = systemNetwork } = options;
+  const { accessLogger = log, tracer } = options;
   const termination =
     options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
   const own = new OwnListeners();
   for (const other of options.otherListeners ?? []) own.add(other);
   const refused = new RefusedHosts(clock);
-  const maker = new GenerationMaker({ listen, own, refused, metrics, network, clock, log });
+  const maker = new GenerationMaker({
+    listen,
+    own,
+    refused,
+    metrics,
+    network,
+    clock,
+    log,
+    accessLogger,
+    tracer,
+  });
   let generation!: Generation;
   const use = (made: Generation): void => {
     generation = made;

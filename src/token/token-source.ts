@@ -131,6 +131,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     // A notification may be on its way, or lost. What has changed takes the place of this grant.
     await lookAtCredentials();
     if (abort.signal.aborted) return;
+    log.debug({ reason: grant.reason }, 'asking for a token');
     const client = grant.reason === 'previous_credentials' ? previousCredentials : credentials;
     // A grant is only planned once its credentials were read.
     const outcome = await endpoint.requestToken(client as Credentials, abort.signal);

@@ -192,6 +192,16 @@ routes:
     expect((await loadFile(line, SIMPLE)).crossSiteRequests).toBe(expected);
   });
 
+  it.each([
+    ['', undefined],
+    ['accessLog: off', undefined],
+    ['accessLog: errors', { requests: 'errors', sample: 1 }],
+    ['accessLog: all', { requests: 'all', sample: 1 }],
+    ['accessLog: all\naccessLogSample: 0.05', { requests: 'all', sample: 0.05 }],
+  ])('%j has requests logged as %j', async (line, expected) => {
+    expect((await loadFile(line, SIMPLE)).accessLog).toEqual(expected);
+  });
+
   it('may be JSON', async () => {
     const config = await loadFile(JSON.stringify({ routes: [{ name: 'x', upstream: 'https://x' }] }), {
       TOKEN_SIDECAR_AUTH_URL: 'https://sso',
@@ -657,6 +667,21 @@ routes:
       'cross-site requests by another word',
       'crossSiteRequests: deny',
       /^crossSiteRequests: "deny": expected one of allow, refuse/,
+    ],
+    [
+      'an access log by another word',
+      'accessLog: some',
+      /^accessLog: "some": expected one of off, errors, all/,
+    ],
+    [
+      'a part of the access log beyond all of it',
+      'accessLog: all\naccessLogSample: 2',
+      /^accessLogSample: "2": expected a number from 0 to 1/,
+    ],
+    [
+      'a part of what is not logged',
+      'accessLog: errors\naccessLogSample: 0.1',
+      /^accessLogSample: "?0.1"?: expected accessLog: all beside it/,
     ],
     ['a list', '- a', /^\(file\): "a list": expected a mapping of settings/],
     [

@@ -2,6 +2,7 @@ import { Registry } from '@prometheus-io/client';
 import { expect, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import type {
+  AccessLogConfig,
   AllowedDestination,
   CaptureConfig,
   ForwardProxyConfig,
@@ -14,6 +15,7 @@ import type {
 import { createLogger } from '../../src/log/logger.ts';
 import type { FindOriginal } from '../../src/proxy/capture/redirected-port.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
+import type { Tracer } from '../../src/proxy/following/tracer.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
 import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
@@ -126,6 +128,8 @@ export interface SidecarSettings {
   /** The system's unless told otherwise. */
   readonly network?: Network;
   readonly limits?: Partial<ProxyLimits>;
+  readonly accessLog?: AccessLogConfig;
+  readonly tracer?: Tracer;
   /** Behind the credential `default`. */
   readonly bearer?: FakeBearer;
   readonly bearers?: ReadonlyMap<string, BearerSupply>;
@@ -218,6 +222,7 @@ function serving(settings: SidecarSettings): ServingOptions {
     ...(settings.redirect === undefined ? {} : { redirect: settings.redirect }),
     crossSiteRequests: settings.crossSiteRequests ?? 'allow',
     limits: { ...LIMITS, ...settings.limits },
+    ...(settings.accessLog === undefined ? {} : { accessLog: settings.accessLog }),
     bearers: settings.bearers ?? new Map([['default', settings.bearer ?? new FakeBearer()]]),
   };
 }
@@ -232,6 +237,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     ...(settings.leaves === undefined ? {} : { leaves: settings.leaves }),
     ...(settings.otherListeners === undefined ? {} : { otherListeners: settings.otherListeners }),
     ...(settings.findOriginal === undefined ? {} : { findOriginal: settings.findOriginal }),
+    ...(settings.tracer === undefined ? {} : { tracer: settings.tracer }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
     metrics: createProxyMetrics(registry),
     clock: settings.clock ?? systemClock,

@@ -1,8 +1,6 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
-import { logFailure } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { UpstreamStream, UpstreamUser } from '../streams/upstream-stream.ts';
-import type { ExchangeContext } from './context.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
 
 /** A CONNECT (RFC 9110 §9.3.6): a TCP connection to its destination, then bytes both ways. No token, no reading along. */
@@ -10,13 +8,11 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   readonly body = undefined;
   readonly sentBy = undefined;
   readonly #exchange: ServedExchange;
-  readonly #context: ExchangeContext;
   readonly #destination: Destination;
   #upstream: UpstreamStream | undefined;
 
-  constructor(exchange: ServedExchange, context: ExchangeContext, destination: Destination) {
+  constructor(exchange: ServedExchange, destination: Destination) {
     this.#exchange = exchange;
-    this.#context = context;
     this.#destination = destination;
   }
 
@@ -41,7 +37,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
   upstreamFailed(error: SidecarError<ProxyErrorCode>): void {
     this.#upstream = undefined;
     if (this.#exchange.over) return;
-    logFailure(this.#context.log, this.#destination.route.config.name, error);
+    this.#exchange.report(error);
     this.#exchange.fail(error);
   }
 

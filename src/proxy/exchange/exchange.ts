@@ -1,9 +1,13 @@
-import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { randomUUID } from 'node:crypto';
+import type { RouteConfig } from '../../config/config.ts';
+import { ERRORS, type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { GrpcStatus } from '../../grpc-status.ts';
 import type { Fields } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
-import type { RouteObserver } from '../observer.ts';
-import { asProxyError, logFailure } from '../proxy-error.ts';
+import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
+import { traceContextOf } from '../http/trace-context.ts';
+import type { RequestFollower, RouteObserver } from '../observer.ts';
+import { asProxyError, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
@@ -36,8 +40,12 @@ export class Exchange implements ServedExchange {
   readonly request: IncomingRequest;
   readonly startedAtMs: number;
   readonly isGrpc: boolean;
+  readonly follower: RequestFollower | undefined;
   readonly #context: ExchangeContext;
   #observer: RouteObserver;
+  #route: RouteConfig | undefined;
+  /** Made where it is first asked for, unless the app gave one. */
+  #requestId: string | undefined;
   #service: RequestService | undefined;
   /** By which it was admitted. */
   #generation: Generation | undefined;
@@ -55,7 +63,9 @@ export class Exchange implements ServedExchange {
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
-    this.#patienceMs = context.generation().limits.headerTimeoutMs;
+    const { limits, follow } = context.generation();
+    this.#patienceMs = limits.headerTimeoutMs;
+    this.follower = follow === undefined ? undefined : follow(request);
   }
 
   get over(): boolean {
@@ -84,7 +94,7 @@ export class Exchange implements ServedExchange {
     } catch (error) {
       const refusal = asProxyError(error);
       // The others are the app's to see to, and counted.
-      if (refusal.code === 'internal') logFailure(this.#context.log, 'none', refusal);
+      if (refusal.code === 'internal') this.report(refusal);
       this.fail(refusal);
     }
   }
@@ -134,8 +144,30 @@ export class Exchange implements ServedExchange {
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
     this.#observer.error(error.code);
+    this.follower?.failed(error.code);
     if (this.begun) this.#cut(error);
     else this.#answerWith(this.isGrpc ? grpcRefusalOf(error) : problemOf(error));
+  }
+
+  identify(): string {
+    this.#requestId ??= this.follower?.requestId ?? givenRequestId(this.request.fields) ?? randomUUID();
+    return this.#requestId;
+  }
+
+  report(error: SidecarError<ProxyErrorCode>): void {
+    const { request, follower } = this;
+    const trace = follower === undefined ? traceContextOf(request.fields) : follower.trace;
+    const failed = {
+      route: this.#route?.name ?? 'none',
+      upstream: this.#route?.upstream.authority,
+      method: request.method,
+      status: this.begun ? this.#status : ERRORS[error.code].status,
+      durationMs: Math.round(this.#context.clock.monotonicMs() - this.startedAtMs),
+      requestId: this.identify(),
+      traceId: trace?.traceId,
+      spanId: trace?.spanId,
+    };
+    logFailedRequest(this.#context.log, failed, error);
   }
 
   cut(): void {
@@ -154,19 +186,31 @@ export class Exchange implements ServedExchange {
     this.#counted = 'ended';
     const durationMs = nowMs - this.startedAtMs;
     if (this.isGrpc) this.#observer.grpcEnded(this.#grpcStatus);
+    this.follower?.ended({
+      status: this.#status,
+      grpcStatus: this.#grpcStatus,
+      durationMs,
+      upstreamProtocol: this.#service?.sentBy,
+    });
     if (before === 'nowhere') {
       this.#observer.refused(this.request, this.#status, durationMs);
       return;
     }
     this.#context.load.inFlight -= 1;
     this.#generation?.ended();
-    this.#observer.ended(this.request, this.#status, durationMs, this.#service?.sentBy);
+    this.#observer.ended(
+      this.request,
+      this.#status,
+      durationMs,
+      this.#service?.sentBy,
+      this.follower?.sampled,
+    );
   }
 
   #serviceFor(destination: Destination): RequestService {
     const context = this.#context;
     if (!destination.tunnel) return new Forwarding(this, context, destination);
-    if (destination.listed === undefined) return new ConnectTunnel(this, context, destination);
+    if (destination.listed === undefined) return new ConnectTunnel(this, destination);
     if (context.interceptor === undefined)
       throw new SidecarError('internal', 'there is nothing that intercepts');
     return context.interceptor.serve(this, destination);
@@ -184,6 +228,8 @@ export class Exchange implements ServedExchange {
       listed === undefined ? destinations.find(request) : destinations.findListed(listed, request);
     const { config, observer } = destination.route;
     this.#observer = observer;
+    this.#route = config;
+    this.follower?.routed(config);
     this.#patienceMs = config.timeouts.idleMs;
     for (const rule of admission.onDestination) rule(request, destination, context, generation);
     this.#counted = 'in-flight';
@@ -200,7 +246,8 @@ export class Exchange implements ServedExchange {
     this.#service?.release();
     this.#status = own.status;
     if (this.isGrpc) this.#grpcStatus = grpcStatusOf(own.fields);
-    this.stream.answer(own, this.#patienceMs);
+    const identified = { ...own, fields: [...own.fields, REQUEST_ID_FIELD, this.identify()] };
+    this.stream.answer(identified, this.#patienceMs);
   }
 
   #cut(why: SidecarError<ProxyErrorCode> | undefined): void {

@@ -1,6 +1,6 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Protocol } from '../http/protocol.ts';
-import { asProxyError, logFailure } from '../proxy-error.ts';
+import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
@@ -95,6 +95,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answered(head: AnswerHead, body: AnswerBody): void {
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
+    this.#exchange.follower?.answered(head.status);
     const verdict = this.#exchange.isGrpc ? grpcHeadVerdict(head, body) : statusVerdict(head.status);
     const refused = this.#token.refusedBy(verdict);
     if (refused !== undefined && this.#isWhole()) {
@@ -114,6 +115,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       );
     }
     this.#route.observer.upstreamAnswered(this.#nowMs() - this.#sentAtMs);
+    this.#exchange.follower?.answered(head.status);
     this.#token.heed('accepted');
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
@@ -127,6 +129,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   answerEnded(trailers: readonly string[]): void {
     this.#upstream = undefined;
+    this.#exchange.follower?.answerEnded();
     this.#token.heedTrailers(trailers);
     this.#exchange.endAnswer(trailers);
   }
@@ -144,7 +147,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     const { idleMs } = this.#route.config.timeouts;
     if (this.#exchange.begun) {
       const error = new SidecarError('upstream_timeout', `nothing moved for ${idleMs} ms`);
-      logFailure(this.#context.log, this.#route.config.name, error);
+      this.#exchange.report(error);
       this.#exchange.cut();
       return;
     }
@@ -157,6 +160,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   upstreamFailed(error: SidecarError<ProxyErrorCode>, fate: RequestFate): void {
     this.#upstream = undefined;
+    this.#exchange.follower?.attemptFailed(error.code);
     this.body?.detach();
     const next = attemptAfter(this.#attempt, error, fate, {
       whole: this.#isWhole(),
@@ -168,6 +172,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       return;
     }
     this.#attempt = next;
+    this.#tell(`sending again, ${next.kind}: ${error.message}`);
     // Its neighbours were most likely closed by the same hand.
     if (next.kind === 'anew') this.#route.upstream.discardIdle();
     this.#acquireOrFail();
@@ -200,6 +205,8 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #replayWith(authorization: string): void {
     this.#token.replayed();
+    this.#tell('the token was refused: sending again with another one');
+    this.#exchange.follower?.answerEnded();
     this.#attempt = FIRST;
     this.body?.detach();
     this.#upstream?.discard();
@@ -251,8 +258,9 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #write(upstream: UpstreamStream, authorization: string | undefined, nowMs: number): void {
     this.#token.sentWith(authorization);
+    const { request: asked, follower } = this.#exchange;
     const request: OutgoingRequest = {
-      from: this.#exchange.request,
+      from: follower === undefined ? asked : follower.sending(),
       target: this.#target,
       authority: this.#route.config.upstream.authority,
       authorization,
@@ -292,9 +300,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (!this.#exchange.stream.requestWhole) this.#exchange.stream.hold();
   }
 
+  /** What is rare enough to cost nothing, and is asked for when something is looked into. */
+  #tell(what: string): void {
+    this.#context.log.debug({ route: this.#route.config.name, requestId: this.#exchange.identify() }, what);
+  }
+
   #fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.#exchange.over) return;
-    logFailure(this.#context.log, this.#route.config.name, error);
+    this.#exchange.report(error);
     this.#exchange.fail(error);
   }
 

@@ -1,8 +1,9 @@
 import type { ProxyLimits } from '../../config/config.ts';
+import type { Follow } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission } from './admission-rules.ts';
 
-export type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits'>;
+export type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'follow'>;
 
 /**
  * What requests are served by: one configuration, whole. Another takes its place at once; a request that it has admitted
@@ -12,13 +13,16 @@ export class Generation {
   readonly destinations: DestinationFinder;
   readonly admission: Admission;
   readonly limits: ProxyLimits;
+  /** Undefined where nobody follows requests, which then costs them nothing. */
+  readonly follow: Follow | undefined;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
 
-  constructor({ destinations, admission, limits }: GenerationParts) {
+  constructor({ destinations, admission, limits, follow }: GenerationParts) {
     this.destinations = destinations;
     this.admission = admission;
     this.limits = limits;
+    this.follow = follow;
   }
 
   /** A request was admitted. */

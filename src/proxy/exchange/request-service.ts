@@ -1,6 +1,7 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
+import type { RequestFollower } from '../observer.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from '../streams/message.ts';
 import type { RequestBody } from './request-body.ts';
@@ -29,6 +30,8 @@ export interface ServedExchange {
   readonly startedAtMs: number;
   /** Whether it is a gRPC call, whose outcome is a status of its own. */
   readonly isGrpc: boolean;
+  /** Undefined where nobody follows the request. */
+  readonly follower: RequestFollower | undefined;
   /** Whether there is nobody to answer any more, or nothing to add to the answer. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */
@@ -40,6 +43,10 @@ export interface ServedExchange {
   endAnswer(trailers: Fields): void;
   /** Answers with `error` in the terms of who asked; if an answer has begun, cuts it. */
   fail(error: SidecarError<ProxyErrorCode>): void;
+  /** By which the app, the log and the trace name the request alike: its own id, or one that is made. */
+  identify(): string;
+  /** Logs why the request was not served, or not to its end. Nothing of what it holds is in the line. */
+  report(error: SidecarError<ProxyErrorCode>): void;
   /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
   cut(): void;
   /** The app's stream is to become a tunnel by an answer of `status`; it is answered when that closes. */

@@ -41,6 +41,7 @@ export class Dialer {
   readonly #tls: UpstreamTls | undefined;
   readonly #keptFrom: OwnListeners | undefined;
   readonly #observer: UpstreamObserver;
+  readonly #log: Logger;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: DialerOptions) {
@@ -48,6 +49,7 @@ export class Dialer {
     this.#route = route;
     this.#keptFrom = keptFrom;
     this.#observer = observer;
+    this.#log = log;
     this.#clock = clock;
     this.#dialThrough = dialThrough;
     this.#network = network;
@@ -75,7 +77,7 @@ export class Dialer {
     };
     if (this.#tls === undefined) {
       const socket = this.#network.connectTcp(tcp);
-      socket.once('connect', () => this.#observer.connectionOpened());
+      this.#watch(socket);
       return socket;
     }
     const tls = this.#tls;
@@ -92,8 +94,8 @@ export class Dialer {
     const socket = this.#secured(tcp, options);
     const { context } = tls;
     socket.on('session', (ticket) => tls.remember(ticket, context));
-    socket.once('connect', () => this.#observer.connectionOpened());
-    socket.once('secureConnect', () => this.#observer.connectionSecured(socket.isSessionReused()));
+    this.#watch(socket);
+    socket.once('secureConnect', () => this.#handshakeDone(socket));
     return socket;
   }
 
@@ -106,6 +108,25 @@ export class Dialer {
       if (through !== undefined) return through;
     }
     return network.connectTls({ ...tcp, ...tls });
+  }
+
+  #watch(socket: Socket): void {
+    socket.once('connect', () => {
+      this.#observer.connectionOpened();
+      this.#log.debug(this.#connection(), 'connection to the upstream made');
+    });
+    socket.once('close', () => this.#log.debug(this.#connection(), 'connection to the upstream closed'));
+  }
+
+  #handshakeDone(socket: TLSSocket): void {
+    const resumed = socket.isSessionReused();
+    this.#observer.connectionSecured(resumed);
+    const facts = { ...this.#connection(), tls: socket.getProtocol(), alpn: socket.alpnProtocol, resumed };
+    this.#log.debug(facts, 'TLS with the upstream agreed');
+  }
+
+  #connection(): { readonly route: string; readonly upstream: string } {
+    return { route: this.#route.name, upstream: this.#route.upstream.authority };
   }
 
   /** Why a connection that has just been made may not be used; undefined where it may. */

@@ -249,7 +249,7 @@ it('a request that may go no further is answered here', async () => {
 it('an unforeseen failure is logged and told without a word of itself', () => {
   const { app, lines } = serve(get('/'), { bearer: new FakeBearer({ held: 'Bearer a\r\nb' }) });
   expect(app.text).toMatch(/^HTTP\/1\.1 500 /);
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'warn', route: 'none', error: 'internal' });
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'warn', route: 'api', error: 'internal' });
   const refused = serve(get('/'), { draining: true });
   expect(refused.lines).toEqual([]);
 });

@@ -1,0 +1,49 @@
+import type { AccessLogConfig } from '../../config/config.ts';
+import type { Logger } from '../../log/logger.ts';
+
+/** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */
+export interface AccessRecord {
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly spanId: string | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly protocol: string;
+  readonly route: string | undefined;
+  readonly upstream: string | undefined;
+  readonly upstreamProtocol: string | undefined;
+  readonly status: number;
+  readonly grpcStatus: number | 'other' | undefined;
+  /** The proxy's own error code. */
+  readonly error: string | undefined;
+  /** How often the request was sent upstream. */
+  readonly sent: number;
+  readonly durationMs: number;
+  /** From the last sending to the head of its answer. */
+  readonly upstreamMs: number | undefined;
+}
+
+/** A line for each request, for those that failed, or for a part of them; failed ones are never left out of a part. */
+export class AccessLog {
+  readonly #log: Logger;
+  readonly #config: AccessLogConfig;
+  readonly #random: () => number;
+
+  /** @param random a number in [0, 1). */
+  constructor(log: Logger, config: AccessLogConfig, random: () => number) {
+    this.#log = log;
+    this.#config = config;
+    this.#random = random;
+  }
+
+  write(record: AccessRecord): void {
+    if (!hasFailed(record)) {
+      if (this.#config.requests === 'errors' || this.#random() >= this.#config.sample) return;
+    }
+    this.#log.info(record, 'request');
+  }
+}
+
+function hasFailed({ status, error, grpcStatus }: AccessRecord): boolean {
+  return error !== undefined || status >= 400 || (grpcStatus !== undefined && grpcStatus !== 0);
+}

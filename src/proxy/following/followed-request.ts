@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../clock.ts';
+import type { RouteConfig } from '../../config/config.ts';
+import type { ProxyErrorCode } from '../../errors.ts';
+import type { Logger } from '../../log/logger.ts';
+import { isNamed } from '../http/field-names.ts';
+import { hasField } from '../http/fields.ts';
+import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
+import { shownPath } from '../http/shown-path.ts';
+import {
+  TRACEPARENT_FIELD,
+  TRACESTATE_FIELD,
+  type TraceContext,
+  traceContextOf,
+  traceparentOf,
+} from '../http/trace-context.ts';
+import type { EndedRequest, Follow, RequestFollower } from '../observer.ts';
+import { shownMethod } from '../proxy-error.ts';
+import type { IncomingRequest } from '../streams/message.ts';
+import type { AccessLog } from './access-log.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
+
+export interface FollowingOptions {
+  readonly clock: Clock;
+  /** Tells of each request at level `trace`. */
+  readonly log: Logger;
+  readonly accessLog?: AccessLog | undefined;
+  readonly tracer?: Tracer | undefined;
+}
+
+/** What follows requests; undefined where nobody wants to know. */
+export function following(options: FollowingOptions): Follow | undefined {
+  const { accessLog, tracer, log } = options;
+  if (accessLog === undefined && tracer === undefined && !log.isLevelEnabled('trace')) return undefined;
+  return (request) => new FollowedRequest(request, options);
+}
+
+/** One request, followed from its head to its end: for the access log, for a trace, or for both. */
+export class FollowedRequest implements RequestFollower {
+  readonly requestId: string;
+  readonly trace: TraceContext | undefined;
+  readonly sampled: string | undefined;
+  readonly #request: IncomingRequest;
+  readonly #options: FollowingOptions;
+  readonly #span: RequestSpan | undefined;
+  readonly #hasTrace: boolean;
+  #route: RouteConfig | undefined;
+  #attempt: AttemptSpan | undefined;
+  #sent = 0;
+  #sentAtMs = 0;
+  #upstreamMs: number | undefined;
+  #error: ProxyErrorCode | undefined;
+
+  constructor(request: IncomingRequest, options: FollowingOptions) {
+    const parent = traceContextOf(request.fields);
+    this.#request = request;
+    this.#options = options;
+    this.requestId = givenRequestId(request.fields) ?? randomUUID();
+    this.#span = options.tracer?.begin(request, parent);
+    this.#hasTrace = parent !== undefined;
+    this.trace = this.#span?.trace ?? parent;
+    this.sampled = this.#span?.trace.sampled === true ? this.#span.trace.traceId : undefined;
+    const { method, protocol } = request;
+    options.log.trace({ requestId: this.requestId, method: shownMethod(method), protocol }, 'request begun');
+  }
+
+  routed(route: RouteConfig): void {
+    this.#route = route;
+    this.#span?.routed(route);
+  }
+
+  sending(): IncomingRequest {
+    this.#endAttempt('abandoned');
+    const request = this.#request;
+    if (this.#route !== undefined) this.#attempt = this.#span?.send(request, this.#route, this.#sent);
+    this.#sent += 1;
+    this.#sentAtMs = this.#nowMs();
+    this.#upstreamMs = undefined;
+    const { accessLog, tracer } = this.#options;
+    // Who only reads along at level `trace` changes nothing.
+    if (accessLog === undefined && tracer === undefined) return request;
+    return { ...request, fields: this.#fieldsToSend(request.fields) };
+  }
+
+  answered(status: number): void {
+    this.#upstreamMs = this.#nowMs() - this.#sentAtMs;
+    this.#attempt?.answered(status);
+  }
+
+  answerEnded(): void {
+    this.#endAttempt();
+  }
+
+  attemptFailed(code: ProxyErrorCode): void {
+    this.#endAttempt(code);
+  }
+
+  failed(code: ProxyErrorCode): void {
+    this.#error = code;
+    this.#span?.failed(code);
+  }
+
+  ended(ended: EndedRequest): void {
+    this.#endAttempt('abandoned');
+    this.#span?.end(ended);
+    const { accessLog, log } = this.#options;
+    if (accessLog === undefined && !log.isLevelEnabled('trace')) return;
+    const { route, upstream } = this.#destination();
+    const { path, ...record } = {
+      requestId: this.requestId,
+      traceId: this.trace?.traceId,
+      spanId: this.trace?.spanId,
+      ...this.#shown(),
+      protocol: this.#request.protocol,
+      route,
+      upstream,
+      upstreamProtocol: ended.upstreamProtocol,
+      status: ended.status,
+      grpcStatus: ended.grpcStatus,
+      error: this.#error,
+      sent: this.#sent,
+      durationMs: tenths(ended.durationMs),
+      upstreamMs: this.#upstreamMs === undefined ? undefined : tenths(this.#upstreamMs),
+    };
+    accessLog?.write({ ...record, path });
+    // Who looks into the sidecar does not ask where its app goes.
+    log.trace(record, 'request ended');
+  }
+
+  #endAttempt(failure?: ProxyErrorCode | 'abandoned'): void {
+    this.#attempt?.end(failure);
+    this.#attempt = undefined;
+  }
+
+  /** The app's fields, by which the upstream knows the request again: its id, and of a trace of ours the span that sends it. */
+  #fieldsToSend(fields: readonly string[]): string[] {
+    const sent: string[] = [];
+    const trace = this.#attempt?.trace;
+    for (let at = 0; at < fields.length; at += 2) {
+      const name = fields[at] as string;
+      if (trace !== undefined && isNamed(name, TRACEPARENT_FIELD)) continue;
+      // State belongs to the trace that came with it (§3.3): none of ours.
+      if (trace !== undefined && !this.#hasTrace && isNamed(name, TRACESTATE_FIELD)) continue;
+      sent.push(name, fields[at + 1] as string);
+    }
+    if (trace !== undefined) sent.push(TRACEPARENT_FIELD, traceparentOf(trace));
+    if (!hasField(fields, REQUEST_ID_FIELD)) sent.push(REQUEST_ID_FIELD, this.requestId);
+    return sent;
+  }
+
+  #shown(): { readonly method: string; readonly path: string } {
+    return { method: shownMethod(this.#request.method), path: shownPath(this.#request) };
+  }
+
+  #destination(): { readonly route: string | undefined; readonly upstream: string | undefined } {
+    return { route: this.#route?.name, upstream: this.#route?.upstream.authority };
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+}
+
+/** Milliseconds, as exactly as anybody reads them. */
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
+}

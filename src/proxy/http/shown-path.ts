@@ -1,0 +1,15 @@
+import { splitAbsoluteTarget, type TargetForm } from './target-form.ts';
+
+/** Of a path that is shown; the rest is cut off. Characters. */
+const LONGEST = 1024;
+
+/**
+ * The path of a request as logs and traces may show it: without its query, in which secrets travel, and not longer than it
+ * is useful. Empty for a target that has none.
+ */
+export function shownPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
+  if (targetForm === 'authority') return '';
+  const whole = targetForm === 'absolute' ? (splitAbsoluteTarget(target)?.pathAndQuery ?? '') : target;
+  const end = whole.search(/[?#]/);
+  return whole.slice(0, Math.min(LONGEST, end === -1 ? whole.length : end));
+}

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest';
+import { shownPath } from '../../../src/proxy/http/shown-path.ts';
+import type { TargetForm } from '../../../src/proxy/http/target-form.ts';
+
+it.each<[TargetForm, string, string]>([
+  ['origin', '/a/b', '/a/b'],
+  ['origin', '/a/b?key=secret', '/a/b'],
+  ['origin', '/?secret', '/'],
+  ['origin', '/a#secret?b', '/a'],
+  ['origin', `/${'x'.repeat(2000)}`, `/${'x'.repeat(1023)}`],
+  ['absolute', 'http://api.test:8080/a?key=secret', '/a'],
+  ['absolute', 'http://api.test', ''],
+  ['absolute', 'http://api.test?secret', ''],
+  ['asterisk', '*', '*'],
+  ['authority', 'api.test:443', ''],
+])('of a target in %s form, %s is shown as %j', (targetForm, target, shown) => {
+  expect(shownPath({ target, targetForm })).toBe(shown);
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import { withoutToken } from './fake-bearer.ts';
+import { connectHttp2 } from './http2/raw-http2-client.ts';
+import { get, ok } from './messages.ts';
+import { answering, startUpstream } from './raw-upstream.ts';
+import { type Sidecar, startSidecar } from './sidecar.ts';
+
+const MADE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+interface FailureLine {
+  readonly requestId: string;
+  readonly traceId?: string;
+  readonly spanId?: string;
+}
+
+function failureLine(sidecar: Sidecar): FailureLine {
+  const lines = sidecar.logLines.map((line) => JSON.parse(line) as FailureLine & { msg: string });
+  const found = lines.find(({ msg }) => msg === 'request not completed');
+  if (found === undefined) throw new Error('no failure was logged');
+  return found;
+}
+
+describe('an answer of the sidecar’s own names the request', () => {
+  it('as the app named it, and the log does, too', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+
+    const answer = await sidecar.exchange(get('/', 'X-Request-ID: order-4711/2'));
+
+    expect(answer.head.values('x-request-id')).toEqual(['order-4711/2']);
+    expect(failureLine(sidecar).requestId).toBe('order-4711/2');
+  });
+
+  it('by an id that is made, where the app gave none', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+
+    const [first, second] = [await sidecar.exchange(get('/')), await sidecar.exchange(get('/'))];
+
+    expect(first.head.value('x-request-id')).toMatch(MADE);
+    expect(failureLine(sidecar).requestId).toBe(first.head.value('x-request-id'));
+    expect(second.head.value('x-request-id')).not.toBe(first.head.value('x-request-id'));
+  });
+
+  it.each([
+    ['too long', [`X-Request-Id: ${'x'.repeat(129)}`]],
+    ['with a character that ends things', ['X-Request-Id: a"b']],
+    ['with a space', ['X-Request-Id: a b']],
+    ['empty', ['X-Request-Id:']],
+    ['given twice', ['X-Request-Id: a', 'X-Request-Id: b']],
+  ])('by an id that is made, where that of the app is %s', async (_, fields) => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+
+    const answer = await sidecar.exchange(get('/', ...fields));
+
+    expect(answer.head.values('x-request-id')).toEqual([expect.stringMatching(MADE)]);
+  });
+
+  it('over HTTP/2', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+    const client = await connectHttp2(sidecar);
+
+    const answer = await client.answer(client.get('/', 'x-request-id', 'of-the-app'));
+
+    expect(answer.status).toBe(503);
+    expect(answer.head?.value('x-request-id')).toBe('of-the-app');
+  });
+});
+
+it('an answer of the upstream, and what the upstream gets, are as they were', async () => {
+  const upstream = await startUpstream(answering(ok('x')));
+  const sidecar = await startSidecar({ upstream });
+
+  const answer = await sidecar.exchange(get('/', 'X-Request-Id: a b'));
+
+  expect(answer.head.value('x-request-id')).toBeUndefined();
+  const { head } = await upstream.request();
+  expect(head.values('x-request-id')).toEqual(['a b']);
+  expect(head.value('traceparent')).toBeUndefined();
+});
+
+describe('of a request that failed the log says', () => {
+  it('its method, route, upstream, status, time and reason, and never its path', async () => {
+    const upstream = await startUpstream((arrived) => arrived.connection.destroy());
+    const sidecar = await startSidecar({ upstream });
+
+    await sidecar.exchange(get('/secret-path?key=secret-query', 'X-Secret: secret-field'));
+
+    const line = failureLine(sidecar);
+    expect(line).toMatchObject({
+      level: 'warn',
+      route: 'api',
+      upstream: upstream.authority,
+      method: 'GET',
+      status: 502,
+      durationMs: expect.any(Number),
+      error: 'upstream_protocol_error',
+      reason: expect.stringContaining('closed the connection'),
+    });
+    expect(JSON.stringify(line)).not.toContain('secret');
+  });
+
+  it('the trace that the app says it belongs to', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+    const [traceId, spanId] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'];
+
+    await sidecar.exchange(get('/', `Traceparent: 00-${traceId}-${spanId}-01`));
+
+    expect(failureLine(sidecar)).toMatchObject({ traceId, spanId });
+  });
+
+  it('at most ten times in ten seconds, and then how often it was left out', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken() });
+    const client = await sidecar.connect();
+
+    for (let count = 0; count < 25; count++) await client.send(get(`/${count}`)).response();
+
+    expect(sidecar.logLines.filter((line) => line.includes('"request not completed"'))).toHaveLength(10);
+  });
+});
