@@ -9,7 +9,13 @@ const ENTRY = 'token-sidecar';
 const OLDEST_NODE = 'node22.15';
 
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
-const PARTS: readonly string[] = ['injector-cluster', 'interception', 'profile-rules', 'status-page'];
+const PARTS: readonly string[] = [
+  'injector-cluster',
+  'interception',
+  'profile-rules',
+  'tracing',
+  'status-page',
+];
 
 /** A file of the program and the modules whose code is in it. */
 export interface BundledFile {

@@ -5,6 +5,7 @@ import { unknownVariables } from '../config/environment.ts';
 import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
+import { resolveTracing } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
 import { formatAddress } from '../config/values.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
@@ -46,11 +47,14 @@ export const proxy: Command = {
       const path = rest.config?.text;
       // Of a file that cannot be read, loading says why.
       const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
-      const config = await loadConfig(rest, unknownVariables(SETTINGS, context.env), text);
+      const problems = unknownVariables(SETTINGS, context.env);
+      const tracing = resolveTracing(context.env, problems);
+      const config = await loadConfig(rest, problems, text);
       if (shutdown.signal.aborted) return 0;
       const load = (changed?: string) => loadConfig(rest, [], changed);
       const file = path === undefined ? {} : { file: { path, text, load } };
-      return await serve({ config, ...file }, rest, terminationLog, context);
+      const traced = tracing === undefined ? {} : { tracing };
+      return await serve({ config, ...file, ...traced }, rest, terminationLog, context);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -60,7 +64,7 @@ export const proxy: Command = {
 };
 
 async function serve(
-  configured: Pick<SidecarOptions, 'config' | 'file'>,
+  configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,
   given: ProxyValues,
   terminationLog: string,
   { logOutput, shutdown, env }: CommandContext,

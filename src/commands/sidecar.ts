@@ -12,6 +12,7 @@ import { TrafficHistory } from '../admin/status/traffic-history.ts';
 import { createCertificateMetrics } from '../certificate-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
+import type { TracingConfig } from '../config/resolve-tracing.ts';
 import { formatAddress } from '../config/values.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
 import { type Logger, setLogLevel } from '../log/logger.ts';
@@ -32,6 +33,7 @@ import { required, sidecarHealth } from './sidecar-health.ts';
 import { openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
 import { statusEndpoints } from './status-endpoints.ts';
 import { TokenSources } from './token-sources.ts';
+import type { Tracing } from './tracing.ts';
 
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
@@ -59,6 +61,8 @@ export interface SidecarOptions {
   readonly log: Logger;
   /** For the lines of the access log, which are written whatever the level is; `log` unless given. */
   readonly accessLogger?: Logger;
+  /** Spans of requests are exported; none are made when absent. */
+  readonly tracing?: TracingConfig;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
   /** What the pod is called, for the status page; by what every container has unless given. */
@@ -115,7 +119,12 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   health.look();
   let admin: AdminServer | undefined;
   let outputs: Outputs | undefined;
+  let tracing: Tracing | undefined;
   try {
+    if (options.tracing !== undefined) {
+      const { openTracing } = await import('./tracing.ts');
+      tracing = openTracing(options.tracing, log);
+    }
     // Before any probe is answered: apps that it lets start find what to trust.
     const leaves = await openLeaves(config, clock, log);
     const findOriginal = await openRedirect(config, log);
@@ -166,6 +175,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       metrics: proxyMetrics,
       clock,
       log,
+      ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
       ...(options.accessLogger === undefined ? {} : { accessLogger: options.accessLogger }),
       instanceId: randomBytes(8).toString('hex'),
     });
@@ -191,11 +201,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     }
   } catch (error) {
     history.close();
-    await Promise.all([admin?.close(), outputs?.close(), sources.close()]);
+    await Promise.all([admin?.close(), outputs?.close(), tracing?.close(0), sources.close()]);
     throw error;
   }
 
-  const running = { admin, proxy, outputs };
+  const running = { admin, proxy, outputs, tracing };
   log.info(
     {
       proxy: formatAddress(proxy.address),
@@ -214,9 +224,15 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     log.info({ drainTimeoutMs }, 'draining');
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
     await running.proxy.whenUnused(drainTimeoutMs * 0.8);
-    await running.proxy.drain(Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs)));
+    const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
+    await running.proxy.drain(leftMs());
     history.close();
-    await Promise.all([running.admin.close(), running.outputs?.close(), sources.close()]);
+    await Promise.all([
+      running.admin.close(),
+      running.outputs?.close(),
+      running.tracing?.close(leftMs()),
+      sources.close(),
+    ]);
     log.info('stopped');
   }
 

@@ -69,8 +69,12 @@ export interface RequestFollower {
   readonly sampled: string | undefined;
   /** It is known where the request goes. */
   routed(route: RouteConfig): void;
-  /** It is sent, perhaps once more. @returns what to send in its place, so that the upstream knows it again. */
-  sending(): IncomingRequest;
+  /**
+   * It is sent, perhaps once more.
+   * @param target as it is sent upstream, without a token.
+   * @returns what to send in its place, so that the upstream knows it again.
+   */
+  sending(target: string): IncomingRequest;
   /** The head of an answer to the last sending. */
   answered(status: number): void;
   /** That answer is read, or nobody wants the rest. */

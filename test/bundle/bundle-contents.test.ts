@@ -66,6 +66,15 @@ it('the program runs where nothing is installed', async () => {
   expect((await run('--help')).stdout).toContain('  issuer ');
 });
 
+it('spans and their export are in a part of their own', async () => {
+  const ofTraces = (names: ReadonlySet<string>) =>
+    [...names].filter((name) => name.startsWith('@opentelemetry/'));
+  expect(ofTraces(await packagesIn('tracing.js'))).toContain('@opentelemetry/sdk-trace');
+  for (const file of ['token-sidecar.js', 'proxy.js', 'demo.js']) {
+    expect([file, ofTraces(await packagesIn(file))]).toEqual([file, []]);
+  }
+});
+
 it('the status page is in a part of its own, with what runs in the browser in it, short and without types', async () => {
   const page = await read('status-page.js');
   expect(page).toContain('parseFromString');

@@ -144,9 +144,17 @@ export class Sidecar {
   readonly proxy: DataPath;
   /** Every log line, down to `trace`. */
   readonly logLines: readonly string[];
+  /** As OpenMetrics has them behind samples. */
+  readonly exemplars: () => ReadonlyMap<string, string>;
   readonly #registry: Registry;
 
-  constructor(proxy: DataPath, registry: Registry, logLines: readonly string[]) {
+  constructor(
+    proxy: DataPath,
+    registry: Registry,
+    logLines: readonly string[],
+    exemplars: () => ReadonlyMap<string, string>,
+  ) {
+    this.exemplars = exemplars;
     this.proxy = proxy;
     this.logLines = logLines;
     this.#registry = registry;
@@ -231,6 +239,7 @@ function serving(settings: SidecarSettings): ServingOptions {
 export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> {
   const logLines: string[] = [];
   const registry = new Registry();
+  const metrics = createProxyMetrics(registry);
   const proxy = await startProxy({
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
     ...serving(settings),
@@ -239,7 +248,7 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     ...(settings.findOriginal === undefined ? {} : { findOriginal: settings.findOriginal }),
     ...(settings.tracer === undefined ? {} : { tracer: settings.tracer }),
     ...(settings.network === undefined ? {} : { network: settings.network }),
-    metrics: createProxyMetrics(registry),
+    metrics,
     clock: settings.clock ?? systemClock,
     log: createLogger('trace', { write: (line) => logLines.push(line) }),
     instanceId: settings.instanceId ?? 'wire-instance',
@@ -248,5 +257,5 @@ export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> 
     await proxy.drain(0);
     expect(logLines.join('')).not.toContain(TOKEN_MARK);
   });
-  return new Sidecar(proxy, registry, logLines);
+  return new Sidecar(proxy, registry, logLines, metrics.exemplars);
 }

@@ -69,10 +69,10 @@ export class FollowedRequest implements RequestFollower {
     this.#span?.routed(route);
   }
 
-  sending(): IncomingRequest {
+  sending(target: string): IncomingRequest {
     this.#endAttempt('abandoned');
     const request = this.#request;
-    if (this.#route !== undefined) this.#attempt = this.#span?.send(request, this.#route, this.#sent);
+    if (this.#route !== undefined) this.#attempt = this.#span?.send(target, this.#route, this.#sent);
     this.#sent += 1;
     this.#sentAtMs = this.#nowMs();
     this.#upstreamMs = undefined;

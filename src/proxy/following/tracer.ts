@@ -14,8 +14,12 @@ export interface Tracer {
 export interface RequestSpan {
   readonly trace: TraceContext;
   routed(route: RouteConfig): void;
-  /** The request is sent upstream. @param resendCount how often it was before. */
-  send(request: IncomingRequest, route: RouteConfig, resendCount: number): AttemptSpan;
+  /**
+   * The request is sent upstream.
+   * @param target as it is sent there, without a token.
+   * @param resendCount how often it was before.
+   */
+  send(target: string, route: RouteConfig, resendCount: number): AttemptSpan;
   failed(code: ProxyErrorCode): void;
   end(ended: EndedRequest): void;
 }

@@ -1,0 +1,111 @@
+/** Spans, and their way out by OTLP over HTTP. Loaded only where somebody asks for traces. */
+
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import {
+  defaultResource,
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+} from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { TracingConfig } from '../config/resolve-tracing.ts';
+import { messageOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Tracer } from '../proxy/following/tracer.ts';
+import { VERSION } from '../version.ts';
+import { requestSpans } from './request-spans.ts';
+
+const NAME = 'token-sidecar';
+
+/** Values are cut to this. Characters. */
+const LONGEST_VALUE = 1024;
+
+export interface Tracing {
+  readonly tracer: Tracer;
+  /** Exports what is left, for as long as `boundMs` at the most. */
+  close(boundMs: number): Promise<void>;
+}
+
+/** @param exporter by the standard variables unless given. */
+export function openTracing(
+  config: TracingConfig,
+  log: Logger,
+  exporter: SpanExporter = otlpExporter(config),
+): Tracing {
+  const provider = new TracerProvider({
+    resource: describeProgram(),
+    sampler: samplerOf(config),
+    spanLimits: { attributeValueLengthLimit: LONGEST_VALUE },
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: reporting(exporter, log),
+        scheduledDelayMillis: config.delayMs,
+        exportTimeoutMillis: config.timeoutMs,
+        maxQueueSize: config.mostWaiting,
+        maxExportBatchSize: config.mostAtOnce,
+      }),
+    ],
+  });
+  return {
+    tracer: requestSpans(provider.getTracer(NAME, VERSION)),
+    async close(boundMs) {
+      const bound = Promise.withResolvers<void>();
+      const timer = setTimeout(bound.resolve, boundMs);
+      // Why it could not be exported has been said.
+      await Promise.race([provider.shutdown().catch(() => undefined), bound.promise]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+function otlpExporter({ protocol }: TracingConfig): SpanExporter {
+  // Said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
+  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {} } };
+  return protocol === 'http/json' ? new JsonExporter(options) : new ProtobufExporter(options);
+}
+
+/** Says in the log why spans were not taken. Lines of one kind are limited there. */
+function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        if (result.error !== undefined) {
+          log.warn({ spans: spans.length, reason: messageOf(result.error) }, 'spans were not exported');
+        }
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+    ...(exporter.forceFlush === undefined ? {} : { forceFlush: () => exporter.forceFlush?.() }),
+  } as SpanExporter;
+}
+
+/** `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win. */
+function describeProgram(): Resource {
+  const own = resourceFromAttributes({ 'service.name': NAME, 'service.version': VERSION });
+  return defaultResource()
+    .merge(own)
+    .merge(detectResources({ detectors: [envDetector] }));
+}
+
+function samplerOf({ sampler, ratio }: TracingConfig): Sampler {
+  const [, parentBased, root] = /^(parentbased_)?(.*)$/.exec(sampler) ?? [];
+  const decides =
+    root === 'always_off'
+      ? new AlwaysOffSampler()
+      : root === 'traceidratio'
+        ? new TraceIdRatioBasedSampler(ratio)
+        : new AlwaysOnSampler();
+  return parentBased === undefined ? decides : new ParentBasedSampler({ root: decides });
+}

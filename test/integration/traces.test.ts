@@ -1,0 +1,126 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { RunningCommand, runToEnd } from '../support/run-command.ts';
+import { answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const TRACEPARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+const TOKEN = 'token-that-nobody-may-see';
+
+interface Export {
+  readonly path: string;
+  readonly authorization: string | undefined;
+  readonly text: string;
+}
+
+async function startServer(answer: (body: string, request: { url?: string }) => string): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { url = '' } = request;
+    response.setHeader('content-type', 'application/json');
+    response.end(answer(Buffer.concat(chunks).toString('utf8'), { ...request.headers, url }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What takes OTLP (OpenTelemetry Protocol 1.0, OTLP/HTTP). */
+async function startCollector() {
+  const exports: Export[] = [];
+  const url = await startServer((text, request) => {
+    const { url: path = '', authorization } = request as { url?: string; authorization?: string };
+    exports.push({ path, authorization, text });
+    return '{}';
+  });
+  return { url, exports };
+}
+
+async function startTraced(env: Readonly<Record<string, string>>) {
+  const provider = await ScriptedTokenEndpoint.start(answerToken({ access_token: TOKEN }));
+  const secret = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+  const sidecar = new RunningCommand(['proxy'], {
+    TOKEN_SIDECAR_TOKEN_URL: provider.url,
+    TOKEN_SIDECAR_UPSTREAM: await startServer(() => 'hello'),
+    TOKEN_SIDECAR_CREDENTIALS_DIR: secret.directory,
+    TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
+    TOKEN_SIDECAR_ADMIN_LISTEN: '127.0.0.1:0',
+    TOKEN_SIDECAR_TERMINATION_LOG: '/nonexistent',
+    ...env,
+  });
+  const [, proxy] = await sidecar.output(/"proxy":"([^"]+)"/);
+  await sidecar.output(/"msg":"ready"/);
+  return { sidecar, proxy: `http://${proxy}` };
+}
+
+describe('where the standard variables name a collector', () => {
+  it('spans go there, at the latest when the sidecar ends, with nothing secret in them', async () => {
+    const collector = await startCollector();
+    const { sidecar, proxy } = await startTraced({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=for-the-collector',
+      OTEL_SERVICE_NAME: 'shop',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    });
+
+    const answer = await fetch(`${proxy}/orders?key=secret-query`, { headers: { traceparent: TRACEPARENT } });
+    expect(await answer.text()).toBe('hello');
+    sidecar.process.kill('SIGTERM');
+    expect(await sidecar.exited).toMatchObject({ code: 0 });
+
+    expect(collector.exports.map(({ path }) => path)).toEqual(['/v1/traces']);
+    expect(collector.exports[0]?.authorization).toBe('for-the-collector');
+    const text = collector.exports[0]?.text ?? '';
+    const [exported] = (JSON.parse(text) as { resourceSpans: readonly Record<string, never>[] })
+      .resourceSpans;
+    expect(exported).toMatchObject({
+      resource: {
+        attributes: expect.arrayContaining([
+          { key: 'service.name', value: { stringValue: 'shop' } },
+          { key: 'deployment.environment.name', value: { stringValue: 'test' } },
+        ]),
+      },
+      scopeSpans: [
+        { scope: { name: 'token-sidecar' }, spans: [{ traceId: TRACE }, { traceId: TRACE, name: 'GET /' }] },
+      ],
+    });
+    for (const secret of [TOKEN, 'secret-query', 'S3CRET']) {
+      expect(text).not.toContain(secret);
+      expect(sidecar.stdout).not.toContain(secret);
+    }
+  });
+
+  it('which is away, requests pass, the log says so, and the end comes in time', async () => {
+    const { sidecar, proxy } = await startTraced({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_BSP_SCHEDULE_DELAY: '50',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+    });
+
+    expect((await fetch(`${proxy}/`, { headers: { connection: 'close' } })).status).toBe(200);
+
+    await sidecar.output(/spans were not exported/);
+    sidecar.process.kill('SIGTERM');
+    expect(await sidecar.exited).toMatchObject({ code: 0 });
+  });
+});
+
+it('variables of OpenTelemetry that cannot be followed end it with 78, all named', async () => {
+  const { code, stderr } = await runToEnd(['proxy'], {
+    TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
+    TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_SAMPLER: 'sometimes',
+  });
+  expect(code).toBe(78);
+  expect(stderr).toContain('OTEL_EXPORTER_OTLP_PROTOCOL: "grpc": expected one of http/protobuf, http/json');
+  expect(stderr).toContain('OTEL_TRACES_SAMPLER: "sometimes": expected one of always_on');
+});

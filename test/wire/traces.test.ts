@@ -1,0 +1,217 @@
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
+import { InMemorySpanExporter, type ReadableSpan } from '@opentelemetry/sdk-trace';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { resolveTracing, type TracingConfig } from '../../src/config/resolve-tracing.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { openTracing, type Tracing } from '../../src/tracing/open-tracing.ts';
+import { FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
+import { connectHttp2 } from './http2/raw-http2-client.ts';
+import { answer, get, ok, post } from './messages.ts';
+import { answering, inTurn, startUpstream } from './raw-upstream.ts';
+import { type Sidecar, type SidecarSettings, startSidecar } from './sidecar.ts';
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = 'b7ad6b7169203331';
+
+interface Traced {
+  readonly sidecar: Sidecar;
+  /** Those that have ended, in the order of their ends. */
+  spans(): Promise<readonly ReadableSpan[]>;
+}
+
+/** Spans come as the SDK makes them; only their way out is short. */
+async function startTraced(
+  settings: SidecarSettings,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Traced> {
+  const config = resolveTracing({ OTEL_TRACES_EXPORTER: 'otlp', ...env }, []) as TracingConfig;
+  const kept: ReadableSpan[] = [];
+  const exporter = new InMemorySpanExporter();
+  const keep = exporter.export.bind(exporter);
+  exporter.export = (spans, done) => {
+    kept.push(...spans);
+    keep(spans, done);
+  };
+  const tracing: Tracing = openTracing(config, createLogger('silent'), exporter);
+  onTestFinished(() => tracing.close(1000));
+  const sidecar = await startSidecar({ ...settings, tracer: tracing.tracer });
+  return {
+    sidecar,
+    async spans() {
+      await sidecar.idle();
+      await tracing.close(1000);
+      return kept;
+    },
+  };
+}
+
+const described = ({ name, kind, attributes, status }: ReadableSpan) => ({
+  name,
+  kind,
+  attributes,
+  status: status.code,
+});
+
+describe('a request leaves', () => {
+  it('a span of the server and one of the client, described as the conventions have it', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const traced = await startTraced({ upstream });
+
+    await traced.sidecar.exchange(get('/orders/7?key=secret-query', 'Cookie: secret-cookie'));
+
+    const [client, server] = await traced.spans();
+    const { host, port } = upstream.address;
+    expect(client && described(client)).toEqual({
+      name: 'GET',
+      kind: SpanKind.CLIENT,
+      attributes: {
+        'http.request.method': 'GET',
+        'http.response.status_code': 200,
+        'server.address': host,
+        'server.port': port,
+        'url.full': `${upstream.protocol}://${upstream.authority}/orders/7`,
+        'url.scheme': upstream.protocol,
+      },
+      status: SpanStatusCode.UNSET,
+    });
+    expect(server && described(server)).toEqual({
+      name: 'GET /',
+      kind: SpanKind.SERVER,
+      attributes: {
+        'http.request.method': 'GET',
+        'http.response.status_code': 200,
+        'http.route': '/',
+        'network.protocol.name': 'http',
+        'network.protocol.version': '1.1',
+        'server.address': 'app.test',
+        'server.port': 80,
+        'token_sidecar.route': 'api',
+        'url.path': '/orders/7',
+        'url.scheme': 'http',
+      },
+      status: SpanStatusCode.UNSET,
+    });
+    expect(client?.parentSpanContext?.spanId).toBe(server?.spanContext().spanId);
+    expect(server?.parentSpanContext).toBeUndefined();
+    const text = JSON.stringify([client?.attributes, server?.attributes, client?.name, server?.name]);
+    expect(text).not.toContain('secret');
+    expect(text).not.toContain(FIRST);
+  });
+
+  it('spans of the trace of the app, and the upstream is told of the span that asks it', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const traced = await startTraced({ upstream });
+
+    await traced.sidecar.exchange(get('/', `Traceparent: 00-${TRACE}-${PARENT}-01`, 'Tracestate: vendor=1'));
+
+    const [client, server] = await traced.spans();
+    expect(server?.spanContext().traceId).toBe(TRACE);
+    expect(server?.parentSpanContext?.spanId).toBe(PARENT);
+    const { head } = await upstream.request();
+    expect(head.values('traceparent')).toEqual([`00-${TRACE}-${client?.spanContext().spanId}-01`]);
+    expect(head.values('tracestate')).toEqual(['vendor=1']);
+  });
+
+  it('a trace of its own, without the state of another, where what the app says is not valid', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const traced = await startTraced({ upstream });
+
+    await traced.sidecar.exchange(get('/', 'traceparent: 00-nonsense', 'tracestate: vendor=1'));
+
+    const [client] = await traced.spans();
+    const { traceId, spanId } = client?.spanContext() ?? {};
+    const { head } = await upstream.request();
+    expect(head.values('traceparent')).toEqual([`00-${traceId}-${spanId}-01`]);
+    expect(head.value('tracestate')).toBeUndefined();
+  });
+
+  it('nothing but the passed trace, where the app does not keep it', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const traced = await startTraced({ upstream });
+
+    await traced.sidecar.exchange(get('/', `traceparent: 00-${TRACE}-${PARENT}-00`));
+
+    expect(await traced.spans()).toEqual([]);
+    const { head } = await upstream.request();
+    expect(head.value('traceparent')).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
+  });
+
+  it('a span for each time that it is sent, counted', async () => {
+    const upstream = await startUpstream(inTurn(answering(answer(401)), answering(ok('x'))));
+    const traced = await startTraced({ upstream, bearer: renewable() });
+
+    expect((await traced.sidecar.exchange(post('/', 'body'))).status).toBe(200);
+
+    const clients = (await traced.spans()).filter(({ kind }) => kind === SpanKind.CLIENT);
+    expect(clients.map(({ attributes }) => attributes['http.request.resend_count'])).toEqual([undefined, 1]);
+    expect(clients.map(({ attributes }) => attributes['http.response.status_code'])).toEqual([401, 200]);
+    expect(clients.map(({ status }) => status.code)).toEqual([SpanStatusCode.ERROR, SpanStatusCode.UNSET]);
+    expect(upstream.requests.map(({ head }) => head.value('authorization'))).toEqual([FIRST, SECOND]);
+    const told = upstream.requests.map(({ head }) => head.value('traceparent')?.split('-')[2]);
+    expect(told).toEqual(clients.map((span) => span.spanContext().spanId));
+  });
+
+  it('by HTTP/2 the same', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const traced = await startTraced({ upstream });
+    const client = await connectHttp2(traced.sidecar);
+
+    await client.answer(client.get('/over-2?a=b'));
+
+    const server = (await traced.spans()).find(({ kind }) => kind === SpanKind.SERVER);
+    expect(server?.attributes).toMatchObject({ 'network.protocol.version': '2', 'url.path': '/over-2' });
+  });
+
+  it('the proxy’s own code, where that refused it', async () => {
+    const upstream = await startUpstream();
+    const traced = await startTraced({ upstream, bearer: withoutToken() });
+
+    const refused = await traced.sidecar.exchange(get('/'));
+
+    const [server, ...others] = await traced.spans();
+    expect(others).toEqual([]);
+    expect(server?.attributes).toMatchObject({
+      'http.response.status_code': 503,
+      'error.type': 'token_unavailable',
+    });
+    expect(server?.status.code).toBe(SpanStatusCode.ERROR);
+    expect(refused.head.value('x-request-id')).toBeDefined();
+  });
+
+  it('how the upstream failed', async () => {
+    const upstream = await startUpstream((arrived) => arrived.connection.destroy());
+    const traced = await startTraced({ upstream });
+
+    await traced.sidecar.exchange(post('/', 'body'));
+
+    const [client, server] = await traced.spans();
+    for (const span of [client, server]) {
+      expect(span?.attributes['error.type']).toBe('upstream_protocol_error');
+      expect(span?.status.code).toBe(SpanStatusCode.ERROR);
+    }
+  });
+});
+
+it('spans are left out as the standard variables say', async () => {
+  const upstream = await startUpstream(answering(ok('x')));
+  const traced = await startTraced({ upstream }, { OTEL_TRACES_SAMPLER: 'always_off' });
+
+  await traced.sidecar.exchange(get('/', `traceparent: 00-${TRACE}-${PARENT}-01`));
+
+  expect(await traced.spans()).toEqual([]);
+});
+
+it('durations name a trace that shows where the time went', async () => {
+  const upstream = await startUpstream(answering(ok('x')));
+  const traced = await startTraced({ upstream });
+
+  await traced.sidecar.exchange(get('/', `traceparent: 00-${TRACE}-${PARENT}-01`));
+
+  await traced.sidecar.idle();
+  const [[sample, exemplar] = ['', '']] = [...traced.sidecar.exemplars()];
+  expect(sample).toMatch(
+    /^token_sidecar_proxy_request_duration_seconds_bucket\{le="[\d.]+",route="api",code="2xx"\}$/,
+  );
+  expect(exemplar).toMatch(new RegExp(`^ # \\{trace_id="${TRACE}"\\} [\\d.e-]+$`));
+  expect(await traced.sidecar.metrics()).toContain(`${sample} 1`);
+});
