@@ -9,6 +9,7 @@ export const CHART = `${ROOT}charts/token-sidecar`;
 export const TOOLS = `${ROOT}.cache/tools`;
 
 export type Tool =
+  | 'alertmanager'
   | 'actionlint'
   | 'helm'
   | 'helm-docs'
