@@ -40,6 +40,8 @@ const ADMIN_PATHS = [
   '/startupz',
   '/metrics',
   '/api/status',
+  '/api/renew',
+  '/api/log-level',
   '/quitquitquit',
   '/jwks',
 ];
