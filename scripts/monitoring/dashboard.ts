@@ -377,6 +377,19 @@ const proxy: Row = {
         },
       ],
     ),
+    lines(
+      'Redirected connections',
+      'Connections that the kernel led to the sidecar, in the mode redirect, by what became of them.',
+      'ops',
+      [
+        {
+          expr: orZero(
+            `sum by (namespace, result) (rate(${series('proxy_redirected_connections_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+          ),
+          legend: '{{namespace}} {{result}}',
+        },
+      ],
+    ),
     lines('Requests in flight', 'Requests begun and not yet answered.', 'short', [
       {
         expr: `sum by (namespace, route) (${series('proxy_requests_in_flight', ROUTES)})`,

@@ -129,6 +129,12 @@ export const METRICS = {
     labels: ['kind'],
     meaning: 'HTTP/2 connections of the app that were ended because they asked for more than they may.',
   },
+  proxy_redirected_connections_total: {
+    type: 'counter',
+    program: 'proxy',
+    labels: ['result'],
+    meaning: 'Connections that the kernel redirected to the sidecar, by what became of them.',
+  },
   proxy_request_duration_seconds: {
     type: 'histogram',
     program: 'proxy',

@@ -64,7 +64,7 @@ async function startHealthySidecar(): Promise<string> {
     '--rotate-after',
     '5s',
   ]);
-  const [, admin] = await demo.output(/listening: .*admin (\S+?),/);
+  const [, admin] = await demo.output(/its status page is on (\S+)\.$/);
   return admin ?? '';
 }
 
