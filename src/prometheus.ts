@@ -17,15 +17,18 @@ interface Labelled {
 }
 
 /**
- * Takes the series that have this label out of every metric: what they were about is no longer there. Metrics that count
+ * Takes the series that have these labels out of every metric: what they were about is no longer there. Metrics that count
  * elsewhere and are read when they are scraped have to be told themselves.
  */
-export async function forgetSeries(registry: Registry, label: string, value: string): Promise<void> {
+export async function forgetSeries(
+  registry: Registry,
+  about: Readonly<Record<string, string>>,
+): Promise<void> {
   for (const metric of registry.getMetricsAsArray() as unknown as Partial<Labelled>[]) {
     if (metric.remove === undefined || metric.get === undefined) continue;
     const { values } = await metric.get();
     for (const { labels } of values) {
-      if (labels[label] !== value) continue;
+      if (Object.entries(about).some(([label, value]) => labels[label] !== value)) continue;
       const { le: _, ...own } = labels;
       metric.remove(own);
     }

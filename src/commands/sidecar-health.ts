@@ -32,6 +32,7 @@ export function sidecarHealth({ inUse, listening, draining }: SidecarHealthOptio
   return {
     ready: ready.promise,
     look() {
+      if (hasStarted) return;
       void Promise.all(required(inUse()).map((source) => source.firstToken)).then(() => {
         // Those of a configuration that has been superseded meanwhile decide nothing.
         if (started()) ready.resolve();

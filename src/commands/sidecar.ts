@@ -193,6 +193,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
         sources,
         proxy,
         tokenMetrics,
+        proxyMetrics,
         registry,
         clock,
         log,

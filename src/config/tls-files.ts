@@ -10,6 +10,8 @@ export function checkTlsFiles(file: FileConfig, problems: Problem[]): void {
     credentials: file.credentials,
     routes: file.routes,
     'forwardProxy.allow': file.forwardProxy?.allow,
+    'capture.hosts': file.capture?.hosts,
+    'redirect.hosts': file.redirect?.hosts,
   };
   for (const [list, entries = []] of Object.entries(lists)) {
     entries.forEach(({ tls }, index) => {

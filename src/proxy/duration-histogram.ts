@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Registry } from '../prometheus.ts';
 
 /** Upper bounds of the buckets, in seconds; what is longer has one of its own. */
@@ -53,7 +54,7 @@ export class DurationHistogram {
   readonly type = 'histogram';
   /** For the reference of metrics. */
   readonly labelNames: readonly string[];
-  readonly #tallies: { readonly labels: Labels; readonly tally: DurationTally }[] = [];
+  #tallies: { readonly labels: Labels; readonly tally: DurationTally }[] = [];
 
   constructor(
     registry: Registry,
@@ -71,6 +72,11 @@ export class DurationHistogram {
     const tally = new DurationTally();
     this.#tallies.push({ labels, tally });
     return tally;
+  }
+
+  /** As the library's metrics have it. */
+  remove(labels: Labels): void {
+    this.#tallies = this.#tallies.filter((series) => !isDeepStrictEqual(series.labels, labels));
   }
 
   /** What OpenMetrics has behind the samples of buckets (§ Exemplars), by the sample's name and labels. */

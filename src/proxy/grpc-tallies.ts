@@ -33,7 +33,10 @@ export class GrpcTally {
 }
 
 /** Registers `token_sidecar_proxy_grpc_calls_total`. */
-export function createGrpcTallies(registry: Registry): { forRoute(route: string): GrpcTally } {
+export function createGrpcTallies(registry: Registry): {
+  forRoute(route: string): GrpcTally;
+  forget(route: string): void;
+} {
   const tallies = new Map<string, GrpcTally>();
   new Counter({
     name: 'token_sidecar_proxy_grpc_calls_total',
@@ -52,5 +55,6 @@ export function createGrpcTallies(registry: Registry): { forRoute(route: string)
       tallies.set(route, tally);
       return tally;
     },
+    forget: (route) => tallies.delete(route),
   };
 }

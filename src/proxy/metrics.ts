@@ -21,6 +21,11 @@ export interface ProxyMetrics {
   redirected(result: string): void;
   /** What OpenMetrics has behind samples, by their names and labels: the traces of requests. */
   exemplars(): ReadonlyMap<string, string>;
+  /**
+   * Counts nothing more for a route that is no longer there, and says whether it did: not while requests of it are in
+   * flight. Its series are still to be taken out.
+   */
+  forget(route: string): boolean;
   /** By route, since the start: for the status page. */
   figures(): ReadonlyMap<string, RouteFigures>;
 }
@@ -85,7 +90,7 @@ export function createProxyMetrics(
       }
     },
   });
-  const requestTallies: RequestTally[] = [];
+  let requestTallies: RequestTally[] = [];
   const durations = createRequestDurations(registry);
   const upstreams = createUpstreamMetrics(registry, certificates);
   const protocols = createProtocolTallies(registry);
@@ -212,6 +217,15 @@ export function createProxyMetrics(
     http2Abuse: http2AbuseCounter(registry),
     redirected: redirectedCounter(registry),
     exemplars: () => durations.exemplars(),
+    forget(route) {
+      if ((tallies.get(route)?.inFlight ?? 0) > 0) return false;
+      known.delete(route);
+      tallies.delete(route);
+      protocols.forget(route);
+      grpcTallies.forget(route);
+      requestTallies = requestTallies.filter(({ labels }) => labels.route !== route);
+      return true;
+    },
     figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
   };
 }

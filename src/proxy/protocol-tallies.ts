@@ -33,7 +33,10 @@ export class ProtocolTally {
  * Registers `token_sidecar_proxy_requests_by_protocol_total`: beside `token_sidecar_proxy_requests_total`, whose labels
  * are relied upon as they are.
  */
-export function createProtocolTallies(registry: Registry): { forRoute(route: string): ProtocolTally } {
+export function createProtocolTallies(registry: Registry): {
+  forRoute(route: string): ProtocolTally;
+  forget(route: string): void;
+} {
   const tallies = new Map<string, ProtocolTally>();
   new Counter({
     name: 'token_sidecar_proxy_requests_by_protocol_total',
@@ -52,5 +55,6 @@ export function createProtocolTallies(registry: Registry): { forRoute(route: str
       tallies.set(route, tally);
       return tally;
     },
+    forget: (route) => tallies.delete(route),
   };
 }

@@ -15,7 +15,7 @@ import { TlsTermination } from './tls/termination.ts';
 import { OwnListeners } from './upstream/own-listeners.ts';
 
 /** The `route` label of requests that no route matched. */
-const NO_ROUTE = 'none';
+export const NO_ROUTE = 'none';
 
 /**
  * Starts the data path: resolves once it accepts connections.

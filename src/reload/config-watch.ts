@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { readConfigText } from '../config/file.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../credentials/directory-watch.ts';
@@ -26,6 +27,8 @@ export function watchConfigFile(
   let known = fingerprintOf(read);
   /** What was found instead, and when that was there first. */
   let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
+  /** The file that was read last. */
+  let judged: string | undefined;
   let cancelNext: (() => void) | undefined;
   let looking = false;
   let lookAgain = false;
@@ -37,6 +40,10 @@ export function watchConfigFile(
     looking = true;
     while (lookAgain && !closed) {
       lookAgain = false;
+      const version = await versionOf(path);
+      // Something else in the directory.
+      if (version === judged && found === undefined) continue;
+      judged = version;
       judge(await readConfigText(path).catch(() => undefined));
     }
     looking = false;
@@ -70,6 +77,17 @@ export function watchConfigFile(
     cancelNext?.();
     unwatch();
   };
+}
+
+/** Changes with the file's content, or the file: by the time that the system sets, too, and nobody else can. */
+async function versionOf(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    // Reading it says the same.
+    return undefined;
+  }
 }
 
 /** Instead of the text, which may hold what is no longer in use. */

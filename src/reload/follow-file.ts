@@ -62,16 +62,26 @@ export const PAUSE_MS = 1000;
 /** How long tokens of new credentials are waited for before that is an error. */
 export const OVERDUE_MS = 30_000;
 
+interface Asked {
+  /** What the file says, where it has been read. */
+  readonly text: string | undefined;
+  /** Nobody has changed it or asked: another look at what was refused, which is told where something else comes of it. */
+  readonly again: boolean;
+}
+
 export function followConfigFile(options: FollowFileOptions): FollowedFile {
   const { path, load, target, clock, log } = options;
   const start = target.config();
   let generation = 1;
   let sinceMs = clock.now().wallMs;
   let standing: Standing = { state: 'current' };
+  /** By the monotonic clock, while that is what it stands at. */
+  let waitingSinceMs = 0;
   /** What is to be done next; the text where it has been read. */
-  let due: { readonly text: string | undefined } | undefined;
+  let due: Asked | undefined;
   let underWay: AbortController | undefined;
   let pausing: (() => void) | undefined;
+  let cancelAgain: (() => void) | undefined;
   let closed = false;
   const metrics = createReloadMetrics(options.registry, () => ({
     generation,
@@ -84,18 +94,19 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   }
 
   /** Whatever is under way is for what the file no longer says. */
-  function ask(text: string | undefined): void {
-    due = { text };
+  function ask(asked: Asked): void {
+    cancelAgain?.();
+    due = asked;
     underWay?.abort();
     if (underWay === undefined && pausing === undefined) void work();
   }
 
   async function work(): Promise<void> {
     while (due !== undefined && !closed) {
-      const { text } = due;
+      const asked = due;
       due = undefined;
       underWay = new AbortController();
-      await take(text, underWay.signal);
+      await take(asked, underWay.signal);
       underWay = undefined;
       if (!closed) await pause();
     }
@@ -110,7 +121,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     });
   }
 
-  async function take(text: string | undefined, abandoned: AbortSignal): Promise<void> {
+  async function take({ text, again }: Asked, abandoned: AbortSignal): Promise<void> {
     let cancelOverdue: (() => void) | undefined;
     try {
       const next = await load(text);
@@ -124,12 +135,26 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
       }
       const reasons = needsRestart(start, running, next);
       if (reasons.length > 0) {
-        refuse('restart_required', reasons.join('\n'), 'the configuration takes effect with a restart alone');
+        refuse(
+          'restart_required',
+          reasons.join('\n'),
+          'the configuration takes effect with a restart alone',
+          again,
+        );
         return;
       }
       const onWait = (missing: () => readonly string[]): void => {
-        standing = { state: 'waiting', sinceMs: clock.now().wallMs, overdue: false, missing };
-        cancelOverdue = clock.after(OVERDUE_MS, () => reportOverdue(missing));
+        const now = clock.now();
+        // A file that changes again and again while tokens are waited for is overdue as one that does not.
+        waitingSinceMs = standing.state === 'waiting' ? waitingSinceMs : now.monotonicMs;
+        standing =
+          standing.state === 'waiting'
+            ? { ...standing, missing }
+            : { state: 'waiting', sinceMs: now.wallMs, overdue: false, missing };
+        const leftMs = waitingSinceMs + OVERDUE_MS - now.monotonicMs;
+        if (!standing.overdue) {
+          cancelOverdue = clock.after(Math.max(0, leftMs), () => reportOverdue(missing));
+        }
       };
       if (!(await target.reconfigure(next, { abandoned, onWait }))) return;
       generation += 1;
@@ -143,19 +168,34 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     } catch (error) {
       if (error instanceof ConfigurationError) {
         const report = reportProblems(error.problems, { colour: false });
-        refuse('invalid', report, 'the configuration file is not valid');
+        refuse('invalid', report, 'the configuration file is not valid', again);
       } else if (error instanceof SidecarError) {
-        refuse('invalid', error.message, 'the configuration cannot be used');
+        refuse('invalid', error.message, 'the configuration cannot be used', again);
       } else {
         log.error({ err: error }, 'a change of the configuration failed');
-        refuse('invalid', 'an unexpected error, which the log has', 'the configuration cannot be used');
+        refuse(
+          'invalid',
+          'an unexpected error, which the log has',
+          'the configuration cannot be used',
+          again,
+        );
       }
     } finally {
       cancelOverdue?.();
     }
   }
 
-  function refuse(result: 'invalid' | 'restart_required', report: string, text: string): void {
+  function refuse(
+    result: 'invalid' | 'restart_required',
+    report: string,
+    text: string,
+    again: boolean,
+  ): void {
+    // Files that it names may come later than itself, or in two steps: the kubelet synchronizes each volume alone.
+    if (result === 'invalid' && !closed) {
+      cancelAgain = clock.after(POLL_MS, () => ask({ text: undefined, again: true }));
+    }
+    if (again && standing.state === 'refused' && standing.report === report) return;
     standing = { state: 'refused', atMs: clock.now().wallMs, result, report };
     metrics.reloaded(result);
     log.error({ generation, file: path, report }, `${text}: the one before stays in use`);
@@ -183,15 +223,16 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     clock,
     pollMs: POLL_MS,
     read: options.text,
-    onChange: ask,
+    onChange: (text) => ask({ text, again: false }),
     onMode: reportWatch,
     ...(options.watch === undefined ? {} : { watch: options.watch }),
   });
   return {
     status: () => ({ file: path, generation, sinceMs, standing }),
-    reload: () => ask(undefined),
+    reload: () => ask({ text: undefined, again: false }),
     close() {
       closed = true;
+      cancelAgain?.();
       unwatch();
       underWay?.abort();
       pausing?.();

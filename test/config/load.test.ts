@@ -558,6 +558,18 @@ describe('hosts of redirected connections', () => {
 });
 
 describe('what is wrong', () => {
+  it.each([
+    ['forwardProxy.allow[0]', 'forwardProxy: { allow: [{ host: a.com, TLS }] }'],
+    ['capture.hosts[0]', 'capture: { hosts: [{ host: a.com, address: 127.0.0.2, TLS }] }'],
+    ['redirect.hosts[0]', 'redirect: { hosts: [{ host: a.com, TLS }] }'],
+  ])('a file of certificates that is not there, in %s', async (key, text) => {
+    const { TOKEN_SIDECAR_UPSTREAM: _, ...env } = SIMPLE;
+    const file = text.replace('TLS', 'tls: { caFile: /nonexistent/ca.crt }');
+    expect(await problemsOf(() => loadFile(file, env))).toContain(
+      `${key}.tls.caFile: "/nonexistent/ca.crt": expected a readable file (ENOENT)`,
+    );
+  });
+
   it('is reported all at once, each with key, value and what was expected', async () => {
     const problems = await problemsOf(() =>
       loadFile(

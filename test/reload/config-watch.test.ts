@@ -1,4 +1,4 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -126,6 +126,17 @@ it('tells nothing of what comes and goes', async () => {
   notify();
   await clock.advance(10 * STILL_MS);
   expect(told).toEqual([]);
+});
+
+it('sees another text of the same length and with the same time, as of a file that is restored', async () => {
+  const { path, told, clock, notify } = await lookByHand();
+  await clock.advance(0);
+  const { mtime } = await stat(path);
+  await writeFile(path, 'two');
+  await utimes(path, mtime, mtime);
+  notify();
+  await clock.advance(2 * STILL_MS);
+  expect(told).toEqual(['two']);
 });
 
 it('leaves no timer behind', async () => {

@@ -5,10 +5,12 @@ import { Registry } from '@prometheus-io/client';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { SidecarError } from '../../src/errors.ts';
 import {
   followConfigFile,
   OVERDUE_MS,
   PAUSE_MS,
+  POLL_MS,
   type Reconfigurable,
   type ReconfigureOptions,
 } from '../../src/reload/follow-file.ts';
@@ -139,6 +141,43 @@ it('and where it says again what is in use', async () => {
   await clock.advance(PAUSE_MS);
   expect(file.status()).toMatchObject({ generation: 1, standing: { state: 'current' } });
   expect(await metric('reload_total{result="unchanged"}')).toBe(1);
+});
+
+it('a wait that begins anew with every change is overdue as one that does not', async () => {
+  const waits: Reconfigurable['reconfigure'] = async (_, { abandoned, onWait }) => {
+    onWait(() => ['credential crm: the provider is away']);
+    await new Promise((resolve) => abandoned.addEventListener('abort', resolve));
+    return false;
+  };
+  const { reload, clock, lines, metric } = await follow(waits);
+  for (let limit = 2; limit < 8; limit++) {
+    reload(limit);
+    await clock.advance(OVERDUE_MS / 5);
+  }
+  expect(lines.filter((line) => line.includes('waits for tokens'))).toHaveLength(1);
+  expect(await metric('last_reload_successful')).toBe(0);
+});
+
+it('what was refused is looked at again, and told once, until it can be used', async () => {
+  let comes = false;
+  const { reload, clock, lines, taken, file, metric } = await follow(async () => {
+    if (!comes) throw new SidecarError('configuration', 'tls: /ca/new.pem cannot be read (ENOENT)');
+    return true;
+  });
+  reload(2);
+  await clock.advance(3 * POLL_MS);
+  expect(taken.length).toBeGreaterThan(2);
+  expect(lines.filter((line) => line.includes('cannot be used'))).toHaveLength(1);
+  expect(await metric('reload_total{result="invalid"}')).toBe(1);
+
+  reload(2);
+  await clock.advance(PAUSE_MS);
+  // Whoever asks is told.
+  expect(lines.filter((line) => line.includes('cannot be used'))).toHaveLength(2);
+
+  comes = true;
+  await clock.advance(POLL_MS);
+  expect(file.status()).toMatchObject({ generation: 2, standing: { state: 'current' } });
 });
 
 it('an error that nobody foresaw changes nothing, and is logged with its stack', async () => {

@@ -38,6 +38,7 @@ describe('a changed file', () => {
 
     expect((await running.get('/api')).status).toBe(404);
     expect(await (await running.get('/other')).text()).toBe('Bearer first');
+    await eventually(() => running.text('/metrics')).not.toContain('route="api"');
     expect(provider.received).toHaveLength(1);
     expect(running.sidecar.tokens).toEqual([held]);
     expect(await running.status()).toMatchObject({ generation: 2, state: 'current' });
@@ -120,6 +121,44 @@ describe('a changed file', () => {
     ).toBeUndefined();
     expect(await running.metric('token_ready{credential="second"}')).toBeUndefined();
     expect(await running.metric('token_ready{credential="default"}')).toBe(1);
+  });
+
+  it('does not end one that a generation in between has requests with', async () => {
+    const held: (() => void)[] = [];
+    const slow = await startApi((request, response) => {
+      held.push(() => response.end(request.headers.authorization));
+    });
+    const { config, route, running } = await startShop();
+    const { credential } = await startSecond();
+    const credentials = [...config.credentials, credential];
+    const by = (prefix: string) => ({
+      credentials,
+      routes: [
+        { ...route, name: 'slow', match: { pathPrefix: prefix }, upstream: slow, credential: 'second' },
+        route,
+      ],
+    });
+    await running.change(by('/one'));
+    const first = running.get('/one');
+    await eventually(async () => held.length).toBe(1);
+    await running.change(by('/two'));
+    const second = running.get('/two');
+    await eventually(async () => held.length).toBe(2);
+    await running.change(config);
+
+    held[0]?.();
+    await (await first).text();
+    // The credential goes with the one that is left.
+    for (let look = 0; look < 5; look++) {
+      expect(
+        await running.metric('token_refresh_total{credential="second",result="success",reason="startup"}'),
+      ).toBe(1);
+    }
+    held[1]?.();
+    expect(await (await second).text()).toBe('Bearer second');
+    await eventually(() =>
+      running.metric('token_refresh_total{credential="second",result="success",reason="startup"}'),
+    ).toBeUndefined();
   });
 
   it('sets the log level of all that logs', async () => {

@@ -95,6 +95,10 @@ export class RunningSidecar {
     return fetch(`http://${formatAddress(this.sidecar.adminAddress)}${path}`);
   }
 
+  async text(path: string): Promise<string> {
+    return await (await this.admin(path)).text();
+  }
+
   // biome-ignore lint/suspicious/noExplicitAny: it is what a program reads of it.
   async status(): Promise<any> {
     return ((await (await this.admin('/api/status')).json()) as { configuration: unknown }).configuration;
