@@ -5,7 +5,12 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { isLoopbackHost, oneOf, serverUrl, upstream, type ValueFormat } from '../config/values.ts';
 import { allowedHost, allowedImage } from '../injector/pod/allow-lists.ts';
 import { grantValue, imageReference, objectName } from '../injector/pod/annotation-formats.ts';
-import { DEFAULT_MODES, type InjectionDefaults } from '../injector/pod/injection-defaults.ts';
+import {
+  DEFAULT_MODES,
+  type InjectionDefaults,
+  SIDECAR_MODES,
+  USUAL_MODES,
+} from '../injector/pod/injection-defaults.ts';
 import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
@@ -105,6 +110,11 @@ export const INJECTION_SETTINGS = {
     description: 'ConfigMaps, by commas, that the annotation config-map may name; * for any',
     default: 'any, or none where hosts are limited',
   },
+  'allowed-modes': {
+    argument: 'MODES',
+    description: `Modes, by commas, that pods may have besides the default, of ${SIDECAR_MODES.join(', ')}: redirect adds an init container with NET_ADMIN`,
+    default: USUAL_MODES.join(),
+  },
 } as const satisfies Settings;
 
 const boolean = oneOf(['true', 'false']);
@@ -161,6 +171,7 @@ export function readInjectionDefaults(
   const upstreamHosts = listOf('allowed-upstream-hosts', allowedHost);
   const images = listOf('allowed-images', allowedImage);
   const configMaps = listOf('allowed-config-maps', configMapName);
+  const allowedModes = listOf('allowed-modes', oneOf(SIDECAR_MODES));
   const caConfigMap = given['default-ca-config-map'];
   if (caConfigMap !== undefined && (authHosts !== undefined || upstreamHosts !== undefined)) {
     const expected =
@@ -185,6 +196,7 @@ export function readInjectionDefaults(
     ...readText('upstream', 'default-upstream', upstream),
     ...readText('caConfigMap', 'default-ca-config-map', objectName),
     mode: read('default-mode', oneOf(DEFAULT_MODES)) ?? 'reverse',
+    ...(allowedModes === undefined ? {} : { allowedModes }),
     ...(native === undefined ? {} : { nativeSidecar: native === 'true' }),
     logLevel: read('default-log-level', oneOf(LOG_LEVELS)) ?? 'info',
     resources: {

@@ -3,6 +3,7 @@ import { parse, stringify } from 'yaml';
 import { readInjectionDefaults } from '../../src/commands/injection-settings.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { PROFILE } from '../../src/injector/pod/annotations.ts';
+import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
 import { unknownAnnotations } from '../../src/injector/pod/unknown-annotations.ts';
 import { validate } from '../chart/validator.ts';
 import { blocksOfKind } from './blocks.ts';
@@ -55,7 +56,7 @@ describe('annotations, which the injector takes', () => {
     // A profile is of a cluster, which there is not.
     if (annotations[PROFILE] !== undefined) return;
     const { problems, text: injected } = injectManifests(podWith({}, annotations), {
-      defaults: DEFAULTS,
+      defaults: { ...DEFAULTS, allowedModes: SIDECAR_MODES },
       cluster: {},
       namespace: 'shop',
     });

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { profilesInManifests } from '../../src/commands/profile-rules.ts';
 import { injectManifests } from '../../src/injector/manifests/inject-manifests.ts';
 import { WORKLOAD_KINDS } from '../../src/injector/manifests/workload-kinds.ts';
+import { SIDECAR_MODES } from '../../src/injector/pod/injection-defaults.ts';
 import { DEFAULTS } from './defaults.ts';
 
 const GOLDEN = join(import.meta.dirname, 'golden');
@@ -11,7 +12,7 @@ const cases = readdirSync(GOLDEN)
   .filter((file) => file.endsWith('.in.yaml'))
   .map((file) => file.replace('.in.yaml', ''));
 const options = {
-  defaults: DEFAULTS,
+  defaults: { ...DEFAULTS, allowedModes: SIDECAR_MODES },
   cluster: {},
   namespace: 'default',
   profilesIn: (contents: readonly unknown[]) => profilesInManifests(contents, 'default'),

@@ -1,13 +1,18 @@
 /** Pods whose connections the system sends to the sidecar: `token-sidecar.dev/hosts` with the mode `redirect`. */
 
 import { describe, expect, it } from 'vitest';
+import { readInjectionDefaults } from '../../src/commands/injection-settings.ts';
+import type { Problem } from '../../src/config/problems.ts';
 import type { Cluster } from '../../src/injector/pod/cluster.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
 import type { Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { capturedPorts } from '../../src/injector/pod/redirected-hosts.ts';
-import { DEFAULTS } from './defaults.ts';
+import { DEFAULTS as USUAL } from './defaults.ts';
 import { patched } from './patched.ts';
+
+/** Of an operator who allows it. */
+const DEFAULTS: InjectionDefaults = { ...USUAL, allowedModes: ['redirect'] };
 
 const ENFORCE = 'pod-security.kubernetes.io/enforce';
 
@@ -62,14 +67,40 @@ describe('a pod whose connections are redirected', () => {
     ]);
     expect(spec.initContainers[1]).toMatchObject({
       image: DEFAULTS.image,
-      args: ['redirect', '--captured-ports', '80,443,8443', '--exempt-user', '65532'],
+      args: ['redirect', '--captured-ports', '80,443,8443', '--exempt-user', '15083'],
       securityContext: {
         runAsUser: 0,
         allowPrivilegeEscalation: false,
         capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
       },
     });
-    expect(spec.initContainers[0]).toMatchObject({ securityContext: { capabilities: { drop: ['ALL'] } } });
+    // A user of its own: the image's is that of many images of apps as well.
+    expect(spec.initContainers[0]).toMatchObject({
+      securityContext: { runAsUser: 15_083, runAsGroup: 15_083, capabilities: { drop: ['ALL'] } },
+    });
+  });
+
+  it('has its connections changed by the operator’s image, whatever image the annotation names', () => {
+    const { spec } = injected({ annotations: { 'token-sidecar.dev/image': 'mirror.example/sidecar:1' } });
+    expect(spec.initContainers.map((container) => (container as { image?: string }).image)).toEqual([
+      'mirror.example/sidecar:1',
+      USUAL.image,
+    ]);
+  });
+
+  it('is not told of users unless the operator chose the sidecar’s, which an image may have as well', () => {
+    const containers = [{ name: 'app' }, { name: 'other', securityContext: { runAsUser: 2000 } }];
+    expect(ask({ spec: { containers } }).injection).toMatchObject({ warnings: [] });
+    const defaults = { runAsUser: 1000 };
+    expect(ask({ spec: { containers }, defaults }).injection).toMatchObject({
+      warnings: [
+        "container app has no runAsUser: if its image has the user 1000, the sidecar's, its connections are not redirected",
+      ],
+    });
+    const securityContext = { runAsUser: 2000 };
+    expect(ask({ spec: { containers, securityContext }, defaults }).injection).toMatchObject({
+      warnings: [],
+    });
   });
 
   it('has a sidecar that may ask the kernel, and apps that trust it and know of no proxy', () => {
@@ -97,9 +128,60 @@ describe('a pod whose connections are redirected', () => {
   });
 
   it('gets no other switch of Node in other modes', () => {
-    const { spec } = injected({ annotations: { 'token-sidecar.dev/mode': 'forward' } });
+    const allowedModes = ['forward'] as const;
+    const { spec } = injected({
+      annotations: { 'token-sidecar.dev/mode': 'forward' },
+      defaults: { allowedModes },
+    });
     expect(spec.initContainers.map(({ name }) => name)).toEqual(['token-sidecar']);
     expect((spec.initContainers[0]?.env ?? []).map(({ name }) => name)).not.toContain('NODE_OPTIONS');
+  });
+});
+
+describe('what modes pods may have', () => {
+  const refusedOf = (mode: string, defaults: InjectionDefaults) =>
+    JSON.stringify(
+      inject(
+        {
+          metadata: { annotations: { ...ASKING, 'token-sidecar.dev/mode': mode } },
+          spec: { containers: [{ name: 'app' }] },
+        },
+        { name: 'team' },
+        defaults,
+        {},
+      ),
+    ).includes('a mode that the operator allows');
+
+  it('is all but redirect, which makes a root container, unless the operator lists it', () => {
+    const annotations = { ...ASKING, 'token-sidecar.dev/hosts': 'api.example.com' };
+    const pod: Pod = { metadata: { annotations }, spec: { containers: [{ name: 'app' }] } };
+    expect(inject(pod, { name: 'team' }, USUAL, {})).toMatchObject({
+      result: 'rejected',
+      message: expect.stringContaining(
+        'token-sidecar.dev/mode: "redirect": expected a mode that the operator allows: reverse, forward, hosts',
+      ),
+    });
+    for (const mode of ['reverse', 'forward', 'hosts']) expect(refusedOf(mode, USUAL)).toBe(false);
+  });
+
+  it('is what the list has, and the default', () => {
+    const defaults: InjectionDefaults = { ...USUAL, mode: 'forward', allowedModes: ['redirect'] };
+    expect(['reverse', 'forward', 'hosts', 'redirect'].filter((mode) => refusedOf(mode, defaults))).toEqual([
+      'reverse',
+      'hosts',
+    ]);
+  });
+
+  it('is read from the operator’s setting', () => {
+    const read = (text: string) => {
+      const problems: Problem[] = [];
+      const given = { 'allowed-modes': { key: '--allowed-modes', text } };
+      return { allowedModes: readInjectionDefaults(given, problems).allowedModes, problems };
+    };
+    expect(read('hosts, redirect')).toEqual({ allowedModes: ['hosts', 'redirect'], problems: [] });
+    expect(read('hosts,sideways').problems).toMatchObject([
+      { key: '--allowed-modes', value: 'hosts,sideways' },
+    ]);
   });
 });
 
@@ -143,18 +225,18 @@ describe('a pod whose connections cannot be redirected is refused, with the reas
   });
 
   it.each<[string, PodSpec]>([
-    ['spec.securityContext.runAsUser: "65532"', { securityContext: { runAsUser: 65_532 } }],
+    ['spec.securityContext.runAsUser: "15083"', { securityContext: { runAsUser: 15_083 } }],
     [
-      'spec.containers[0].securityContext.runAsUser: "65532"',
-      { containers: [{ name: 'app', securityContext: { runAsUser: 65_532 } }] },
+      'spec.containers[0].securityContext.runAsUser: "15083"',
+      { containers: [{ name: 'app', securityContext: { runAsUser: 15_083 } }] },
     ],
   ])('with an app of the sidecar’s user: %s', (key, spec) => {
     expect(refusal({ spec })).toContain(`${key}: expected another user than the sidecar's`);
   });
 
   it('but not where every container has another', () => {
-    const containers = [{ name: 'app', securityContext: { runAsUser: 1000 } }];
-    const spec = { securityContext: { runAsUser: 65_532 }, containers };
+    const containers = [{ name: 'app', securityContext: { runAsUser: 65_532 } }];
+    const spec = { securityContext: { runAsUser: 15_083 }, containers };
     expect(ask({ spec }).injection.result).toBe('injected');
   });
 

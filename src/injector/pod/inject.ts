@@ -21,7 +21,7 @@ import { type AddOperation, add, addMembers, append, type JsonPatch } from './js
 import { ADMIN_PORT, CONTAINER_NAME, REDIRECT_CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
-import { meshObstacles, redirectContainer, redirectObstacles } from './redirected-hosts.ts';
+import { meshObstacles, redirectContainer, redirectObstacles, redirectWarnings } from './redirected-hosts.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
@@ -111,7 +111,7 @@ export function inject(
     result: 'injected',
     reason: settings.native ? 'native' : 'classic',
     patch: patchFor(pod, annotations, settings),
-    warnings: [...warnings, ...warningsFor(pod, settings)],
+    warnings: [...warnings, ...redirectWarnings(pod.spec ?? {}, settings), ...warningsFor(pod, settings)],
     secrets: settings.secrets,
   };
 }

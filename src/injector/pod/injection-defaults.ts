@@ -20,6 +20,8 @@ export interface InjectionDefaults {
   /** ConfigMap, in the pod's namespace, with the CAs that the sidecar trusts besides the public ones. */
   readonly caConfigMap?: string;
   readonly mode: SidecarMode;
+  /** What pods may have besides that; `USUAL_MODES` when absent. */
+  readonly allowedModes?: readonly SidecarMode[];
   /** Whether to use a native sidecar, where that is decided; otherwise the cluster's version decides. */
   readonly nativeSidecar?: boolean;
   readonly logLevel: LogLevel;
@@ -34,6 +36,9 @@ export interface InjectionDefaults {
 
 export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
 export type SidecarMode = (typeof SIDECAR_MODES)[number];
+
+/** What pods may have unless the operator says otherwise: `redirect` makes a container that changes the pod's network. */
+export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
 
 /** Those that a pod may have without a word: the others want to know of which hosts. */
 export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];

@@ -38,5 +38,11 @@ export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 /** User and group of the image. */
 export const SIDECAR_USER = 65_532;
 
+/**
+ * In the mode redirect, in place of the image's, which many images of apps have as well: connections of the sidecar are told by
+ * its user. Within the 65536 users of a pod with a user namespace.
+ */
+export const REDIRECT_USER = 15_083;
+
 /** Where the sidecar looks for it unless told otherwise. The kubelet mounts it, also where the rest is read-only. */
 export const TERMINATION_LOG = '/dev/termination-log';

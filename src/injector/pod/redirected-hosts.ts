@@ -4,7 +4,7 @@ import type { Problem } from '../../config/problems.ts';
 import { namedHosts } from '../../config/values.ts';
 import { MODE } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
-import { REDIRECT_CONTAINER_NAME, REDIRECT_PORT } from './names.ts';
+import { CONTAINER_NAME, REDIRECT_CONTAINER_NAME, REDIRECT_PORT, REDIRECT_USER } from './names.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
 import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
@@ -37,7 +37,7 @@ export function capturedPorts(hosts: string): string {
 
 /** The init container, which ends as soon as the table is installed. */
 export function redirectContainer(settings: SidecarSettings & { readonly redirected: string }): object {
-  const { image, imagePullPolicy, runAsUser, redirected } = settings;
+  const { redirectImage: image, imagePullPolicy, runAsUser, redirected } = settings;
   return {
     name: REDIRECT_CONTAINER_NAME,
     image,
@@ -106,18 +106,41 @@ function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Pr
   }
   const expected = `another user than the sidecar's, because ${MODE} is redirect: its connections would pass for those of the sidecar`;
   const ofPod = spec.securityContext?.runAsUser;
-  const all = (['initContainers', 'containers'] as const).flatMap((list) =>
-    itemsOf(spec[list]).map((container, index) => ({
-      container,
-      key: `spec.${list}[${index}].securityContext.runAsUser`,
-    })),
-  );
-  const own = all.filter(({ container }) => userOf(container) === runAsUser);
-  const inheriting = ofPod === runAsUser && all.some(({ container }) => userOf(container) === undefined);
+  const apps = appContainers(spec);
+  const own = apps.filter(({ container }) => userOf(container) === runAsUser);
+  const inheriting = ofPod === runAsUser && apps.some(({ container }) => userOf(container) === undefined);
   return [
     ...(inheriting ? [{ key: 'spec.securityContext.runAsUser', value: String(ofPod), expected }] : []),
-    ...own.map(({ key }) => ({ key, value: String(runAsUser), expected })),
+    ...own.map(({ path }) => ({
+      key: `${path}.securityContext.runAsUser`,
+      value: String(runAsUser),
+      expected,
+    })),
   ];
+}
+
+/** Where the operator has chosen the sidecar's user, an image may have it as well, which nothing in the pod tells. */
+export function redirectWarnings(
+  spec: PodSpec,
+  { runAsUser, redirected }: SidecarSettings,
+): readonly string[] {
+  const isOfPod = typeof spec.securityContext?.runAsUser === 'number';
+  if (redirected === undefined || runAsUser === REDIRECT_USER || isOfPod) return [];
+  return appContainers(spec)
+    .filter(({ container }) => userOf(container) === undefined)
+    .map(
+      ({ container: { name } }) =>
+        `container ${name} has no runAsUser: if its image has the user ${runAsUser}, the sidecar's, its connections are not redirected`,
+    );
+}
+
+/** All but the sidecar and what redirects to it. */
+function appContainers(spec: PodSpec): readonly { readonly path: string; readonly container: Container }[] {
+  return (['initContainers', 'containers'] as const).flatMap((list) =>
+    itemsOf(spec[list])
+      .map((container, index) => ({ path: `spec.${list}[${index}]`, container }))
+      .filter(({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME),
+  );
 }
 
 function userOf({ securityContext }: Container): number | undefined {

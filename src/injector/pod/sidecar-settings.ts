@@ -32,9 +32,10 @@ import {
   SIDECAR_MODES,
   type SidecarMode,
   type SidecarResources,
+  USUAL_MODES,
 } from './injection-defaults.ts';
 import { hostsProblems } from './intercepted-hosts.ts';
-import { CONFIG_DIRECTORY, CONFIG_KEY, SIDECAR_USER } from './names.ts';
+import { CONFIG_DIRECTORY, CONFIG_KEY, REDIRECT_USER, SIDECAR_USER } from './names.ts';
 import type { EnvironmentVariable, Namespace } from './pod.ts';
 import { type ProfileOverrides, profileNames, type ResolvedProfiles } from './profiles.ts';
 import { quantity } from './quantity.ts';
@@ -53,6 +54,8 @@ import { unknownAnnotations } from './unknown-annotations.ts';
 
 export interface SidecarSettings {
   readonly image: string;
+  /** The operator's, whatever image an annotation names: what runs with NET_ADMIN is not a tenant's to choose. */
+  readonly redirectImage: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly imagePullSecrets: readonly string[];
   readonly runAsUser: number | 'none';
@@ -156,6 +159,7 @@ export function resolveSettings(
   const profiles =
     names && resolveProfiles(names, cluster, namespace, { ...told, secret }, defaults, problems, warnings);
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
+  problems.push(...forbiddenMode(mode, defaults));
   const isNamed = mode === 'hosts' || mode === 'redirect';
   if (isNamed && hosts === undefined && !hasProfile) {
     problems.push({ key: HOSTS, expected: `the hosts that get the token, because the mode is ${mode}` });
@@ -201,11 +205,12 @@ export function resolveSettings(
   return {
     settings: {
       image,
+      redirectImage: defaults.image,
       imagePullPolicy: defaults.imagePullPolicy,
       imagePullSecrets: [
         ...new Set([...(defaults.imagePullSecrets ?? []), ...(profiles?.imagePullSecrets ?? [])]),
       ],
-      runAsUser: defaults.runAsUser ?? SIDECAR_USER,
+      runAsUser: userFor(mode, defaults),
       secrets: profiles?.secrets ?? [secret as string],
       environment: sidecarEnvironment(
         hasProfile
@@ -315,6 +320,20 @@ function forbidden(
   if (configMap !== undefined && !isAllowedConfigMap(configMap, allowed))
     refuse(CONFIG_MAP, configMap, 'a ConfigMap', allowed.configMaps);
   return problems;
+}
+
+function forbiddenMode(
+  mode: SidecarMode,
+  { mode: usual, allowedModes = USUAL_MODES }: InjectionDefaults,
+): Problem[] {
+  if (mode === usual || allowedModes.includes(mode)) return [];
+  const all = [...new Set([usual, ...allowedModes])].join(', ');
+  return [{ key: MODE, value: mode, expected: `a mode that the operator allows: ${all}` }];
+}
+
+/** In the mode redirect the image's own user gives way to one that images of apps do not have. */
+function userFor(mode: SidecarMode, { runAsUser = SIDECAR_USER }: InjectionDefaults): number | 'none' {
+  return mode === 'redirect' && runAsUser === SIDECAR_USER ? REDIRECT_USER : runAsUser;
 }
 
 /** The mode that the annotations ask for, or the default where they say nothing that is understood. */

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apply, create, get } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
-import { CLIENT_SECRET, clientSecret, deleteNamespace, namespace } from '../support/release.ts';
+import { CLIENT_SECRET, clientSecret, deleteNamespace, installChart, namespace } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
 import { provideTlsService } from '../support/tls-service.ts';
 import {
@@ -42,6 +42,7 @@ interface Job {
 inCluster('an app that calls https:// and stays as it is', () => {
   useShop(SHOP);
   beforeAll(async () => {
+    await installChart({ 'injector.allowed.modes': ['hosts', 'redirect'] });
     const api = API_URL.replace('SHOP', SHOP);
     await provideTlsService({
       namespace: SHOP,

@@ -104,7 +104,7 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 What annotations may name. The content is empty where nothing is limited.
 */}}
 {{- define "token-sidecar.injector.allowed" -}}
-{{- range $key, $name := dict "authHosts" "AUTH_HOSTS" "upstreamHosts" "UPSTREAM_HOSTS" "images" "IMAGES" "configMaps" "CONFIG_MAPS" }}
+{{- range $key, $name := dict "authHosts" "AUTH_HOSTS" "upstreamHosts" "UPSTREAM_HOSTS" "images" "IMAGES" "configMaps" "CONFIG_MAPS" "modes" "MODES" }}
 {{- with get $.Values.injector.allowed $key }}
 - name: TOKEN_SIDECAR_ALLOWED_{{ $name }}
   value: {{ join "," . | quote }}
