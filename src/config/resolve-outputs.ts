@@ -9,6 +9,9 @@ import { formatAddress, isLoopbackHost } from './values.ts';
 /** Its owner and group read it. */
 const DEFAULT_MODE = 0o640;
 
+/** What the sidecar calls a file before it takes the place of the one before. */
+const TEMPORARY = /\/\.[^/]+\.incoming$/;
+
 export const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
 
 /** @param key names the setting in messages. */
@@ -44,7 +47,16 @@ export function checkOutputs(
   const paths = credentials.map(({ entry }) => entry.output?.file?.path);
   credentials.forEach(({ key }, index) => {
     const path = paths[index];
-    if (path === undefined || paths.indexOf(path) === index) return;
+    if (path === undefined) return;
+    if (TEMPORARY.test(path)) {
+      problems.push({
+        key: `${key}.output.file`,
+        value: path,
+        expected: 'a name other than .NAME.incoming, by which a file NAME is replaced',
+      });
+      return;
+    }
+    if (paths.indexOf(path) === index) return;
     problems.push({
       key: `${key}.output.file`,
       value: path,

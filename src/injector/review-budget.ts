@@ -66,9 +66,17 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const uploading = new Set<Uploading>();
   /** Answers that nobody has read in time, in the order in which they were given. */
   const unread = new Set<Unread>();
+  /** Asked to give way, and counted until their connections have ended. */
+  const leaving = new Set<Claim>();
   let total = 0;
 
   const heldBy = (address: string): number => held.get(address) ?? 0;
+  const leavingBytes = (address?: string): number =>
+    [...leaving].reduce(
+      (sum, one) => sum + (address === undefined || one.address === address ? one.bytes : 0),
+      0,
+    );
+  const staysWith = (address: string): number => heldBy(address) - leavingBytes(address);
 
   function take(claim: Uploading): Reservation {
     const { address } = claim;
@@ -85,6 +93,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     let cancelWait: (() => void) | undefined;
     function giveBack(): void {
       uploading.delete(claim);
+      leaving.delete(claim);
       cancelWait?.();
       if (answer !== undefined) unread.delete(answer);
       keep(0);
@@ -137,7 +146,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   function oldestOfMost<T extends { readonly address: string }>(candidates: Iterable<T>): T | undefined {
     let most: T | undefined;
     for (const one of candidates) {
-      if (most === undefined || heldBy(one.address) > heldBy(most.address)) most = one;
+      if (most === undefined || staysWith(one.address) > staysWith(most.address)) most = one;
     }
     return most;
   }
@@ -162,13 +171,16 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
    * connection has ended, and the next one starts then.
    */
   function makeRoomFor({ address, bytes }: Claim): boolean {
+    // Enough is on its way out already.
+    if (total - leavingBytes() + bytes <= TOTAL_BYTES) return false;
     const most = oldestOfMost<Uploading | Unread>([...unread, ...uploading]);
-    if (most === undefined || heldBy(most.address) <= heldBy(address) + bytes) return false;
+    if (most === undefined || staysWith(most.address) <= heldBy(address) + bytes) return false;
     if ('end' in most) {
       most.end();
       return true;
     }
     uploading.delete(most);
+    leaving.add(most);
     most.giveWay();
     return false;
   }

@@ -6,7 +6,7 @@ import type { Problem } from '../../src/config/problems.ts';
 import type { Cluster } from '../../src/injector/pod/cluster.ts';
 import { inject } from '../../src/injector/pod/inject.ts';
 import type { InjectionDefaults } from '../../src/injector/pod/injection-defaults.ts';
-import type { Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
+import type { Container, Namespace, Pod, PodSpec } from '../../src/injector/pod/pod.ts';
 import { capturedPorts } from '../../src/injector/pod/redirected-hosts.ts';
 import { DEFAULTS as USUAL } from './defaults.ts';
 import { patched } from './patched.ts';
@@ -222,6 +222,32 @@ describe('a pod whose connections cannot be redirected is refused, with the reas
       result: 'rejected',
       message: expect.stringContaining('no container of Istio'),
     });
+  });
+
+  it.each<[string, Container]>([
+    ['another user than the sidecar', { name: 'late', securityContext: { runAsUser: 15_083 } }],
+    ['a port other than 15083', { name: 'late', ports: [{ containerPort: 15_083 }] }],
+    [
+      'another path',
+      { name: 'late', volumeMounts: [{ name: 'own', mountPath: '/var/run/token-sidecar/trust' }] },
+    ],
+  ])('with a container that came after the first pass and would have %s', (expected, late) => {
+    const pod = injected();
+    const containers = [...pod.spec.containers, late];
+    const again = inject(
+      { ...pod, spec: { ...pod.spec, containers } } as Pod,
+      { name: 'team' },
+      DEFAULTS,
+      {},
+    );
+    expect(again).toMatchObject({ result: 'rejected', message: expect.stringContaining(expected) });
+  });
+
+  it.each(['initContainers', 'containers'] as const)('with one of %s that has the name already', (list) => {
+    const spec = { containers: [{ name: 'app' }], [list]: [{ name: 'token-sidecar-redirect' }] };
+    expect(refusal({ spec })).toContain(
+      `spec.${list}[0].name: "token-sidecar-redirect": expected another name`,
+    );
   });
 
   it.each<[string, PodSpec]>([

@@ -115,3 +115,33 @@ it('who gives way is whoever has most, also if they came later', async () => {
   await settled();
   expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([0, 1, 0, 0]);
 });
+
+it('one waits for who was asked to give way, and no more are asked, whatever small comes back meanwhile', async () => {
+  const { ask, began } = row();
+  const uploads = Array.from({ length: 8 }, () => ask('a', MIB));
+  const small = await Promise.all(Array.from({ length: 127 }, (_, index) => ask(`o${index}`, 1).reserved));
+  ask('c', MIB);
+  await settled();
+  for (const { release } of small.slice(0, 6)) release();
+  expect(uploads.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([1, 0, 0, 0, 0, 0, 0, 0]);
+  (await uploads[0]?.reserved)?.release();
+  await settled();
+  expect(began).toContain('c');
+});
+
+it('who was asked to give way counts no longer where it is judged who has most', async () => {
+  const { ask } = row();
+  const held = ['a', 'a', 'b', 'b'].map((address) => ask(address, 4 * MIB));
+  await Promise.all(held.map(({ reserved }) => reserved));
+  ask('c', 3 * MIB);
+  await settled();
+  ask('d', 2 * MIB);
+  await settled();
+  expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([1, 0, 0, 0]);
+  (await held[0]?.reserved)?.release();
+  await settled();
+  // `a` has 4 MiB left and `b` 8.
+  ask('e', 3 * MIB);
+  await settled();
+  expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([1, 0, 1, 0]);
+});

@@ -37,6 +37,7 @@ export function appContainersPatch(
 ): AddOperation[] {
   const variables = appEnvironment(settings);
   const intercepts = settings.mode !== 'reverse' && settings.intercepts;
+  const mounts = sidecarMounts(settings);
   return itemsOf(containers).flatMap((container, index, all) => {
     if (!isServed(container, all.slice(0, index))) return [];
     const path = ['spec', list, index];
@@ -46,7 +47,7 @@ export function appContainersPatch(
     return [
       ...java.changed,
       ...append(container.env, [...path, 'env'], [...missing, ...java.added]),
-      ...mountsPatch(container, path, { trust: intercepts, tokens: settings.tokenFiles }),
+      ...mountsPatch(container, path, mounts),
     ];
   });
 }
@@ -67,16 +68,22 @@ function javaPatch({ env }: Container, path: readonly (string | number)[], mode:
   return { changed: [add(pointer(...path, 'env', at, 'value'), value)], added: [] };
 }
 
+/** What the sidecar leaves for the app's containers, and where they find it. */
+export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
+  return [
+    ...(mode !== 'reverse' && intercepts
+      ? [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true }]
+      : []),
+    ...(tokenFiles ? [{ name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: true }] : []),
+  ];
+}
+
 /** What the sidecar leaves for apps, where a container does not mount it itself. */
 function mountsPatch(
   { volumeMounts }: Container,
   path: readonly (string | number)[],
-  wanted: { readonly trust: boolean; readonly tokens: boolean },
+  mounts: ReturnType<typeof sidecarMounts>,
 ): AddOperation[] {
-  const mounts = [
-    ...(wanted.trust ? [{ name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: true }] : []),
-    ...(wanted.tokens ? [{ name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: true }] : []),
-  ];
   const own = new Set(itemsOf(volumeMounts).map(({ name }) => name));
   const missing = mounts.filter(({ name }) => !own.has(name));
   return append(volumeMounts, [...path, 'volumeMounts'], missing);

@@ -21,7 +21,8 @@ import { type AddOperation, add, addMembers, append, type JsonPatch } from './js
 import { ADMIN_PORT, CONTAINER_NAME, REDIRECT_CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
-import { meshObstacles, redirectContainer, redirectObstacles, redirectWarnings } from './redirected-hosts.ts';
+import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirected-hosts.ts';
+import { reservedObstacles, takenPaths } from './reserved.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
 import { modeOf, resolveSettings, type SidecarSettings } from './sidecar-settings.ts';
 
@@ -97,6 +98,7 @@ export function inject(
   const { captured, redirected, runAsUser } = settings;
   const obstacles = [
     ...obstaclesIn(pod, defaults.allowed ?? {}),
+    ...reservedObstacles(pod.spec ?? {}, settings),
     ...(captured === undefined ? [] : captureObstacles(pod, captured)),
     ...(redirected === undefined ? [] : redirectObstacles({ pod, namespace, cluster, runAsUser })),
   ];
@@ -133,17 +135,17 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can write that there was a first one, which would have found this.
   const annotations = metadata?.annotations ?? {};
-  const isRedirected = modeOf(annotations, defaults) === 'redirect';
-  const obstacles = [...tooManyContainers(spec), ...(isRedirected ? meshObstacles(spec) : [])];
+  const mode = modeOf(annotations, defaults);
+  const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
+  const settings = { mode, intercepts: has(TRUST_VOLUME), tokenFiles: has(TOKENS_VOLUME) };
+  const obstacles = [
+    ...tooManyContainers(spec),
+    ...(mode === 'redirect' ? laterClashes(spec) : []),
+    ...takenPaths(spec, settings),
+  ];
   if (obstacles.length > 0) {
     return { result: 'rejected', reason: 'unsuitable_pod', message: refusal(obstacles) };
   }
-  const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
-  const settings = {
-    mode: modeOf(annotations, defaults),
-    intercepts: has(TRUST_VOLUME),
-    tokenFiles: has(TOKENS_VOLUME),
-  };
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
     // Those before a native sidecar end before it begins.

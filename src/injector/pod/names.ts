@@ -27,6 +27,8 @@ export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */
 export const ADMIN_PORT = 15_081;
+/** Where tokens of profiles are asked for. */
+export const TOKEN_ENDPOINT_PORT = 15_082;
 /** Where redirected connections come. */
 export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';

@@ -61,7 +61,7 @@ export interface Container {
   readonly envFrom?: readonly object[] | null;
   readonly ports?: readonly ContainerPort[] | null;
   readonly securityContext?: { readonly runAsUser?: number | null } | null;
-  readonly volumeMounts?: readonly { readonly name: string }[] | null;
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath?: string | null }[] | null;
 }
 
 export interface EnvironmentVariable {

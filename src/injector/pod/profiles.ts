@@ -40,6 +40,8 @@ export interface ResolvedProfiles {
   readonly intercepts: boolean;
   /** Whether tokens are left as files for the app's containers. */
   readonly tokenFiles: boolean;
+  /** Whether tokens are given on loopback. */
+  readonly tokenEndpoint: boolean;
   /** Which profiles, and of which generation: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
   readonly inUse: string;
   readonly warnings: readonly string[];

@@ -6,6 +6,7 @@ import { MODE } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
 import { CONTAINER_NAME, REDIRECT_CONTAINER_NAME, REDIRECT_PORT, REDIRECT_USER } from './names.ts';
 import { type Container, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
+import { takenPort } from './reserved.ts';
 import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
@@ -68,12 +69,7 @@ export interface RedirectedPod {
 /** What keeps the connections of a pod from being redirected. */
 export function redirectObstacles({ pod, namespace, cluster, runAsUser }: RedirectedPod): readonly Problem[] {
   const { spec = {} } = pod;
-  return [
-    ...forbiddenByNamespace(namespace, cluster),
-    ...meshObstacles(spec),
-    ...sharedUsers(spec, runAsUser),
-    ...takenPorts(spec),
-  ];
+  return [...forbiddenByNamespace(namespace, cluster), ...clashes(spec, runAsUser)];
 }
 
 /** Pod Security would refuse the pod as well, in words that do not tell why there is such a container. */
@@ -85,8 +81,23 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
   return [{ key: MODE, value: 'redirect', expected }];
 }
 
-/** Also for a second pass: the mesh's webhook may come after the injector's. */
-export function meshObstacles(spec: PodSpec): readonly Problem[] {
+/** What of a pod's containers cannot be beside redirection. A second pass looks as well: other webhooks may come after the injector's. */
+export function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
+  return [
+    ...meshObstacles(spec),
+    ...sharedUsers(spec, runAsUser),
+    ...takenPort(spec, REDIRECT_PORT, 'to which connections are redirected'),
+  ];
+}
+
+/** The same in a pod that has its sidecar, whose user is there to see. */
+export function laterClashes(spec: PodSpec): readonly Problem[] {
+  const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER_NAME);
+  const user = sidecar && userOf(sidecar);
+  return user === undefined ? meshObstacles(spec) : clashes(spec, user);
+}
+
+function meshObstacles(spec: PodSpec): readonly Problem[] {
   return (['initContainers', 'containers'] as const).flatMap((list) =>
     itemsOf(spec[list]).flatMap(({ name }, index) => {
       const mesh = Object.hasOwn(MESHES, name) ? MESHES[name] : undefined;
@@ -145,22 +156,4 @@ function appContainers(spec: PodSpec): readonly { readonly path: string; readonl
 
 function userOf({ securityContext }: Container): number | undefined {
   return securityContext?.runAsUser ?? undefined;
-}
-
-function takenPorts(spec: PodSpec): Problem[] {
-  return (['initContainers', 'containers'] as const).flatMap((list) =>
-    itemsOf(spec[list]).flatMap(({ ports }, container) =>
-      itemsOf(ports).flatMap(({ containerPort }, index) => {
-        if (containerPort !== REDIRECT_PORT) return [];
-        const expected = `a port other than ${REDIRECT_PORT}, to which connections are redirected`;
-        return [
-          {
-            key: `spec.${list}[${container}].ports[${index}].containerPort`,
-            value: String(containerPort),
-            expected,
-          },
-        ];
-      }),
-    ),
-  );
 }

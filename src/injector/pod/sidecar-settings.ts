@@ -72,6 +72,8 @@ export interface SidecarSettings {
   readonly intercepts: boolean;
   /** Whether tokens are left as files that the app's containers mount. */
   readonly tokenFiles: boolean;
+  /** Whether tokens are given on loopback. */
+  readonly tokenEndpoint: boolean;
   readonly native: boolean;
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
@@ -240,6 +242,7 @@ export function resolveSettings(
       redirected,
       intercepts,
       tokenFiles: profiles?.tokenFiles ?? false,
+      tokenEndpoint: profiles?.tokenEndpoint ?? false,
       native,
       resources: resolveResources((name) => read(name, quantity), defaults.resources, problems),
       startupSeconds: defaults.startupSeconds,

@@ -102,6 +102,7 @@ function resolveProfiles(
     mode,
     intercepts: entries.hosts.length > 0,
     tokenFiles: config.credentials.some(({ output }) => output?.file !== undefined),
+    tokenEndpoint: config.tokenEndpoint !== undefined,
     inUse: profiles.map(inUse).join(', '),
     warnings,
   };

@@ -180,6 +180,50 @@ describe('an output', () => {
     }
   });
 
+  it('of a name by which another file is replaced is refused', () => {
+    const spec = {
+      credentials: ['kafka', '.kafka.incoming'].map((file, index) => ({
+        ...CREDENTIAL,
+        name: `c${index}`,
+        output: { file },
+      })),
+    };
+    expect(problemsOf(spec)).toEqual([
+      `spec.credentials[1].output.file: ${TOKENS}/.kafka.incoming: a name other than .NAME.incoming, by which a file NAME is replaced`,
+    ]);
+  });
+
+  it('of a static token, the Secret itself, is none of a tenant’s where both lists are there', () => {
+    const secret = { name: 'of-somebody-else', keys: { token: 'password' } };
+    const spec = {
+      credentials: [{ grant: 'static', static: { tokenFile: 'token' }, secret, output: { file: 'x' } }],
+    };
+    const defaults = { allowed: { authHosts: ['login.example.com'], upstreamHosts: ['api.example.com'] } };
+    expect(refusalBy([{ name: 'p', spec }])).toBe('injected');
+    expect(refusalBy([{ name: 'p', spec }], { defaults })).toContain(
+      'TokenProfile p: spec.credentials[0].output',
+    );
+  });
+
+  it('needs its port and its path: a pod whose app has them is refused', () => {
+    const profiles = [{ name: 'payments', spec: { credentials: [credential] } }];
+    const refusalOf = (app: object, of = profiles) =>
+      refusalBy(of, { spec: { volumes: [{ name: 'own' }], containers: [{ name: 'app', ...app }] } });
+    const onPort = { ports: [{ containerPort: 15_082 }] };
+    expect(refusalOf(onPort)).toContain(
+      'spec.containers[0].ports[0].containerPort: "15082": expected a port other',
+    );
+    const fileAlone = [
+      { name: 'payments', spec: { credentials: [{ ...CREDENTIAL, output: { file: 'a' } }] } },
+    ];
+    expect(refusalOf(onPort, fileAlone as never)).toBe('injected');
+    for (const mountPath of [TOKENS, `${TOKENS}/`]) {
+      expect(refusalOf({ volumeMounts: [{ name: 'own', mountPath }] })).toContain(
+        `spec.containers[0].volumeMounts[0].mountPath: "${TOKENS}": expected another path`,
+      );
+    }
+  });
+
   it('in one file of two profiles is refused', () => {
     const profiles = ['one', 'two'].map((name) => ({ name, spec: { credentials: [credential] } }));
     expect(refusalBy(profiles)).toContain(
