@@ -157,11 +157,9 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 
 function parseNamedHost(text: string): NamedHost | undefined {
-  const [, host, digits] =
-    /^((?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?::(\d{1,5}))?$/.exec(
-      text,
-    ) ?? [];
-  if (host === undefined || host.length > 253 || !isName(host) || ENDS_IN_NUMBER.test(host)) return undefined;
+  const [, host, digits] = /^([^:]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  if (host === undefined || !isDnsName(host.replace(/^\*\./, '')) || !isName(host)) return undefined;
+  if (host.length > MOST_NAME_CHARACTERS || ENDS_IN_NUMBER.test(host)) return undefined;
   if (digits === undefined) return { host };
   const port = Number(digits);
   return port >= 1 && port <= 65_535 ? { host, port } : undefined;
@@ -208,6 +206,20 @@ export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
     [EVERY_ADDRESS, '127.0.0.1'],
   ]);
   return { host: loopback.get(host) ?? host, port };
+}
+
+/** RFC 1035 §2.3.4, as it is written down. */
+const MOST_NAME_CHARACTERS = 253;
+
+const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+
+/**
+ * Whether a host is a DNS name that can be resolved and certified: labels of letters, digits and hyphens (RFC 1123 §2.1), and of
+ * underscores, which some machines have. What a peer says of a name may hold any octet.
+ * @param host lower-case.
+ */
+export function isDnsName(host: string): boolean {
+  return host.length <= MOST_NAME_CHARACTERS && DNS_NAME.test(host);
 }
 
 /** Whether a host of an authority is a name, or a pattern of names, and no address. */

@@ -31,6 +31,9 @@ export interface EgressTunnelOptions {
 
 const HEAD_END = '\r\n\r\n';
 
+/** Of a registered name or an IPv6 address (RFC 3986 §3.2.2): none of them ends a line, or the target of a request. */
+const HOST = /^[\w.~!$&'()*+,;=%:-]+$/;
+
 /** The bytes of the tunnel. What is written before it stands waits; why there is none is its `error`, an EgressFailure. */
 export class EgressTunnel extends Duplex {
   readonly #options: EgressTunnelOptions;
@@ -47,11 +50,15 @@ export class EgressTunnel extends Duplex {
     this.#options = options;
     const { clock, withinMs } = options;
     this.#cancelTimeout = clock.after(withinMs, () => this.#fail(`gave no tunnel within ${withinMs} ms`));
-    void this.#open();
+    this.#open().catch((error) => this.#fail(`cannot be asked: ${messageOf(error)}`));
   }
 
   async #open(): Promise<void> {
-    const { proxy, connectTcp } = this.#options;
+    const { proxy, connectTcp, host: asked } = this.#options;
+    if (!HOST.test(asked)) {
+      this.#fail(`is not asked for ${JSON.stringify(asked)}, which is neither a name nor an address`);
+      return;
+    }
     let authorization = '';
     if (proxy.credentialsDirectory !== undefined) {
       // For each connection anew: who rotates them is followed.

@@ -1,6 +1,7 @@
 /** Which destinations an app may reach through the forward proxy, and what goes there with its request. */
 
 import type { AllowedDestination, ForwardProxyConfig, Upstream } from '../../config/config.ts';
+import { isDnsName } from '../../config/values.ts';
 
 /** Where an app asks to go: the authority of an absolute-form or CONNECT target (RFC 9112 §3.2). */
 export interface AskedDestination {
@@ -41,10 +42,13 @@ export function forwardUpstream(asked: AskedDestination, destination?: AllowedDe
   };
 }
 
-/** `*.example.com` stands for every name below example.com, at any depth, and not for example.com itself. */
+/**
+ * `*.example.com` stands for every name below example.com, at any depth, and not for example.com itself. What only ends like one is
+ * no name: SNI may hold any octet, and what matches is dialled, certified and written into a CONNECT.
+ */
 function matchesHost(pattern: string, host: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === host;
-  return host.length > pattern.length - 1 && host.endsWith(pattern.slice(1));
+  return host.endsWith(pattern.slice(1)) && isDnsName(host);
 }
 
 /**

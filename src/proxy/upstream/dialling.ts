@@ -1,9 +1,10 @@
-import type { OnReadOpts, Socket } from 'node:net';
+import { type OnReadOpts, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { Deadline } from '../io/deadline.ts';
 import { sharedRead, type TakeBytes } from '../io/shared-read.ts';
+import { asProxyError } from '../proxy-error.ts';
 import type { Dialer } from './dialer.ts';
 import type { UpstreamFailures } from './failures.ts';
 
@@ -35,15 +36,18 @@ export class Dialling {
     const { clock, dialer, failures, protocols, connectMs } = options;
     this.#options = options;
     this.#deadline = new Deadline(clock, () => this.#fail(failures.tooLate('connection', connectMs)));
-    this.#deadline.set(clock.monotonicMs() + connectMs);
-    this.socket = dialer.dial(
-      sharedRead((chunk) => this.#take(chunk)),
-      protocols,
+    this.socket = begun(() =>
+      dialer.dial(
+        sharedRead((chunk) => this.#take(chunk)),
+        protocols,
+      ),
     );
     this.socket.once('connect', this.#onConnect);
     this.socket.once('secureConnect', this.#onStands);
     this.socket.on('error', this.#onError);
     this.socket.on('close', this.#onClose);
+    // With a socket to end: it may find none before.
+    this.#deadline.set(clock.monotonicMs() + connectMs);
   }
 
   /** Hands the connection over: bytes go to `take` from here on, and what becomes of it is the taker's to see. */
@@ -100,5 +104,14 @@ export class Dialling {
     this.socket.off('secureConnect', this.#onStands);
     this.socket.off('error', this.#onError);
     this.socket.off('close', this.#onClose);
+  }
+}
+
+/** Node throws at once where it takes an argument for wrong. Whoever waits learns of it as of any other failure: later, and once. */
+function begun(dial: () => Socket): Socket {
+  try {
+    return dial();
+  } catch (error) {
+    return new Socket().destroy(asProxyError(error));
   }
 }

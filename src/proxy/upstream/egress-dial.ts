@@ -34,7 +34,13 @@ export function dialThrough(dial: EgressDial): TLSSocket | undefined {
     connectTcp: network.connectTcp,
     onStands: () => socket.emit('connect'),
   });
-  const socket = network.connectTls({ ...tls, host: tcp.host, socket: tunnel });
+  let socket: TLSSocket;
+  try {
+    socket = network.connectTls({ ...tls, host: tcp.host, socket: tunnel });
+  } catch (error) {
+    tunnel.destroy();
+    throw error;
+  }
   watchEnd(socket, tunnel);
   // Over a stream Node has no use for the option.
   socket.on('data', (chunk: Buffer) => readInto(tcp.onread, chunk));

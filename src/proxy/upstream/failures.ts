@@ -16,7 +16,7 @@ export class UpstreamFailures {
   /** @param phase how far the connection had come when the error met it. */
   of(error: Error, phase: string): SidecarError<ProxyErrorCode> {
     // Of our own making: it says all there is.
-    if (error instanceof SidecarError && error.code === 'destination_not_allowed') return asProxyError(error);
+    if (error instanceof SidecarError) return asProxyError(error);
     const reason = systemCodeOf(error) ?? messageOf(error);
     switch (phase) {
       case 'connecting': {

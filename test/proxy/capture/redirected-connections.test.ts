@@ -236,6 +236,23 @@ describe('any other connection passes, byte for byte', () => {
     expect(await served('passed')).toBe(1);
   });
 
+  it.each(['evil.co\0', 'a\r\n\r\nget', 'a/../../', 'a@b.....', '%00.-a-.', 'a b\tc\xad.'])(
+    'by TLS with an SNI that is no name, though it ends as the wildcard does: %j',
+    async (odd) => {
+      const server = await startServer();
+      const { connected, served } = await redirecting({
+        original: server.address,
+        entry: { host: '*.example.com' },
+      });
+      const hello = await helloOf({ servername: 'abcdefgh.example.com', ALPNProtocols: ['h2', 'http/1.1'] });
+      Buffer.from(odd.padEnd(8, '.'), 'latin1').copy(hello, hello.indexOf('abcdefgh'), 0, 8);
+      (await connected()).send(hello);
+      const { received } = await server.connection();
+      expect(await received.exactly(hello.length)).toBe(hello.toString('latin1'));
+      expect(await served('listed')).toBe(0);
+    },
+  );
+
   it.each([
     ['HTTP for another host', get('/', 'other.example.com')],
     ['HTTP for an address', get('/', '127.0.0.1')],

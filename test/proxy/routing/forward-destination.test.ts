@@ -48,6 +48,18 @@ describe('a host on the list', () => {
     ['*.example.com', asked('.example.com'), false],
     ['*.example.com', asked('badexample.com'), false],
     ['*.example.com', asked('a.example.com.evil.test'), false],
+    ['*.example.com', asked('_a-1.example.com'), true],
+    ['*.example.com', asked(`${'a'.repeat(63)}.example.com`), true],
+    ['*.example.com', asked(`${'a'.repeat(64)}.example.com`), false],
+    ['*.example.com', asked(`${'a.'.repeat(121)}example.com`), true],
+    ['*.example.com', asked(`${'a.'.repeat(122)}example.com`), false],
+    ['*.example.com', asked('a\0.example.com'), false],
+    ['*.example.com', asked('a\r\n\r\nget /.example.com'), false],
+    ['*.example.com', asked('a/../../b.example.com'), false],
+    ['*.example.com', asked('%00.example.com'), false],
+    ['*.example.com', asked('a..example.com'), false],
+    ['*.example.com', asked('-a.example.com'), false],
+    ['*.example.com', asked('\xad.example.com'), false],
     ['[::1]', asked('[::1]'), true],
   ])('%s and %j: %s', (host, where, allowed) => {
     expect(allowedDestination(list(destination({ host })), where) !== undefined).toBe(allowed);

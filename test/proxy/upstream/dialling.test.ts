@@ -1,0 +1,67 @@
+/** A connection that Node will not even begin: it throws at once, for a name with a NUL in it for one. */
+
+import { expect, it } from 'vitest';
+import { Registry } from '../../../src/prometheus.ts';
+import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
+import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
+import { Dialer } from '../../../src/proxy/upstream/dialer.ts';
+import { Dialling } from '../../../src/proxy/upstream/dialling.ts';
+import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
+import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
+import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
+import { routeTo } from '../../wire/sidecar.ts';
+
+const NUL_NAME = 'evil\0.example.com';
+
+function unbeginnable() {
+  const route = routeTo({
+    address: { host: NUL_NAME, port: 443 },
+    protocol: 'https',
+    caFile: undefined,
+  });
+  const options = {
+    clock: new ManualClock(),
+    log: captureLog().log,
+    network: systemNetwork,
+    observer: createProxyMetrics(new Registry()).forRoute('test'),
+  };
+  return { route, options, clock: options.clock };
+}
+
+it('fails once, as any other does, and leaves no deadline', async () => {
+  const { route, options, clock } = unbeginnable();
+  const dialer = new Dialer(route, { ...options, onTlsChange() {} });
+  const told: string[] = [];
+  const failed = Promise.withResolvers<void>();
+  new Dialling({
+    dialer,
+    clock,
+    failures: new UpstreamFailures('evil'),
+    protocols: ['h2'],
+    connectMs: 5_000,
+    onStands: () => told.push('stands'),
+    onFailed: (_, error) => {
+      told.push(error.code);
+      failed.resolve();
+    },
+  });
+  await failed.promise;
+  await clock.advance(60_000);
+  expect(told).toEqual(['internal']);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('takes no room of others', async () => {
+  const { route, options, clock } = unbeginnable();
+  const all = new OpenUpstreams(1);
+  const pools = new UpstreamPools({ ...route, protocol: 'auto' }, { ...options, all });
+  for (let times = 0; times < 3; times++) {
+    expect(await new Promise((resolve) => askUpstream(pools, resolve))).toBeUndefined();
+    expect(all.mayOpen()).toBe(true);
+  }
+  await clock.advance(60_000);
+  pools.close();
+});
