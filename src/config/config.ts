@@ -305,6 +305,8 @@ export interface RedirectConfig {
   readonly port: number;
   /** First match wins; names alone. Other hosts pass as they are. */
   readonly hosts: readonly AllowedDestination[];
+  /** For what passes. */
+  readonly timeouts: RouteTimeouts;
 }
 
 export interface InterceptionConfig {

@@ -5,6 +5,7 @@ import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { checkReachable, resolveDestination } from './resolve-forward-proxy.ts';
+import { DEFAULT_TIMEOUTS } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { isName, namedHosts, portNumber } from './values.ts';
 
@@ -45,6 +46,7 @@ export function resolveRedirect(
     config: {
       port: port ?? entry?.port ?? Number(PROXY_SETTINGS['redirect-port'].default),
       hosts: hosts.map((host) => host.entry),
+      timeouts: DEFAULT_TIMEOUTS,
     },
     hosts,
   };

@@ -119,6 +119,13 @@ export function native32(value: number): Buffer {
   return octets;
 }
 
+export function native64(value: number): Buffer {
+  const octets = Buffer.alloc(8);
+  if (LITTLE_ENDIAN) octets.writeBigUInt64LE(BigInt(value));
+  else octets.writeBigUInt64BE(BigInt(value));
+  return octets;
+}
+
 export function native16(value: number): Buffer {
   const octets = Buffer.alloc(2);
   if (LITTLE_ENDIAN) octets.writeUInt16LE(value);

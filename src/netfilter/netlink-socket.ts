@@ -12,6 +12,7 @@ import {
   NLMSG_DONE,
   NLMSG_ERROR,
   native16,
+  native64,
   readAnswers,
 } from './netlink-message.ts';
 
@@ -53,7 +54,7 @@ export class NetlinkSocket implements Disposable {
     const kernel = Buffer.alloc(12);
     native16(AF_NETLINK).copy(kernel);
     const timeout = Buffer.alloc(16);
-    timeout.writeBigInt64LE(BigInt(PATIENCE_SECONDS));
+    native64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();

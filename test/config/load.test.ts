@@ -518,6 +518,15 @@ describe('hosts of redirected connections', () => {
     expect(routes).toEqual([]);
   });
 
+  it('give their timeouts to what passes in no case', async () => {
+    const { redirect } = await loadFile(
+      'redirect: { hosts: [{ host: a.com, timeouts: { connect: 1s, idle: 1s } }] }',
+      SSO,
+    );
+    expect(redirect?.hosts[0]?.timeouts.idleMs).toBe(1000);
+    expect(redirect?.timeouts).toEqual({ connectMs: 5000, responseMs: 60_000, idleMs: 300_000 });
+  });
+
   it('are named by a variable', async () => {
     const { redirect } = await load({ ...SSO, TOKEN_SIDECAR_REDIRECT_HOSTS: '*.a.com, b.com:8443' });
     expect(redirect?.port).toBe(15_083);

@@ -8,6 +8,7 @@ import {
   NFT,
   native16,
   native32,
+  native64,
   nested,
   nftMessage,
   readAnswers,
@@ -127,4 +128,8 @@ it.each<[AddressRange, string]>([
 ])('a range is compared by its prefix: %#', (range, network) => {
   // The last attribute, filled up to nothing: what is compared.
   expect(toRange(range).subarray(-4).toString('hex')).toBe(network);
+});
+
+it('a long of C has the order of octets that this machine has', () => {
+  expect(native64(5)).toEqual(Buffer.from(BigUint64Array.of(5n).buffer));
 });

@@ -26,7 +26,7 @@ import { get } from './messages.ts';
 import { type Answer, connectClient, type RawClient } from './raw-client.ts';
 
 /** Generous: a test of a timeout sets its own. */
-const TIMEOUTS: RouteTimeouts = { connectMs: 10_000, responseMs: 10_000, idleMs: 10_000 };
+export const TIMEOUTS: RouteTimeouts = { connectMs: 10_000, responseMs: 10_000, idleMs: 10_000 };
 
 const LIMITS: ProxyLimits = {
   headerBytes: 16_384,

@@ -12,7 +12,7 @@ export type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
   /** It goes on: more octets are wanted. */
   | { readonly kind: 'partial' }
-  /** Neither TLS with a name nor HTTP/1.1: nobody's, as far as anybody can tell. */
+  /** Neither TLS with a name nor a request of HTTP/1.1 to a host: nobody's, as far as anybody can tell. */
   | { readonly kind: 'nameless' };
 
 const PARTIAL: Naming = { kind: 'partial' };
@@ -21,6 +21,7 @@ const NAMELESS: Naming = { kind: 'nameless' };
 /** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with one of version 2. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP\/1\.[01]\r\n/;
 const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$| [^\r\n]*\r?$)/;
+const CONNECT = 'CONNECT ';
 const HOST = '\r\nhost:';
 const LINE_END = '\r\n';
 
@@ -36,6 +37,8 @@ export function nameIn(octets: Buffer): Naming {
   if (!REQUEST_LINE.test(said)) {
     return octets.length < MOST_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
   }
+  // For a proxy of the app's own: the host of that name would not understand it.
+  if (said.startsWith(CONNECT)) return NAMELESS;
   const headEnd = said.indexOf('\r\n\r\n');
   // With the line end of the last field.
   const authority = hostIn(headEnd === -1 ? said : said.slice(0, headEnd + LINE_END.length));

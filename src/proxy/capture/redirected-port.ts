@@ -9,8 +9,7 @@ import { PassingConnections } from './passing-connections.ts';
 import { RedirectedConnection, type RedirectedResult } from './redirected-connection.ts';
 
 /** The list by which hosts of redirected connections get the token; all others pass. */
-export function redirectedList({ hosts }: Pick<RedirectConfig, 'hosts'>): ForwardProxyConfig {
-  const [{ timeouts }] = hosts as [RedirectConfig['hosts'][0]];
+export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProxyConfig {
   return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
 }
 

@@ -55,17 +55,18 @@ type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
  * goes to hosts on the list and to no other, whatever else is configured.
  */
 export class ForwardProxy {
-  readonly #options: ForwardProxyOptions;
+  readonly #options: Omit<ForwardProxyOptions, 'before'>;
   /** By destination, the least recently used first. */
   readonly #routes = new Map<string, KnownDestination>();
 
-  constructor(options: ForwardProxyOptions) {
+  constructor({ before, ...options }: ForwardProxyOptions) {
+    // Without the one before, which would keep its own, and so on: each with its credentials and their last tokens.
     this.#options = options;
     for (const { host, port, upgradeToTls } of options.config.allow) {
       if (upgradeToTls || isLoopbackHost(host)) continue;
       options.log.warn({ host, port }, 'tokens go to this host in clear text');
     }
-    if (options.before !== undefined) this.#goOn(options.before);
+    if (before !== undefined) this.#goOn(before);
   }
 
   /** Those that have been activated, and not forgotten since. */

@@ -140,7 +140,7 @@ describe('a redirected connection to a listed host', () => {
     const { connected, served } = await redirecting({
       original: addressOf(upstream),
       caFile: upstream.caFile,
-      entry: { timeouts: { connectMs: 60_000, responseMs: 60_000, idleMs: 600_000 } },
+      passing: { connectMs: 60_000, responseMs: 60_000, idleMs: 600_000 },
       clock,
       network: {
         ...systemNetwork,
@@ -255,6 +255,8 @@ describe('any other connection passes, byte for byte', () => {
 
   it.each([
     ['HTTP for another host', get('/', 'other.example.com')],
+    ['CONNECT, as to a proxy', message(`CONNECT ${HOST}:443 HTTP/1.1`, [`Host: ${HOST}:443`])],
+    ['the beginning of a CONNECT', `CONNECT ${HOST}:443 HTTP/1.1\r\n`],
     ['HTTP for an address', get('/', '127.0.0.1')],
     ['HTTP for a name that resembles the listed one', get('/', `x${HOST}`)],
     ['HTTP without a name', 'GET / HTTP/1.0\r\n\r\n'],
@@ -335,6 +337,24 @@ describe('any other connection passes, byte for byte', () => {
     expect(await received.exactly(100)).toBe(half.toString('latin1'));
     client.destroy();
     await received.ended();
+  });
+
+  it('has its own bound of silence, not that of a listed host', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { connected } = await redirecting({
+      original: server.address,
+      entry: { timeouts: { connectMs: 1, responseMs: 1, idleMs: 300 } },
+      clock,
+    });
+    const client = (await connected()).send('SSH-2.0-client\r\n');
+    const { socket, received } = await server.connection();
+    await received.through('\r\n');
+    await clock.advance(9_999);
+    socket.write('SSH-2.0-server\r\n');
+    expect(await client.received.through('\r\n')).toBe('SSH-2.0-server\r\n');
+    await clock.advance(10_000);
+    await client.closed();
   });
 
   it('is cut when neither side has said anything for long', async () => {

@@ -5,13 +5,13 @@ import { type AddressInfo, connect as connectTcp, type Server } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { AllowedDestination, ListenAddress } from '../../../src/config/config.ts';
+import type { AllowedDestination, ListenAddress, RouteTimeouts } from '../../../src/config/config.ts';
 import type { CountedErrorCode } from '../../../src/errors.ts';
 import type { Network } from '../../../src/proxy/io/network.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { LeafContexts } from '../../../src/proxy/tls/leaf-contexts.ts';
 import { RawClient } from '../../wire/raw-client.ts';
-import { forwardTo, type SidecarSettings, startSidecar, until } from '../../wire/sidecar.ts';
+import { forwardTo, type SidecarSettings, startSidecar, TIMEOUTS, until } from '../../wire/sidecar.ts';
 import { HOST, LOOPBACK } from '../tls/intercepting.ts';
 
 /** What a test says of where connections lead. */
@@ -21,9 +21,17 @@ interface Surroundings extends SidecarSettings {
   /** Of the listed host; without a file nobody vouches for it. */
   readonly caFile?: string;
   readonly entry?: Partial<AllowedDestination>;
+  /** Of what passes. */
+  readonly passing?: RouteTimeouts;
 }
 
-export async function redirecting({ original, caFile, entry = {}, ...settings }: Surroundings) {
+export async function redirecting({
+  original,
+  caFile,
+  entry = {},
+  passing = TIMEOUTS,
+  ...settings
+}: Surroundings) {
   const servers: Server[] = [];
   const network: Network = {
     ...LOOPBACK,
@@ -41,7 +49,7 @@ export async function redirecting({ original, caFile, entry = {}, ...settings }:
     leaves: new LeafContexts(authority, systemClock),
     ...settings,
     network,
-    redirect: { port: 0, hosts: allow },
+    redirect: { port: 0, hosts: allow, timeouts: passing },
     findOriginal: () => original,
   });
   // The proxy's own listener is the first.
@@ -60,7 +68,9 @@ export async function redirecting({ original, caFile, entry = {}, ...settings }:
     sidecar,
     /** Has it serve another list; connections come where they came. */
     relist: (host: string) =>
-      sidecar.reconfigure({ redirect: { port: 0, hosts: allow.map((one) => ({ ...one, host })) } }),
+      sidecar.reconfigure({
+        redirect: { port: 0, hosts: allow.map((one) => ({ ...one, host })), timeouts: passing },
+      }),
     ipv4,
     ipv6,
     connected,

@@ -1,0 +1,45 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { CaptureConfig } from '../../src/config/config.ts';
+import { createAuthority } from '../../src/proxy/tls/authority.ts';
+import { LeafContexts } from '../../src/proxy/tls/leaf-contexts.ts';
+import { FakeBearer } from '../wire/fake-bearer.ts';
+import { message, ok } from '../wire/messages.ts';
+import { answering, startUpstream } from '../wire/raw-upstream.ts';
+import { forwardTo, type SidecarSettings, startSidecar } from '../wire/sidecar.ts';
+
+const REPLACED = 8;
+
+it('what a configuration held, tokens among it, is let go when another has taken its place', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const upstream = await startUpstream(answering(ok('hello')), undefined);
+  const forwardProxy = forwardTo(upstream);
+  const { allow: hosts, timeouts } = forwardProxy;
+  const captured = { host: 'captured.test', address: '127.0.0.1', ports: [], clearPorts: [] };
+  const capture: CaptureConfig = { hosts: hosts.map((host) => ({ ...host, ...captured })) };
+  const bearers: WeakRef<FakeBearer>[] = [];
+  const leaves = new LeafContexts(createAuthority({ names: ['a.test'], nowMs: Date.now() }), systemClock);
+  const redirection = { leaves, findOriginal: () => undefined };
+  const settings = (): SidecarSettings => {
+    const bearer = new FakeBearer();
+    bearers.push(new WeakRef(bearer));
+    return { bearer, forwardProxy, capture, redirect: { port: 0, hosts, timeouts } };
+  };
+  const sidecar = await startSidecar({ ...settings(), ...redirection });
+  const { host, port } = upstream.address;
+  const authority = `${host}:${port}`;
+  for (let times = 0; times < REPLACED; times++) {
+    const answer = await sidecar.exchange(
+      message(`GET http://${authority}/ HTTP/1.1`, [`Host: ${authority}`]),
+    );
+    expect(answer.body).toBe('hello');
+    await sidecar.reconfigure(settings());
+  }
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  // Besides the one in use at the most that of the start, however many there were.
+  expect(bearers.filter((bearer) => bearer.deref() !== undefined).length).toBeLessThanOrEqual(2);
+});
