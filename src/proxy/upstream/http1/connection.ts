@@ -72,10 +72,10 @@ export class UpstreamConnection {
       socket.once('connect', () => {
         const refusal = options.refusal?.(socket);
         if (refusal !== undefined) socket.destroy(refusal);
-        else if (options.route.upstream.protocol === 'http') this.#connected(user);
-        else if (this.#state.kind === 'connecting') this.#state = { kind: 'securing', user };
+        else if (options.route.upstream.protocol === 'http') this.#connected();
+        else if (this.#state.kind === 'connecting') this.#state = { ...this.#state, kind: 'securing' };
       });
-      socket.once('secureConnect', () => this.#connected(user));
+      socket.once('secureConnect', () => this.#connected());
     }
     socket.on('end', this.#onEnd);
     socket.on('drain', this.#onDrain);
@@ -250,9 +250,11 @@ export class UpstreamConnection {
     return bytes;
   }
 
-  #connected(user: UpstreamUser): void {
-    const { kind } = this.#state;
-    if (kind !== 'connecting' && kind !== 'securing') return;
+  /** Whom it was made for is its state's to know: what listens to the socket would remember him for as long as that lasts. */
+  #connected(): void {
+    const made = this.#state;
+    if (made.kind !== 'connecting' && made.kind !== 'securing') return;
+    const { user } = made;
     this.#state = { kind: 'lent', user, idle: undefined };
     this.#deadline.clear();
     user.connected();
