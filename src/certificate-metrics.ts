@@ -16,30 +16,51 @@ export interface CertificateMetrics {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds`; once per registry. */
+interface Validity {
+  readonly fromMs: number;
+  readonly endsAtMs: number;
+}
+
+/**
+ * Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds` and `…_not_before_timestamp_seconds`; once per
+ * registry.
+ */
 export function createCertificateMetrics(registry: Registry): CertificateMetrics {
+  const labelNames = ['route', 'credential', 'file'];
   const ends = new Gauge({
     name: 'token_sidecar_tls_certificate_expiry_timestamp_seconds',
     help: 'Unix time at which a file of certificates that is in use ends: the first of a chain, the last of a list of authorities.',
-    labelNames: ['route', 'credential', 'file'],
+    labelNames,
+    registers: [registry],
+  });
+  const begins = new Gauge({
+    name: 'token_sidecar_tls_certificate_not_before_timestamp_seconds',
+    help: 'Unix time from which on the certificate that ends at the expiry of its file is valid.',
+    labelNames,
     registers: [registry],
   });
   return {
     inUse(user, file, role, pem) {
-      const endsAtMs = [...pem.matchAll(CERTIFICATE)].map(([text]) => endOf(text)).filter(Number.isFinite);
-      if (endsAtMs.length === 0) return;
-      const atMs = role === 'identity' ? Math.min(...endsAtMs) : Math.max(...endsAtMs);
-      ends.set({ ...user, file }, atMs / 1000);
+      const [first, ...rest] = [...pem.matchAll(CERTIFICATE)].flatMap(([text]) => validityOf(text));
+      if (first === undefined) return;
+      const decisive = rest.reduce(
+        (one, other) => (other.endsAtMs < one.endsAtMs === (role === 'identity') ? other : one),
+        first,
+      );
+      ends.set({ ...user, file }, decisive.endsAtMs / 1000);
+      begins.set({ ...user, file }, decisive.fromMs / 1000);
     },
   };
 }
 
-/** Milliseconds since the epoch; NaN where it cannot be told. */
-function endOf(pem: string): number {
+/** Empty where it cannot be told. */
+function validityOf(pem: string): Validity[] {
   try {
-    return new X509Certificate(pem).validToDate.getTime();
+    const { validFromDate, validToDate } = new X509Certificate(pem);
+    const validity = { fromMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() };
+    return Object.values(validity).every(Number.isFinite) ? [validity] : [];
   } catch {
     // Whoever uses the file says what is wrong with it.
-    return Number.NaN;
+    return [];
   }
 }

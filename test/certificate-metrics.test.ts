@@ -6,6 +6,7 @@ import { Registry } from '../src/prometheus.ts';
 
 const DAY_MS = 86_400_000;
 const NAME = 'token_sidecar_tls_certificate_expiry_timestamp_seconds';
+const NOT_BEFORE = 'token_sidecar_tls_certificate_not_before_timestamp_seconds';
 
 let registry: Registry;
 let metrics: CertificateMetrics;
@@ -21,8 +22,8 @@ beforeEach(async () => {
   [short, long] = await Promise.all([issue(10), issue(90)]);
 });
 
-async function series(): Promise<string[]> {
-  return (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${NAME}{`));
+async function series(name = NAME): Promise<string[]> {
+  return (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${name}{`));
 }
 
 const endOf = (pem: string) => new X509Certificate(pem).validToDate.getTime() / 1000;
@@ -44,6 +45,20 @@ it('a file that is replaced has one series', async () => {
   metrics.inUse({ route: 'api' }, 'caFile', 'trust', long);
 
   expect(await series()).toEqual([`${NAME}{route="api",file="caFile"} ${endOf(long)}`]);
+});
+
+it('tells the life of the certificate that ends, whatever else is in the file', async () => {
+  const older = (
+    await issueCertificate({ hosts: ['a.test'], nowMs: Date.now() - 5 * DAY_MS, lifetimeMs: 90 * DAY_MS })
+  ).cert;
+  metrics.inUse({ route: 'api' }, 'certFile', 'identity', `${older}\n${short}`);
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', `${short}\n${older}`);
+
+  const beginOf = (pem: string) => new X509Certificate(pem).validFromDate.getTime() / 1000;
+  expect(await series(NOT_BEFORE)).toEqual([
+    `${NOT_BEFORE}{route="api",file="certFile"} ${beginOf(short)}`,
+    `${NOT_BEFORE}{route="api",file="caFile"} ${beginOf(older)}`,
+  ]);
 });
 
 it('what is no certificate says nothing', async () => {

@@ -1,17 +1,17 @@
 /** Rules on the injector: does it answer, soon enough, without errors, and will it tomorrow. */
 
 import { buckets, series } from './metrics.ts';
-import { alert, noneIsUp, type RuleGroup } from './rule-groups.ts';
+import { alert, noneIsUp, type Presence, type RuleGroup } from './rule-groups.ts';
 
 export const INJECTOR_JOB = 'token-sidecar-injector';
 
-export const INJECTOR_GROUPS: readonly RuleGroup[] = [
+export const injectorGroups = (presence: Presence): readonly RuleGroup[] => [
   {
     name: 'token-sidecar.injector',
     rules: [
       alert('TokenSidecarInjectorDown', {
         severity: 'critical',
-        expr: noneIsUp(INJECTOR_JOB, series('injector_certificate_expiry_timestamp_seconds')),
+        expr: noneIsUp(presence, INJECTOR_JOB, series('injector_certificate_expiry_timestamp_seconds')),
         for: '5m',
         summary: 'No replica of the injector is up.',
         description:

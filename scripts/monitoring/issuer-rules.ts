@@ -1,17 +1,17 @@
 /** Rules on the Token Issuance Service. */
 
 import { series } from './metrics.ts';
-import { alert, noneIsUp, type RuleGroup } from './rule-groups.ts';
+import { alert, noneIsUp, type Presence, type RuleGroup } from './rule-groups.ts';
 
 export const ISSUER_JOB = 'token-sidecar-issuer';
 
-export const ISSUER_GROUPS: readonly RuleGroup[] = [
+export const issuerGroups = (presence: Presence): readonly RuleGroup[] => [
   {
     name: 'token-sidecar.issuer',
     rules: [
       alert('TokenSidecarIssuerDown', {
         severity: 'critical',
-        expr: noneIsUp(ISSUER_JOB, series('issuer_clients')),
+        expr: noneIsUp(presence, ISSUER_JOB, series('issuer_clients')),
         for: '2m',
         summary: 'No replica of the issuer is up.',
         description: 'No tokens are issued. Sidecars serve the ones they hold until those end.',

@@ -93,6 +93,12 @@ export const METRICS = {
     labels: ['route', 'credential', 'file'],
     meaning: 'Unix time at which a file of certificates that is in use ends.',
   },
+  tls_certificate_not_before_timestamp_seconds: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['route', 'credential', 'file'],
+    meaning: 'Unix time from which on the certificate that ends at that time is valid.',
+  },
   log_lines_dropped_total: {
     type: 'counter',
     program: 'every',

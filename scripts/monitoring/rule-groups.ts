@@ -26,15 +26,19 @@ export interface RuleGroup {
 /** Where the page of each alert is. */
 export const RUNBOOKS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs/runbooks';
 
+/** Where rules are loaded: with the part that they watch, as the chart does, or in a Prometheus that may lack it. */
+export type Presence = 'installed' | 'perhaps';
+
 /**
- * No replica of a part is up: none of the targets of its job can be scraped, or one was scraped within six hours, by
- * whatever job, and none is now. Where the part was never installed this is empty.
+ * No replica of a part is up. Of a part that is installed none has to be seen before. Where it may be missing, none of the
+ * targets of its job can be scraped, or one was scraped within a week, by whatever job, and none is now.
  * @param own a metric that the part alone exports.
  */
-export function noneIsUp(job: string, own: string): string {
+export function noneIsUp(presence: Presence, job: string, own: string): string {
+  if (presence === 'installed') return `absent(${own})`;
   return `(
   count(up{job="${job}"})
-  or count(last_over_time(${own}[6h]))
+  or count(last_over_time(${own}[1w]))
 )
 unless count(${own})`;
 }

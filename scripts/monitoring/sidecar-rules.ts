@@ -63,14 +63,31 @@ and ${CREDENTIAL} ${series('token_refresh_consecutive_failures')} > 0`,
 );
 
 /** A share that counts: of more than one pod, or of the only one. */
-function shareWithout(by: string, share: number): string {
-  const without = `sum${by}(${withoutToken.record})`;
-  const all = `count${by}(${withoutToken.record})`;
-  return `${without} / ${all} > ${share}
+const NAMESPACE_WITHOUT = (() => {
+  const without = `sum by (namespace) (${withoutToken.record})`;
+  const all = `count by (namespace) (${withoutToken.record})`;
+  return `${without} / ${all} > 0.25
 and (${without} > 1 or ${without} == ${all})`;
-}
+})();
 
-const FLEET_WITHOUT = shareWithout(' ', 0.05);
+const ALL_WITHOUT = `sum (${withoutToken.record})`;
+const ALL_SIDECARS = `count (${withoutToken.record})`;
+
+/** A share that counts, and more than one pod of it outside of the namespace that has most of them; or all there are. */
+const FLEET_WITHOUT = `${ALL_WITHOUT} / ${ALL_SIDECARS} > 0.05
+and (
+  ${ALL_WITHOUT} - max(sum by (namespace) (${withoutToken.record})) > 1
+  or ${ALL_WITHOUT} == ${ALL_SIDECARS}
+)`;
+
+const CERTIFICATE_END = series('tls_certificate_expiry_timestamp_seconds');
+const CERTIFICATE_BEGIN = series('tls_certificate_not_before_timestamp_seconds');
+
+/** Seconds left of certificates of which there is less than a week and, where they live for less than five, a fifth of the life. */
+const CERTIFICATE_ENDING = `min by (namespace, route, credential, file) (
+  ${CERTIFICATE_END} - time() < clamp_max((${CERTIFICATE_END} - ${CERTIFICATE_BEGIN}) / 5, 7 * 86400)
+  or (${CERTIFICATE_END} - time() < 7 * 86400 unless ${CERTIFICATE_BEGIN})
+)`;
 
 /** One ticket says what is wrong with a credential: the one that knows most. */
 const UNLESS_KNOWN_BETTER = `unless ${CREDENTIAL} ${rejected.record}
@@ -140,7 +157,7 @@ export const SIDECAR_GROUPS: readonly RuleGroup[] = [
         severity: 'critical',
         // The one above says it where it is more than one namespace's trouble.
         expr: `(
-  ${shareWithout(' by (namespace) ', 0.25)}
+  ${NAMESPACE_WITHOUT}
 )
 unless on () (
   ${FLEET_WITHOUT}
@@ -192,7 +209,8 @@ unless ${CREDENTIAL} (${UNAVAILABLE})`,
       }),
       alert('TokenSidecarCertificateExpiring', {
         severity: 'warning',
-        expr: `min by (namespace, route, credential, file) (${series('tls_certificate_expiry_timestamp_seconds')}) - time() < 7 * 86400`,
+        // The longest that an old certificate stays in use beside a new one is the time between two grants.
+        expr: CERTIFICATE_ENDING,
         for: '1h',
         summary: 'A certificate that sidecars use is about to end.',
         description:

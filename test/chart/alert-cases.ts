@@ -11,6 +11,8 @@ export interface InputSeries {
 export interface AlertCase {
   readonly alert: string;
   readonly when: string;
+  /** The chart's rules of this part; absent: those for plain Prometheus. */
+  readonly ofChart?: 'injector' | 'issuer';
   readonly input: readonly InputSeries[];
   readonly atSeconds: number;
   /** Absent: the alert is silent. */
@@ -88,6 +90,8 @@ function usable(untilSeconds: number, value: (seconds: number) => number): Input
   return series(`token_sidecar_credentials_usable{${CREDENTIAL}}`, untilSeconds, value);
 }
 
+const holding = (pods: number): readonly number[] => Array.from({ length: pods }, () => 1);
+
 /** By namespace, whether each of its pods holds a token. */
 function fleet(ready: Readonly<Record<string, readonly number[]>>): InputSeries[] {
   return Object.entries(ready).flatMap(([namespace, pods]) =>
@@ -109,6 +113,20 @@ function admissions(untilSeconds: number, perSecond: Readonly<Record<string, num
       (at) => at * rate,
     ),
   );
+}
+
+/** A client certificate of a credential that was issued at `from`. */
+function certificate(
+  untilSeconds: number,
+  from: (seconds: number) => number,
+  lifetime: number,
+): InputSeries[] {
+  const name = (which: string) =>
+    `token_sidecar_tls_certificate_${which}_timestamp_seconds{${CREDENTIAL}, file="tls.crt"}`;
+  return [
+    series(name('expiry'), untilSeconds, (at) => from(at) + lifetime),
+    series(name('not_before'), untilSeconds, from),
+  ];
 }
 
 /** Reviews, ten a second, that all take between `bounds[i - 1]` and `bounds[i]` seconds. */
@@ -398,9 +416,37 @@ export const ALERT_CASES: readonly AlertCase[] = [
     atSeconds: 7200,
   },
   {
+    alert: 'TokenSidecarCertificateExpiring',
+    when: 'certificates live for six hours and are renewed after two thirds of it',
+    input: certificate(21_600, (at) => Math.floor(at / 14_400) * 14_400, 21_600),
+    atSeconds: 21_600,
+  },
+  {
+    alert: 'TokenSidecarCertificateExpiring',
+    when: 'one of six hours has not been renewed',
+    input: certificate(21_600, () => 0, 21_600),
+    atSeconds: 21_000,
+    fires: {
+      labels: { namespace: 'shop', credential: 'default', file: 'tls.crt' },
+      description:
+        'tls.crt of credential default in namespace shop ends in 10m 0s and has not been replaced.',
+    },
+  },
+  {
+    alert: 'TokenSidecarCertificateExpiring',
+    when: 'one of a year has six days left',
+    input: certificate(7200, () => 7200 + (6 - 365) * 86_400, 365 * 86_400),
+    atSeconds: 7200,
+    fires: {
+      labels: { namespace: 'shop', credential: 'default', file: 'tls.crt' },
+      description:
+        'tls.crt of credential default in namespace shop ends in 6d 0h 0m 0s and has not been replaced.',
+    },
+  },
+  {
     alert: 'TokenSidecarFleetWithoutTokens',
     when: 'a tenth of the fleet has no token',
-    input: fleet({ shop: [0, 0, 1, 1, 1, 1, 1, 1, 1, 1], billing: Array.from({ length: 10 }, () => 1) }),
+    input: fleet({ shop: [0, 0, ...holding(18)], billing: [0, 0, ...holding(18)] }),
     atSeconds: 120,
     fires: {
       labels: {},
@@ -417,6 +463,23 @@ export const ALERT_CASES: readonly AlertCase[] = [
       labels: {},
       description:
         '100% of all sidecars have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
+    },
+  },
+  {
+    alert: 'TokenSidecarFleetWithoutTokens',
+    when: 'one namespace of many has a wrong Secret, and one pod elsewhere has trouble of its own',
+    input: fleet({ shop: [0, 0], billing: [0, 1, 1, 1], search: holding(14) }),
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarNamespaceWithoutTokens',
+    when: 'it alone of a small fleet has a wrong Secret',
+    input: fleet({ shop: [0, 0], billing: holding(4), search: holding(14) }),
+    atSeconds: 600,
+    fires: {
+      labels: { namespace: 'shop' },
+      description:
+        '100% of the sidecars of namespace shop have no token that may be sent, or one that is about to end and is not being renewed. Requests of their apps are answered 503.',
     },
   },
   {
@@ -443,7 +506,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'TokenSidecarNamespaceWithoutTokens',
     when: 'half of a small namespace of a large fleet has no token',
-    input: fleet({ shop: [0, 0, 1, 1], billing: Array.from({ length: 96 }, () => 1) }),
+    input: fleet({ shop: [0, 0, 1, 1], billing: holding(96) }),
     atSeconds: 300,
     fires: {
       labels: { namespace: 'shop' },
@@ -583,6 +646,36 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   {
     alert: 'TokenSidecarInjectorDown',
+    when: 'the chart installed it and no replica ever came up',
+    ofChart: 'injector',
+    input: [],
+    atSeconds: 1800,
+    fires: INJECTOR_DOWN,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'it has been away for hours',
+    ofChart: 'injector',
+    input: [series(`${INJECTOR_END}{pod="injector-1"}`, 600, (at) => (at < 600 ? 9e9 : 'stale'))],
+    atSeconds: 25_200,
+    fires: INJECTOR_DOWN,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'the chart’s is up, whatever job scrapes it',
+    ofChart: 'injector',
+    input: [series(`${INJECTOR_END}{pod="injector-1"}`, 1800, () => 9e9)],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
+    when: 'it was seen hours ago, by rules that do not know whether it is installed',
+    input: [series(`${INJECTOR_END}{pod="injector-1"}`, 600, (at) => (at < 600 ? 9e9 : 'stale'))],
+    atSeconds: 25_200,
+    fires: INJECTOR_DOWN,
+  },
+  {
+    alert: 'TokenSidecarInjectorDown',
     when: 'it was never installed',
     input: [],
     atSeconds: 600,
@@ -696,6 +789,36 @@ export const ALERT_CASES: readonly AlertCase[] = [
       series('token_sidecar_issuer_clients{job="token-sidecar-issuer", pod="issuer-1"}', 600, () => 3),
     ],
     atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'the chart installed it and no replica ever came up',
+    ofChart: 'issuer',
+    input: [],
+    atSeconds: 1800,
+    fires: ISSUER_DOWN,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'it has been away for hours',
+    ofChart: 'issuer',
+    input: [series('token_sidecar_issuer_clients{pod="issuer-1"}', 600, (at) => (at < 600 ? 9e9 : 'stale'))],
+    atSeconds: 25_200,
+    fires: ISSUER_DOWN,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'the chart’s is up, whatever job scrapes it',
+    ofChart: 'issuer',
+    input: [series('token_sidecar_issuer_clients{pod="issuer-1"}', 1800, () => 9e9)],
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarIssuerDown',
+    when: 'it was seen hours ago, by rules that do not know whether it is installed',
+    input: [series('token_sidecar_issuer_clients{pod="issuer-1"}', 600, (at) => (at < 600 ? 9e9 : 'stale'))],
+    atSeconds: 25_200,
+    fires: ISSUER_DOWN,
   },
   {
     alert: 'TokenSidecarIssuerDown',

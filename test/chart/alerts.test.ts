@@ -1,10 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { stringify } from 'yaml';
-import { INJECTOR_GROUPS } from '../../scripts/monitoring/injector-rules.ts';
-import { ISSUER_GROUPS } from '../../scripts/monitoring/issuer-rules.ts';
+import { parse, stringify } from 'yaml';
+import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
+import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import type { AlertingRule } from '../../scripts/monitoring/rule-groups.ts';
 import { SIDECAR_GROUPS } from '../../scripts/monitoring/sidecar-rules.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
@@ -12,7 +12,14 @@ import { ROOT, run } from './tools.ts';
 
 const RULES = `${ROOT}deploy/monitoring/rules.yaml`;
 
-const ALERTS: readonly AlertingRule[] = [...SIDECAR_GROUPS, ...INJECTOR_GROUPS, ...ISSUER_GROUPS]
+/** What the chart has Prometheus load where this part is installed. */
+const chartRules = (part: 'injector' | 'issuer') => `${ROOT}charts/token-sidecar/files/rules-${part}.yaml`;
+
+const ALERTS: readonly AlertingRule[] = [
+  ...SIDECAR_GROUPS,
+  ...injectorGroups('perhaps'),
+  ...issuerGroups('perhaps'),
+]
   .flatMap(({ rules }) => rules)
   .filter((rule) => 'alert' in rule);
 
@@ -26,10 +33,14 @@ async function testRules(alertCase: AlertCase) {
   };
   const directory = await mkdtemp(join(tmpdir(), 'alerts-'));
   try {
+    if (alertCase.ofChart !== undefined) {
+      const groups = parse(await readFile(chartRules(alertCase.ofChart), 'utf8'));
+      await writeFile(join(directory, 'rules.yaml'), stringify({ groups }));
+    }
     await writeFile(
       join(directory, 'test.yaml'),
       stringify({
-        rule_files: [RULES],
+        rule_files: [alertCase.ofChart === undefined ? RULES : join(directory, 'rules.yaml')],
         evaluation_interval: '30s',
         tests: [
           {

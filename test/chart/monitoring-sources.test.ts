@@ -2,7 +2,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { monitoringFiles } from '../../scripts/generate-monitoring.ts';
+import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
+import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import { exportedSeriesNames } from '../../scripts/monitoring/metrics.ts';
+import { SIDECAR_GROUPS } from '../../scripts/monitoring/sidecar-rules.ts';
 import { manifests, only } from './manifests.ts';
 import { dashboardQueries, ruleQueries } from './queries.ts';
 import { ROOT } from './tools.ts';
@@ -118,7 +121,11 @@ test('the chart carries the rules of what it installs, and the dashboard', async
   ];
   const all = await manifests({ set });
 
-  expect(only(all, 'PrometheusRule').spec.groups).toEqual(rules.groups);
+  expect(only(all, 'PrometheusRule').spec.groups).toEqual([
+    ...SIDECAR_GROUPS,
+    ...injectorGroups('installed'),
+    ...issuerGroups('installed'),
+  ]);
   expect(JSON.parse(only(all, 'ConfigMap').data['token-sidecar.json'])).toEqual(
     JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')),
   );
