@@ -94,14 +94,18 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
   }
 }
 
-/** Who listens on a TCP port of this network, by proc(5); undefined where that cannot be seen. */
-export async function holderOf(port: number): Promise<Holder | undefined> {
+/**
+ * Who listens on a TCP port of this network, by proc(5); undefined where that cannot be seen.
+ * @param signal ends the search, as where there are very many descriptors to look at.
+ */
+export async function holderOf(port: number, signal?: AbortSignal): Promise<Holder | undefined> {
   const sockets = new Set(await socketsListeningOn(port));
   if (sockets.size === 0) return undefined;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of pids.slice(0, MOST_PROCESSES)) {
     const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const descriptor of descriptors) {
+      if (signal?.aborted) return undefined;
       const target = await readlink(`/proc/${pid}/fd/${descriptor}`).catch(() => '');
       if (!sockets.has(target)) continue;
       const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');

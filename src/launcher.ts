@@ -4,17 +4,17 @@
  * written so that old ones can read it.
  */
 
-const OLDEST = { major: 22, minor: 15 };
+/** `tls.getCACertificates` came with the first, and into the line of 23 with the second. */
+const NEEDED = '22.15, 23.10';
 
 const version = process.versions.node;
 const [major = 0, minor = 0] = version.split('.').map(Number);
 
-if (major > OLDEST.major || (major === OLDEST.major && minor >= OLDEST.minor)) {
+if (major > 23 || (major === 23 && minor >= 10) || (major === 22 && minor >= 15)) {
   await import('./main.ts');
 } else {
-  const needed = `${OLDEST.major}.${OLDEST.minor}`;
   process.stderr.write(
-    `token-sidecar: Node ${needed} or later is needed, and this is ${version}: see https://nodejs.org\n`,
+    `token-sidecar: Node ${NEEDED} or later is needed, and this is ${version}: see https://nodejs.org\n`,
   );
   process.exitCode = 78;
 }

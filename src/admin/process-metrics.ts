@@ -14,6 +14,7 @@ export interface AdminMetrics {
 export function registerProcessMetrics(
   registry: Registry,
   logLosses: LogLosses = { output: 0, repeated: 0 },
+  nowMs: () => number = () => performance.now(),
 ): AdminMetrics {
   const registers = [registry];
   new Gauge({
@@ -50,7 +51,7 @@ export function registerProcessMetrics(
   });
 
   registerDescriptors(registry);
-  registerEventLoop(registry);
+  registerEventLoop(registry, nowMs);
 
   new Counter({
     name: 'token_sidecar_log_lines_dropped_total',
@@ -109,24 +110,52 @@ function ifThere<Value>(read: () => Value): Value | undefined {
 
 const NANOSECONDS = 1e9;
 
+/** What was seen of the event loop until a moment. */
+interface Window {
+  readonly endedAtMs: number;
+  readonly p99: number;
+  readonly longest: number;
+}
+
+/** Readings closer together than this share a window. */
+const WINDOW_MS = 15_000;
+
+/** For so long a window is told to every reader, however many there are. */
+const TOLD_MS = 60_000;
+
 /** How long the event loop is busy at a stretch: what comes meanwhile waits for so long. An idle one is never woken to be measured. */
-function registerEventLoop(registry: Registry): void {
+function registerEventLoop(registry: Registry, nowMs: () => number): void {
   // Where Node cannot sample by iteration it does so by a timer, seldom.
   const delays = monitorEventLoopDelay({ samplePerIteration: true, resolution: 1000 });
   delays.enable();
+  let beganAtMs = nowMs();
+  /** At most five. */
+  let ended: readonly Window[] = [];
   const quantile = new Gauge({
     name: 'nodejs_eventloop_lag_p99_seconds',
-    help: 'The 99th percentile of the delays of the event loop since the last reading.',
+    help: 'The 99th percentile of the delays of the event loop, the highest of the windows of the last minute.',
     registers: [registry],
     collect() {
-      quantile.set(delays.count === 0 ? 0 : delays.percentile(99) / NANOSECONDS);
-      longest.set(delays.count === 0 ? 0 : delays.max / NANOSECONDS);
+      const endedAtMs = nowMs();
+      const isEmpty = delays.count === 0;
+      const current: Window = {
+        endedAtMs,
+        p99: isEmpty ? 0 : delays.percentile(99) / NANOSECONDS,
+        longest: isEmpty ? 0 : delays.max / NANOSECONDS,
+      };
+      ended = ended.filter((window) => endedAtMs - window.endedAtMs < TOLD_MS);
+      const told = [...ended, current];
+      quantile.set(Math.max(...told.map(({ p99 }) => p99)));
+      longest.set(Math.max(...told.map((window) => window.longest)));
+      if (endedAtMs - beganAtMs < WINDOW_MS) return;
+      ended = told;
+      beganAtMs = endedAtMs;
       delays.reset();
     },
   });
   const longest = new Gauge({
     name: 'nodejs_eventloop_lag_max_seconds',
-    help: 'The longest delay of the event loop since the last reading.',
+    help: 'The longest delay of the event loop in the last minute, or since the reading before where that is longer ago.',
     registers: [registry],
   });
 }

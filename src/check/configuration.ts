@@ -2,6 +2,7 @@
 
 import { networkInterfaces } from 'node:os';
 import type { Config, ListenAddress } from '../config/config.ts';
+import { codeOf, type Problem, remedyOf } from '../config/problems.ts';
 import { EVERY_ADDRESS, isLoopbackHost } from '../config/values.ts';
 import { about, type Finding } from './finding.ts';
 
@@ -58,4 +59,17 @@ function isAddressOf(host: string, address: string): boolean {
 function isOfThisMachine(address: string): boolean {
   const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return isLoopbackHost(address) || own.some((each) => each.address === address);
+}
+
+/** What is wrong with a configuration that cannot be used; values are left out. */
+export function invalidConfiguration(problems: readonly Problem[]): Finding[] {
+  return problems.map((problem) => {
+    const { key, expected, place } = problem;
+    const where =
+      place === undefined || key.startsWith(place.file)
+        ? ''
+        : ` (${place.file}:${place.line}:${place.column})`;
+    const detail = `${codeOf(problem)}: ${key}${where}: expected ${expected}`;
+    return about(undefined).failure('configuration', 'configuration', detail, remedyOf(problem));
+  });
 }

@@ -23,18 +23,19 @@ export async function examine(
   const upstreams = await fewAtOnce(upstreamsOf(config, probes), (one) =>
     examineUpstream(one, config, tokens.get(one.policy.credential), examination),
   );
-  const findings = [
+  return [
     ...examineConfiguration(config),
     ...listeners,
     ...credentials.flatMap((each: ExaminedCredential) => each.findings),
     ...upstreams.flat(),
   ];
-  if (!examination.signal.aborted) return findings;
+}
+
+/** What is said where the time was up before all parts had been looked at; nothing where it sufficed. */
+export function examineTime({ signal }: Pick<Examination, 'signal'>): Finding[] {
+  if (!signal.aborted) return [];
   const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';
-  return [
-    ...findings,
-    about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy),
-  ];
+  return [about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy)];
 }
 
 /** As `Promise.all` of them, in their order, with at most a few begun and not ended. */

@@ -51,7 +51,11 @@ export async function examineInterception(
   const hosts = hostsOf(config).slice(0, MOST_HOSTS);
   const trust = await examineTrust(root, env, hosts, config);
   const looked: Finding[] = [];
-  for (const host of hosts) looked.push(...(await examineHost(host, root, options, examination)));
+  for (const host of hosts) {
+    // A host that nobody had the time to ask is not the one to mend.
+    if (examination.signal.aborted) break;
+    looked.push(...(await examineHost(host, root, options, examination)));
+  }
   return [found, ...trust, ...looked];
 }
 
@@ -89,6 +93,7 @@ async function examineHost(
   try {
     opened = await inTime(opening.opened, examination, WITHIN_MS, opening.abandon);
   } catch (error) {
+    if (examination.signal.aborted) return [];
     const why = systemCodeOf(error) ?? messageOf(error);
     return [of.warning('capture', `${host}:${port}: ${why}`, remedyFor(way, user))];
   }

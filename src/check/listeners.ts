@@ -33,16 +33,17 @@ async function examineListener(
   const of = about(name);
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
+  // Where the sidecar is seen to listen its address is not tried, so that one that restarts now finds it free.
+  const holder = await holderOf(address.port, examination.signal);
+  const ours = of.ok('listener', `${where}: the sidecar listens there`);
+  if (holder !== undefined && (await isSidecar(holder, admin, examination))) return ours;
   const code = await refusalOf(address);
   if (code === undefined) return of.ok('listener', `${where} is free`);
   if (code !== 'EADDRINUSE') {
     const remedy = 'choose an address of this machine, and a port of at least 1024';
     return of.failure('listener', 'configuration', `${where}: ${code}`, remedy);
   }
-  const holder = await holderOf(address.port);
-  if (await isSidecar(holder, admin, examination)) {
-    return of.ok('listener', `${where}: the sidecar listens there`);
-  }
+  if (holder === undefined && (await isSidecar(undefined, admin, examination))) return ours;
   const who = holder === undefined ? 'another program' : nameOf(holder);
   const detail = `${where}: ${who} listens there`;
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');

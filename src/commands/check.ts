@@ -77,12 +77,19 @@ export const check: Command = {
     const probed = readValue(probe, probedPaths, problems) ?? [];
     checkTogether({ offline: isOffline, status: asksRunning, probe: probe !== undefined }, problems);
 
-    const findings = asksRunning
-      ? await inTheTime(withinMs, false, async (examination) => {
-          const { examineRunning } = await import('../check/running.ts');
-          return await examineRunning(await adminAddress(given, problems), examination);
-        })
-      : await examineAll(await loadConfig(given, problems), env, probe, probed, withinMs, isOffline);
+    const look = async () =>
+      asksRunning
+        ? await inTheTime(withinMs, false, async (examination) => {
+            const { examineRunning } = await import('../check/running.ts');
+            return await examineRunning(await adminAddress(given, problems), examination);
+          })
+        : await examineAll(await loadConfig(given, problems), env, probe, probed, withinMs, isOffline);
+    const findings = await look().catch(async (error: unknown) => {
+      // Whoever reads JSON finds there, too, that there is nothing to look at.
+      if (!isJson || !(error instanceof ConfigurationError)) throw error;
+      const { invalidConfiguration } = await import('../check/configuration.ts');
+      return invalidConfiguration(error.problems);
+    });
     stdout.write(isJson ? formatJson(findings) : formatTable(findings, { colour }));
     return exitStatusOf(findings);
   },
@@ -149,18 +156,19 @@ async function examineAll(
     }),
   );
   return await inTheTime(withinMs, isOffline, async (examination) => {
-    const { examine } = await import('../check/examine.ts');
+    const { examine, examineTime } = await import('../check/examine.ts');
     const lookup = isOffline ? undefined : await lookupOf(config);
     const findings = await examine(
       config,
       paths,
       lookup === undefined ? examination : { ...examination, lookup },
     );
-    if (config.interception === undefined) return findings;
+    if (config.interception === undefined) return [...findings, ...examineTime(examination)];
     const { examineInterception } = await import('../check/interception.ts');
     const path = probed.find(({ route }) => route === undefined)?.path;
     const options = { config, env, path, user: process.getuid?.() };
-    return [...findings, ...(await examineInterception(options, examination))];
+    const intercepted = await examineInterception(options, examination);
+    return [...findings, ...intercepted, ...examineTime(examination)];
   });
 }
 

@@ -23,17 +23,23 @@ it.runIf(process.platform === 'linux')(
   },
 );
 
-it('a loop that was held up shows it, until the next reading', async () => {
+it('a loop that was held up shows it to every reader for a minute', async () => {
   const registry = new Registry();
-  registerProcessMetrics(registry);
+  let atMs = 0;
+  registerProcessMetrics(registry, undefined, () => atMs);
   await new Promise((resolve) => setImmediate(resolve));
   const untilMs = performance.now() + 60;
   while (performance.now() < untilMs);
   await new Promise((resolve) => setImmediate(resolve));
+  const longest = () => gaugeOf(registry, 'nodejs_eventloop_lag_max_seconds');
 
   const sampled = process.versions.node.split('.')[0] !== '24';
-  const longest = await gaugeOf(registry, 'nodejs_eventloop_lag_max_seconds');
   // Older versions of Node look by a timer, once a second.
-  if (sampled) expect(longest).toBeGreaterThan(0.05);
-  expect(await gaugeOf(registry, 'nodejs_eventloop_lag_max_seconds')).toBeLessThan(0.05);
+  if (sampled) {
+    const seen: number[] = [];
+    for (atMs = 0; atMs < 75_000; atMs += 5000) seen.push(await longest());
+    expect(Math.min(...seen)).toBeGreaterThan(0.05);
+  }
+  atMs = 120_000;
+  expect(await longest()).toBeLessThan(0.05);
 });

@@ -1,10 +1,13 @@
 /** What `check` says of hosts whose TLS ends in the sidecar, as an app would see it. */
 
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { examineTime } from '../../src/check/examine.ts';
 import { examineInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
@@ -73,6 +76,32 @@ describe('a host of the forward proxy', () => {
     expect((await examined(config)).at(-1)).toMatch(
       /^warning host .*: capture: .*ECONNREFUSED → start the sidecar/,
     );
+  });
+});
+
+describe('where the time is up amid the hosts', () => {
+  it('says so in place of a verdict on hosts that nobody had the time to ask', async () => {
+    const time = new AbortController();
+    const silent = createServer(() => time.abort()).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const { root } = createAuthority({ names: [HOST], nowMs: NOW() });
+    const config = {
+      interception: { directory: await directoryWith(root) },
+      listen: { host: '127.0.0.1', port: (silent.address() as AddressInfo).port },
+      forwardProxy: {
+        connect: 'intercept',
+        allow: ['a.example', 'b.example', 'c.example'].map((host) => ({ host })),
+      },
+    } as unknown as Config;
+    const hurried = examination({ signal: time.signal });
+    const found = await examineInterception({ config, env: {}, path: undefined, user: 1000 }, hurried);
+
+    expect(found.filter(({ verdict }) => verdict !== 'ok')).toEqual([]);
+    expect(lines(examineTime(hurried))).toEqual([
+      expect.stringMatching(/^failure time: the time for all steps was up → .*--check-timeout/),
+    ]);
+    expect(examineTime(examination())).toEqual([]);
   });
 });
 

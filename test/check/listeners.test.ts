@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import { holderOf } from '../../src/address-conflicts.ts';
 import { examineListeners } from '../../src/check/listeners.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -65,4 +66,14 @@ it('a sidecar that runs there is none', async () => {
     `ok proxy: listener: ${proxy}: the sidecar listens there`,
     `ok admin: listener: ${admin}: the sidecar listens there`,
   ]);
+});
+
+it('who has a port is not looked for beyond the time there is', async () => {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+
+  expect(await holderOf(port)).toMatchObject({ pid: process.pid });
+  expect(await holderOf(port, AbortSignal.abort())).toBeUndefined();
 });

@@ -167,3 +167,18 @@ it('calls a usual mistake by its name', async () => {
   );
   expect(code).toBe(69);
 });
+
+it('--json says what is wrong with a configuration that cannot be used, without its values', async () => {
+  const { code, stdout, stderr } = await runToEnd(['check', '--json', '--upstream', 'ftp://S3CRET'], {});
+
+  expect([code, stderr]).toEqual([78, '']);
+  expect(stdout).not.toContain('S3CRET');
+  expect(JSON.parse(stdout).findings).toContainEqual({
+    step: 'configuration',
+    what: 'configuration',
+    verdict: 'failure',
+    failure: 'configuration',
+    detail: expect.stringMatching(/^\w+: --upstream: expected /),
+    remedy: expect.any(String),
+  });
+});

@@ -15,6 +15,7 @@ export const NODES: readonly UsersNode[] = [
   { version: '22.14.0', isSupported: false },
   { version: '22.15.0', isSupported: true },
   { version: '22.23.3', isSupported: true },
+  { version: '23.9.0', isSupported: false },
   { version: '24.21.0', isSupported: true },
   { version: '26.10.0', isSupported: true },
 ];

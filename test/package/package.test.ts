@@ -169,7 +169,7 @@ describe.each(old)('on Node %s, which is too old', (version, node) => {
     expect(await run(join(binOf(node), 'node'), [bin, 'check'], { env: environment(node) })).toEqual({
       code: 78,
       stdout: '',
-      stderr: `token-sidecar: Node 22.15 or later is needed, and this is ${version}: see https://nodejs.org\n`,
+      stderr: `token-sidecar: Node 22.15, 23.10 or later is needed, and this is ${version}: see https://nodejs.org\n`,
     });
   });
 });
