@@ -83,6 +83,13 @@ export interface FileToFollow {
   readonly load: (text?: string) => Promise<Config>;
 }
 
+/**
+ * How long the last spans are waited for at the end. A collector that is away holds no pod up, and what a drain has cut is
+ * just what somebody looks for.
+ */
+const MOST_FOR_SPANS_MS = 2000;
+const LEAST_FOR_SPANS_MS = 1000;
+
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
   const startedAtMs = clock.now().wallMs;
@@ -231,7 +238,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     await Promise.all([
       running.admin.close(),
       running.outputs?.close(),
-      running.tracing?.close(leftMs()),
+      running.tracing?.close(Math.max(LEAST_FOR_SPANS_MS, Math.min(MOST_FOR_SPANS_MS, leftMs()))),
       sources.close(),
     ]);
     log.info('stopped');

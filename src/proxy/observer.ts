@@ -86,5 +86,5 @@ export interface RequestFollower {
   ended(ended: EndedRequest): void;
 }
 
-/** Begins to follow a request whose head has come. */
-export type Follow = (request: IncomingRequest) => RequestFollower;
+/** Begins to follow a request whose head has come; undefined where nobody wants to know of it. */
+export type Follow = (request: IncomingRequest) => RequestFollower | undefined;

@@ -96,7 +96,7 @@ export class GenerationMaker {
     warm.retireRest();
   }
 
-  #follow({ accessLog }: ServingOptions): Follow | undefined {
+  #follow({ accessLog }: ServingOptions): Follow {
     const { accessLogger, clock, log, tracer } = this.#surroundings;
     const lines = accessLog && new AccessLog(accessLogger, accessLog, Math.random);
     return following({ clock, log, tracer, accessLog: lines });

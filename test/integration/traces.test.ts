@@ -112,6 +112,25 @@ describe('where the standard variables name a collector', () => {
   });
 });
 
+it('a collector that takes connections and says nothing holds the end up for two seconds', async () => {
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    silent.closeAllConnections();
+    silent.close();
+  });
+  const { sidecar, proxy } = await startTraced({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
+  });
+  expect((await fetch(`${proxy}/`, { headers: { connection: 'close' } })).status).toBe(200);
+
+  sidecar.process.kill('SIGTERM');
+
+  expect(await sidecar.exited).toMatchObject({ code: 0 });
+}, 20_000);
+
 it('variables of OpenTelemetry that cannot be followed end it with 78, all named', async () => {
   const { code, stderr } = await runToEnd(['proxy'], {
     TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',

@@ -65,7 +65,7 @@ export class Exchange implements ServedExchange {
     this.#observer = context.noRoute;
     const { limits, follow } = context.generation();
     this.#patienceMs = limits.headerTimeoutMs;
-    this.follower = follow === undefined ? undefined : follow(request);
+    this.follower = follow(request);
   }
 
   get over(): boolean {

@@ -13,8 +13,7 @@ export class Generation {
   readonly destinations: DestinationFinder;
   readonly admission: Admission;
   readonly limits: ProxyLimits;
-  /** Undefined where nobody follows requests, which then costs them nothing. */
-  readonly follow: Follow | undefined;
+  readonly follow: Follow;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
 

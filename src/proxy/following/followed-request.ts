@@ -28,10 +28,12 @@ export interface FollowingOptions {
   readonly tracer?: Tracer | undefined;
 }
 
-/** What follows requests; undefined where nobody wants to know. */
-export function following(options: FollowingOptions): Follow | undefined {
+/** What follows requests: all of them, or those that come while the log is at level `trace`, which can be set at any time. */
+export function following(options: FollowingOptions): Follow {
   const { accessLog, tracer, log } = options;
-  if (accessLog === undefined && tracer === undefined && !log.isLevelEnabled('trace')) return undefined;
+  if (accessLog === undefined && tracer === undefined) {
+    return (request) => (log.isLevelEnabled('trace') ? new FollowedRequest(request, options) : undefined);
+  }
   return (request) => new FollowedRequest(request, options);
 }
 

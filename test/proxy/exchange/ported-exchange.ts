@@ -194,7 +194,7 @@ export function createPorts(ports: Ports = {}) {
   const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({
-    follow: undefined,
+    follow: () => undefined,
     destinations: new Destinations({
       routes: [route],
       forwardProxy: undefined,
