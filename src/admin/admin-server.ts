@@ -148,8 +148,8 @@ async function answerRequest(
   if (endpoint.loopbackOnly === true && !isOnLoopback) {
     return plain(403, 'loopback callers only');
   }
-  // Through a sidecar others come from loopback, too.
-  const isForwarded = request.headers[HOP_FIELD] !== undefined;
+  // Through a proxy in the pod others come from loopback, too: a sidecar, a mesh, nginx.
+  const isForwarded = Object.keys(request.headers).some((name) => FORWARDED.test(name));
   if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
   }
@@ -164,10 +164,14 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] as string;
 }
 
+/** What says that a proxy has handed the request on: our own mark, RFC 7239, RFC 9110 §7.6.3, and what meshes and proxies add. */
+const FORWARDED = new RegExp(`^(?:${HOP_FIELD}|forwarded|via|x-forwarded-.*|x-real-ip|x-envoy-.*|l5d-.*)$`);
+
+/** Istio's proxy comes from 127.0.0.6 with what it got from other pods. */
+const LOOPBACK_PEERS: ReadonlySet<string | undefined> = new Set(['127.0.0.1', '::ffff:127.0.0.1', '::1']);
+
 function isLoopbackPeer(address: string | undefined): boolean {
-  if (address === undefined) return false;
-  const ipv4 = address.replace(/^::ffff:/, '');
-  return ipv4 === '::1' || ipv4.startsWith('127.');
+  return LOOPBACK_PEERS.has(address);
 }
 
 function send(request: IncomingMessage, response: ServerResponse, answer: AdminAnswer): void {

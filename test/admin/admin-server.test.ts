@@ -231,7 +231,7 @@ describe('/quitquitquit', () => {
     };
   }
 
-  it.each(['10.0.0.5', '::ffff:10.0.0.5', 'fd00::1', '::', '0.0.0.0', '128.0.0.1', ''])(
+  it.each(['10.0.0.5', '::ffff:10.0.0.5', 'fd00::1', '::', '0.0.0.0', '128.0.0.1', '127.0.0.6', ''])(
     'is refused to a peer at %j',
     async (peer) => {
       const { address, quits } = await serveQuit();
@@ -248,9 +248,17 @@ describe('/quitquitquit', () => {
     },
   );
 
-  it('is refused to whoever comes through a sidecar, from loopback or not', async () => {
+  it.each([
+    'token-sidecar-hop',
+    'forwarded',
+    'via',
+    'x-forwarded-for',
+    'x-real-ip',
+    'x-envoy-attempt-count',
+    'l5d-client-id',
+  ])('is refused to whoever comes through a proxy, from loopback or not: %s', async (field) => {
     const { address, quits } = await serveQuit();
-    const headers = { 'token-sidecar-hop': 'somebody' };
+    const headers = { [field]: 'somebody' };
     expect(await ask(address, '/quitquitquit', { method: 'POST', headers })).toBe(403);
     expect(await ask(address, '/livez', { headers })).toBe(200);
     expect(quits()).toBe(0);
