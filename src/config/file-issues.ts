@@ -18,13 +18,27 @@ interface SchemaShape {
   readonly options?: readonly SchemaShape[];
 }
 
-/** The name of every setting, wherever it stands. */
+/** The names of settings that have a value of their own, wherever they stand: text behind those of mappings may be anything. */
 export function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
-  return new Set(settingsOf(schema).map((setting) => setting.split('.').at(-1) as string));
+  const settings = settingsOf(schema).filter(({ shape }) => !holdsMappings(shape));
+  return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
+}
+
+/** Whether a mapping belongs there, or a list of them, and nothing else. */
+function holdsMappings(shape: SchemaShape | undefined): boolean {
+  const inner = unwrap(shape);
+  if (inner?.options !== undefined) return inner.options.every(holdsMappings);
+  if (inner?.item !== undefined) return holdsMappings(inner.item);
+  return inner?.type === 'record' || inner?.entries !== undefined;
+}
+
+interface Setting {
+  readonly name: string;
+  readonly shape: SchemaShape;
 }
 
 /** Every setting, as messages name it, without the places in lists: `routes.match.host`. */
-function settingsOf(schema: v.GenericSchema): string[] {
+function settingsOf(schema: v.GenericSchema): Setting[] {
   return settingsBelow(shapeOf(schema), '');
 }
 
@@ -63,7 +77,10 @@ export function describeIssue(schema: v.GenericSchema, issue: v.BaseIssue<unknow
   }
   const described: Problem = {
     key,
-    value: isFreeForm(schema, path) ? kindOfValue(issue.input) : describeInput(issue.input),
+    value:
+      isFreeForm(schema, path) || holdsMappings(schemaAt(schema, path))
+        ? kindOfValue(issue.input)
+        : describeInput(issue.input),
     expected: issue.message,
     code: codeFor(issue),
   };
@@ -128,7 +145,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
     };
   }
   if (SECRET_NAMES.test(wrong)) return { ...problem, remedy: NO_SECRETS };
-  const elsewhere = settingsOf(schema).filter(
+  const elsewhere = [...new Set(settingsOf(schema).map(({ name }) => name))].filter(
     (setting) => setting === wrong || setting.endsWith(`.${wrong}`),
   );
   if (elsewhere.length === 0 || elsewhere.length > 3) return problem;
@@ -173,14 +190,12 @@ function unwrap(shape: SchemaShape | undefined): SchemaShape | undefined {
   return shape?.type === 'optional' ? unwrap(shape.wrapped) : shape;
 }
 
-function settingsBelow(shape: SchemaShape | undefined, prefix: string): string[] {
+function settingsBelow(shape: SchemaShape | undefined, prefix: string): Setting[] {
   const inner = unwrap(shape);
-  if (inner?.options !== undefined) {
-    return [...new Set(inner.options.flatMap((option) => settingsBelow(option, prefix)))];
-  }
+  if (inner?.options !== undefined) return inner.options.flatMap((option) => settingsBelow(option, prefix));
   if (inner?.item !== undefined) return settingsBelow(inner.item, prefix);
   return Object.entries(inner?.entries ?? {}).flatMap(([name, entry]) => {
     const setting = prefix === '' ? name : `${prefix}.${name}`;
-    return [setting, ...settingsBelow(entry, setting)];
+    return [{ name: setting, shape: entry }, ...settingsBelow(entry, setting)];
   });
 }

@@ -75,7 +75,11 @@ export async function parseYaml(
         error.code === 'DUPLICATE_KEY'
           ? from + (/^\S+?(?=\s*:|$)/m.exec(text.slice(from))?.[0].length ?? 1)
           : end;
-      report(source.at(from, to), codeFor(error, text), expectedYaml('valid YAML or JSON', error.code));
+      report(
+        source.amongUnknown(from, to),
+        codeFor(error, text),
+        expectedYaml('valid YAML or JSON', error.code),
+      );
     }
     return undefined;
   }

@@ -57,13 +57,22 @@ export class SourceText {
     this.#document = document;
   }
 
+  /** The place of characters `from` to `to` of a text of which it is not known what is a value of which key: none is shown. */
+  amongUnknown(from: number, to = from + 1): Place {
+    return this.#place(from, to, () => false);
+  }
+
   /** The place of characters `from` to `to` of the text. */
   at(from: number, to = from + 1): Place {
+    return this.#place(from, to, this.#isKnown);
+  }
+
+  #place(from: number, to: number, isKnown: (key: string) => boolean): Place {
     const lines = this.#lines;
     const { index, start: lineStart } = this.#lineAt(from);
     const column = from - lineStart;
     const own = (lines[index] ?? '').replace(/\r$/, '');
-    const shown = shownLine(own, this.#isKnown, keyAbove(lines, index));
+    const shown = shownLine(own, isKnown, keyAbove(lines, index));
     const start = shown.place(column);
     const last = Math.min(column + Math.max(1, to - from), own.length) - 1;
     const length = Math.max(1, shown.place(last) + 1 - start);

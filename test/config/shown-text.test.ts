@@ -1,5 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseConfig } from '../../src/config/file.ts';
+import type { Problem } from '../../src/config/problems.ts';
+import { reportProblems } from '../../src/config/report.ts';
 import { quoted, shownLine, shownValue } from '../../src/config/shown-text.ts';
 
 const KNOWN = ['name', 'upstream', 'dir', 'hosts'];
@@ -76,4 +79,18 @@ describe('a line', () => {
     expect(text.slice(place('{ password: hunter2, name: '.length))).toBe('API }');
     expect(text[place('{ password: hun'.length)]).toBe('…');
   });
+});
+
+it.each([
+  ['a colon forgotten', 'credentials:\n  - name: a\n    clientSecret hunter2secret\n'],
+  ['a key twice', 'listen: 127.0.0.1:1\nlisten: hunter2secret\n'],
+  ['text in place of a mapping', 'credentials:\n  - name: a\n    parameters: hunter2secret\n'],
+  ['text in place of a list of mappings', 'routes: hunter2secret\n'],
+])('what is wrong is described, not quoted: %s', async (_, text) => {
+  const problems: Problem[] = [];
+  await parseConfig(text, 'token-sidecar.yaml', problems);
+
+  expect(problems).not.toEqual([]);
+  expect(reportProblems(problems, { colour: false })).not.toContain('hunter2');
+  expect(JSON.stringify(problems)).not.toContain('hunter2');
 });
