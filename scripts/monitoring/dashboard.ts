@@ -47,6 +47,10 @@ const MOST_IS_GOOD = [
   { from: 0.99, color: 'green' },
 ] as const;
 
+const CERTIFICATES = 'namespace=~"$namespace"';
+const CERTIFICATE_END = series('tls_certificate_expiry_timestamp_seconds', CERTIFICATES);
+const CERTIFICATE_BEGIN = series('tls_certificate_not_before_timestamp_seconds', CERTIFICATES);
+
 const fleet: Row = {
   title: 'Fleet',
   collapsed: false,
@@ -196,10 +200,51 @@ const fleet: Row = {
         's',
         'Time left',
         {
-          expr: `bottomk(20, min by (namespace, route, credential, file) (${series('tls_certificate_expiry_timestamp_seconds', 'namespace=~"$namespace"')}) - time())`,
+          expr: `bottomk(20, min by (namespace, route, credential, file) (${CERTIFICATE_END}) - time())`,
         },
       ),
       'TokenSidecarCertificateExpiring',
+    ),
+    lines(
+      'Life left of certificates',
+      'As a share of the life of each, the least of its kind in a namespace: whatever renews them begins at a third, as a rule.',
+      'percentunit',
+      [
+        {
+          expr: `bottomk(20, min by (namespace, route, credential, file) ((${CERTIFICATE_END} - time()) / (${CERTIFICATE_END} - ${CERTIFICATE_BEGIN})))`,
+          legend: '{{namespace}} {{route}}{{credential}} {{file}}',
+        },
+      ],
+    ),
+    about(
+      lines(
+        'Configuration reloads',
+        'Changes of the configuration file by what became of them, the pods that do not use what theirs says, and how many configurations a pod has had.',
+        'short',
+        [
+          {
+            expr: orZero(
+              `sum by (result) (increase(${series('config_reload_total', FLEET)}[$__rate_interval]))`,
+            ),
+            legend: '{{result}}',
+          },
+          {
+            expr: `sum(1 - ${series('config_last_reload_successful', FLEET)}) or on () vector(0)`,
+            legend: 'not in use',
+          },
+          { expr: `max(${series('config_generation', FLEET)})`, legend: 'most generations' },
+        ],
+      ),
+      'TokenSidecarConfigReloadFailing',
+    ),
+    lines(
+      'Age of the configuration',
+      'Time since the configuration in use took effect, the longest and shortest of each namespace.',
+      's',
+      ['max', 'min'].map((which) => ({
+        expr: `${which} by (namespace) (time() - ${series('config_applied_timestamp_seconds', FLEET)})`,
+        legend: `{{namespace}} ${which}`,
+      })),
     ),
     lines('Age of the credentials', 'Time since the credentials in use were read, the oldest of each.', 's', [
       {
@@ -493,7 +538,7 @@ const resources: Row = {
     ]),
     lines(
       'Event-loop delay',
-      'How long the process was busy at a stretch since the last scrape: what came meanwhile waited for so long.',
+      'How long the process was busy at a stretch in the last minute: what came meanwhile waited for so long.',
       's',
       [
         { expr: `topk(10, ${ofProcess('nodejs_eventloop_lag_p99_seconds')})`, legend: '{{pod}} p99' },
