@@ -19,7 +19,8 @@ export interface Reservation {
   /**
    * The review is forgotten, and its answer of so many bytes waits to be read: that much room is kept in the review's place,
    * be it less or more. For more than there is, the oldest answers that nobody reads give way, of the address that has most, if
-   * that has more than this one would have. At most once.
+   * that has more than this one would have: those that are a second old, and at once those by which an address has more than half
+   * of all. At most once.
    * @param giveWay ends the answer, whose room is given back by then; called at most once, and not after `release`.
    * @returns whether there is room for it; where there is none, all is given back and the answer is to be forgotten.
    */
@@ -64,7 +65,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const waiting = new Set<Waiting>();
   /** In the order of their beginning. */
   const uploading = new Set<Uploading>();
-  /** Answers that nobody has read in time, in the order in which they were given. */
+  /** Answers that nobody has read in time, or by which an address has more than half, in the order in which that was so. */
   const unread = new Set<Unread>();
   /** Asked to give way, and counted until their connections have ended. */
   const leaving = new Set<Claim>();
@@ -122,6 +123,11 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
           },
         };
         answer = own;
+        if (heldBy(address) > TOTAL_BYTES / 2) {
+          unread.add(own);
+          startNext();
+          return true;
+        }
         cancelWait = clock.after(READ_WITHIN_MS, () => {
           unread.add(own);
           startNext();

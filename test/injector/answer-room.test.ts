@@ -55,11 +55,11 @@ it('answers that nobody reads for a second give way, the oldest of whoever has m
     arrived();
     return answered(bytes, () => ended.push(name));
   }
-  for (const name of ['a1', 'a2', 'b1', 'a3', 'b2']) expect(await answer(name, 3 * MIB)).toBe(true);
+  for (const name of ['a1', 'a2', 'b1', 'a3', 'b2']) expect(await answer(name, 2.6 * MIB)).toBe(true);
   await clock.advance(999);
-  expect([await answer('c1', 3 * MIB), ended]).toEqual([false, []]);
+  expect([await answer('c1', 3.2 * MIB), ended]).toEqual([false, []]);
   await clock.advance(1);
-  expect([await answer('c2', 3 * MIB), ended]).toEqual([true, ['a1']]);
+  expect([await answer('c2', 3.2 * MIB), ended]).toEqual([true, ['a1']]);
   // As much as anybody has: nobody gives way, and nothing is kept of it.
   expect([await answer('d1', 6 * MIB), ended]).toEqual([false, ['a1']]);
   expect([await answer('e1', 4 * MIB), ended]).toEqual([true, ['a1', 'a2']]);
@@ -70,11 +70,11 @@ it('answers that nobody reads give way to reviews, too, once they are a second o
   const budget = createReviewBudget(clock);
   const ended: string[] = [];
   const held = await Promise.all(
-    ['a', 'a', 'b'].map((address) => budget.reserve(address, 1, never, nothing)),
+    ['a', 'a', 'b', 'b'].map((address) => budget.reserve(address, 1, never, nothing)),
   );
   for (const [index, { arrived, answered }] of held.entries()) {
     arrived();
-    expect(answered(5 * MIB, () => ended.push(`${index}`))).toBe(true);
+    expect(answered(4 * MIB, () => ended.push(`${index}`))).toBe(true);
   }
   let room = false;
   const waiting = budget.reserve('c', 4 * MIB, never, nothing).then((reservation) => {
@@ -134,4 +134,20 @@ it('callers who read no answer leave room for others', async () => {
   const callers = ['127.0.3.1', '127.0.3.1', '127.0.3.2', '127.0.3.2'];
   await Promise.all(callers.map((caller) => ask('/large', 4 * MIB, caller)));
   expect(await ask('/small', MIB, '127.0.3.3')).toBe(200);
+});
+
+it('answers by which an address has more than half give way at once, those within its half after a second', async () => {
+  const budget = createReviewBudget(new ManualClock());
+  const KIB = 1024;
+  const ended: string[] = [];
+  const held = await Promise.all(Array.from({ length: 128 }, () => budget.reserve('a', 1, never, nothing)));
+  const other = await budget.reserve('b', 1, never, nothing);
+  for (const { arrived } of [...held, other]) arrived();
+  for (const { answered } of held) expect(answered(127 * KIB, () => ended.push('a'))).toBe(true);
+  expect(other.answered(200 * KIB, () => ended.push('b'))).toBe(true);
+  // As much as others may have besides: half of all.
+  const large = await budget.reserve('c', 4 * MIB, never, nothing);
+  large.arrived();
+  expect(large.answered(7 * MIB, () => ended.push('c'))).toBe(true);
+  expect(new Set(ended)).toEqual(new Set(['a']));
 });
