@@ -64,6 +64,10 @@ export class SimulatedSocket extends Duplex {
     this.peer = new SimulatedPeer(this, turns);
   }
 
+  getProtocol(): string {
+    return 'TLSv1.3';
+  }
+
   /** Each handshake is a whole one. */
   isSessionReused(): boolean {
     return false;
