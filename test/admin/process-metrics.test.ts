@@ -28,7 +28,8 @@ it('a loop that was held up shows it to every reader for a minute', async () => 
   let atMs = 0;
   registerProcessMetrics(registry, undefined, () => atMs);
   await new Promise((resolve) => setImmediate(resolve));
-  const untilMs = performance.now() + 60;
+  // Longer than a busy machine holds anything up by itself.
+  const untilMs = performance.now() + 500;
   while (performance.now() < untilMs);
   await new Promise((resolve) => setImmediate(resolve));
   const longest = () => gaugeOf(registry, 'nodejs_eventloop_lag_max_seconds');
@@ -38,8 +39,8 @@ it('a loop that was held up shows it to every reader for a minute', async () => 
   if (sampled) {
     const seen: number[] = [];
     for (atMs = 0; atMs < 75_000; atMs += 5000) seen.push(await longest());
-    expect(Math.min(...seen)).toBeGreaterThan(0.05);
+    expect(Math.min(...seen)).toBeGreaterThan(0.45);
   }
   atMs = 120_000;
-  expect(await longest()).toBeLessThan(0.05);
+  expect(await longest()).toBeLessThan(0.45);
 });
