@@ -4,9 +4,13 @@ import { basename } from 'node:path';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { TlsConfig } from '../config/config.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
-import { certificatesIn, commonName, describeValidity, type Validity, validityOf } from './certificate.ts';
+import { certificatesIn } from '../x509/pem.ts';
+import { commonName, describeValidity, type Validity, validityOf } from './certificate.ts';
 import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
+
+/** More of a bundle are not looked at. */
+const MOST_CERTIFICATES = 500;
 
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
@@ -40,7 +44,7 @@ async function examineFile(
     const why = systemCodeOf(error) ?? messageOf(error);
     return of.failure(step, 'configuration', `${path}: ${why}`, 'let the sidecar read the file');
   }
-  const certificates = certificatesIn(pem);
+  const certificates = certificatesIn(pem, MOST_CERTIFICATES);
   const [first] = certificates;
   if (first === undefined) {
     return of.failure(

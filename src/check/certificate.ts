@@ -1,6 +1,6 @@
 /** What a certificate says of itself, in words that may be printed: it comes from whoever answers. */
 
-import { X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import { getCACertificates, rootCertificates } from 'node:tls';
 
 const DAY_MS = 86_400_000;
@@ -37,21 +37,6 @@ export function describeValidity(validity: Validity): string {
       return validity.daysLeft === 1 ? '1 day left' : `${validity.daysLeft} days left`;
   }
 }
-
-/** The certificates of a PEM text, in its order; what is no certificate is left out. */
-export function certificatesIn(pem: string): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return blocks.slice(0, MOST_CERTIFICATES).flatMap((block) => {
-    try {
-      return [new X509Certificate(block)];
-    } catch {
-      return [];
-    }
-  });
-}
-
-/** More of a bundle are not looked at. */
-const MOST_CERTIFICATES = 500;
 
 /** The names that a certificate is for: `sso.example.com and 2 more`. */
 export function namesOf({ subjectAltName, subject }: X509Certificate): string {

@@ -1,11 +1,12 @@
 /** Whom programs with this environment trust, and which variable overrides another one. */
 
-import { X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
+import { certificatesIn } from '../x509/pem.ts';
 import { type About, about, type Finding } from './finding.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,8 +14,6 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Trust =
   /** The file has the sidecar's root. */
   { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** A bundle of public roots has fewer. */
 const MOST_CERTIFICATES = 2000;
@@ -123,24 +122,11 @@ async function trustBy(file: string, root: X509Certificate): Promise<Trust> {
   } catch (error) {
     return { kind: 'lacking', why: `${file}: ${systemCodeOf(error) ?? messageOf(error)}` };
   }
-  const found = (text.match(CERTIFICATE) ?? []).slice(0, MOST_CERTIFICATES);
-  if (found.some((pem) => isCertificate(pem, root))) return { kind: 'trusting' };
-  const theirs = found.some((pem) => /token-sidecar root/.test(subjectOf(pem)));
+  const found = certificatesIn(text, MOST_CERTIFICATES);
+  if (found.some(({ raw }) => raw.equals(root.raw))) return { kind: 'trusting' };
+  const theirs = found.some(({ subject }) => /token-sidecar root/.test(subject));
   const why = theirs
     ? 'has the root of an earlier start of the sidecar, and not of the last'
     : "lacks the sidecar's root";
   return { kind: 'lacking', why: `${file} ${why}` };
-}
-
-function isCertificate(pem: string, root: X509Certificate): boolean {
-  return pem.replace(/\s/g, '') === root.toString().replace(/\s/g, '');
-}
-
-function subjectOf(pem: string): string {
-  try {
-    return new X509Certificate(pem).subject;
-  } catch {
-    // Not one that could be trusted.
-    return '';
-  }
 }

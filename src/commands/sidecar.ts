@@ -9,7 +9,6 @@ import { quitEndpoint } from '../admin/quit.ts';
 import { readPod } from '../admin/status/pod.ts';
 import type { Pod } from '../admin/status/report.ts';
 import { TrafficHistory } from '../admin/status/traffic-history.ts';
-import { createCertificateMetrics } from '../certificate-metrics.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
@@ -26,6 +25,7 @@ import { startProxy } from '../proxy/start-proxy.ts';
 import type { FollowedFile } from '../reload/follow-file.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
+import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
 
 import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';

@@ -2,7 +2,6 @@
 
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { CertificateMetrics } from '../certificate-metrics.ts';
 import type { Clock } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
@@ -12,6 +11,7 @@ import { openLiveCredentials } from '../token/live-credentials.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
+import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 
 export interface TokenSourcesOptions {
   readonly clock: Clock;

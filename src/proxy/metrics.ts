@@ -1,6 +1,6 @@
-import { type CertificateMetrics, createCertificateMetrics } from '../certificate-metrics.ts';
 import type { CountedErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import { type CertificateMetrics, createCertificateMetrics } from '../x509/certificate-metrics.ts';
 import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
 import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';

@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto';
+
 /** The certificates of a PEM bundle, each on its own, whole or not; text between them is left out (RFC 7468 §2). */
 export function blocksOf(bundle: string): string[] {
   const [, ...begun] = bundle.split(/^-----BEGIN CERTIFICATE-----[ \t]*\r?$/m);
@@ -12,4 +14,17 @@ export function blocksOf(bundle: string): string[] {
 export function derOf(pem: string): Buffer {
   const [, base64 = ''] = /-----BEGIN CERTIFICATE-----([^-]*)-----END CERTIFICATE-----/.exec(pem) ?? [];
   return Buffer.from(base64, 'base64');
+}
+
+/** The certificates of a PEM bundle, in its order; what is no certificate is left out. @param most are parsed. */
+export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY): X509Certificate[] {
+  return blocksOf(bundle)
+    .slice(0, most)
+    .flatMap((block) => {
+      try {
+        return [new X509Certificate(block)];
+      } catch {
+        return [];
+      }
+    });
 }

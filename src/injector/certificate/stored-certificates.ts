@@ -1,6 +1,7 @@
 /** The Secret that the replicas share: the certificate in use, its successor while one is being made known, the CAs. */
 
 import { X509Certificate } from 'node:crypto';
+import { certificatesIn } from '../../x509/pem.ts';
 import type { ApiObject } from '../kubernetes/api.ts';
 import type { IssuedCertificate } from './certificate-authority.ts';
 import { parseServingCertificate, type ServingCertificate } from './serving-certificate.ts';
@@ -96,12 +97,5 @@ export function livingAuthorities(authorities: readonly string[], nowMs: number)
 
 /** Each certificate on its own, in one spelling; what is not a certificate is left out. */
 export function splitPem(bundle: string): string[] {
-  const blocks = bundle.matchAll(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-  return [...blocks].flatMap(([block]) => {
-    try {
-      return [new X509Certificate(block).toString()];
-    } catch {
-      return [];
-    }
-  });
+  return certificatesIn(bundle).map((certificate) => certificate.toString());
 }

@@ -4,13 +4,13 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { MAX_PEM_BYTES, readBoundedFile } from '../../bounded-file.ts';
-import type { CertificateMetrics } from '../../certificate-metrics.ts';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { messageOf, systemCodeOf } from '../../errors.ts';
 import { http } from '../../node-http.ts';
 import { https } from '../../node-https.ts';
+import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
 import type { ClientCredentials } from '../client/client-credentials.ts';
 
 export interface ProviderConnections {

@@ -2,12 +2,12 @@
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
-import type { CertificateMetrics } from '../../certificate-metrics.ts';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import type { EgressFailure } from '../../egress/egress-tunnel.ts';
 import { systemCodeOf } from '../../errors.ts';
+import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
 import { proveClient } from '../client/client-proof.ts';
 import { basicPair } from '../client/client-secret.ts';
 import type { Credentials } from '../credentials.ts';

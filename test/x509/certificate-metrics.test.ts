@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { type CertificateMetrics, createCertificateMetrics } from '../src/certificate-metrics.ts';
-import { issueCertificate } from '../src/injector/certificate/certificate-authority.ts';
-import { Registry } from '../src/prometheus.ts';
+import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
+import { Registry } from '../../src/prometheus.ts';
+import { type CertificateMetrics, createCertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 
 const DAY_MS = 86_400_000;
 const NAME = 'token_sidecar_tls_certificate_expiry_timestamp_seconds';

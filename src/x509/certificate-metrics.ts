@@ -1,5 +1,6 @@
-import { X509Certificate } from 'node:crypto';
-import { Gauge, type Registry } from './prometheus.ts';
+import type { X509Certificate } from 'node:crypto';
+import { Gauge, type Registry } from '../prometheus.ts';
+import { certificatesIn } from './pem.ts';
 
 /** Who uses a file of certificates. */
 export type CertificateUser = { readonly route: string } | { readonly credential: string };
@@ -13,8 +14,6 @@ export interface CertificateMetrics {
    */
   inUse(user: CertificateUser, file: string, role: 'identity' | 'trust', pem: string): void;
 }
-
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 interface Validity {
   readonly fromMs: number;
@@ -41,7 +40,7 @@ export function createCertificateMetrics(registry: Registry): CertificateMetrics
   });
   return {
     inUse(user, file, role, pem) {
-      const [first, ...rest] = [...pem.matchAll(CERTIFICATE)].flatMap(([text]) => validityOf(text));
+      const [first, ...rest] = certificatesIn(pem).flatMap(validityOf);
       if (first === undefined) return;
       const decisive = rest.reduce(
         (one, other) => (other.endsAtMs < one.endsAtMs === (role === 'identity') ? other : one),
@@ -53,14 +52,8 @@ export function createCertificateMetrics(registry: Registry): CertificateMetrics
   };
 }
 
-/** Empty where it cannot be told. */
-function validityOf(pem: string): Validity[] {
-  try {
-    const { validFromDate, validToDate } = new X509Certificate(pem);
-    const validity = { fromMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() };
-    return Object.values(validity).every(Number.isFinite) ? [validity] : [];
-  } catch {
-    // Whoever uses the file says what is wrong with it.
-    return [];
-  }
+/** Empty where it cannot be told: whoever uses the file says what is wrong with it. */
+function validityOf({ validFromDate, validToDate }: X509Certificate): Validity[] {
+  const validity = { fromMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() };
+  return Object.values(validity).every(Number.isFinite) ? [validity] : [];
 }
