@@ -1,14 +1,15 @@
 import type { CountedErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
+import type { RouteFigures } from '../route-figures.ts';
 import { type CertificateMetrics, createCertificateMetrics } from '../x509/certificate-metrics.ts';
 import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
+import { KNOWN_METHODS, methodIndexOf } from './http/methods.ts';
 import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';
 import type { CountedRequest, RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
 import { redirectedCounter } from './redirected-counter.ts';
 import { createRequestDurations, type RouteDurations } from './request-durations.ts';
-import type { RouteFigures } from './route-figures.ts';
 import { createUpstreamMetrics } from './upstream-metrics.ts';
 
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
@@ -40,24 +41,6 @@ interface Tally {
   refusedTokens: number;
   readonly grpc: GrpcTally;
 }
-
-/** Methods are the client's choice of words; only these become label values (RFC 9110 §9.3, RFC 5789). */
-const METHOD_LABELS = [
-  '_OTHER',
-  'CONNECT',
-  'DELETE',
-  'GET',
-  'HEAD',
-  'OPTIONS',
-  'PATCH',
-  'POST',
-  'PUT',
-  'TRACE',
-] as const;
-
-const METHOD_INDEX: ReadonlyMap<string, number> = new Map(
-  METHOD_LABELS.map((method, index) => [method, index]),
-);
 
 /** Statuses have three digits. */
 const STATUSES = 1000;
@@ -158,11 +141,11 @@ export function createProxyMetrics(
       upstream: Protocol | undefined,
       sampled?: string,
     ): void {
-      const methodIndex = METHOD_INDEX.get(request.method) ?? 0;
+      const methodIndex = methodIndexOf(request.method);
       const key = methodIndex * STATUSES + status;
       let requests = counted.get(key);
       if (requests === undefined) {
-        const label = METHOD_LABELS[methodIndex] as string;
+        const label = KNOWN_METHODS[methodIndex] as string;
         requests = { labels: { route, method: label, code: String(status) }, uncounted: 0 };
         counted.set(key, requests);
         requestTallies.push(requests);

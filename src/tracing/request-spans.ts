@@ -13,23 +13,11 @@ import {
 import type { RouteConfig } from '../config/config.ts';
 import type { ProxyErrorCode } from '../errors.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../proxy/following/tracer.ts';
+import { knownMethod, OTHER_METHOD } from '../proxy/http/methods.ts';
 import { shownPath } from '../proxy/http/shown-path.ts';
 import type { TraceContext } from '../proxy/http/trace-context.ts';
 import type { EndedRequest } from '../proxy/observer.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
-
-/** Those of RFC 9110 and RFC 5789; others are `_OTHER`. */
-const METHODS: ReadonlySet<string> = new Set([
-  'CONNECT',
-  'DELETE',
-  'GET',
-  'HEAD',
-  'OPTIONS',
-  'PATCH',
-  'POST',
-  'PUT',
-  'TRACE',
-]);
 
 /** The app left before there was an answer: no status of HTTP. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -48,7 +36,7 @@ class ServerSpan implements RequestSpan {
   #failure: ProxyErrorCode | undefined;
 
   constructor(tracer: OtelTracer, request: IncomingRequest, parent: TraceContext | undefined) {
-    const method = methodOf(request);
+    const method = knownMethod(request.method);
     this.#tracer = tracer;
     this.#method = method;
     this.#span = tracer.startSpan(
@@ -145,13 +133,9 @@ function fail(span: Span, type: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-function methodOf({ method }: IncomingRequest): string {
-  return METHODS.has(method) ? method : '_OTHER';
-}
-
 /** The conventions name spans of methods that nobody knows by the protocol. */
 function nameOf(method: string): string {
-  return method === '_OTHER' ? 'HTTP' : method;
+  return method === OTHER_METHOD ? 'HTTP' : method;
 }
 
 function versionOf(protocol: IncomingRequest['protocol']): string {

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAppClient } from './app-client.ts';
 import type { SoakConfiguration } from './configuration.ts';
+import { changeEvenly } from './evenly.ts';
 import { runLoad, WORKERS } from './load.ts';
 import { MemoryRecord } from './memory-record.ts';
 import type { SoakOptions } from './options.ts';
 import { pause } from './pause.ts';
 import type { ProtectedApi } from './protected-api.ts';
 import type { Provider } from './provider.ts';
-import { reload } from './reloads.ts';
-import { rotate } from './rotations.ts';
+import { reloading } from './reloads.ts';
+import { rotating } from './rotations.ts';
 import { readGrants, readStatus, successes } from './sidecar-figures.ts';
 import type { SidecarProcess } from './sidecar-process.ts';
 import { Tally } from './tally.ts';
@@ -75,8 +76,8 @@ export async function run(
   };
   await sample();
   const [rotations, reloads, loadMs] = await Promise.all([
-    rotate(options.rotations, durationMs, provider, api, stop.signal),
-    reload(options.reloads, durationMs, configuration, sidecar.admin, stop.signal),
+    changeEvenly(options.rotations, durationMs, rotating(provider, api), stop.signal),
+    changeEvenly(options.reloads, durationMs, reloading(configuration, sidecar.admin), stop.signal),
     load,
     every(Math.min(5000, durationMs / 40), over.signal, sample),
     every(Math.max(10_000, durationMs / 20), over.signal, tell),

@@ -1,6 +1,5 @@
+import type { Changes } from './evenly.ts';
 import type { MemoryPoints } from './memory-record.ts';
-import type { Reloads } from './reloads.ts';
-import type { Rotations } from './rotations.ts';
 import { successes } from './sidecar-figures.ts';
 import type { Exit } from './sidecar-process.ts';
 import type { Tally, TallyRow } from './tally.ts';
@@ -19,9 +18,9 @@ export interface SoakFigures {
   /** By reason. */
   readonly refusals: ReadonlyMap<string, number>;
   readonly rotationsAsked: number;
-  readonly rotations: Rotations;
+  readonly rotations: Changes;
   readonly reloadsAsked: number;
-  readonly reloads: Reloads;
+  readonly reloads: Changes;
   /** Unknown when it died. */
   readonly openAtSidecar: number | undefined;
   readonly openAtApi: number;

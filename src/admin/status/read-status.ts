@@ -1,5 +1,6 @@
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../config/values.ts';
+import type { RouteFigures } from '../../route-figures.ts';
 import type { TokenSnapshot } from '../../token/token-snapshot.ts';
 import { whyNoToken, withoutQuery } from '../../token/why-no-token.ts';
 import { REVISION, VERSION } from '../../version.ts';
@@ -18,7 +19,7 @@ import type {
   RouteReport,
   StatusReport,
 } from './report.ts';
-import type { CountedRoute, TrafficHistory } from './traffic-history.ts';
+import type { TrafficHistory } from './traffic-history.ts';
 import { type FoundCredential, judge, levelOf } from './verdict.ts';
 
 export interface StatusSources {
@@ -27,7 +28,7 @@ export interface StatusSources {
   /** In the order of the credentials of the configuration. */
   tokens(): readonly { snapshot(): TokenSnapshot }[];
   /** By route name, since the start. */
-  figures(): ReadonlyMap<string, CountedRoute>;
+  figures(): ReadonlyMap<string, RouteFigures>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
   /** What the upstream of each route speaks, by the route's name; undefined while that is not known. */
   spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
@@ -141,7 +142,7 @@ function findCredential(
 
 function describeRoute(
   route: RouteConfig,
-  counted: CountedRoute | undefined,
+  counted: RouteFigures | undefined,
   speaks: string | undefined,
 ): Omit<RouteReport, 'level' | 'recent'> {
   return {
@@ -157,7 +158,7 @@ function describeRoute(
   };
 }
 
-function totalsOf(counted: CountedRoute | undefined): RequestTotals {
+function totalsOf(counted: RouteFigures | undefined): RequestTotals {
   return {
     total: counted?.total ?? 0,
     inFlight: counted?.inFlight ?? 0,
@@ -172,7 +173,7 @@ const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirect
 /** Hosts of the forward proxy, of capture and of redirection, with the names that their requests are counted by. */
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
-  figures: ReadonlyMap<string, CountedRoute>,
+  figures: ReadonlyMap<string, RouteFigures>,
   history: StatusSources['history'],
 ): { readonly name: string; readonly report: Omit<HostReport, 'level'> }[] {
   const describe = (
@@ -201,7 +202,7 @@ function hostsOf(
 function readForwardProxy(
   { forwardProxy, capture, redirect }: Config,
   hosts: readonly HostReport[],
-  figures: ReadonlyMap<string, CountedRoute>,
+  figures: ReadonlyMap<string, RouteFigures>,
   { refusedHosts }: StatusSources,
 ): ForwardProxyReport | undefined {
   if ([forwardProxy, capture, redirect].every((list) => list === undefined)) return undefined;

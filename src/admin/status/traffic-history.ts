@@ -1,24 +1,11 @@
 /** The traffic of the last ten minutes by route: what the metrics have counted, looked at now and then. Requests pay nothing for it. */
 
 import type { Clock } from '../../clock.ts';
+import type { RouteFigures } from '../../route-figures.ts';
 import type { RecentTraffic } from './report.ts';
 
-/** What has been counted of a route since the start. */
-export interface CountedRoute {
-  readonly total: number;
-  readonly inFlight: number;
-  readonly errors: number;
-  readonly errorsByCode: ReadonlyMap<string, number>;
-  /** By the first digit of the status. */
-  readonly classes: readonly number[];
-  /** By duration, one more than there are bounds. */
-  readonly durations: readonly number[];
-  readonly refusedTokens: number;
-  readonly grpc: { readonly calls: number; readonly failures: number };
-}
-
 export interface TrafficSources {
-  figures(): ReadonlyMap<string, CountedRoute>;
+  figures(): ReadonlyMap<string, RouteFigures>;
   /** Upper bounds of the buckets of durations, in seconds. */
   readonly bounds: readonly number[];
   readonly clock: Clock;
@@ -62,7 +49,7 @@ class RouteHistory {
     this.#figures = new Uint32Array(INTERVALS * this.#width);
   }
 
-  add(slot: number, nowMs: number, gained: CountedRoute): void {
+  add(slot: number, nowMs: number, gained: RouteFigures): void {
     const start = slot * this.#width;
     this.#figures[start + ERRORS] = gained.errors;
     this.#figures[start + REFUSED] = gained.refusedTokens;
@@ -112,7 +99,7 @@ class RouteHistory {
 export class TrafficHistory {
   readonly #sources: TrafficSources;
   readonly #routes = new Map<string, RouteHistory>();
-  #before: ReadonlyMap<string, CountedRoute> = new Map();
+  #before: ReadonlyMap<string, RouteFigures> = new Map();
   /** The slot that is written next: the oldest one. */
   #next = 0;
   #taken = 0;
@@ -191,7 +178,7 @@ export class TrafficHistory {
     this.#taken = Math.min(INTERVALS, this.#taken + 1);
   }
 
-  #begin(route: string, gained: CountedRoute): RouteHistory | undefined {
+  #begin(route: string, gained: RouteFigures): RouteHistory | undefined {
     if (gained.total === 0 || this.#routes.size >= MOST_ROUTES) return undefined;
     const history = new RouteHistory(this.#sources.bounds.length + 1);
     this.#routes.set(route, history);
@@ -205,7 +192,7 @@ export class TrafficHistory {
   }
 }
 
-function difference(now: CountedRoute, before: CountedRoute | undefined): CountedRoute {
+function difference(now: RouteFigures, before: RouteFigures | undefined): RouteFigures {
   if (before === undefined) return now;
   const minus = (counts: readonly number[], earlier: readonly number[]) =>
     counts.map((count, index) => count - (earlier[index] ?? 0));

@@ -1,17 +1,17 @@
 import { expect, it, onTestFinished } from 'vitest';
 import {
-  type CountedRoute,
   INTERVAL_MS,
   INTERVALS,
   MOST_ROUTES,
   quantileMs,
   TrafficHistory,
 } from '../../../src/admin/status/traffic-history.ts';
+import type { RouteFigures } from '../../../src/route-figures.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const BOUNDS = [0.1, 1, 10];
 
-type Counted = { -readonly [Key in keyof CountedRoute]: CountedRoute[Key] };
+type Counted = { -readonly [Key in keyof RouteFigures]: RouteFigures[Key] };
 
 function nothing(): Counted {
   return {
