@@ -118,7 +118,8 @@ async function requestToken(
     const lifetime = Math.round(lifetimeMs / 1000);
     const end = Number.isFinite(lifetime) ? `lives ${lifetime} s` : 'lives until it is replaced';
     findings.push(of.ok('token', `${source}, ${end}`));
-    findings.push(...describeToken(config, { token, lifetimeMs, answer }, of), ...clockFinding);
+    const { id: clientId } = clientOf(config, credentials);
+    findings.push(...describeToken(config, { token, lifetimeMs, answer, clientId }, of), ...clockFinding);
     return { findings, token };
   }
   const { code, problem, remedy } = explainNoToken(config, { lastFailure: outcome });

@@ -13,6 +13,8 @@ export interface Granted {
   readonly lifetimeMs: number;
   /** Undefined of a token that is mounted. */
   readonly answer: EndpointAnswer | undefined;
+  /** Never shown; undefined where the client has none. */
+  readonly clientId: string | undefined;
 }
 
 /** Tokens that live shorter are a load without use. */
@@ -25,10 +27,11 @@ const SKEW_MS = 5000;
 export function describeToken(config: CredentialConfig, granted: Granted, of: About): Finding[] {
   const fields = granted.answer === undefined ? undefined : parseObject(granted.answer.body);
   const claims = claimsOf(granted.token);
+  const shown = shownBeside(granted.clientId);
   return [
     lifetime(config, granted, fields, claims, of),
-    ...scopes(config, fields, claims, of),
-    ...audience(config, claims, of),
+    ...scopes(config, fields, claims, shown, of),
+    ...audience(config, claims, shown, of),
   ];
 }
 
@@ -69,30 +72,47 @@ function lifetime(
 
 const MOST_SHOWN = 12;
 
-function shownList(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_SHOWN).map((name) => shownName(name));
-  return shown.join(' ') + (names.length > MOST_SHOWN ? ` and ${names.length - MOST_SHOWN} more` : '');
+/** How what a provider says is shown: in one line of plain text, with nothing that may be a secret or is the client's id. */
+interface Shown {
+  name(name: string): string;
+  list(names: readonly string[]): string;
 }
 
-/** Of what a provider says: one line of plain text, and nothing that may be a secret. */
-function shownName(name: string): string {
-  return /^[\x21-\x7e]{1,120}$/.test(name) ? (shownValue(name) ?? '…') : '…';
+function shownBeside(clientId: string | undefined): Shown {
+  // An API is often named after the client that has it, as in api://CLIENT_ID/.default.
+  const unnamed = (text: string) => (text === clientId ? 'this client' : text);
+  const name = (given: string): string => {
+    if (!/^[\x21-\x7e]{1,120}$/.test(given)) return '…';
+    const text = given === clientId ? [given] : given.split(/([/:])/);
+    return shownValue(text.map(unnamed).join('')) ?? '…';
+  };
+  const list = (names: readonly string[]): string => {
+    const shown = names.slice(0, MOST_SHOWN).map(name);
+    return shown.join(' ') + (names.length > MOST_SHOWN ? ` and ${names.length - MOST_SHOWN} more` : '');
+  };
+  return { name, list };
 }
 
-function scopes({ scope }: CredentialConfig, fields: Fields, claims: Fields, of: About): Finding[] {
+function scopes(
+  { scope }: CredentialConfig,
+  fields: Fields,
+  claims: Fields,
+  shown: Shown,
+  of: About,
+): Finding[] {
   const asked = scope?.split(/\s+/).filter((one) => one !== '') ?? [];
   const granted = wordsOf(fields?.['scope']) ?? wordsOf(claims?.['scope']) ?? wordsOf(claims?.['scp']);
   if (asked.length === 0 && granted === undefined) return [];
-  const ask = asked.length === 0 ? 'none asked for' : `asked for ${shownList(asked)}`;
+  const ask = asked.length === 0 ? 'none asked for' : `asked for ${shown.list(asked)}`;
   if (granted === undefined) return [of.ok('scope', `${ask}; the answer names none, which means the same`)];
-  const got = granted.length === 0 ? 'none granted' : `granted ${shownList(granted)}`;
+  const got = granted.length === 0 ? 'none granted' : `granted ${shown.list(granted)}`;
   // `api://orders/.default` stands for all that the client may have.
   const missing = asked.filter((one) => !granted.includes(one) && !one.endsWith('/.default'));
   if (missing.length === 0) return [of.ok('scope', `${ask}; ${got}`)];
   return [
     of.warning(
       'scope',
-      `${ask}; ${got}: without ${shownList(missing)}`,
+      `${ask}; ${got}: without ${shown.list(missing)}`,
       'allow the client the scope at the provider, or ask for less',
     ),
   ];
@@ -103,26 +123,26 @@ function wordsOf(value: unknown): string[] | undefined {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : undefined;
 }
 
-function audience({ audience: asked }: CredentialConfig, claims: Fields, of: About): Finding[] {
+function audience({ audience: asked }: CredentialConfig, claims: Fields, shown: Shown, of: About): Finding[] {
   if (claims === undefined) {
     return asked === undefined
       ? []
       : [
           of.ok(
             'audience',
-            `asked for ${shownName(asked)}; the token is no JWT, so the upstream alone can tell`,
+            `asked for ${shown.name(asked)}; the token is no JWT, so the upstream alone can tell`,
           ),
         ];
   }
   const { aud } = claims;
   const given = typeof aud === 'string' ? [aud] : (wordsOf(aud) ?? []);
-  const has = given.length === 0 ? 'the token names none' : `the token is for ${shownList(given)}`;
+  const has = given.length === 0 ? 'the token names none' : `the token is for ${shown.list(given)}`;
   if (asked === undefined) return [of.ok('audience', `none asked for; ${has}`)];
   if (given.includes(asked)) return [of.ok('audience', `${has}, as asked for`)];
   return [
     of.warning(
       'audience',
-      `asked for ${shownName(asked)}; ${has}`,
+      `asked for ${shown.name(asked)}; ${has}`,
       'let the provider put the audience into tokens of this client (Keycloak: an audience mapper)',
     ),
   ];

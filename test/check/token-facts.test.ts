@@ -18,9 +18,16 @@ interface Case {
   readonly fields?: Readonly<Record<string, unknown>>;
   readonly token?: string;
   readonly lifetimeMs?: number;
+  readonly clientId?: string;
 }
 
-function facts({ settings = {}, fields = {}, token = 'OPAQUE', lifetimeMs = 300_000 }: Case): string[] {
+function facts({
+  settings = {},
+  fields = {},
+  token = 'OPAQUE',
+  lifetimeMs = 300_000,
+  clientId,
+}: Case): string[] {
   const answer = {
     status: 200,
     contentType: 'application/json',
@@ -30,7 +37,7 @@ function facts({ settings = {}, fields = {}, token = 'OPAQUE', lifetimeMs = 300_
     receivedAtMs: 0,
   };
   const config = credentialConfig({ tokenUrl: TOKEN_URL, ...settings });
-  const text = lines(describeToken(config, { token, lifetimeMs, answer }, OF));
+  const text = lines(describeToken(config, { token, lifetimeMs, answer, clientId }, OF));
   expect(text.join()).not.toMatch(/OPAQUE|SIGNATURE|eyJ/);
   return text.map((line) => line.replace('credential shop: ', ''));
 }
@@ -84,6 +91,13 @@ describe('scopes', () => {
     ]);
   });
 
+  it('show no id of the client', () => {
+    const settings = { scope: 'api://shop-7f3a/.default' };
+    expect(of({ settings, fields: { scope: 'shop-7f3a read' }, clientId: 'shop-7f3a' })).toEqual([
+      'ok scope: asked for api://this client/.default; granted this client read',
+    ]);
+  });
+
   it('are shown as far as they are plain', () => {
     const hostile = `ok\u001b[2J ${'x'.repeat(500)} ${'a1B2c3D4'.repeat(5)}`;
     expect(of({ fields: { scope: hostile } })[0]).toBe('ok scope: none asked for; granted … … …');
@@ -110,6 +124,26 @@ describe('audience', () => {
       'ok audience: asked for a; the token is no JWT, so the upstream alone can tell',
     ],
   ])('is %s', (_, found, expected) => expect(of(found)).toEqual([expected]));
+
+  it.each<[string, Case, string]>([
+    [
+      'among others',
+      { token: jwt({ aud: ['shop-7f3a', 'account'] }) },
+      'ok audience: none asked for; the token is for this client account',
+    ],
+    [
+      'in the name of an API',
+      { token: jwt({ aud: 'api://shop-7f3a/orders' }), settings: { audience: 'api://shop-7f3a/orders' } },
+      'ok audience: the token is for api://this client/orders, as asked for',
+    ],
+    [
+      'as asked for',
+      { token: jwt({ aud: 'account' }), settings: { audience: 'shop-7f3a' } },
+      'warning audience: asked for this client; the token is for account → let the provider put the audience into tokens of this client (Keycloak: an audience mapper)',
+    ],
+  ])('shows no id of the client: %s', (_, found, expected) =>
+    expect(of({ ...found, clientId: 'shop-7f3a' })).toEqual([expected]),
+  );
 
   it('that is another than was asked for is a warning', () => {
     expect(of({ settings: { audience: 'a' }, token: jwt({ aud: 'account' }) })[0]).toMatch(
