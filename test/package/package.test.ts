@@ -177,9 +177,12 @@ describe.each(old)('on Node %s, which is too old', (version, node) => {
 it('the oldest Node is the same wherever it is said', async () => {
   const launcher = await readFile(join(dirname(import.meta.dirname), '../src/launcher.ts'), 'utf8');
   const build = await readFile(join(dirname(import.meta.dirname), '../scripts/build/program.ts'), 'utf8');
-  const [, major, minor] = /^>=(\d+)\.(\d+)$/.exec(manifest.engines.node) ?? [];
-  expect(launcher).toContain(`{ major: ${major}, minor: ${minor} }`);
-  expect(build).toContain(`'node${major}.${minor}'`);
+  const [, line = '', next = ''] = /^\^(\d+\.\d+) \|\| >=(\d+\.\d+)$/.exec(manifest.engines.node) ?? [];
+  const atLeast = (version: string) => version.replace('.', ' && minor >= ');
+  expect(launcher).toContain(`'${line}, ${next}'`);
+  expect(launcher).toContain(`major === ${atLeast(line)}`);
+  expect(launcher).toContain(`major === ${atLeast(next)}`);
+  expect(build).toContain(`'node${line}'`);
 });
 
 /** Where the demo says that its API is reached through the sidecar. */
