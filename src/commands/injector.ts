@@ -25,6 +25,7 @@ import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
 import type { Command, CommandContext } from './command.ts';
+import { explainingConflicts } from './explain-conflicts.ts';
 import {
   type CertificateConfig,
   INJECTOR_SETTINGS,
@@ -62,16 +63,14 @@ export const injector: Command = {
     const problems: Problem[] = unknownVariables(INJECTOR_SETTINGS, context.env);
     const config = readInjectorConfig(given, problems);
     if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
-    try {
-      return await serve(config, config.certificate, context);
-    } catch (error) {
-      const { explainConflicts } = await import('../address-conflicts.ts');
-      await explainConflicts(error, [
+    const { certificate } = config;
+    return await explainingConflicts(
+      () => serve(config, certificate, context),
+      [
         { key: given.listen?.key ?? '--listen', address: config.listen },
         { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
-      ]);
-      throw error;
-    }
+      ],
+    );
   },
 };
 

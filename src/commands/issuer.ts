@@ -19,6 +19,7 @@ import { generateSigningKey } from '../issuer/signing-key.ts';
 import { createLogger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
 import type { Command, CommandContext } from './command.ts';
+import { explainingConflicts } from './explain-conflicts.ts';
 import { issuerAdminEndpoints } from './issuer-admin.ts';
 import { printSecretHash } from './issuer-hash.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './issuer-settings.ts';
@@ -41,16 +42,13 @@ export const issuer: Command = {
     if (operand === undefined) {
       const problems: Problem[] = unknownVariables(ISSUER_SETTINGS, context.env);
       const config = readIssuerConfig(given, problems);
-      try {
-        return await serve(config, problems, context);
-      } catch (error) {
-        const { explainConflicts } = await import('../address-conflicts.ts');
-        await explainConflicts(error, [
+      return await explainingConflicts(
+        () => serve(config, problems, context),
+        [
           { key: given.listen?.key ?? '--listen', address: config.listen },
           { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
-        ]);
-        throw error;
-      }
+        ],
+      );
     }
     // It may be a secret: it is not repeated.
     if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');

@@ -55,8 +55,11 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
     port:
       readValue(given['redirect-port'], portNumber, problems) ??
       Number(PROXY_SETTINGS['redirect-port'].default),
-    capturedPorts: readValue(given['captured-ports'], portRanges, problems) ?? [single(80), single(443)],
-    refusedUdpPorts: readValue(given['refused-udp-ports'], noneOr(portRanges), problems) ?? [single(443)],
+    capturedPorts:
+      readValue(given['captured-ports'], portRanges, problems) ?? defaultOf('captured-ports', portRanges),
+    refusedUdpPorts:
+      readValue(given['refused-udp-ports'], noneOr(portRanges), problems) ??
+      defaultOf('refused-udp-ports', portRanges),
     excludedPorts: readValue(given['excluded-ports'], noneOr(portRanges), problems) ?? [],
     excludedRanges: readValue(given['excluded-ranges'], noneOr(addressRanges), problems) ?? [],
     exemptUser:
@@ -66,8 +69,12 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
   return remove === 'true' ? { kind: 'remove' } : { kind: 'install', redirection };
 }
 
-function single(port: number): PortRange {
-  return { first: port, last: port };
+/** As the table of settings says it. */
+function defaultOf<Value>(
+  name: 'captured-ports' | 'refused-udp-ports',
+  { parse }: ValueFormat<Value>,
+): Value {
+  return parse(REDIRECT_SETTINGS[name].default) as Value;
 }
 
 export const portRanges: ValueFormat<readonly PortRange[]> = {

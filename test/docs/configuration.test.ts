@@ -33,7 +33,7 @@ function completed(block: File): File {
   if (usesDefault) needed.add('default');
   const missing = [...needed].filter((name) => !known.includes(name));
   const credentials = [...given, ...missing.map((name) => ({ name, tokenUrl: PROVIDER }))];
-  const has = block.routes ?? block['forwardProxy'] ?? block['capture'];
+  const has = block.routes ?? block['forwardProxy'] ?? block['capture'] ?? block['redirect'];
   const routes = credentials.map(({ name = '' }) => ({
     name,
     match: { pathPrefix: `/${name}` },

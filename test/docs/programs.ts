@@ -11,6 +11,7 @@ import { inject } from '../../src/commands/inject.ts';
 import { injector } from '../../src/commands/injector.ts';
 import { issuer } from '../../src/commands/issuer.ts';
 import { proxy } from '../../src/commands/proxy.ts';
+import { redirect } from '../../src/commands/redirect.ts';
 import { wait } from '../../src/commands/wait.ts';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { describeProblem } from '../../src/config/problems.ts';
@@ -27,6 +28,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   check,
   wait,
   explain,
+  redirect,
   demo,
 };
 

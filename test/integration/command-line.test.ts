@@ -31,7 +31,7 @@ async function environment(provider: ScriptedTokenEndpoint): Promise<Record<stri
   };
 }
 
-const COMMANDS = ['proxy', 'issuer', 'injector', 'check', 'wait', 'demo'];
+const COMMANDS = ['proxy', 'issuer', 'injector', 'check', 'wait', 'redirect', 'demo'];
 
 describe('help and version', () => {
   it('--help lists the commands', async () => {
@@ -43,7 +43,7 @@ describe('help and version', () => {
   it.each(COMMANDS)('%s --help lists its flags with their variables', async (command) => {
     const { code, stdout } = await runToEnd([command, '--help']);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/--[a-z-]+listen HOST:PORT\n.*\(TOKEN_SIDECAR_[A-Z_]*LISTEN/);
+    expect(stdout).toMatch(/--[a-z-]+ [A-Z:]+\n.*\(TOKEN_SIDECAR_/);
   });
 
   it.each([

@@ -1,0 +1,19 @@
+import type { NamedAddress } from '../address-conflicts.ts';
+
+/**
+ * Runs what listens at these addresses.
+ * @throws what it throws; {ConfigurationError} that names each address another program has, where that is why.
+ */
+export async function explainingConflicts<Result>(
+  run: () => Promise<Result>,
+  addresses: readonly NamedAddress[],
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    // Loaded where something has gone wrong.
+    const { explainConflicts } = await import('../address-conflicts.ts');
+    await explainConflicts(error, addresses);
+    throw error;
+  }
+}
