@@ -1,16 +1,13 @@
 /** The injector's side towards the Kubernetes API. Loaded only when the API is used: the client takes some 30 MB. */
 
+import type { CertificateSource } from '../certificates/serving-certificate.ts';
 import { SidecarError } from '../errors.ts';
 import type { ClusterContact } from '../injector/admission.ts';
 import { manageCertificate } from '../injector/certificate/self-managed-certificate.ts';
-import type { CertificateSource } from '../injector/certificate/serving-certificate.ts';
-import type { KubernetesApi } from '../injector/kubernetes/api.ts';
-import type { BackoffOptions } from '../injector/kubernetes/backoff.ts';
-import { connectKubernetes } from '../injector/kubernetes/client.ts';
-import { followClusterVersion } from '../injector/kubernetes/cluster-version.ts';
-import { createEventTeller } from '../injector/kubernetes/events.ts';
-import { createOwnerEvents } from '../injector/kubernetes/owner-events.ts';
-import { createSecretExistence } from '../injector/kubernetes/secret-existence.ts';
+import { followClusterVersion } from '../injector/cluster/cluster-version.ts';
+import { createEventTeller } from '../injector/cluster/events.ts';
+import { createOwnerEvents } from '../injector/cluster/owner-events.ts';
+import { createSecretExistence } from '../injector/cluster/secret-existence.ts';
 import type { InjectorMetrics } from '../injector/metrics.ts';
 import type { Cluster } from '../injector/pod/cluster.ts';
 import { inject } from '../injector/pod/inject.ts';
@@ -21,6 +18,9 @@ import { watchProfiles } from '../injector/profiles/profile-store.ts';
 import { startPodController } from '../injector/watched-pods/pod-controller.ts';
 import { createReplacements } from '../injector/watched-pods/replacement.ts';
 import { createServedPods, webhookAsOwner } from '../injector/watched-pods/served-pods.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { BackoffOptions } from '../kubernetes/backoff.ts';
+import { connectKubernetes } from '../kubernetes/client.ts';
 import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 

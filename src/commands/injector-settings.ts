@@ -1,12 +1,12 @@
 /** The settings of `token-sidecar injector`, and what they come to. */
 
 import { dirname } from 'node:path';
+import type { ClientFiles } from '../certificates/client-authorities.ts';
+import type { CertificateFiles } from '../certificates/file-certificate.ts';
 import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
-import type { ClientFiles } from '../injector/certificate/client-authorities.ts';
-import type { CertificateFiles } from '../injector/certificate/file-certificate.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';

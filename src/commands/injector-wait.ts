@@ -5,9 +5,9 @@ import { ConfigurationError } from '../config/problems.ts';
 import { type GivenValues, readValue } from '../config/settings.ts';
 import { duration } from '../config/values.ts';
 import { SidecarError } from '../errors.ts';
-import { connectKubernetes } from '../injector/kubernetes/client.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import { waitForWebhook } from '../injector/webhook-check.ts';
+import { connectKubernetes } from '../kubernetes/client.ts';
 import type { CommandContext } from './command.ts';
 import type { INJECTOR_SETTINGS } from './injector-settings.ts';
 

@@ -4,6 +4,9 @@ import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { followClientAuthorities } from '../certificates/client-authorities.ts';
+import { followCertificateFiles } from '../certificates/file-certificate.ts';
+import { type CertificateSource, certificateMissing } from '../certificates/serving-certificate.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
@@ -15,9 +18,6 @@ import {
   createMutatingWebhook,
   createValidatingWebhook,
 } from '../injector/admission.ts';
-import { followClientAuthorities } from '../injector/certificate/client-authorities.ts';
-import { followCertificateFiles } from '../injector/certificate/file-certificate.ts';
-import { type CertificateSource, certificateMissing } from '../injector/certificate/serving-certificate.ts';
 import { createInjectorMetrics, type InjectorMetrics } from '../injector/metrics.ts';
 import type { Cluster } from '../injector/pod/cluster.ts';
 import { createCheckWebhook } from '../injector/webhook-check.ts';

@@ -1,16 +1,17 @@
 /** What becomes of an admission review: the two webhooks, mutating and validating. */
 
+import { createAllowance } from '../allowance.ts';
 import type { Clock } from '../clock.ts';
+import type { OwnerReference } from '../kubernetes/api.ts';
 import type { Logger } from '../log/logger.ts';
 import { type AdmissionRequest, admissionResponse, parseAdmissionReview } from './admission-review.ts';
-import { createAllowance } from './kubernetes/allowance.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { INJECT } from './pod/annotations.ts';
 import type { Cluster } from './pod/cluster.ts';
 import { hasSidecar, type Injection, inject, SYSTEM_NAMESPACES } from './pod/inject.ts';
 import type { InjectionDefaults } from './pod/injection-defaults.ts';
 import { secretMissing } from './pod/obstacles.ts';
-import { controllerOf, type OwnerReference } from './pod/pod.ts';
+import { controllerOf } from './pod/pod.ts';
 
 export interface AdmissionAnswer {
   readonly status: number;

@@ -1,14 +1,11 @@
+import type { CertificateMetrics } from '../certificates/served-certificate.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 
 export type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
 
-export interface InjectorMetrics {
+export interface InjectorMetrics extends CertificateMetrics {
   /** @param reason of a small, fixed set: see docs/reference/injector.md. */
   admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
-  /** @param expiresAtMs Unix time. */
-  certificateLoaded(expiresAtMs: number): void;
-  /** A certificate was offered and is not served. */
-  certificateRefused(): void;
   connectionDropped(reason: DropReason): void;
   /** How many pods of the cluster run without the sidecar they ask for, as the replica knows that looks for them. */
   podsWithoutSidecar(count: number): void;

@@ -5,9 +5,9 @@
 
 import { type Clock, isPast, later } from '../clock.ts';
 import { messageOf, SidecarError } from '../errors.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { Webhook } from './admission.ts';
 import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
-import type { KubernetesApi } from './kubernetes/api.ts';
 import { add } from './pod/json-patch.ts';
 
 /** By which the webhook's configuration selects what is sent. */

@@ -2,13 +2,13 @@
 
 import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
-import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
-import { createServedCertificate } from '../../src/injector/certificate/served-certificate.ts';
+import { createServedCertificate } from '../../src/certificates/served-certificate.ts';
 import {
   certificateMissing,
   outsideValidity,
   parseServingCertificate,
-} from '../../src/injector/certificate/serving-certificate.ts';
+} from '../../src/certificates/serving-certificate.ts';
+import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import {
   livingAuthorities,
   readStoredCertificates,

@@ -3,7 +3,7 @@ import {
   KubernetesApiError,
   type Query,
   type WatchEvent,
-} from '../../src/injector/kubernetes/api.ts';
+} from '../../src/kubernetes/api.ts';
 
 export interface Asked {
   readonly method: string;

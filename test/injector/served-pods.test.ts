@@ -1,8 +1,8 @@
 /** How often the API is asked whether pods are served. */
 
 import { expect, it } from 'vitest';
-import { type KubernetesApi, KubernetesApiError } from '../../src/injector/kubernetes/api.ts';
 import { createServedPods } from '../../src/injector/watched-pods/served-pods.ts';
+import { type KubernetesApi, KubernetesApiError } from '../../src/kubernetes/api.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 

@@ -1,10 +1,6 @@
 import { expect, it } from 'vitest';
-import {
-  type ApiRequestOptions,
-  type KubernetesApi,
-  KubernetesApiError,
-} from '../../src/injector/kubernetes/api.ts';
 import { createCheckWebhook, waitForWebhook } from '../../src/injector/webhook-check.ts';
+import { type ApiRequestOptions, type KubernetesApi, KubernetesApiError } from '../../src/kubernetes/api.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const REFUSED = new KubernetesApiError('POST /…: status 500: connection refused', 500);

@@ -1,16 +1,22 @@
 /** The certificate that the injector makes for itself: every replica serves what the Secret holds, one looks after it. */
 
+import {
+  createServedCertificate,
+  type ServedCertificateOptions,
+} from '../../certificates/served-certificate.ts';
+import {
+  type CertificateSource,
+  outsideValidity,
+  type ServingCertificate,
+} from '../../certificates/serving-certificate.ts';
 import { messageOf } from '../../errors.ts';
+import { type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
+import { type BackoffOptions, backoffMs } from '../../kubernetes/backoff.ts';
+import { contendForLeadership } from '../../kubernetes/leadership.ts';
+import { watchObject } from '../../kubernetes/object-watch.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type KubernetesApi, statusOf } from '../kubernetes/api.ts';
-import { type BackoffOptions, backoffMs } from '../kubernetes/backoff.ts';
-import { contendForLeadership } from '../kubernetes/leadership.ts';
-import { watchObject } from '../kubernetes/object-watch.ts';
-import type { OwnerReference } from '../pod/pod.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
-import { createServedCertificate, type ServedCertificateOptions } from './served-certificate.ts';
-import { type CertificateSource, outsideValidity, type ServingCertificate } from './serving-certificate.ts';
 import {
   type CertificateSecret,
   livingAuthorities,

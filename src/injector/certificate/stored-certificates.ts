@@ -1,10 +1,10 @@
 /** The Secret that the replicas share: the certificate in use, its successor while one is being made known, the CAs. */
 
 import { X509Certificate } from 'node:crypto';
+import { parseServingCertificate, type ServingCertificate } from '../../certificates/serving-certificate.ts';
+import type { ApiObject } from '../../kubernetes/api.ts';
 import { certificatesIn } from '../../x509/pem.ts';
-import type { ApiObject } from '../kubernetes/api.ts';
 import type { IssuedCertificate } from './certificate-authority.ts';
-import { parseServingCertificate, type ServingCertificate } from './serving-certificate.ts';
 
 export interface CertificateSecret extends ApiObject {
   readonly type?: string;

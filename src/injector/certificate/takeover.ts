@@ -3,7 +3,7 @@
  * by another's clock: while the one in use is trusted, its successor waits until API servers have had the time to trust it too.
  */
 
-import { outsideValidity, type ServingCertificate } from './serving-certificate.ts';
+import { outsideValidity, type ServingCertificate } from '../../certificates/serving-certificate.ts';
 import type { TrustedAuthorities } from './trusted-authorities.ts';
 
 export interface TakeoverOptions {

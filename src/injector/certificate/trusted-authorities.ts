@@ -1,8 +1,8 @@
 /** Which CAs the API server trusts when it calls our webhooks, and for how long it has, as this replica has seen it. */
 
 import { X509Certificate } from 'node:crypto';
+import { isIssuedBy } from '../../certificates/serving-certificate.ts';
 import type { Clock } from '../../clock.ts';
-import { isIssuedBy } from './serving-certificate.ts';
 import { splitPem } from './stored-certificates.ts';
 import { type ConfigurationObject, caBundlesOf } from './webhook-trust.ts';
 

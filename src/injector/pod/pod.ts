@@ -3,6 +3,8 @@
  * patch names only what changes.
  */
 
+import type { OwnerReference } from '../../kubernetes/api.ts';
+
 export interface Pod {
   readonly metadata?: PodMetadata;
   readonly spec?: PodSpec;
@@ -15,14 +17,6 @@ export interface PodMetadata {
   readonly annotations?: Readonly<Record<string, string>> | null;
   readonly labels?: Readonly<Record<string, string>> | null;
   readonly ownerReferences?: readonly OwnerReference[] | null;
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
 }
 
 export interface PodSpec {

@@ -1,10 +1,10 @@
 /** Says on the status of each profile whether it is valid, and how many pods use it. One replica does it. */
 
 import { describeProblem } from '../../config/problems.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
+import type { BackoffOptions } from '../../kubernetes/backoff.ts';
+import { watchAsLeader } from '../../kubernetes/leader-watch.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
-import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import { watchAsLeader } from '../kubernetes/leader-watch.ts';
 import { PROFILE_LABEL } from '../pod/annotations.ts';
 import { type JudgedProfile, PROFILE_API_VERSION } from './profile.ts';
 import { type KeptProfile, PLURALS, type ProfileStatus, type ProfileStore } from './profile-store.ts';

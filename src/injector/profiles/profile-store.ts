@@ -4,10 +4,10 @@
  */
 
 import { messageOf } from '../../errors.ts';
+import { type ApiObject, type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
+import type { BackoffOptions } from '../../kubernetes/backoff.ts';
+import { type CollectionListener, watchCollection } from '../../kubernetes/collection-watch.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
-import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import { type CollectionListener, watchCollection } from '../kubernetes/collection-watch.ts';
 import {
   type JudgedProfile,
   PROFILE_API_VERSION,

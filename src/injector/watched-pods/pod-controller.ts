@@ -3,14 +3,14 @@
  * gets no token: counts them, tells their owners, and evicts the former where that is asked for. One replica does it.
  */
 
+import { createAllowance } from '../../allowance.ts';
 import { messageOf } from '../../errors.ts';
+import { type KubernetesApi, KubernetesApiError, statusOf } from '../../kubernetes/api.ts';
+import type { BackoffOptions } from '../../kubernetes/backoff.ts';
+import { watchAsLeader } from '../../kubernetes/leader-watch.ts';
+import type { LeadershipOptions } from '../../kubernetes/leadership.ts';
 import type { Logger } from '../../log/logger.ts';
-import { createAllowance } from '../kubernetes/allowance.ts';
-import { type KubernetesApi, KubernetesApiError, statusOf } from '../kubernetes/api.ts';
-import type { BackoffOptions } from '../kubernetes/backoff.ts';
-import type { Finding, Subject, TellEvent } from '../kubernetes/events.ts';
-import { watchAsLeader } from '../kubernetes/leader-watch.ts';
-import type { LeadershipOptions } from '../kubernetes/leadership.ts';
+import type { Finding, Subject, TellEvent } from '../cluster/events.ts';
 import type { InjectorMetrics } from '../metrics.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { controllerOf } from '../pod/pod.ts';

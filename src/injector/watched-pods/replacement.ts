@@ -1,7 +1,7 @@
 /** What would come in a pod's place, were it made anew: by the template of its owner, and by whether the webhook answers. */
 
-import type { ApiObject, KubernetesApi } from '../kubernetes/api.ts';
-import { ownerPath, readOwner } from '../kubernetes/owner-events.ts';
+import type { ApiObject, KubernetesApi } from '../../kubernetes/api.ts';
+import { ownerPath, readOwner } from '../cluster/owner-events.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import type { Injection } from '../pod/inject.ts';
 import { controllerOf, type Namespace, type Pod } from '../pod/pod.ts';

@@ -1,12 +1,11 @@
 /** Whether the webhook is asked about a pod at all: by the selectors of its configuration and the namespace's labels. */
 
 import type { Clock } from '../../clock.ts';
+import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
 import type { Logger } from '../../log/logger.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from '../kubernetes/api.ts';
 import { type LabelSelector, selects } from '../label-selector.ts';
 import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import { SYSTEM_NAMESPACES } from '../pod/inject.ts';
-import type { OwnerReference } from '../pod/pod.ts';
 import type { WatchedPod } from './watched-pod.ts';
 
 /** `disabled`: somebody has switched the namespace off. `unknown`: the API could not tell. `unread`: it is asked later. */

@@ -1,9 +1,10 @@
 /** What a pod of the API shows of its sidecar: that it lacks it, or that it gets no token. */
 
+import type { OwnerReference } from '../../kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
 import { hasSidecar } from '../pod/inject.ts';
 import { CONTAINER_NAME } from '../pod/names.ts';
-import { controllerOf, type OwnerReference, type Pod, type PodMetadata } from '../pod/pod.ts';
+import { controllerOf, type Pod, type PodMetadata } from '../pod/pod.ts';
 
 export interface WatchedPod extends Pod {
   /** It has more labels than are kept. */

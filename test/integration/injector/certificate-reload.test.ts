@@ -1,9 +1,9 @@
 /** Whatever takes the place of the certificate's files, the last good one stays, and the next good one is taken. */
 
 import { expect, it } from 'vitest';
+import { createServedCertificate } from '../../../src/certificates/served-certificate.ts';
+import { parseServingCertificate } from '../../../src/certificates/serving-certificate.ts';
 import { issueCertificate } from '../../../src/injector/certificate/certificate-authority.ts';
-import { createServedCertificate } from '../../../src/injector/certificate/served-certificate.ts';
-import { parseServingCertificate } from '../../../src/injector/certificate/serving-certificate.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { Registry } from '../../../src/prometheus.ts';
 import { ASKING } from '../../injector/defaults.ts';

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
-import { contendForLeadership, type Leadership } from '../../../src/injector/kubernetes/leadership.ts';
+import { connectKubernetes } from '../../../src/kubernetes/client.ts';
+import { contendForLeadership, type Leadership } from '../../../src/kubernetes/leadership.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { ApiObject } from '../../../src/injector/kubernetes/api.ts';
-import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
-import { watchObject } from '../../../src/injector/kubernetes/object-watch.ts';
+import type { ApiObject } from '../../../src/kubernetes/api.ts';
+import { connectKubernetes } from '../../../src/kubernetes/client.ts';
+import { watchObject } from '../../../src/kubernetes/object-watch.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';

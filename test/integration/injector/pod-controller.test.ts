@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
-import { createEventTeller } from '../../../src/injector/kubernetes/events.ts';
+import { createEventTeller } from '../../../src/injector/cluster/events.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { inject } from '../../../src/injector/pod/inject.ts';
 import { startPodController } from '../../../src/injector/watched-pods/pod-controller.ts';
 import { createReplacements } from '../../../src/injector/watched-pods/replacement.ts';
 import { createServedPods, webhookAsOwner } from '../../../src/injector/watched-pods/served-pods.ts';
+import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { Registry } from '../../../src/prometheus.ts';
 import { ASKING as COMPLETE, DEFAULTS } from '../../injector/defaults.ts';
 import { captureLog } from '../../support/log-capture.ts';

@@ -2,9 +2,9 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/commands/profile-rules.ts';
-import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
 import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
+import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

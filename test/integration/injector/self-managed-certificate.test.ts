@@ -5,9 +5,9 @@ import {
   issueCertificate,
 } from '../../../src/injector/certificate/certificate-authority.ts';
 import { manageCertificate } from '../../../src/injector/certificate/self-managed-certificate.ts';
-import { connectKubernetes } from '../../../src/injector/kubernetes/client.ts';
 import { createInjectorMetrics } from '../../../src/injector/metrics.ts';
 import { startWebhookListener } from '../../../src/injector/webhook-listener.ts';
+import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { Registry } from '../../../src/prometheus.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';

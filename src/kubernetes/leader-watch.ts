@@ -1,6 +1,6 @@
 /** Work of one replica of several: its leader watches a collection, and looks every few seconds at what it has learnt. */
 
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../errors.ts';
 import type { ApiObject, KubernetesApi, Query } from './api.ts';
 import { type CollectionListener, watchCollection } from './collection-watch.ts';
 import { contendForLeadership, type LeadershipOptions } from './leadership.ts';

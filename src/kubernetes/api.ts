@@ -1,6 +1,6 @@
-/** What the injector needs of the Kubernetes API, without saying how it is reached. */
+/** What the program needs of the Kubernetes API, without saying how it is reached. */
 
-import { SidecarError } from '../../errors.ts';
+import { SidecarError } from '../errors.ts';
 
 export interface KubernetesApi {
   /**
@@ -49,6 +49,15 @@ export interface ObjectMetadata {
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** In the metadata of an object: what it belongs to. */
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
 }
 
 export interface ApiObjectList<T extends ApiObject> {

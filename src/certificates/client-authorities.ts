@@ -1,12 +1,12 @@
 /** Follows the file of CAs that callers' certificates are verified by. */
 
 import { basename, dirname } from 'node:path';
-import { ConfigurationError } from '../../config/problems.ts';
-import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
-import { openLiveSecret } from '../../credentials/live-secret.ts';
-import type { MountedSecret } from '../../credentials/mounted-secret.ts';
-import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import type { DirectoryWatchOptions } from '../credentials/directory-watch.ts';
+import { openLiveSecret } from '../credentials/live-secret.ts';
+import type { MountedSecret } from '../credentials/mounted-secret.ts';
+import { messageOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
 import { type ClientVerification, hasAllowedName, parseAuthorities } from './client-verification.ts';
 
 export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {

@@ -1,7 +1,7 @@
+import type { KubernetesApi } from '../../kubernetes/api.ts';
+import { type BackoffOptions, backoffMs, pause } from '../../kubernetes/backoff.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { Cluster, ClusterVersion } from '../pod/cluster.ts';
-import type { KubernetesApi } from './api.ts';
-import { type BackoffOptions, backoffMs, pause } from './backoff.ts';
 
 /** Clusters are upgraded while we run. */
 const READ_EVERY_MS = 600_000;

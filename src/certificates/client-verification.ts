@@ -1,8 +1,8 @@
-/** Who may call the webhooks, where API servers show a certificate of their own. */
+/** Who may call a listener whose callers show a certificate of their own. */
 
 import { X509Certificate } from 'node:crypto';
 import type { PeerCertificate } from 'node:tls';
-import { blocksOf } from '../../x509/pem.ts';
+import { blocksOf } from '../x509/pem.ts';
 
 /** What the listener asks of callers. */
 export interface ClientVerification {

@@ -1,7 +1,7 @@
 /** A collection of the API as it changes: listed page by page, then watched, and both again after whatever failure. */
 
-import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log/logger.ts';
+import { messageOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
 import {
   type ApiObject,
   type ApiObjectList,

@@ -7,8 +7,8 @@
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { type HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js';
 import { IsomorphicFetchHttpLibrary } from '@kubernetes/client-node/dist/gen/http/isomorphic-fetch.js';
-import type { Clock } from '../../clock.ts';
-import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
+import type { Clock } from '../clock.ts';
+import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import { type ApiMethod, type ApiRequestOptions, type KubernetesApi, KubernetesApiError } from './api.ts';
 import { readLines } from './lines.ts';
 

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { messageOf } from '../../errors.ts';
-import { blocksOf } from '../../x509/pem.ts';
+import { messageOf } from '../errors.ts';
+import { blocksOf } from '../x509/pem.ts';
 
-/** What the webhook listener shows the API server. */
+/** What a listener shows its callers. */
 export interface ServingCertificate {
   /** PEM, the leaf first. */
   readonly cert: string;

@@ -1,8 +1,7 @@
 /** One replica of several is the leader, by a Lease of coordination.k8s.io (the algorithm of client-go). */
 
-import type { Logger } from '../../log/logger.ts';
-import type { OwnerReference } from '../pod/pod.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from './api.ts';
+import type { Logger } from '../log/logger.ts';
+import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from './api.ts';
 import { type BackoffOptions, pause } from './backoff.ts';
 
 export interface LeadershipOptions extends BackoffOptions {

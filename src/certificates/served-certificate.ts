@@ -1,13 +1,19 @@
 /** The certificate in use, and the one rule of all its sources: whatever is offered, the last good one stays. */
 
-import type { Clock } from '../../clock.ts';
-import type { Logger } from '../../log/logger.ts';
-import type { InjectorMetrics } from '../metrics.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log/logger.ts';
 import { type CertificateSource, outsideValidity, type ServingCertificate } from './serving-certificate.ts';
+
+export interface CertificateMetrics {
+  /** @param expiresAtMs Unix time. */
+  certificateLoaded(expiresAtMs: number): void;
+  /** A certificate was offered and is not served. */
+  certificateRefused(): void;
+}
 
 export interface ServedCertificateOptions {
   readonly clock: Clock;
-  readonly metrics: Pick<InjectorMetrics, 'certificateLoaded' | 'certificateRefused'>;
+  readonly metrics: CertificateMetrics;
   readonly log: Logger;
 }
 

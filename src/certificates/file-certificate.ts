@@ -1,8 +1,8 @@
 import { basename, dirname } from 'node:path';
-import { ConfigurationError, type Problem } from '../../config/problems.ts';
-import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
-import { openLiveSecret } from '../../credentials/live-secret.ts';
-import type { MountedSecret } from '../../credentials/mounted-secret.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import type { DirectoryWatchOptions } from '../credentials/directory-watch.ts';
+import { openLiveSecret } from '../credentials/live-secret.ts';
+import type { MountedSecret } from '../credentials/mounted-secret.ts';
 import { createServedCertificate, type ServedCertificateOptions } from './served-certificate.ts';
 import {
   type CertificateSource,

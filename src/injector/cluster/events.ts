@@ -2,8 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
-import type { OwnerReference } from '../pod/pod.ts';
-import type { KubernetesApi } from './api.ts';
+import type { KubernetesApi, OwnerReference } from '../../kubernetes/api.ts';
 
 export type EventReason = 'TokenSidecarNotInjected' | 'TokenSidecarSecretMissing' | 'TokenSidecarNoToken';
 

@@ -4,14 +4,14 @@
  * template that is in it, and is told nowhere else.
  */
 
+import { createAllowance } from '../../allowance.ts';
 import type { Clock } from '../../clock.ts';
+import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { ClusterContact } from '../admission.ts';
 import type { Injection } from '../pod/inject.ts';
 import { secretMissing } from '../pod/obstacles.ts';
-import type { OwnerReference, Pod } from '../pod/pod.ts';
-import { createAllowance } from './allowance.ts';
-import { type ApiObject, type KubernetesApi, statusOf } from './api.ts';
+import type { Pod } from '../pod/pod.ts';
 import { type Finding, rememberFor, type TellEvent } from './events.ts';
 
 export interface OwnerEventsOptions {

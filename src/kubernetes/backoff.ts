@@ -1,6 +1,6 @@
 /** Waits between attempts, of watches and of everything else that must not end. */
 
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../clock.ts';
 
 export interface BackoffOptions {
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import type { Clock } from './clock.ts';
 
 /** How much of something may be done: `burst` at once, and `perSecond` over time. */
 export interface Allowance {
