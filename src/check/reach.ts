@@ -1,16 +1,14 @@
 /** The way to a server, a step at a time: its name, a connection, TLS. Nothing is sent but handshakes. */
 
 import { lookup as systemLookup } from 'node:dns';
-import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { EgressProxyConfig } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
-import type { EgressFailure } from '../egress/egress-tunnel.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
+import { openStream, proxyOnTheWay, secure, wordsFor } from './connection.ts';
 import type { Destination } from './destination.ts';
-import { type Examination, inTime, TooLate } from './examination.ts';
+import { type Examination, inTime } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 import { describeTls, speaksTls } from './tls-handshake.ts';
@@ -90,13 +88,6 @@ export async function reach(
   return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
 }
 
-/** Undefined where the host is reached without one. */
-async function proxyOnTheWay({ egressProxy, host }: Destination): Promise<EgressProxyConfig | undefined> {
-  if (egressProxy === undefined) return undefined;
-  const { goesThrough } = await import('../egress/goes-through.ts');
-  return goesThrough(egressProxy, host) ? egressProxy : undefined;
-}
-
 /** More addresses are counted. */
 const MOST_ADDRESSES_SHOWN = 4;
 
@@ -137,36 +128,15 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
   });
 }
 
-/** The bytes of a connection to the host, be it inside of a tunnel; or why there are none. */
+/** As openStream; why there is none is told. */
 async function openWay(
-  { host, port, withinMs, lookup }: Destination,
+  to: Destination,
   proxy: EgressProxyConfig | undefined,
   examination: Examination,
 ): Promise<{ readonly stream: Socket } | { readonly wrong: string }> {
-  const options = { host, port, ...(lookup === undefined ? {} : { lookup }) };
-  let stream: Socket | undefined;
   try {
-    const stands = Promise.withResolvers<void>();
-    if (proxy === undefined) {
-      stream = connect(options, stands.resolve);
-    } else {
-      const { EgressTunnel } = await import('../egress/egress-tunnel.ts');
-      const { clock } = examination;
-      stream = new EgressTunnel({
-        proxy,
-        host,
-        port,
-        withinMs,
-        clock,
-        connectTcp: connect,
-        onStands: stands.resolve,
-      }) as unknown as Socket;
-    }
-    stream.on('error', stands.reject);
-    await inTime(stands.promise, examination, withinMs);
-    return { stream };
+    return { stream: await openStream(to, proxy, examination) };
   } catch (error) {
-    stream?.destroy();
     return { wrong: wordsFor(error) };
   }
 }
@@ -178,27 +148,10 @@ async function shakeHands(
   of: About,
   examination: Examination,
 ): Promise<Finding> {
-  const { host, tls, offers, withinMs } = to;
   let socket: TLSSocket | undefined;
   try {
-    const material = await readMaterial(to);
-    const secured = Promise.withResolvers<void>();
     // Judged below, and named: nothing is sent over it.
-    const judgedLater = { rejectUnauthorized: false };
-    socket = connectTls(
-      {
-        socket: stream,
-        host,
-        ...material,
-        ALPNProtocols: [...offers],
-        minVersion: 'TLSv1.2',
-        ...(tls.serverName === undefined && isIP(host) !== 0 ? {} : { servername: tls.serverName ?? host }),
-        ...judgedLater,
-      },
-      secured.resolve,
-    );
-    socket.on('error', secured.reject);
-    await inTime(secured.promise, examination, withinMs);
+    socket = await secure(to, stream, 'anybody', examination);
     return describeTls(socket, to, step, of, examination.clock.now().wallMs);
   } catch (error) {
     return brokenHandshake(error, to, step, of);
@@ -221,25 +174,4 @@ function brokenHandshake(error: unknown, to: Destination, step: StepName, of: Ab
       ? 'the server wants another certificate of the client, or another version of TLS: see tls.certFile and the server’s log'
       : 'check that the port speaks TLS, and what stands between');
   return of.failure(step, 'provider_unavailable', `${where}: no TLS handshake (${why})`, remedy);
-}
-
-async function readMaterial({ tls, identity }: Destination) {
-  const pem = (path: string | undefined) =>
-    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
-  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined || key === undefined ? {} : { cert, key }),
-    ...identity,
-  };
-}
-
-/** The name of errors of the way out, whose code is loaded where it is used. */
-const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
-
-/** The system's code where there is one: a library's message may quote what it was given. */
-function wordsFor(error: unknown): string {
-  if (error instanceof TooLate) return error.message;
-  if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
-  return systemCodeOf(error) ?? messageOf(error);
 }

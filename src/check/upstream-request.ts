@@ -1,15 +1,14 @@
 /** What an upstream answers to a GET: without a token, and then with one. Loaded where a path to ask for is given. */
 
 import type { IncomingMessage } from 'node:http';
-import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { Socket } from 'node:net';
 import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { http } from '../node-http.ts';
+import { connectionRemedy } from '../token/why-no-token.ts';
 import { VERSION } from '../version.ts';
+import { openStream, proxyOnTheWay, secure, wordsFor } from './connection.ts';
 import type { Destination } from './destination.ts';
-import { type Examination, inTime, TooLate } from './examination.ts';
+import { type Examination, inTime } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 
 export interface ProbedUpstream {
@@ -44,8 +43,8 @@ export async function examineRequests(
     if (token === undefined) return findings;
     return [...findings, judgeWith(await ask(probed, token, examination), shown, of)];
   } catch (error) {
-    const why = error instanceof TooLate ? error.message : (systemCodeOf(error) ?? messageOf(error));
-    const remedy = "look at the upstream's log";
+    const why = wordsFor(error);
+    const remedy = connectionRemedy(why) ?? "look at the upstream's log";
     return [of.failure('upstream_request', 'provider_unavailable', `${shown}: ${why}`, remedy)];
   }
 }
@@ -81,21 +80,19 @@ async function ask(
   examination: Examination,
 ): Promise<Answer> {
   const withinMs = Math.min(LONGEST_ANSWER_MS, policy.timeouts.responseMs);
-  const socket = await openConnection(to, examination);
+  const { socket, alpnProtocol, close } = await openConnection(to, examination);
   const { fields, query } = token === undefined ? NOTHING : injected(policy.inject, token);
   const asked = {
     authority: upstream.authority,
     target: withQuery(`${upstream.basePath}${path}`, query),
     fields: { 'user-agent': `token-sidecar/${VERSION}`, accept: '*/*', ...fields },
   };
-  const isHttp2 =
-    policy.protocol === 'h2c' ||
-    ('alpnProtocol' in socket && (socket as { alpnProtocol?: unknown }).alpnProtocol === 'h2');
+  const isHttp2 = policy.protocol === 'h2c' || alpnProtocol === 'h2';
   try {
     const answer = isHttp2 ? askByHttp2(socket, asked, upstream) : askByHttp1(socket, asked);
-    return await inTime(answer, examination, withinMs, () => socket.destroy());
+    return await inTime(answer, examination, withinMs, close);
   } finally {
-    socket.destroy();
+    close();
   }
 }
 
@@ -134,51 +131,30 @@ function withQuery(target: string, query: string | undefined): string {
   return query === undefined ? target : `${target}${target.includes('?') ? '&' : '?'}${query}`;
 }
 
-/** A connection that may carry a token: certificates are judged as the sidecar does. */
-async function openConnection(to: Destination, examination: Examination): Promise<Socket> {
-  const { protocol, host, port, tls, offers, egressProxy, withinMs, lookup } = to;
-  const byName = lookup === undefined ? {} : { lookup };
-  const stands = Promise.withResolvers<void>();
-  let tunnel: Socket | undefined;
-  if (egressProxy !== undefined) {
-    const [{ EgressTunnel }, { goesThrough }] = await Promise.all([
-      import('../egress/egress-tunnel.ts'),
-      import('../egress/goes-through.ts'),
-    ]);
-    const options = {
-      proxy: egressProxy,
-      host,
-      port,
-      withinMs,
-      clock: examination.clock,
-      connectTcp: connect,
-    };
-    if (goesThrough(egressProxy, host)) tunnel = new EgressTunnel(options) as unknown as Socket;
+interface Connection {
+  readonly socket: Socket;
+  /** What was chosen in the handshake; undefined without TLS. */
+  readonly alpnProtocol: string | undefined;
+  close(): void;
+}
+
+/** One that may carry a token: certificates are judged as the sidecar does. */
+async function openConnection(to: Destination, examination: Examination): Promise<Connection> {
+  const stream = await openStream(to, await proxyOnTheWay(to), examination);
+  if (to.protocol === 'http') {
+    return { socket: stream, alpnProtocol: undefined, close: () => stream.destroy() };
   }
-  const pem = (path: string | undefined) =>
-    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
-  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
-  const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
-  const socket =
-    protocol === 'http'
-      ? connect({ host, port, ...byName }, stands.resolve)
-      : connectTls(
-          {
-            ...(tunnel === undefined ? { host, port, ...byName } : { host, socket: tunnel }),
-            ca,
-            cert,
-            key,
-            ...(servername === undefined ? {} : { servername }),
-            ALPNProtocols: [...offers],
-            minVersion: 'TLSv1.2',
-            // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
-            rejectUnauthorized: true,
-          },
-          stands.resolve,
-        );
-  socket.on('error', stands.reject);
-  await inTime(stands.promise, examination, withinMs, () => socket.destroy());
-  return socket;
+  try {
+    const socket = await secure(to, stream, 'the trusted', examination);
+    const close = () => {
+      socket.destroy();
+      stream.destroy();
+    };
+    return { socket, alpnProtocol: socket.alpnProtocol || undefined, close };
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
 }
 
 function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promise<Answer> {

@@ -1,0 +1,110 @@
+/** Connections to what is looked at: its bytes, through a proxy where there is one on the way, and TLS over them. */
+
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { EgressProxyConfig } from '../config/config.ts';
+import type { EgressFailure } from '../egress/egress-tunnel.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
+import type { Destination } from './destination.ts';
+import { type Examination, inTime, TooLate } from './examination.ts';
+
+/** Undefined where the host is reached without one. */
+export async function proxyOnTheWay({
+  egressProxy,
+  host,
+}: Destination): Promise<EgressProxyConfig | undefined> {
+  if (egressProxy === undefined) return undefined;
+  const { goesThrough } = await import('../egress/goes-through.ts');
+  return goesThrough(egressProxy, host) ? egressProxy : undefined;
+}
+
+/**
+ * The bytes of a connection to the host, be it inside of a tunnel. The caller closes it.
+ * @throws where there is none in time; wordsFor says why.
+ */
+export async function openStream(
+  { host, port, withinMs, lookup }: Destination,
+  proxy: EgressProxyConfig | undefined,
+  examination: Examination,
+): Promise<Socket> {
+  const stands = Promise.withResolvers<void>();
+  let stream: Socket;
+  if (proxy === undefined) {
+    stream = connect({ host, port, ...(lookup === undefined ? {} : { lookup }) }, stands.resolve);
+  } else {
+    const { EgressTunnel } = await import('../egress/egress-tunnel.ts');
+    const { clock } = examination;
+    const onStands = stands.resolve;
+    const tunnel = { proxy, host, port, withinMs, clock, connectTcp: connect, onStands };
+    stream = new EgressTunnel(tunnel) as unknown as Socket;
+  }
+  // Of one that stands whoever reads it is told.
+  stream.on('error', stands.reject);
+  try {
+    await inTime(stands.promise, examination, withinMs);
+    return stream;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
+
+/**
+ * TLS over a stream, offered as the sidecar does. The caller closes it, and the stream after it.
+ * @param trust `anybody` where the certificate is judged by the caller and nothing is sent.
+ * @throws where there is no handshake in time, and of strangers unless anybody will do; wordsFor says why.
+ */
+export async function secure(
+  to: Destination,
+  stream: Socket,
+  trust: 'the trusted' | 'anybody',
+  examination: Examination,
+): Promise<TLSSocket> {
+  const { host, tls, offers, withinMs } = to;
+  const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
+  const material = await readMaterial(to);
+  const secured = Promise.withResolvers<void>();
+  const socket = connectTls(
+    {
+      socket: stream,
+      host,
+      ...material,
+      ALPNProtocols: [...offers],
+      minVersion: 'TLSv1.2',
+      ...(servername === undefined ? {} : { servername }),
+      // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
+      rejectUnauthorized: trust === 'the trusted',
+    },
+    secured.resolve,
+  );
+  socket.on('error', secured.reject);
+  try {
+    await inTime(secured.promise, examination, withinMs);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+}
+
+async function readMaterial({ tls, identity }: Destination) {
+  const pem = (path: string | undefined) =>
+    path === undefined ? undefined : readBoundedFile(path, MAX_PEM_BYTES);
+  const [ca, cert, key] = await Promise.all([pem(tls.caFile), pem(tls.certFile), pem(tls.keyFile)]);
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    ...identity,
+  };
+}
+
+/** The name of errors of the way out, whose code is loaded where it is used. */
+const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
+
+/** The system's code where there is one: a library's message may quote what it was given. */
+export function wordsFor(error: unknown): string {
+  if (error instanceof TooLate) return error.message;
+  if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
+  return systemCodeOf(error) ?? messageOf(error);
+}
