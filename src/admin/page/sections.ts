@@ -9,6 +9,7 @@ import type {
   RecentTraffic,
   RouteReport,
   StatusReport,
+  WayOfHosts,
 } from '../status/report.ts';
 import { capital } from '../status/verdict.ts';
 import { sparkline, timeline } from './graphs.ts';
@@ -103,7 +104,7 @@ function grants({ name, history }: CredentialReport, now: string): Html | undefi
 
 export function routesSection({ routes, at }: StatusReport): Html {
   const cards = firstOf(routes, (route) => routeCard(route, at));
-  const none = html`<p>No routes: only the forward proxy serves requests.</p>`;
+  const none = html`<p>No routes: tokens go to the hosts below.</p>`;
   return html`<section aria-labelledby="routes"><h2 id="routes">Routes</h2>${cards.length === 0 ? none : cards}</section>`;
 }
 
@@ -163,14 +164,27 @@ function traffic(name: string, recent: RecentTraffic | undefined, now: string): 
   return list(facts);
 }
 
+const HEADINGS: Readonly<Record<WayOfHosts, string>> = {
+  'forward proxy': 'Hosts of the forward proxy',
+  capture: 'Captured hosts',
+  redirection: 'Redirected hosts',
+};
+const OTHER_HOSTS: Readonly<Record<WayOfHosts, string>> = {
+  'forward proxy': 'Hosts on no list',
+  capture: 'Hosts that are not captured',
+  redirection: 'Redirected hosts on no list',
+};
+
 export function forwardProxySection({ forwardProxy, at }: StatusReport): Html | undefined {
   if (forwardProxy === undefined) return undefined;
-  const { hosts, connect, otherHosts } = forwardProxy;
+  const { ways, hosts, connect } = forwardProxy;
   const facts = list([
-    ['CONNECT', connect],
-    ['Hosts on no list', otherHosts],
+    connect === undefined ? undefined : ['CONNECT', connect],
+    ...ways.map(({ way, otherHosts }) => [OTHER_HOSTS[way], otherHosts] as const),
   ]);
-  return html`<section aria-labelledby="hosts"><h2 id="hosts">Hosts of the forward proxy</h2>${facts}${firstOf(hosts, (host) => hostCard(host, at))}${refusals(forwardProxy, at)}</section>`;
+  const [only] = ways;
+  const heading = only !== undefined && ways.length === 1 ? HEADINGS[only.way] : 'Listed hosts';
+  return html`<section aria-labelledby="hosts"><h2 id="hosts">${heading}</h2>${facts}${firstOf(hosts, (host) => hostCard(host, at))}${refusals(forwardProxy, at)}</section>`;
 }
 
 function hostCard({ host, level, way, credential, clear, requests, recent }: HostReport, now: string): Html {

@@ -205,10 +205,19 @@ function readForwardProxy(
   figures: ReadonlyMap<string, RouteFigures>,
   { refusedHosts }: StatusSources,
 ): ForwardProxyReport | undefined {
-  if ([forwardProxy, capture, redirect].every((list) => list === undefined)) return undefined;
+  const ways: ForwardProxyReport['ways'] = [
+    ...(forwardProxy === undefined
+      ? []
+      : [{ way: WAYS.forward, otherHosts: forwardProxy.otherHosts } as const]),
+    ...(capture === undefined ? [] : [{ way: WAYS.capture, otherHosts: 'deny' } as const]),
+    ...(redirect === undefined ? [] : [{ way: WAYS.redirect, otherHosts: 'pass' } as const]),
+  ];
+  if (ways.length === 0) return undefined;
   return {
-    connect: forwardProxy?.connect ?? 'deny',
-    otherHosts: forwardProxy?.otherHosts ?? 'deny',
+    ways,
+    ...(forwardProxy === undefined
+      ? {}
+      : { connect: forwardProxy.connect, otherHosts: forwardProxy.otherHosts }),
     hosts,
     refusals: figures.get(NO_ROUTE)?.errorsByCode.get('destination_not_allowed') ?? 0,
     refusedHosts: refusedHosts().map(({ host, times, lastAtMs }) => ({

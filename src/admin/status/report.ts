@@ -157,9 +157,16 @@ export interface RecentTraffic {
   readonly refusedTokens: number;
 }
 
+/** By what requests to listed hosts come. */
+export type WayOfHosts = 'forward proxy' | 'capture' | 'redirection';
+
+/** Hosts that get a token, whichever way their requests come. */
 export interface ForwardProxyReport {
-  readonly connect: string;
-  readonly otherHosts: string;
+  /** Those in use, and what becomes of a host there that no list has: it is refused, or passes without a token. */
+  readonly ways: readonly { readonly way: WayOfHosts; readonly otherHosts: 'deny' | 'pass' }[];
+  /** Of the forward proxy; these two are absent where there is none. */
+  readonly connect?: string;
+  readonly otherHosts?: string;
   readonly hosts: readonly HostReport[];
   /** Requests to hosts that are on no list, since the start. */
   readonly refusals: number;
@@ -175,7 +182,7 @@ export interface HostReport {
   readonly host: string;
   readonly level: Level;
   readonly credential: string;
-  readonly way: 'forward proxy' | 'capture' | 'redirection';
+  readonly way: WayOfHosts;
   readonly clear: boolean;
   readonly requests: RequestTotals;
   readonly recent: RecentTraffic | undefined;

@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import { statusDocument } from '../../../src/admin/page/document.ts';
+import { readStatus } from '../../../src/admin/status/read-status.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { temporaryFile } from '../../wire/temporary-file.ts';
+
+const CREDENTIALS = [{ name: 'default', tokenUrl: 'https://sso.example.com/token', dir: '/secret' }];
+const HOST = { host: 'api.example.com' };
+const LISTS = {
+  forwardProxy: { allow: [HOST] },
+  capture: { hosts: [{ ...HOST, address: '127.0.0.2' }] },
+  redirect: { hosts: [HOST] },
+};
+
+/** What is told of a sidecar that has just started with these lists of hosts. */
+async function statusWith(lists: Readonly<Record<string, unknown>>) {
+  const text = JSON.stringify({ credentials: CREDENTIALS, ...lists });
+  const config = await loadConfig({
+    config: { key: '--config', text: await temporaryFile('token-sidecar.json', text) },
+  });
+  return readStatus({
+    config: () => config,
+    tokens: () => [],
+    figures: () => new Map(),
+    history: { recent: () => undefined, lastMinute: () => undefined },
+    spoken: () => new Map(),
+    refusedHosts: () => [],
+    draining: () => false,
+    logLevel: () => 'info',
+    configuration: () => undefined,
+    pod: { name: 'shop' },
+    startedAtMs: 0,
+    nowMs: () => 1000,
+  });
+}
+
+it.each([
+  [['forwardProxy'], 'Hosts of the forward proxy', [['Hosts on no list', 'deny']]],
+  [['capture'], 'Captured hosts', [['Hosts that are not captured', 'deny']]],
+  [['redirect'], 'Redirected hosts', [['Redirected hosts on no list', 'pass']]],
+  [
+    ['forwardProxy', 'redirect'],
+    'Listed hosts',
+    [
+      ['Hosts on no list', 'deny'],
+      ['Redirected hosts on no list', 'pass'],
+    ],
+  ],
+] as const)(
+  'what becomes of other hosts is said for the way that they come: %j',
+  async (names, heading, facts) => {
+    const status = await statusWith(Object.fromEntries(names.map((name) => [name, LISTS[name]])));
+    const page = statusDocument(status, { script: '', mayChange: false });
+    expect(page).toContain(`<h2 id="hosts">${heading}</h2>`);
+    for (const [name, value] of facts) expect(page).toContain(`<dt>${name}</dt><dd>${value}</dd>`);
+    expect(page.includes('forward proxy')).toBe(names.some((name) => name === 'forwardProxy'));
+    expect(page.includes('<dt>CONNECT</dt>')).toBe(names.some((name) => name === 'forwardProxy'));
+  },
+);
