@@ -3,6 +3,7 @@
 import type { Clock } from '../../clock.ts';
 import type { RouteFigures } from '../../route-figures.ts';
 import type { RecentTraffic } from './report.ts';
+import { type RouteFault, type RouteMinute, routeFault } from './route-fault.ts';
 
 export interface TrafficSources {
   figures(): ReadonlyMap<string, RouteFigures>;
@@ -11,13 +12,9 @@ export interface TrafficSources {
   readonly clock: Clock;
 }
 
-/** The last minute of a route, and since when its requests fail. */
-export interface LastMinute {
-  readonly requests: number;
-  readonly errorsByCode: ReadonlyMap<string, number>;
-  /** Answers 500 to 599, whoever gave them. */
-  readonly serverErrors: number;
-  readonly refusedTokens: number;
+/** The last minute of a route, and since when its fault has been the same. */
+export interface LastMinute extends RouteMinute {
+  /** Wall time in ms; undefined while the route has none. */
   readonly failingSinceMs: number | undefined;
 }
 
@@ -38,10 +35,9 @@ class RouteHistory {
   readonly #width: number;
   readonly #figures: Uint32Array;
   readonly #errors = new Map<string, Uint32Array>();
-  failingSinceMs: number | undefined;
-  /** Intervals since the last with an error. */
-  #calm = 0;
-  /** Since the last with a request. */
+  /** What is wrong, as the verdict has it, and since the beginning of which interval. */
+  fault: { readonly kind: RouteFault['kind']; readonly sinceMs: number } | undefined;
+  /** Intervals since the last with a request. */
   idle = 0;
 
   constructor(buckets: number) {
@@ -49,7 +45,7 @@ class RouteHistory {
     this.#figures = new Uint32Array(INTERVALS * this.#width);
   }
 
-  add(slot: number, nowMs: number, gained: RouteFigures): void {
+  add(slot: number, gained: RouteFigures): void {
     const start = slot * this.#width;
     this.#figures[start + ERRORS] = gained.errors;
     this.#figures[start + REFUSED] = gained.refusedTokens;
@@ -63,9 +59,22 @@ class RouteHistory {
       this.#errors.set(code, series);
     }
     this.idle = gained.total === 0 ? this.idle + 1 : 0;
-    this.#calm = gained.errors + gained.refusedTokens === 0 ? this.#calm + 1 : 0;
-    if (this.#calm === 0) this.failingSinceMs ??= nowMs - INTERVAL_MS;
-    else if (this.#calm >= MINUTE) this.failingSinceMs = undefined;
+  }
+
+  /** Looks at the minute that has just ended. */
+  judge(minute: RouteMinute, nowMs: number): void {
+    const kind = routeFault(minute)?.kind;
+    if (kind === this.fault?.kind) return;
+    this.fault = kind && { kind, sinceMs: nowMs - INTERVAL_MS };
+  }
+
+  minute(slots: readonly number[]): RouteMinute {
+    return {
+      requests: sum(slots.map((slot) => sum(this.classes(slot)))),
+      errorsByCode: this.errorsByCode(slots),
+      serverErrors: sum(slots.map((slot) => this.classes(slot)[5] as number)),
+      refusedTokens: sum(slots.map((slot) => this.refused(slot))),
+    };
   }
 
   errors(slot: number): number {
@@ -140,14 +149,7 @@ export class TrafficHistory {
   lastMinute(route: string): LastMinute | undefined {
     const history = this.#routes.get(route);
     if (history === undefined) return undefined;
-    const slots = this.#slots(MINUTE);
-    return {
-      requests: sum(slots.map((slot) => sum(history.classes(slot)))),
-      errorsByCode: history.errorsByCode(slots),
-      serverErrors: sum(slots.map((slot) => history.classes(slot)[5] as number)),
-      refusedTokens: sum(slots.map((slot) => history.refused(slot))),
-      failingSinceMs: history.failingSinceMs,
-    };
+    return { ...history.minute(this.#slots(MINUTE)), failingSinceMs: history.fault?.sinceMs };
   }
 
   /** How many routes have a history now. */
@@ -168,7 +170,7 @@ export class TrafficHistory {
     for (const [route, counted] of now) {
       const gained = difference(counted, this.#before.get(route));
       const history = this.#routes.get(route) ?? this.#begin(route, gained);
-      history?.add(slot, nowMs, gained);
+      history?.add(slot, gained);
       if (history !== undefined && history.idle >= INTERVALS) this.#routes.delete(route);
     }
     // A route that a reload has taken away is counted no more.
@@ -176,6 +178,8 @@ export class TrafficHistory {
     this.#before = now;
     this.#next = (slot + 1) % INTERVALS;
     this.#taken = Math.min(INTERVALS, this.#taken + 1);
+    const minute = this.#slots(MINUTE);
+    for (const history of this.#routes.values()) history.judge(history.minute(minute), nowMs);
   }
 
   #begin(route: string, gained: RouteFigures): RouteHistory | undefined {

@@ -1,7 +1,7 @@
 /** What fails, since when, and what happens next: pure, from what has been read. */
 
-import { ERRORS } from '../../errors.ts';
 import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
+import { routeFault } from './route-fault.ts';
 import type { LastMinute } from './traffic-history.ts';
 
 export interface Findings {
@@ -23,12 +23,6 @@ export interface FoundRoute {
   readonly name: string;
   readonly lastMinute: LastMinute | undefined;
 }
-
-/** From this part of a minute's requests on a route is said to fail. */
-const FAILING = 0.1;
-
-/** Reasons of their own: a token that is not there is the credential's problem, and said of that. */
-const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
 
 const ORDER: Readonly<Record<Level, number>> = { failing: 0, warning: 1, ok: 2 };
 
@@ -156,45 +150,32 @@ function nextGrant({ grantInFlight, nextGrantAt }: FoundCredential): Pick<Proble
 }
 
 function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
-  if (lastMinute === undefined || lastMinute.requests === 0) return [];
-  const { requests, errorsByCode, serverErrors, refusedTokens, failingSinceMs } = lastMinute;
+  const fault = lastMinute && routeFault(lastMinute);
+  if (lastMinute === undefined || fault === undefined) return [];
+  const { requests, refusedTokens, failingSinceMs } = lastMinute;
   const about = { kind: 'route', name } as const;
   const since = failingSinceMs === undefined ? {} : { since: new Date(failingSinceMs).toISOString() };
-  const codes = [...errorsByCode].filter(([code]) => isUpstreams(code)).sort((a, b) => b[1] - a[1]);
-  const failed = codes.reduce((sum, [, count]) => sum + count, 0);
-  const own = [...errorsByCode].reduce((sum, [code, count]) => sum + (statusOf(code) >= 500 ? count : 0), 0);
-  const answered = serverErrors - own;
   const next = 'the next requests are tried like these';
-  if (failed / requests >= FAILING) {
-    const by = codes.map(([code, count]) => `${code} ${count}`).join(', ');
-    const why = `${failed} of ${requests} requests of the last minute failed (${by}).`;
-    const what = `route ${name} has failed`;
-    return [{ level: 'failing', about, what, ...since, why, next, runbook: 'TokenSidecarProxyErrors' }];
+  switch (fault.kind) {
+    case 'fails': {
+      const by = fault.codes.map(([code, count]) => `${code} ${count}`).join(', ');
+      const why = `${fault.failed} of ${requests} requests of the last minute failed (${by}).`;
+      const what = `route ${name} has failed`;
+      return [{ level: 'failing', about, what, ...since, why, next, runbook: 'TokenSidecarProxyErrors' }];
+    }
+    case 'refuses_tokens': {
+      const why = `It answered ${refusedTokens} of ${requests} requests of the last minute with 401.`;
+      const what = `the upstream of route ${name} has refused tokens`;
+      return [
+        { level: 'warning', about, what, ...since, why, next, runbook: 'TokenSidecarUpstreamUnauthorized' },
+      ];
+    }
+    case 'answers_errors': {
+      const why = `${fault.answered} of ${requests} answers of the last minute had a status of 500 or more.`;
+      const what = `the upstream of route ${name} has answered with errors`;
+      return [{ level: 'warning', about, what, ...since, why, next: 'they are passed on as they are' }];
+    }
   }
-  if (refusedTokens / requests >= FAILING) {
-    const why = `It answered ${refusedTokens} of ${requests} requests of the last minute with 401.`;
-    const what = `the upstream of route ${name} has refused tokens`;
-    return [
-      { level: 'warning', about, what, ...since, why, next, runbook: 'TokenSidecarUpstreamUnauthorized' },
-    ];
-  }
-  if (answered / requests >= FAILING) {
-    const why = `${answered} of ${requests} answers of the last minute had a status of 500 or more.`;
-    const what = `the upstream of route ${name} answers with errors`;
-    return [{ level: 'warning', about, what, why, next: 'they are passed on as they are' }];
-  }
-  return [];
-}
-
-/** Errors that are neither the app's mistake nor for want of a token. */
-function isUpstreams(code: string): boolean {
-  return !OF_CREDENTIALS.has(code) && (statusOf(code) >= 500 || statusOf(code) === 0);
-}
-
-/** 0 where the connection ended without an answer. */
-function statusOf(code: string): number {
-  const row = (ERRORS as Readonly<Record<string, object>>)[code];
-  return row !== undefined && 'status' in row ? Number(row.status) : 0;
 }
 
 function allIsWell({ credentials }: Findings): string {

@@ -100,7 +100,7 @@ it('costs nothing without requests, and is bounded in routes', async () => {
   expect(history.recent('route-999')?.requests.at(-1)).toBe(1);
 });
 
-it('since when a route fails is remembered beyond its ten minutes, until a minute without an error', async () => {
+it('since when a route fails is remembered beyond its ten minutes, for as long as the verdict says so', async () => {
   const { clock, history, serve } = openHistory();
   serve('api', 200);
   await clock.advance(INTERVAL_MS);
@@ -114,6 +114,41 @@ it('since when a route fails is remembered beyond its ten minutes, until a minut
   expect(history.lastMinute('api')?.failingSinceMs).toBe(beganMs);
   await clock.advance(INTERVAL_MS);
   expect(history.lastMinute('api')?.failingSinceMs).toBeUndefined();
+});
+
+it.each<[string, number, string | undefined]>([
+  ["the app's own mistakes", 404, 'route_not_found'],
+  ['requests without a token, which are said of the credential', 503, 'token_unavailable'],
+])('a route does not begin to fail by %s', async (_, status, code) => {
+  const { clock, history, serve } = openHistory();
+  for (let request = 0; request < 10; request++) serve('api', status, 0, code);
+  await clock.advance(INTERVAL_MS);
+  expect(history.lastMinute('api')?.failingSinceMs).toBeUndefined();
+  const beganMs = clock.now().wallMs;
+  for (let request = 0; request < 10; request++) serve('api', 502, 0, 'upstream_unreachable');
+  await clock.advance(INTERVAL_MS);
+  expect(history.lastMinute('api')?.failingSinceMs).toBe(beganMs);
+});
+
+it('a stray failure long before is no beginning, and another fault has one of its own', async () => {
+  const { clock, history, serve } = openHistory();
+  const pass = async (status: number, code?: string) => {
+    for (let request = 0; request < 10; request++) serve('api', status, 0, code);
+    await clock.advance(INTERVAL_MS);
+  };
+  await pass(200);
+  serve('api', 502, 0, 'upstream_timeout');
+  for (let interval = 0; interval < 4; interval++) await pass(200);
+  expect(history.lastMinute('api')?.failingSinceMs).toBeUndefined();
+  const beganMs = clock.now().wallMs;
+  await pass(502, 'upstream_unreachable');
+  expect(history.lastMinute('api')?.failingSinceMs).toBe(beganMs);
+  // What is left of it is less than a tenth, while the upstream itself answers with errors.
+  for (let interval = 0; interval < 5; interval++) await pass(200);
+  const nextBeganMs = clock.now().wallMs;
+  for (let request = 0; request < 50; request++) serve('api', 500);
+  await pass(200);
+  expect(history.lastMinute('api')?.failingSinceMs).toBe(nextBeganMs);
 });
 
 it('ends with its timer', () => {

@@ -153,7 +153,7 @@ describe('routes', () => {
   it('whose upstream answers with errors, or refuses tokens', () => {
     expect(judged([{}], [lastMinute({ serverErrors: 50 })])).toMatchObject({
       level: 'warning',
-      problems: [{ why: '50 of 100 answers of the last minute had a status of 500 or more.' }],
+      problems: [{ since: SINCE, why: '50 of 100 answers of the last minute had a status of 500 or more.' }],
     });
     expect(judged([{}], [lastMinute({ refusedTokens: 50 })])).toMatchObject({
       level: 'warning',
