@@ -36,7 +36,7 @@ export async function examineCredential(
   const secret = await readCredentials(config);
   if (secret.state !== 'loaded') {
     // What no single file shows: a key that does not belong to its certificate.
-    if (!findings.some(({ verdict }) => verdict === 'failure')) {
+    if (!findings.some((finding) => 'failure' in finding)) {
       findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
     }
     return ended;
