@@ -178,7 +178,10 @@ const CREDENTIAL: Texts = {
     jitter: say('Earlier by up to this part of its life, at random.', 0.1),
     startupJitter: say('The first one is asked for after up to this, at random.', '50ms'),
     minInterval: say('No sooner than this after the last one.', '1s'),
-    recovery: say('While no token is held, the provider is asked at least this often.', '30s'),
+    recovery: say(
+      'While no token is held, the provider is asked at least this often. Rejected credentials have times of their own (30 s, growing to 10 min), and Retry-After is honoured.',
+      '30s',
+    ),
     defaultLifetime: say('Life of a token that says nothing of it.', '5m'),
   }),
 };

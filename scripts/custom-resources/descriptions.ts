@@ -145,7 +145,7 @@ const CREDENTIAL = {
   '.renewal.startupJitter': 'The first one is asked for after up to this, at random; 50ms by default.',
   '.renewal.minInterval': 'No sooner than this after the last one; 1s by default.',
   '.renewal.recovery':
-    'While no token is held, the provider is asked at least this often; 30s by default. Large fleets raise it.',
+    'While no token is held, the provider is asked at least this often; 30s by default. Large fleets raise it. It does not apply while the credentials are rejected, nor within Retry-After.',
   '.renewal.defaultLifetime': 'Life of a token that says nothing of it; 5m by default.',
 };
 
