@@ -3,6 +3,8 @@
 import { networkInterfaces } from 'node:os';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { codeOf, type Problem, remedyOf } from '../config/problems.ts';
+import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
+import { quoted } from '../config/shown-text.ts';
 import { EVERY_ADDRESS, isLoopbackHost } from '../config/values.ts';
 import { about, type Finding } from './finding.ts';
 
@@ -20,6 +22,22 @@ export function examineConfiguration(config: Config): Finding[] {
         'no route, destination, captured host or output uses it, and the pod waits for its token all the same',
         'remove it, or name it where its token is wanted',
       ),
+    ),
+  ];
+}
+
+/** Of traces, where somebody asks for them. */
+export function examineTracing(
+  tracing: TracingConfig | undefined,
+  ignored: readonly IgnoredVariable[],
+): Finding[] {
+  const of = about(undefined);
+  return [
+    ...(tracing === undefined
+      ? []
+      : [of.ok('tracing', `spans are exported by ${tracing.protocol}, sampled by ${tracing.sampler}`)]),
+    ...ignored.map(({ key, value, expected }) =>
+      of.warning('tracing', `${key}: ${quoted(value)} is ignored`, `write ${expected}, or take it away`),
     ),
   ];
 }

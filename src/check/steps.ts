@@ -22,6 +22,14 @@ export const STEPS = {
     fails: 'Anything is wrong: all of it is reported with its place, and no other step is taken',
     offline: true,
   },
+  tracing: {
+    title: 'traces',
+    of: 'sidecar',
+    looks:
+      'The `OTEL_…` variables, where they ask for spans: endpoint, certificates and key are a part of the configuration',
+    warns: 'A variable has a value that nobody knows, and is ignored',
+    offline: true,
+  },
   listener: {
     title: 'listener',
     of: 'sidecar',

@@ -12,6 +12,7 @@ import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Command, CommandContext } from './command.ts';
+import { loadSidecarConfiguration, type SidecarConfiguration } from './sidecar-configuration.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -83,7 +84,14 @@ export const check: Command = {
             const { examineRunning } = await import('../check/running.ts');
             return await examineRunning(await adminAddress(given, problems), examination);
           })
-        : await examineAll(await loadConfig(given, problems), env, probe, probed, withinMs, isOffline);
+        : await examineAll(
+            await loadSidecarConfiguration(given, env, problems),
+            env,
+            probe,
+            probed,
+            withinMs,
+            isOffline,
+          );
     const findings = await look().catch(async (error: unknown) => {
       // Whoever reads JSON finds there, too, that there is nothing to look at.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
@@ -135,7 +143,7 @@ function checkTogether(
 }
 
 async function examineAll(
-  config: Config,
+  { config, tracing, ignored }: SidecarConfiguration,
   env: CommandContext['env'],
   probe: GivenValue | undefined,
   probed: readonly ProbedPath[],
@@ -157,12 +165,14 @@ async function examineAll(
   );
   return await inTheTime(withinMs, isOffline, async (examination) => {
     const { examine, examineTime } = await import('../check/examine.ts');
+    const { examineTracing } = await import('../check/configuration.ts');
     const lookup = isOffline ? undefined : await lookupOf(config);
     const findings = await examine(
       config,
       paths,
       lookup === undefined ? examination : { ...examination, lookup },
     );
+    findings.push(...examineTracing(tracing, ignored));
     if (config.interception === undefined) return [...findings, ...examineTime(examination)];
     const { examineInterception } = await import('../check/interception.ts');
     const path = probed.find(({ route }) => route === undefined)?.path;

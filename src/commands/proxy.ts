@@ -5,8 +5,9 @@ import { unknownVariables } from '../config/environment.ts';
 import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
-import { resolveTracing } from '../config/resolve-tracing.ts';
+import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
+import { quoted } from '../config/shown-text.ts';
 import { formatAddress } from '../config/values.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
@@ -15,6 +16,7 @@ import type { NoToken } from '../token/why-no-token.ts';
 import type { Command, CommandContext } from './command.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
+import { loadSidecarConfiguration } from './sidecar-configuration.ts';
 import { keepHeapSmall } from './small-heap.ts';
 import { leaveTerminationMessage, TERMINATION_LOG } from './termination-message.ts';
 
@@ -48,13 +50,12 @@ export const proxy: Command = {
       // Of a file that cannot be read, loading says why.
       const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
       const problems = unknownVariables(SETTINGS, context.env);
-      const tracing = resolveTracing(context.env, problems);
-      const config = await loadConfig(rest, problems, text);
+      const { config, tracing, ignored } = await loadSidecarConfiguration(rest, context.env, problems, text);
       if (shutdown.signal.aborted) return 0;
       const load = (changed?: string) => loadConfig(rest, [], changed);
       const file = path === undefined ? {} : { file: { path, text, load } };
       const traced = tracing === undefined ? {} : { tracing };
-      return await serve({ config, ...file, ...traced }, rest, terminationLog, context);
+      return await serve({ config, ...file, ...traced }, ignored, rest, terminationLog, context);
     } catch (error) {
       // What main prints, where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
@@ -65,11 +66,15 @@ export const proxy: Command = {
 
 async function serve(
   configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,
+  ignored: readonly IgnoredVariable[],
   given: ProxyValues,
   terminationLog: string,
   { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
+  for (const { key, value, expected } of ignored) {
+    log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');
+  }
   let isAppDone = false;
   let running: Sidecar | undefined;
   if (configured.file !== undefined) shutdown.takeHangups(() => running?.reload());

@@ -1,6 +1,8 @@
 /** Whether spans are exported, by the variables that every program with OpenTelemetry has (OpenTelemetry specification, *SDK environment variables*). */
 
+import { X509Certificate } from 'node:crypto';
 import type { Problem } from './problems.ts';
+import { checkPem } from './tls-files.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -30,67 +32,112 @@ export interface TracingConfig {
   readonly mostAtOnce: number;
 }
 
+/** A value that no setting has: it counts as unset, and whoever runs the program is told (OpenTelemetry specification, *Type-specific guidance*). */
+export interface IgnoredVariable {
+  readonly key: string;
+  readonly value: string;
+  /** What would have been followed, as a noun phrase. */
+  readonly expected: string;
+}
+
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
-/** Undefined where nobody asks for traces; what is wrong joins `problems`. */
-export function resolveTracing(env: Environment, problems: Problem[]): TracingConfig | undefined {
-  const isSet = (name: string) => (env[name] ?? '') !== '';
-  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return undefined;
-  const exporter = word(env, 'OTEL_TRACES_EXPORTER', ['otlp', 'none'], problems);
-  if (exporter === 'none' || (exporter === undefined && !ENDPOINTS.some(isSet))) return undefined;
-  for (const name of ENDPOINTS) {
+/** Files by the end of the variable's name. The exporter would go on without one that it cannot read, and trust others. */
+const CERTIFICATE_FILES = ['CERTIFICATE', 'CLIENT_CERTIFICATE'] as const;
+const KEY_FILES = ['CLIENT_KEY'] as const;
+
+/**
+ * Undefined where nobody asks for traces.
+ * @param problems gets what is wrong about where spans go and who is trusted with them.
+ * @param ignored gets what else cannot be followed.
+ */
+export function resolveTracing(
+  env: Environment,
+  problems: Problem[],
+  ignored: IgnoredVariable[],
+): TracingConfig | undefined {
+  if (word(env, 'OTEL_SDK_DISABLED', ['true', 'false'], ignored) === 'true') return undefined;
+  const exporter = word(env, 'OTEL_TRACES_EXPORTER', ['otlp', 'none'], ignored);
+  const endpoints = ENDPOINTS.filter((name) => given(env, name) !== undefined);
+  if (exporter === 'none' || (exporter === undefined && endpoints.length === 0)) return undefined;
+  for (const name of endpoints) {
     // A URL may have a password in it: the value is not shown.
-    if (isSet(name) && !isHttpUrl(env[name] as string)) {
+    if (!isHttpUrl(env[name] as string)) {
       problems.push({ key: name, expected: 'an http:// or https:// URL', code: 'invalid_value' });
     }
   }
+  checkFiles(env, problems);
   const protocol =
-    word(env, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', PROTOCOLS, problems) ??
-    word(env, 'OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, problems) ??
+    word(env, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', PROTOCOLS, ignored) ??
+    word(env, 'OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, ignored) ??
     'http/protobuf';
-  const mostWaiting = count(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2048, 65_536, problems);
+  const sampler = word(env, 'OTEL_TRACES_SAMPLER', SAMPLERS, ignored) ?? 'parentbased_always_on';
+  const mostWaiting = count(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2048, 65_536, ignored);
   return {
     protocol,
-    sampler: word(env, 'OTEL_TRACES_SAMPLER', SAMPLERS, problems) ?? 'parentbased_always_on',
-    ratio: ratio(env, 'OTEL_TRACES_SAMPLER_ARG', problems),
-    delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, problems),
-    timeoutMs: count(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 300_000, problems),
+    sampler,
+    // Other samplers have no use for an argument, or want another kind of it.
+    ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
+    delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, ignored),
+    timeoutMs: count(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 300_000, ignored),
     mostWaiting,
-    mostAtOnce: Math.min(
-      mostWaiting,
-      count(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, mostWaiting, problems),
-    ),
+    mostAtOnce: count(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, mostWaiting, ignored),
   };
 }
 
+/** Empty is unset. */
+function given(env: Environment, key: string): string | undefined {
+  const value = env[key]?.trim();
+  return value === '' ? undefined : value;
+}
+
+/** Of each kind the one that the exporter reads: that for traces, where it is set. */
+function checkFiles(env: Environment, problems: Problem[]): void {
+  const check = (kind: string, parse: (pem: string) => unknown) => {
+    const key = [`OTEL_EXPORTER_OTLP_TRACES_${kind}`, `OTEL_EXPORTER_OTLP_${kind}`].find(
+      (name) => given(env, name) !== undefined,
+    );
+    if (key !== undefined) checkPem(key, env[key] as string, problems, parse);
+  };
+  for (const kind of CERTIFICATE_FILES) check(kind, (pem) => new X509Certificate(pem));
+  for (const kind of KEY_FILES) check(kind, () => undefined);
+}
+
+/** In lower or upper case. */
 function word<Word extends string>(
   env: Environment,
   key: string,
   words: readonly Word[],
-  problems: Problem[],
+  ignored: IgnoredVariable[],
 ): Word | undefined {
-  const value = env[key];
-  if (value === undefined || value === '') return undefined;
-  const found = words.find((one) => one === value.trim());
-  if (found === undefined) problems.push({ key, value, expected: `one of ${words.join(', ')}` });
+  const value = given(env, key);
+  const found = words.find((one) => one === value?.toLowerCase());
+  if (value !== undefined && found === undefined) {
+    ignored.push({ key, value, expected: `one of ${words.join(', ')}` });
+  }
   return found;
 }
 
-function count(env: Environment, key: string, standard: number, most: number, problems: Problem[]): number {
-  const value = env[key];
-  if (value === undefined || value === '') return Math.min(standard, most);
+/** @param standard where it is unset, and no more than `most`. */
+function count(
+  env: Environment,
+  key: string,
+  standard: number,
+  most: number,
+  ignored: IgnoredVariable[],
+): number {
+  const value = given(env, key);
   const number = Number(value);
-  if (Number.isInteger(number) && number >= 1 && number <= most) return number;
-  problems.push({ key, value, expected: `a whole number from 1 to ${most}` });
-  return standard;
+  if (value !== undefined && Number.isInteger(number) && number >= 1 && number <= most) return number;
+  if (value !== undefined) ignored.push({ key, value, expected: `a whole number from 1 to ${most}` });
+  return Math.min(standard, most);
 }
 
-function ratio(env: Environment, key: string, problems: Problem[]): number {
-  const value = env[key];
-  if (value === undefined || value === '') return 1;
+function ratio(env: Environment, key: string, ignored: IgnoredVariable[]): number {
+  const value = given(env, key);
   const number = Number(value);
-  if (number >= 0 && number <= 1) return number;
-  problems.push({ key, value, expected: 'a number from 0 to 1' });
+  if (value !== undefined && number >= 0 && number <= 1) return number;
+  if (value !== undefined) ignored.push({ key, value, expected: 'a number from 0 to 1' });
   return 1;
 }
 

@@ -28,7 +28,13 @@ function checkFiles(key: string, tls: NonNullable<RouteEntry['tls']>, problems: 
   if (tls.keyFile !== undefined) checkPem(`${key}.keyFile`, tls.keyFile, problems, () => undefined);
 }
 
-function checkPem(key: string, path: string, problems: Problem[], parse: (pem: string) => unknown): void {
+/** @param parse throws where the text is not what it should be. */
+export function checkPem(
+  key: string,
+  path: string,
+  problems: Problem[],
+  parse: (pem: string) => unknown,
+): void {
   let pem: string;
   try {
     pem = readBoundedFileSync(path, MAX_PEM_BYTES);

@@ -131,15 +131,49 @@ it('a collector that takes connections and says nothing holds the end up for two
   expect(await sidecar.exited).toMatchObject({ code: 0 });
 }, 20_000);
 
-it('variables of OpenTelemetry that cannot be followed end it with 78, all named', async () => {
-  const { code, stderr } = await runToEnd(['proxy'], {
-    TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
-    TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317',
+it('of variables that cannot be followed each is named once, and the sidecar starts', async () => {
+  const collector = await startCollector();
+  const { sidecar } = await startTraced({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
     OTEL_TRACES_SAMPLER: 'sometimes',
   });
-  expect(code).toBe(78);
-  expect(stderr).toContain('OTEL_EXPORTER_OTLP_PROTOCOL: "grpc": expected one of http/protobuf, http/json');
-  expect(stderr).toContain('OTEL_TRACES_SAMPLER: "sometimes": expected one of always_on');
+  const warnings = sidecar.stdout.split('\n').filter((line) => line.includes('is ignored'));
+  expect(warnings.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { level: 'warn', variable: 'OTEL_EXPORTER_OTLP_PROTOCOL', value: '"grpc"' },
+    { level: 'warn', variable: 'OTEL_TRACES_SAMPLER', value: '"sometimes"' },
+  ]);
+  sidecar.process.kill('SIGTERM');
+  expect(await sidecar.exited).toMatchObject({ code: 0 });
+});
+
+it.each(['proxy', 'check'])(
+  '%s ends with 78 where a collector would be trusted by no certificate',
+  async (command) => {
+    const { code, stderr } = await runToEnd([command], {
+      TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
+      TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector:4318',
+      OTEL_EXPORTER_OTLP_CERTIFICATE: '/nonexistent/ca.crt',
+    });
+    expect(code).toBe(78);
+    expect(stderr).toContain(
+      'OTEL_EXPORTER_OTLP_CERTIFICATE: "/nonexistent/ca.crt": expected a readable file',
+    );
+  },
+);
+
+it('check tells of variables that are ignored', async () => {
+  const { stdout } = await runToEnd(['check', '--offline'], {
+    TOKEN_SIDECAR_TOKEN_URL: 'https://sso.example.com/token',
+    TOKEN_SIDECAR_UPSTREAM: 'https://api.example.com',
+    OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_TRACES_SAMPLER: 'sometimes',
+  });
+  expect(stdout).toMatch(
+    /^ok +traces +spans are exported by http\/protobuf, sampled by parentbased_always_on$/m,
+  );
+  expect(stdout).toMatch(
+    /^WARN +traces +OTEL_TRACES_SAMPLER: "sometimes" is ignored\n +→ write one of always_on/m,
+  );
 });

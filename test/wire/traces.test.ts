@@ -24,7 +24,7 @@ async function startTraced(
   settings: SidecarSettings,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Traced> {
-  const config = resolveTracing({ OTEL_TRACES_EXPORTER: 'otlp', ...env }, []) as TracingConfig;
+  const config = resolveTracing({ OTEL_TRACES_EXPORTER: 'otlp', ...env }, [], []) as TracingConfig;
   const kept: ReadableSpan[] = [];
   const exporter = new InMemorySpanExporter();
   const keep = exporter.export.bind(exporter);

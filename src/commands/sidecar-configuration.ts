@@ -1,0 +1,33 @@
+/** What a sidecar is started with: judged alike by `proxy`, which runs it, and by `check`, which looks at it. */
+
+import type { Config } from '../config/config.ts';
+import { loadConfig } from '../config/load.ts';
+import type { Problem } from '../config/problems.ts';
+import type { ProxyValues } from '../config/proxy-settings.ts';
+import { type IgnoredVariable, resolveTracing, type TracingConfig } from '../config/resolve-tracing.ts';
+import type { CommandContext } from './command.ts';
+
+export interface SidecarConfiguration {
+  readonly config: Config;
+  /** Undefined where nobody asks for traces. */
+  readonly tracing: TracingConfig | undefined;
+  /** Variables of OpenTelemetry that are taken for unset. */
+  readonly ignored: readonly IgnoredVariable[];
+}
+
+/**
+ * @param found what is wrong already, to be reported with the rest.
+ * @param text of the configuration file, where that has been read already.
+ * @throws {ConfigurationError} with every problem there is.
+ */
+export async function loadSidecarConfiguration(
+  given: ProxyValues,
+  env: CommandContext['env'],
+  found: readonly Problem[],
+  text?: string,
+): Promise<SidecarConfiguration> {
+  const problems = [...found];
+  const ignored: IgnoredVariable[] = [];
+  const tracing = resolveTracing(env, problems, ignored);
+  return { config: await loadConfig(given, problems, text), tracing, ignored };
+}
