@@ -2,7 +2,7 @@ import type { Examination } from '../check/examination.ts';
 import type { Finding } from '../check/finding.ts';
 import { exitStatusOf, formatJson, formatTable } from '../check/report.ts';
 import { systemClock } from '../clock.ts';
-import type { Config, ListenAddress } from '../config/config.ts';
+import type { ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
@@ -10,9 +10,9 @@ import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import { type GivenValue, readFlags, readValue, type Settings } from '../config/settings.ts';
 import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
-import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Command, CommandContext } from './command.ts';
 import { loadSidecarConfiguration, type SidecarConfiguration } from './sidecar-configuration.ts';
+import { openLookup } from './sidecar-surroundings.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -166,7 +166,7 @@ async function examineAll(
   return await inTheTime(withinMs, isOffline, async (examination) => {
     const { examine, examineTime } = await import('../check/examine.ts');
     const { examineTracing } = await import('../check/configuration.ts');
-    const lookup = isOffline ? undefined : await lookupOf(config);
+    const lookup = isOffline ? undefined : await openLookup(config, systemClock);
     const findings = await examine(
       config,
       paths,
@@ -180,22 +180,6 @@ async function examineAll(
     const intercepted = await examineInterception(options, examination);
     return [...findings, ...intercepted, ...examineTime(examination)];
   });
-}
-
-/**
- * Names that are captured lead to the sidecar by the pod's hosts file: DNS alone is asked for them.
- * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
- */
-async function lookupOf({ capture }: Config) {
-  if (capture === undefined) return undefined;
-  const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
-  try {
-    return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), systemClock);
-  } catch (error) {
-    const why = systemCodeOf(error) ?? messageOf(error);
-    const message = `/etc/resolv.conf cannot be read, and captured hosts are found by DNS alone: ${why}`;
-    throw new SidecarError('configuration', message, { cause: error });
-  }
 }
 
 async function inTheTime(
