@@ -4,12 +4,10 @@ import type { Config } from '../config/config.ts';
 import { examineConfiguration } from './configuration.ts';
 import { type ExaminedCredential, examineCredential } from './credential.ts';
 import type { Examination } from './examination.ts';
+import { fewAtOnce } from './few-at-once.ts';
 import { about, type Finding } from './finding.ts';
 import { examineListeners } from './listeners.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';
-
-/** Parts that are looked at side by side. */
-const AT_ONCE = 8;
 
 /** @param probes paths to ask the upstream of a route for, by the route's name. */
 export async function examine(
@@ -36,17 +34,4 @@ export function examineTime({ signal }: Pick<Examination, 'signal'>): Finding[] 
   if (!signal.aborted) return [];
   const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';
   return [about(undefined).failure('time', 'provider_unavailable', 'the time for all steps was up', remedy)];
-}
-
-/** As `Promise.all` of them, in their order, with at most a few begun and not ended. */
-async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {
-  const results = new Array<R>(items.length);
-  let next = 0;
-  const work = async (): Promise<void> => {
-    for (let index = next++; index < items.length; index = next++) {
-      results[index] = await each(items[index] as T);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, items.length) }, work));
-  return results;
 }

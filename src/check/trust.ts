@@ -6,7 +6,9 @@ import type { Config } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
+import { INTERCEPTION_ROOT } from '../x509/interception-root.ts';
 import { certificatesIn } from '../x509/pem.ts';
+import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,11 +27,11 @@ export async function examineTrust(
   config: Config,
 ): Promise<Finding[]> {
   const of = about('interception');
-  const judged = new Map<string, Trust>();
-  for (const { name } of TRUST_VARIABLES) {
-    const file = env[name];
-    if (file !== undefined && file !== '') judged.set(name, await trustBy(file, root));
-  }
+  const set = TRUST_VARIABLES.flatMap(({ name }) => (env[name] ? [[name, env[name]] as const] : []));
+  // Most of them name the same bundle.
+  const files = [...new Set(set.map(([, file]) => file))];
+  const trusts = await fewAtOnce(files, (file) => trustBy(file, root));
+  const judged = new Map(set.map(([name, file]) => [name, trusts[files.indexOf(file)] as Trust] as const));
   return [
     ...variableFindings(judged, of),
     ...overridingFindings(judged, of),
@@ -124,7 +126,7 @@ async function trustBy(file: string, root: X509Certificate): Promise<Trust> {
   }
   const found = certificatesIn(text, MOST_CERTIFICATES);
   if (found.some(({ raw }) => raw.equals(root.raw))) return { kind: 'trusting' };
-  const theirs = found.some(({ subject }) => /token-sidecar root/.test(subject));
+  const theirs = found.some(({ subject }) => subject.includes(`CN=${INTERCEPTION_ROOT} `));
   const why = theirs
     ? 'has the root of an earlier start of the sidecar, and not of the last'
     : "lacks the sidecar's root";

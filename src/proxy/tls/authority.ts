@@ -29,6 +29,7 @@ import {
   subjectKeyIdentifier,
   validity,
 } from '../../x509/certificate.ts';
+import { INTERCEPTION_ROOT } from '../../x509/interception-root.ts';
 
 /** What a server shows: PEM, the leaf first, and its key. */
 export interface LeafCertificate {
@@ -95,7 +96,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
   const keys = newKeys();
   // Of this start of this pod: verifiers look issuers up by name.
   const mark = randomBytes(8).toString('hex');
-  const rootName = commonName(`token-sidecar root ${mark}`);
+  const rootName = commonName(`${INTERCEPTION_ROOT} ${mark}`);
   const issuer = commonName(`token-sidecar interception ${mark}`);
   const lifetime = validity(nowMs - BACKDATED_MS, nowMs + AUTHORITY_MS);
   const mayCertify = extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.keyCertSign), true);
