@@ -48,7 +48,7 @@ export function checkReference(generated: string, sample: string): string {
     'is reported so, too: a finding of `configuration` for each problem, without the value.',
     '',
     'Each name, connection and handshake has the bound of the sidecar itself (`timeouts.connect` of a route, `timeouts.request` of a',
-    'credential), all steps together have `--check-timeout`, and answers are read up to a bound. Eight credentials or upstreams are looked at side by side.',
+    'credential), all steps together have `--check-timeout`, and answers are read up to a bound. Eight credentials, upstreams or intercepted hosts are looked at side by side.',
     '',
     '## What it prints',
     '',

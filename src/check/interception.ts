@@ -8,6 +8,7 @@ import { isName, reachableAddress } from '../config/values.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
 import { type Examination, inTime } from './examination.ts';
+import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 import { examineTrust } from './trust.ts';
 
@@ -50,13 +51,8 @@ export async function examineInterception(
   const found = of.ok('authority', `${directory} has the root of the sidecar's last start`);
   const hosts = hostsOf(config).slice(0, MOST_HOSTS);
   const trust = await examineTrust(root, env, hosts, config);
-  const looked: Finding[] = [];
-  for (const host of hosts) {
-    // A host that nobody had the time to ask is not the one to mend.
-    if (examination.signal.aborted) break;
-    looked.push(...(await examineHost(host, root, options, examination)));
-  }
-  return [found, ...trust, ...looked];
+  const looked = await fewAtOnce(hosts, (host) => examineHost(host, root, options, examination));
+  return [found, ...trust, ...looked.flat()];
 }
 
 /** Exact names, each with the way by which an app comes there: of a pattern there is no name to try. */
@@ -86,6 +82,8 @@ async function examineHost(
   { path, user }: InterceptionOptions,
   examination: Examination,
 ): Promise<Finding[]> {
+  // A host that nobody had the time to ask is not the one to mend.
+  if (examination.signal.aborted) return [];
   const { host, port, way } = looked;
   const of = about(`host ${host}`);
   const opening = openAsApp(looked, root);

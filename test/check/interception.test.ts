@@ -2,12 +2,13 @@
 
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { examineTime } from '../../src/check/examine.ts';
+import { AT_ONCE } from '../../src/check/few-at-once.ts';
 import { examineInterception } from '../../src/check/interception.ts';
 import type { Config } from '../../src/config/config.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
@@ -77,6 +78,34 @@ describe('a host of the forward proxy', () => {
       /^warning host .*: capture: .*ECONNREFUSED → start the sidecar/,
     );
   });
+});
+
+it('hosts are looked at a few at a time: silent ones hold up nobody else for long', async () => {
+  const hosts = Array.from({ length: AT_ONCE + 2 }, (_, index) => `host${index}.example`);
+  const open = new Set<Socket>();
+  let most = 0;
+  let left = hosts.length;
+  const server = createServer((socket) => {
+    open.add(socket.on('error', () => undefined).on('close', () => open.delete(socket)));
+    most = Math.max(most, open.size);
+    if (open.size < Math.min(AT_ONCE, left)) return;
+    left -= open.size;
+    for (const each of open) each.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { root } = createAuthority({ names: ['host0.example'], nowMs: NOW() });
+  const found = await examined({
+    interception: { directory: await directoryWith(root) },
+    listen: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    forwardProxy: { connect: 'intercept', allow: hosts.map((host) => ({ host })) },
+  });
+  expect(found.slice(2)).toEqual(
+    hosts.map((host) =>
+      expect.stringMatching(new RegExp(`^warning host ${host}: capture: .*(?:ECONNRESET|connection ended)`)),
+    ),
+  );
+  expect(most).toBe(AT_ONCE);
 });
 
 describe('where the time is up amid the hosts', () => {
