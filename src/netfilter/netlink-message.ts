@@ -51,11 +51,16 @@ export function nftMessage(
   return { type: (NFNL_SUBSYS_NFTABLES << 8) | kind, flags, family, attributes, what };
 }
 
-/** All or nothing: the kernel takes what stands between the two as a whole. */
+/**
+ * All or nothing: the kernel takes what stands between the two as a whole. It says of each message that it refuses why, in
+ * their order; the last one is acknowledged as well. Acknowledgements of all would not fit into the socket.
+ */
 export function batch(messages: readonly Message[]): readonly Message[] {
   return [
     { type: BATCH_BEGIN, flags: FLAGS.request, what: 'a batch' },
-    ...messages,
+    ...messages.map((message, index) =>
+      index === messages.length - 1 ? { ...message, flags: message.flags | FLAGS.acknowledge } : message,
+    ),
     { type: BATCH_END, flags: FLAGS.request, what: 'the end of a batch' },
   ];
 }

@@ -2,7 +2,7 @@
 
 import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../errors.ts';
-import { cFunctions } from './c-functions.ts';
+import { cFunctions, lastErrorReader } from './c-functions.ts';
 import {
   type Answer,
   encodeMessage,
@@ -12,6 +12,7 @@ import {
   NLMSG_DONE,
   NLMSG_ERROR,
   native16,
+  native32,
   native64,
   readAnswers,
 } from './netlink-message.ts';
@@ -21,6 +22,8 @@ const SOCK_RAW = 3;
 const NETLINK_NETFILTER = 12;
 const SOL_SOCKET = 1;
 const SO_RCVTIMEO = 20;
+const SOL_NETLINK = 270;
+const NETLINK_NO_ENOBUFS = 5;
 const EPERM = 1;
 
 /** The kernel answers while it is asked: this bound only ends what would never end. Seconds. */
@@ -43,6 +46,7 @@ export class NetlinkSocket implements Disposable {
     },
     'redirect',
   );
+  readonly #lastError = lastErrorReader('redirect');
   readonly #fd: number;
   #sequence = 1;
 
@@ -56,6 +60,8 @@ export class NetlinkSocket implements Disposable {
     const timeout = Buffer.alloc(16);
     native64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
+    // Where more messages are refused than answers fit, those that fit are read as usual: the first ones.
+    this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();
       throw new SidecarError('configuration', 'redirect: netfilter does not take a conversation');
@@ -63,7 +69,7 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Sends the messages as one, and waits for what the kernel says of each that wants to be acknowledged.
+   * Sends the messages as one, and waits for what the kernel says of those that want to be acknowledged.
    * @throws {SidecarError} `configuration` that names the message that was refused, and why.
    */
   change(messages: readonly Message[]): void {
@@ -110,14 +116,24 @@ export class NetlinkSocket implements Disposable {
     this.#sequence += messages.length;
     const sent = this.#c.send(this.#fd, octets, BigInt(octets.length), 0);
     if (Number(sent) !== octets.length)
-      throw new SidecarError('configuration', 'redirect: netfilter takes no message');
+      throw new SidecarError(
+        'configuration',
+        `redirect: netfilter does not take ${octets.length} octets: ${this.#lastError()}`,
+      );
   }
 
   #receive(): readonly Answer[] {
     const octets = Buffer.alloc(ANSWER_BYTES);
     const length = Number(this.#c.recv(this.#fd, octets, BigInt(octets.length), 0));
-    if (length <= 0)
-      throw new SidecarError('configuration', `redirect: netfilter did not answer in ${PATIENCE_SECONDS} s`);
+    if (length <= 0) {
+      const error = this.#lastError();
+      throw new SidecarError(
+        'configuration',
+        error === 'EAGAIN'
+          ? `redirect: netfilter did not answer in ${PATIENCE_SECONDS} s`
+          : `redirect: what netfilter answers cannot be read: ${error}`,
+      );
+    }
     // A copy: lists keep answers.
     return readAnswers(Buffer.from(octets.subarray(0, length)));
   }

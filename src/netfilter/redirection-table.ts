@@ -29,8 +29,7 @@ export const TABLE = 'token-sidecar';
 /** NFPROTO_INET: one table for IPv4 and IPv6. */
 const INET = 1;
 const LOCAL_OUT = 3;
-const ACKNOWLEDGED = FLAGS.request | FLAGS.acknowledge;
-const CREATED = ACKNOWLEDGED | FLAGS.create;
+const CREATED = FLAGS.request | FLAGS.create;
 
 export interface Redirection {
   /** Where the sidecar listens for what is redirected. */
@@ -70,7 +69,7 @@ function removed(): readonly Message[] {
     newTable(),
     nftMessage(
       NFT.deleteTable,
-      ACKNOWLEDGED,
+      FLAGS.request,
       INET,
       `to delete the table ${TABLE}`,
       attribute(1, text(TABLE)),
