@@ -3,6 +3,7 @@
  * metrics, at 6 MB of memory in every pod; the parts below cost 1 MB.
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import Counter from '@prometheus-io/client/lib/counter.js';
 import Gauge from '@prometheus-io/client/lib/gauge.js';
 import Histogram from '@prometheus-io/client/lib/histogram.js';
@@ -10,27 +11,32 @@ import Registry from '@prometheus-io/client/lib/registry.js';
 
 export { Counter, Gauge, Histogram, Registry };
 
+export type Labels = Readonly<Record<string, string>>;
+
 /** What the library's counters, gauges and histograms have in common. */
 interface Labelled {
-  get(): Promise<{ readonly values: readonly { readonly labels: Readonly<Record<string, string>> }[] }>;
-  remove(labels: Readonly<Record<string, string>>): void;
+  get(): Promise<{ readonly values: readonly { readonly labels: Labels }[] }>;
+  remove(labels: Labels): void;
+  /** The labels of each series; of those that our own metrics have, without their values. */
+  labelSets?(): Iterable<Labels>;
 }
 
+/** How many series are looked at in one turn of the event loop. */
+const SERIES_AT_ONCE = 500;
+
 /**
- * Takes the series that have these labels out of every metric: what they were about is no longer there. Metrics that count
- * elsewhere and are read when they are scraped have to be told themselves.
+ * Takes the series out of every metric that are about what is no longer there, in one pass, bit by bit: requests go on
+ * meanwhile. Metrics that count elsewhere and are read when they are scraped have to be told themselves.
  */
-export async function forgetSeries(
-  registry: Registry,
-  about: Readonly<Record<string, string>>,
-): Promise<void> {
+export async function forgetSeries(registry: Registry, isGone: (labels: Labels) => boolean): Promise<void> {
+  let looked = 0;
   for (const metric of registry.getMetricsAsArray() as unknown as Partial<Labelled>[]) {
     if (metric.remove === undefined || metric.get === undefined) continue;
-    const { values } = await metric.get();
-    for (const { labels } of values) {
-      if (Object.entries(about).some(([label, value]) => labels[label] !== value)) continue;
-      const { le: _, ...own } = labels;
-      metric.remove(own);
+    await nextTurn();
+    for (const labels of metric.labelSets?.() ?? (await metric.get()).values.map((series) => series.labels)) {
+      if (++looked % SERIES_AT_ONCE === 0) await nextTurn();
+      // The buckets of a histogram go with its sum.
+      if (!('le' in labels) && isGone(labels)) metric.remove(labels);
     }
   }
 }

@@ -1,14 +1,14 @@
 /** How a running sidecar goes over to another configuration. Loaded only where a file is followed. */
 
 import type { Clock } from '../clock.ts';
-import type { Config, TlsConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type Logger, setLogLevel } from '../log/logger.ts';
 import { forgetSeries, type Registry } from '../prometheus.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import type { ProxyMetrics } from '../proxy/metrics.ts';
-import { NO_ROUTE } from '../proxy/start-proxy.ts';
 import type { Reconfigurable, ReconfigureOptions } from '../reload/follow-file.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
+import { credentialOf, isAbout, routeNamesOf, routeOf, subjectsGone } from './gone-series.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import { missingToken } from './sidecar-health.ts';
 import type { OpenCredential, TokenSources } from './token-sources.ts';
@@ -36,8 +36,21 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;
   /** What requests that are under way began with; none is in use any more. */
   const leaving = new Set<InUse>();
+  /** What is about to be in use, and counts already. */
+  const coming = new Set<Config>();
+  let forgetting: Promise<void> = Promise.resolve();
 
-  async function reconfigure(config: Config, { abandoned, onWait }: ReconfigureOptions): Promise<boolean> {
+  async function reconfigure(config: Config, reconfigureOptions: ReconfigureOptions): Promise<boolean> {
+    await forgetting;
+    coming.add(config);
+    try {
+      return await takeIntoUse(config, reconfigureOptions);
+    } finally {
+      coming.delete(config);
+    }
+  }
+
+  async function takeIntoUse(config: Config, { abandoned, onWait }: ReconfigureOptions): Promise<boolean> {
     const before = inUse();
     const credentials = await sources.open(config.credentials, before.credentials);
     const known = new Set(before.credentials.map(({ source }) => source));
@@ -77,44 +90,40 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   }
 
   /** What the requests under way began with ends with them; what is counted by names that are gone ends, too. */
-  async function takeLeave(before: InUse, superseded: Superseded): Promise<void> {
+  async function takeLeave(before: InUse, { whenUnused }: Superseded): Promise<void> {
     leaving.add(before);
-    await within(superseded.whenUnused(), LONGEST_FAREWELL_MS);
+    let isUnused = false;
+    const unused = whenUnused().then(() => {
+      isUnused = true;
+    });
+    await within(unused, LONGEST_FAREWELL_MS);
     leaving.delete(before);
     // What another that is leaving shares with it ends with that one.
-    const users = [inUse(), ...leaving];
-    const kept = new Set(users.flatMap(({ credentials }) => credentials.map(({ source }) => source)));
+    const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));
     await sources.close(before.credentials.map(({ source }) => source).filter((source) => !kept.has(source)));
-    await forgetSeriesOfBefore(
-      before.config,
-      users.map(({ config }) => config),
-    );
+    await forget(before.config);
+    if (isUnused) return;
+    // Routes count for as long as requests of theirs are under way.
+    await unused;
+    await forget(before.config);
   }
 
-  /** However often names change, there are no more series than names in use. */
-  async function forgetSeriesOfBefore(before: Config, users: readonly Config[]): Promise<void> {
-    const { registry, tokenMetrics, proxyMetrics } = options;
-    const credentials = new Map(users.flatMap((user) => user.credentials).map((one) => [one.name, one]));
-    for (const { name: credential, tls } of before.credentials) {
-      const same = credentials.get(credential);
-      if (same === undefined) {
-        tokenMetrics.forget(credential);
-        await forgetSeries(registry, { credential });
-      } else {
-        for (const file of filesGone(tls, same.tls)) await forgetSeries(registry, { credential, file });
+  /** However often names change, there are no more series than names in use. One at a time, and never while another is taken into use. */
+  function forget(before: Config): Promise<void> {
+    forgetting = forgetting.then(async () => {
+      const { registry, tokenMetrics, proxyMetrics } = options;
+      const gone = new Set(subjectsGone(before, [...users().map(({ config }) => config), ...coming]));
+      for (const { name } of before.credentials) if (gone.has(credentialOf(name))) tokenMetrics.forget(name);
+      for (const name of routeNamesOf(before)) {
+        if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));
       }
-    }
-    const routes = new Map(users.flatMap((user) => user.routes).map((one) => [one.name, one]));
-    for (const { name: route, tls } of before.routes) {
-      const same = routes.get(route);
-      for (const file of same === undefined ? [] : filesGone(tls, same.tls)) {
-        await forgetSeries(registry, { route, file });
-      }
-    }
-    const names = new Set(users.flatMap((user) => [...routeNamesOf(user)]));
-    for (const route of [...proxyMetrics.figures().keys()]) {
-      if (!names.has(route) && proxyMetrics.forget(route)) await forgetSeries(registry, { route });
-    }
+      if (gone.size > 0) await forgetSeries(registry, (labels) => isAbout(gone, labels));
+    });
+    return forgetting;
+  }
+
+  function users(): InUse[] {
+    return [inUse(), ...leaving];
   }
 
   /** Resolves with the promise, at the latest after `boundMs`. */
@@ -129,29 +138,4 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   }
 
   return { config: () => inUse().config, reconfigure };
-}
-
-/** Certificate files that are no longer named. */
-function filesGone(before: TlsConfig, now: TlsConfig): string[] {
-  return (['caFile', 'certFile'] as const).filter(
-    (file) => before[file] !== undefined && now[file] === undefined,
-  );
-}
-
-/** Every name that requests may be counted by. */
-function routeNamesOf({ routes, forwardProxy, capture, redirect }: Config): Set<string> {
-  return new Set([
-    NO_ROUTE,
-    ...routes.map(({ name }) => name),
-    ...namesBy('forward', forwardProxy?.allow),
-    ...namesBy('capture', capture?.hosts),
-    ...namesBy('redirect', redirect?.hosts),
-  ]);
-}
-
-/** As the lists name what they lead to: by its entry, and together where there is none. */
-function namesBy(prefix: string, entries: readonly { readonly host: string }[] | undefined): string[] {
-  return entries === undefined
-    ? []
-    : ['other', ...entries.map(({ host }) => host)].map((host) => `${prefix}:${host}`);
 }

@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from 'node:util';
-import type { Registry } from '../prometheus.ts';
+import type { Labels, Registry } from '../prometheus.ts';
 
 /** Upper bounds of the buckets, in seconds; what is longer has one of its own. */
 export const BUCKETS_SECONDS: readonly number[] = [
@@ -35,8 +34,6 @@ interface Exemplar {
   readonly seconds: number;
 }
 
-type Labels = Readonly<Record<string, string>>;
-
 /** A series of the exposition: what the registry takes from a metric. */
 interface Series {
   readonly metricName: string;
@@ -54,7 +51,8 @@ export class DurationHistogram {
   readonly type = 'histogram';
   /** For the reference of metrics. */
   readonly labelNames: readonly string[];
-  #tallies: { readonly labels: Labels; readonly tally: DurationTally }[] = [];
+  /** By the values of its labels. */
+  readonly #tallies = new Map<string, { readonly labels: Labels; readonly tally: DurationTally }>();
 
   constructor(
     registry: Registry,
@@ -70,19 +68,24 @@ export class DurationHistogram {
   /** A further series; once for each set of labels. */
   series(labels: Labels): DurationTally {
     const tally = new DurationTally();
-    this.#tallies.push({ labels, tally });
+    this.#tallies.set(this.#keyOf(labels), { labels, tally });
     return tally;
   }
 
   /** As the library's metrics have it. */
   remove(labels: Labels): void {
-    this.#tallies = this.#tallies.filter((series) => !isDeepStrictEqual(series.labels, labels));
+    this.#tallies.delete(this.#keyOf(labels));
+  }
+
+  /** Of all series, as they were when it is called. */
+  labelSets(): Labels[] {
+    return [...this.#tallies.values()].map(({ labels }) => labels);
   }
 
   /** What OpenMetrics has behind the samples of buckets (§ Exemplars), by the sample's name and labels. */
   exemplars(): Map<string, string> {
     const found = new Map<string, string>();
-    for (const { labels, tally } of this.#tallies) {
+    for (const { labels, tally } of this.#tallies.values()) {
       tally.exemplars?.forEach((exemplar, bucket) => {
         if (exemplar === undefined) return;
         const all = Object.entries({ le: BUCKETS_SECONDS[bucket] ?? '+Inf', ...labels });
@@ -96,8 +99,12 @@ export class DurationHistogram {
   /** Called by the registry. */
   async get() {
     const { name, help, type } = this;
-    const values = this.#tallies.flatMap(({ labels, tally }) => seriesOf(name, labels, tally));
+    const values = [...this.#tallies.values()].flatMap(({ labels, tally }) => seriesOf(name, labels, tally));
     return { name, help, type, values };
+  }
+
+  #keyOf(labels: Labels): string {
+    return JSON.stringify(this.labelNames.map((name) => labels[name]));
   }
 }
 

@@ -40,6 +40,8 @@ interface Tally {
   readonly durations: RouteDurations;
   refusedTokens: number;
   readonly grpc: GrpcTally;
+  /** Ended requests by method and status. */
+  readonly requests: Map<number, RequestTally>;
 }
 
 /** Statuses have three digits. */
@@ -67,13 +69,14 @@ export function createProxyMetrics(
     labelNames: ['route', 'method', 'code'] as const,
     registers,
     collect() {
-      for (const tally of requestTallies) {
-        this.inc(tally.labels, tally.uncounted);
-        tally.uncounted = 0;
+      for (const { requests } of tallies.values()) {
+        for (const tally of requests.values()) {
+          this.inc(tally.labels, tally.uncounted);
+          tally.uncounted = 0;
+        }
       }
     },
   });
-  let requestTallies: RequestTally[] = [];
   const durations = createRequestDurations(registry);
   const upstreams = createUpstreamMetrics(registry, certificates);
   const protocols = createProtocolTallies(registry);
@@ -121,6 +124,7 @@ export function createProxyMetrics(
       durations: duration,
       refusedTokens: 0,
       grpc,
+      requests: new Map(),
     };
     tallies.set(route, tally);
     const refusedTokens = unauthorized.labels({ route });
@@ -133,7 +137,6 @@ export function createProxyMetrics(
     replayed.success.inc(0);
     replayed.failure.inc(0);
 
-    const counted = new Map<number, RequestTally>();
     function count(
       request: CountedRequest,
       status: number,
@@ -143,12 +146,11 @@ export function createProxyMetrics(
     ): void {
       const methodIndex = methodIndexOf(request.method);
       const key = methodIndex * STATUSES + status;
-      let requests = counted.get(key);
+      let requests = tally.requests.get(key);
       if (requests === undefined) {
         const label = KNOWN_METHODS[methodIndex] as string;
         requests = { labels: { route, method: label, code: String(status) }, uncounted: 0 };
-        counted.set(key, requests);
-        requestTallies.push(requests);
+        tally.requests.set(key, requests);
       }
       requests.uncounted += 1;
       tally.total += 1;
@@ -206,14 +208,13 @@ export function createProxyMetrics(
       tallies.delete(route);
       protocols.forget(route);
       grpcTallies.forget(route);
-      requestTallies = requestTallies.filter(({ labels }) => labels.route !== route);
       return true;
     },
     figures: () => new Map([...tallies].map(([route, tally]) => [route, figuresOf(tally)])),
   };
 }
 
-function figuresOf({ durations, errorsByCode, grpc, ...totals }: Tally): RouteFigures {
+function figuresOf({ durations, errorsByCode, grpc, requests: _, ...totals }: Tally): RouteFigures {
   return {
     ...totals,
     classes: durations.classes(),

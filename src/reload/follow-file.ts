@@ -28,7 +28,7 @@ export interface Reconfigurable {
 
 export interface ReconfigureOptions {
   readonly abandoned: AbortSignal;
-  /** Called where tokens are waited for. @param missing says of which credentials, and why, at any time. */
+  /** Called where tokens are waited for. @param missing says of which required credentials, and why, at any time. */
   readonly onWait: (missing: () => readonly string[]) => void;
 }
 
@@ -202,7 +202,8 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   }
 
   function reportOverdue(missing: () => readonly string[]): void {
-    if (standing.state !== 'waiting') return;
+    // Those that the pod can do without are waited for as well, and keep nothing back.
+    if (standing.state !== 'waiting' || missing().length === 0) return;
     standing = { ...standing, overdue: true };
     metrics.reloaded('token_unavailable');
     log.error(

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { LONGEST_FAREWELL_MS, OPTIONAL_WAIT_MS } from '../../src/commands/reconfigure.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { ShiftedClock } from '../support/shifted-clock.ts';
 import { mountClient, RunningSidecar, startApi } from './running-sidecar.ts';
 
 /** Until it is so; the test's own bound is the only one. */
@@ -8,14 +10,14 @@ const eventually = (read: () => unknown) => expect.poll(read, { timeout: 60_000,
 const REFUSAL = answer(401, JSON.stringify({ error: 'invalid_client' }));
 
 /** A provider, an API and a sidecar between them, with what it takes to write another configuration. */
-async function startShop() {
+async function startShop(clock?: ShiftedClock) {
   const provider = await ScriptedTokenEndpoint.start(answerToken({ access_token: 'first' }));
   const dir = await mountClient();
   const upstream = await startApi();
   const credential = { name: 'default', tokenUrl: provider.url, dir };
   const route = { name: 'api', match: { pathPrefix: '/api' }, upstream, credential: 'default' };
   const config = { credentials: [credential], routes: [route] };
-  const running = await RunningSidecar.start(config);
+  const running = await RunningSidecar.start(config, clock);
   await running.sidecar.ready;
   return { provider, dir, upstream, credential, route, config, running };
 }
@@ -121,6 +123,51 @@ describe('a changed file', () => {
     ).toBeUndefined();
     expect(await running.metric('token_ready{credential="second"}')).toBeUndefined();
     expect(await running.metric('token_ready{credential="default"}')).toBe(1);
+  });
+
+  it('ends one after five minutes that requests still hold, and counts those to their end', async () => {
+    const arrived = Promise.withResolvers<() => void>();
+    const slow = await startApi((_, response) => arrived.resolve(() => response.end('late')));
+    const clock = new ShiftedClock();
+    const { config, route, running } = await startShop(clock);
+    const { credential } = await startSecond();
+    const slowRoute = { ...route, name: 'slow', match: { pathPrefix: '/slow' }, upstream: slow };
+    const patient = { ...slowRoute, credential: 'second', timeouts: { response: '1h', idle: '1h' } };
+    await running.change({ credentials: [...config.credentials, credential], routes: [patient, route] });
+    const begun = running.get('/slow');
+    const finish = await arrived.promise;
+    await running.change(config);
+
+    const granted = 'token_refresh_total{credential="second",result="success",reason="startup"}';
+    clock.advance(LONGEST_FAREWELL_MS - 10_000);
+    expect(await running.metric(granted)).toBe(1);
+    clock.advance(10_000);
+    await eventually(() => running.text('/metrics')).not.toContain('credential="second"');
+    expect(await running.metric('proxy_requests_in_flight{route="slow"}')).toBe(1);
+
+    finish();
+    expect(await (await begun).text()).toBe('late');
+    await eventually(() => running.text('/metrics')).not.toContain('route="slow"');
+    expect(await running.text('/metrics')).toContain('route="api"');
+  });
+
+  it('keeps the series of a name that comes back before what had it is let go', async () => {
+    const arrived = Promise.withResolvers<() => void>();
+    const slow = await startApi((_, response) => arrived.resolve(() => response.end('late')));
+    const { config, route, upstream, running } = await startShop();
+    const renamed = { ...route, name: 'renamed' };
+    await running.change({ ...config, routes: [{ ...renamed, upstream: slow }] });
+    const begun = running.get('/api');
+    const finish = await arrived.promise;
+    await running.change(config);
+    await running.change({ ...config, routes: [{ ...renamed, upstream }] });
+    finish();
+    await (await begun).text();
+    await eventually(() => running.text('/metrics')).not.toContain('route="api"');
+    await (await running.get('/api')).text();
+    await eventually(() =>
+      running.metric('proxy_requests_total{route="renamed",method="GET",code="200"}'),
+    ).toBe(2);
   });
 
   it('does not end one that a generation in between has requests with', async () => {
@@ -260,6 +307,21 @@ describe('while the provider of a new credential gives nothing', () => {
     await running.logged('"generation":2,');
     expect(await (await running.get('/api')).text()).toBe('Bearer at-last');
   });
+});
+
+it('a token that the pod can do without is waited for, and its absence is no failure', async () => {
+  const clock = new ShiftedClock();
+  const { config, running } = await startShop(clock);
+  const { provider, credential } = await startSecond(REFUSAL);
+  const optional = { ...credential, required: false };
+  await running.write({ ...config, credentials: [...config.credentials, optional] });
+  await provider.requests(1);
+  await eventually(async () => (await running.status()).state).toBe('waiting');
+  clock.advance(OPTIONAL_WAIT_MS);
+  await running.logged('"generation":2,');
+  expect(await running.status()).toMatchObject({ generation: 2, state: 'current' });
+  expect(await running.metric('config_reload_total{result="token_unavailable"}')).toBeUndefined();
+  expect(running.lines.join('')).not.toContain('waits for tokens');
 });
 
 it('no request fails while the file changes all the time', async () => {

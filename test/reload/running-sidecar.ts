@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../src/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { readConfigText } from '../../src/config/file.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -46,7 +47,8 @@ export class RunningSidecar {
     this.#waiting = waiting;
   }
 
-  static async start(config: object): Promise<RunningSidecar> {
+  /** @param clock the system's unless given. */
+  static async start(config: object, clock?: Clock): Promise<RunningSidecar> {
     const textOf = (one: object | string): string =>
       typeof one === 'string' ? one : JSON.stringify(whole(one));
     const volume = await mountSecret({ [FILE]: textOf(config) });
@@ -61,7 +63,13 @@ export class RunningSidecar {
     const text = await readConfigText(path);
     const loaded = await load(text);
     const log = createLogger(loaded.logLevel, { write });
-    const sidecar = await startSidecar({ config: loaded, file: { path, text, load }, log, quit: () => {} });
+    const sidecar = await startSidecar({
+      config: loaded,
+      file: { path, text, load },
+      log,
+      quit: () => {},
+      ...(clock === undefined ? {} : { clock }),
+    });
     onTestFinished(() => sidecar.stop());
     return new RunningSidecar(
       { sidecar, lines, write: (next) => volume.update({ [FILE]: textOf(next) }) },

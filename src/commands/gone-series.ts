@@ -1,0 +1,69 @@
+/** Which series of the metrics are about what a configuration has and others do not have. */
+
+import type { Config, TlsConfig } from '../config/config.ts';
+import type { Labels } from '../prometheus.ts';
+import { NO_ROUTE } from '../proxy/start-proxy.ts';
+
+/** A route or a credential, or a file of certificates of one, as one text. */
+type Subject = string;
+
+/** What `before` has and none of `users` has. */
+export function subjectsGone(before: Config, users: readonly Config[]): ReadonlySet<Subject> {
+  const kept = new Set(users.flatMap(subjectsOf));
+  return new Set(subjectsOf(before).filter((subject) => !kept.has(subject)));
+}
+
+/** Whether a series with these labels is about one of them. */
+export function isAbout(gone: ReadonlySet<Subject>, labels: Labels): boolean {
+  const { route, credential, file } = labels;
+  const user =
+    route !== undefined ? routeOf(route) : credential !== undefined ? credentialOf(credential) : undefined;
+  return user !== undefined && (gone.has(user) || (file !== undefined && gone.has(fileOf(user, file))));
+}
+
+export function routeOf(name: string): Subject {
+  return JSON.stringify(['route', name]);
+}
+
+export function credentialOf(name: string): Subject {
+  return JSON.stringify(['credential', name]);
+}
+
+function fileOf(user: Subject, file: string): Subject {
+  return `${user} ${file}`;
+}
+
+function subjectsOf(config: Config): Subject[] {
+  return [
+    ...routeNamesOf(config).map(routeOf),
+    ...config.routes.flatMap(({ name, tls }) => filesOf(routeOf(name), tls)),
+    ...config.credentials.flatMap(({ name, tls }) => [
+      credentialOf(name),
+      ...filesOf(credentialOf(name), tls),
+    ]),
+  ];
+}
+
+function filesOf(user: Subject, tls: TlsConfig): Subject[] {
+  return (['caFile', 'certFile'] as const)
+    .filter((file) => tls[file] !== undefined)
+    .map((file) => fileOf(user, file));
+}
+
+/** Every name that requests may be counted by. */
+export function routeNamesOf({ routes, forwardProxy, capture, redirect }: Config): string[] {
+  return [
+    NO_ROUTE,
+    ...routes.map(({ name }) => name),
+    ...namesBy('forward', forwardProxy?.allow),
+    ...namesBy('capture', capture?.hosts),
+    ...namesBy('redirect', redirect?.hosts),
+  ];
+}
+
+/** As the lists name what they lead to: by its entry, and together where there is none. */
+function namesBy(prefix: string, entries: readonly { readonly host: string }[] | undefined): string[] {
+  return entries === undefined
+    ? []
+    : ['other', ...entries.map(({ host }) => host)].map((host) => `${prefix}:${host}`);
+}

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { forgetSeries, Gauge, Registry } from '../src/prometheus.ts';
+import { createProxyMetrics } from '../src/proxy/metrics.ts';
+
+/** Routes `gone-N` and `kept-N`, each with requests of three kinds. */
+function metricsOf(routes: number) {
+  const registry = new Registry();
+  const metrics = createProxyMetrics(registry);
+  for (let index = 0; index < 2 * routes; index++) {
+    const observer = metrics.forRoute(`${index % 2 === 0 ? 'gone' : 'kept'}-${index}`);
+    for (const status of [200, 404, 503]) {
+      observer.started();
+      observer.ended({ method: 'GET', protocol: 'http1' }, status, 3, 'http1');
+      observer.upstreamAnswered(3);
+    }
+  }
+  return { registry, metrics };
+}
+
+const isGone = ({ route }: Readonly<Record<string, string>>) => route?.startsWith('gone-') === true;
+
+it('takes all series of many routes out, and leaves the others as they are', async () => {
+  const { registry, metrics } = metricsOf(20);
+  const before = (await registry.metrics()).split('\n');
+  for (const route of metrics.figures().keys()) if (isGone({ route })) metrics.forget(route);
+  await forgetSeries(registry, isGone);
+  const after = (await registry.metrics()).split('\n');
+  expect(after).toEqual(before.filter((line) => !line.includes('route="gone-')));
+  expect(after.some((line) => line.includes('_bucket{le="+Inf",route="kept-1",code="5xx"} 1'))).toBe(true);
+});
+
+it('reads each metric once, and lets the loop turn meanwhile', async () => {
+  const { registry } = metricsOf(500);
+  let reads = 0;
+  new Gauge({ name: 'read', help: 'Counts.', registers: [registry], collect: () => void reads++ });
+  let turns = 0;
+  let isOver = false;
+  const turn = (): void => {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  };
+  turn();
+  await forgetSeries(registry, isGone);
+  isOver = true;
+  expect(reads).toBe(1);
+  // A thousand routes with three series each in several metrics, five hundred series a turn.
+  expect(turns).toBeGreaterThan(15);
+});
