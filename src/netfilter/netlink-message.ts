@@ -5,15 +5,15 @@ import { endianness } from 'node:os';
 const LITTLE_ENDIAN = endianness() === 'LE';
 
 /** Header of a message, and of those to netfilter. */
-export const HEADER_BYTES = 16;
+const HEADER_BYTES = 16;
 const NETFILTER_HEADER_BYTES = 4;
 
 const NFNL_SUBSYS_NFTABLES = 10;
 const NLA_F_NESTED = 0x8000;
 
 /** Kinds of messages that are not nftables' own. */
-export const BATCH_BEGIN = 0x10;
-export const BATCH_END = 0x11;
+const BATCH_BEGIN = 0x10;
+const BATCH_END = 0x11;
 export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 

@@ -5,9 +5,6 @@ import type { ListenAddress } from '../config/config.ts';
 import { cFunctions } from './c-functions.ts';
 import { native32 } from './netlink-message.ts';
 
-/** The address to which the app connected; undefined where the kernel knows of none, as of a connection that came here directly. */
-export type OriginalDestination = (accepted: Socket) => ListenAddress | undefined;
-
 const SOL_IP = 0;
 const SOL_IPV6 = 41;
 /** The same number for both families. */
@@ -17,8 +14,12 @@ const SO_ORIGINAL_DST = 80;
 const ADDRESS_BYTES = 28;
 const IPV4_BYTES = 16;
 
-/** @throws {SidecarError} `configuration` where the kernel cannot be asked. */
-export function openOriginalDestination(): OriginalDestination {
+/**
+ * Finds the address to which the app connected; undefined where the kernel knows of none, as of a connection that came here
+ * directly.
+ * @throws {SidecarError} `configuration` where the kernel cannot be asked.
+ */
+export function openOriginalDestination(): (accepted: Socket) => ListenAddress | undefined {
   const { getsockopt } = cFunctions(
     { getsockopt: { arguments: ['i32', 'i32', 'i32', 'buffer', 'buffer'], return: 'i32' } },
     'redirect',

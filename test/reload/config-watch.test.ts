@@ -1,11 +1,11 @@
 import { rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type ConfigWatchOptions, STILL_MS, watchConfigFile } from '../../src/reload/config-watch.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { readingsOver } from '../support/readings-over.ts';
 
 const HOUR_MS = 3_600_000;
 const FILE = 'token-sidecar.yaml';
@@ -78,11 +78,6 @@ it('sees by looking what the system gives no watch for', async () => {
   expect(told).toEqual(['two']);
   expect(modes).toEqual(['polling']);
 });
-
-/** More steps of the file system, one after the other, than reading a file takes: whatever was being read has been. */
-async function readingsOver(): Promise<void> {
-  for (let step = 0; step < 15; step++) await stat(tmpdir());
-}
 
 /** One whose clock stands still, and that looks when it is told to. */
 async function lookByHand() {

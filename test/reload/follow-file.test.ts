@@ -1,5 +1,3 @@
-import { stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { expect, it, onTestFinished } from 'vitest';
@@ -17,6 +15,7 @@ import {
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { readingsOver } from '../support/readings-over.ts';
 
 const textOf = (limit: number): string =>
   JSON.stringify({
@@ -24,11 +23,6 @@ const textOf = (limit: number): string =>
     credentials: [{ name: 'default', tokenUrl: 'https://sso.test/token', dir: '/secret' }],
     routes: [{ name: 'api', upstream: 'https://api.test', credential: 'default' }],
   });
-
-/** More steps of the file system, one after the other, than reading a file takes: whatever was being read has been. */
-async function readingsOver(): Promise<void> {
-  for (let step = 0; step < 15; step++) await stat(tmpdir());
-}
 
 /** A file that says `limits.inFlight: 1`, and a target that does as `reconfigure` says. */
 async function follow(reconfigure?: Reconfigurable['reconfigure']) {
