@@ -9,7 +9,13 @@ import { type HttpMethod, RequestContext } from '@kubernetes/client-node/dist/ge
 import { IsomorphicFetchHttpLibrary } from '@kubernetes/client-node/dist/gen/http/isomorphic-fetch.js';
 import type { Clock } from '../clock.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
-import { type ApiMethod, type ApiRequestOptions, type KubernetesApi, KubernetesApiError } from './api.ts';
+import {
+  type ApiMethod,
+  type ApiRequestOptions,
+  type KubernetesApi,
+  KubernetesApiError,
+  type WatchEvent,
+} from './api.ts';
 import { readLines } from './lines.ts';
 
 /** How long connections are kept before the CA is read anew; the token is read every minute by the client itself. */
@@ -88,11 +94,10 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
     async request<T>(method: ApiMethod, path: string, options: ApiRequestOptions = {}): Promise<T> {
       const timeout = AbortSignal.timeout(options.timeoutMs ?? REQUEST_TIMEOUT_MS);
       const response = await send(method, path, options, timeout);
-      try {
-        return JSON.parse(await response.body.text()) as T;
-      } catch (error) {
+      const text = await response.body.text().catch((error: unknown) => {
         throw unreachable(`${method} ${path}`, error);
-      }
+      });
+      return parseAnswer<T>(`${method} ${path}`, text);
     },
 
     async watch(path, query, onEvent, signal): Promise<void> {
@@ -104,7 +109,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
         for await (const line of readLines(response.body.stream())) {
           cancel();
           cancel = clock.after(SILENCE_MS, () => silence.abort());
-          const { type, object } = JSON.parse(line) as { type: string; object: unknown };
+          const { type, object } = parseAnswer<WatchEvent>(`WATCH ${path}`, line);
           onEvent({ type, object });
         }
       } catch (error) {
@@ -133,6 +138,15 @@ function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig
     );
   }
   return { config, server: server.replace(/\/+$/, '') };
+}
+
+/** The parser's own complaint would quote the answer, which may be a Secret. */
+function parseAnswer<T>(what: string, text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new KubernetesApiError(`${what}: the answer is no JSON`);
+  }
 }
 
 function unreachable(what: string, error: unknown): KubernetesApiError {

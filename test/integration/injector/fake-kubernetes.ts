@@ -1,14 +1,16 @@
 /**
- * As much of a Kubernetes API server as the injector uses, on real HTTP: objects with resource versions and conflicts,
+ * As much of a Kubernetes API server as the program uses, on real HTTP, or HTTPS: objects with resource versions and conflicts,
  * lists and watches of one name, Events, strategic merges of webhooks by name, and failures on demand.
  */
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 
 export interface StoredObject {
   readonly metadata: {
@@ -45,7 +47,11 @@ export class FakeKubernetes {
   readonly accepted: (string | undefined)[] = [];
   /** Of which lists are asked for as a whole; others are of one name. */
   readonly collections = new Set(['/api/v1/pods']);
+  /** What answers `METHOD /path` in the place of what is stored. */
+  readonly answers = new Map<string, (body: unknown) => Answer | Promise<Answer>>();
   readonly #server: Server;
+  /** PEM; undefined without TLS. */
+  readonly #authority: string | undefined;
   readonly #objects = new Map<string, StoredObject>();
   readonly #watchers = new Set<Watcher>();
   readonly #changes: Change[] = [];
@@ -58,16 +64,23 @@ export class FakeKubernetes {
   /** Whether dry runs of ConfigMaps come back with the mark of the webhook. */
   webhookAnswers = true;
 
-  private constructor() {
-    this.#server = createServer((request, response) => {
+  private constructor(scheme: 'http' | 'https') {
+    const listener = (request: IncomingMessage, response: ServerResponse): void => {
       this.#answer(request, response).catch((error: unknown) => {
         response.writeHead(500).end(String(error));
       });
-    });
+    };
+    if (scheme === 'http') {
+      this.#server = createServer(listener);
+    } else {
+      const authority = createCertificateAuthority('fake cluster');
+      this.#authority = authority.cert;
+      this.#server = createSecureServer(authority.issue('fake API server', '127.0.0.1'), listener);
+    }
   }
 
-  static async start(): Promise<FakeKubernetes> {
-    const fake = new FakeKubernetes();
+  static async start(scheme: 'http' | 'https' = 'http'): Promise<FakeKubernetes> {
+    const fake = new FakeKubernetes(scheme);
     await new Promise<void>((resolve) => fake.#server.listen(0, '127.0.0.1', resolve));
     onTestFinished(async () => {
       fake.#server.closeAllConnections();
@@ -82,7 +95,13 @@ export class FakeKubernetes {
     onTestFinished(() => rm(directory, { recursive: true, force: true }));
     const path = join(directory, 'kubeconfig');
     const { port } = this.#server.address() as AddressInfo;
-    const cluster = { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true };
+    const cluster =
+      this.#authority === undefined
+        ? { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true }
+        : {
+            server: `https://127.0.0.1:${port}`,
+            'certificate-authority-data': Buffer.from(this.#authority).toString('base64'),
+          };
     await writeFile(
       path,
       JSON.stringify({
@@ -192,39 +211,42 @@ export class FakeKubernetes {
       response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter }).end('{}');
     } else {
       if (found !== undefined && 'until' in found.failure) await found.failure.until;
-      this.#serve(request, pathname, searchParams, body, response);
+      await this.#serve(request, pathname, searchParams, body, response);
     }
   }
 
-  #serve(
+  async #serve(
     { method, headers }: IncomingMessage,
     path: string,
     query: URLSearchParams,
     body: unknown,
     response: ServerResponse,
-  ): void {
+  ): Promise<void> {
     const isWatch = query.get('watch') === 'true';
     if (isWatch && Number(query.get('resourceVersion')) >= this.#oldest) {
       this.#watch(path, query, response);
       return;
     }
-    const { code, value } =
+    const special = this.answers.get(`${method} ${path}`);
+    const { code, value, text }: Answer =
       headers.authorization !== 'Bearer service-account-token'
         ? refusal(401)
-        : isWatch
-          ? refusal(410)
-          : method === 'GET'
-            ? this.#read(path, query)
-            : method === 'POST'
-              ? query.has('dryRun')
-                ? { code: 201, value: this.webhookAnswers ? { data: { answered: 'true' } } : {} }
-                : this.#create(path, body as StoredObject)
-              : method === 'PUT'
-                ? this.#replace(path, body as StoredObject)
-                : path.endsWith('/status')
-                  ? this.#mergeStatus(path, body as { readonly status: object })
-                  : this.#merge(path, body as MergePatch);
-    response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+        : special !== undefined
+          ? await special(body)
+          : isWatch
+            ? refusal(410)
+            : method === 'GET'
+              ? this.#read(path, query)
+              : method === 'POST'
+                ? query.has('dryRun')
+                  ? { code: 201, value: this.webhookAnswers ? { data: { answered: 'true' } } : {} }
+                  : this.#create(path, body as StoredObject)
+                : method === 'PUT'
+                  ? this.#replace(path, body as StoredObject)
+                  : path.endsWith('/status')
+                    ? this.#mergeStatus(path, body as { readonly status: object })
+                    : this.#merge(path, body as MergePatch);
+    response.writeHead(code, { 'content-type': 'application/json' }).end(text ?? JSON.stringify(value));
   }
 
   #watch(collection: string, query: URLSearchParams, response: ServerResponse): void {
@@ -297,9 +319,11 @@ export class FakeKubernetes {
   }
 }
 
-interface Answer {
+export interface Answer {
   readonly code: number;
   readonly value: unknown;
+  /** In the place of the value's JSON. */
+  readonly text?: string;
 }
 
 interface MergePatch {

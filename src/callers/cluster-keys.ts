@@ -1,0 +1,124 @@
+/**
+ * The keys that the cluster signs service account tokens with, by OpenID Connect discovery from the API server
+ * (KEP-1393). Both documents are asked of the API server itself, over the connection that is trusted anyway: `jwks_uri`
+ * may lead to a bucket that this pod cannot reach.
+ */
+
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import * as v from 'valibot';
+import { elapsedMs, type Instant } from '../clock.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { type BackoffOptions, backoffMs, pause } from '../kubernetes/backoff.ts';
+import type { Logger } from '../log/logger.ts';
+
+export interface KeySet {
+  readonly issuer: string;
+  readonly find: JWTVerifyGetKey;
+}
+
+export interface ClusterKeys {
+  /** Undefined until they have been read once. What was read last stays while the API server is away. */
+  current(): KeySet | undefined;
+  /**
+   * For a token whose key is unknown: keys read just now, or a few seconds ago. Undefined where they cannot be read.
+   */
+  newest(): Promise<KeySet | undefined>;
+  close(): void;
+}
+
+export interface ClusterKeysOptions extends BackoffOptions {
+  readonly log: Logger;
+}
+
+/** A key that is taken away is out of use after this at the latest, while the API server answers. */
+const READ_EVERY_MS = 300_000;
+
+/** Tokens with unknown keys cost the API server no more than a reading in this time. */
+const READINGS_APART_MS = 10_000;
+
+const TIMEOUT_MS = 5000;
+
+const discovery = v.object({ issuer: v.pipe(v.string(), v.nonEmpty()) });
+
+/** Of what a set holds, keys that verify: a symmetric one has no business there. */
+const keys = v.object({
+  keys: v.pipe(
+    v.array(v.looseObject({ kty: v.string(), kid: v.optional(v.string()) })),
+    v.maxLength(100),
+    v.transform((all) =>
+      all.filter(({ kty, kid }) => ['RSA', 'EC'].includes(kty) && kid !== undefined && kid !== ''),
+    ),
+    v.minLength(1),
+  ),
+});
+
+/** A token that does not name its key would be tried with whichever fits. Clusters name it always. */
+function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
+  const find = createLocalJWKSet(set);
+  return async (header, jws) => {
+    if (typeof header.kid !== 'string') throw new errors.JWKSNoMatchingKey();
+    return await find(header, jws);
+  };
+}
+
+export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOptions): ClusterKeys {
+  const { clock, random, log } = options;
+  const abort = new AbortController();
+  let current: KeySet | undefined;
+  let known = '';
+  let readAt: Instant | undefined;
+  let reading: Promise<boolean> | undefined;
+
+  function read(): Promise<boolean> {
+    reading ??= readOnce().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  async function readOnce(): Promise<boolean> {
+    const at = clock.now();
+    try {
+      const [document, set] = await Promise.all([
+        api.request('GET', '/.well-known/openid-configuration', { timeoutMs: TIMEOUT_MS }),
+        api.request('GET', '/openid/v1/jwks', {
+          timeoutMs: TIMEOUT_MS,
+          accept: 'application/jwk-set+json, application/json',
+        }),
+      ]);
+      const { issuer } = v.parse(discovery, document);
+      const valid = v.parse(keys, set) as JSONWebKeySet;
+      const read = JSON.stringify([issuer, valid]);
+      if (read !== known) {
+        current = { issuer, find: findByName(valid) };
+        known = read;
+        log.info({ issuer, keys: valid.keys.length }, "the cluster's keys are loaded");
+      }
+      readAt = at;
+      return true;
+    } catch (error) {
+      log.warn({ err: error }, "the cluster's keys cannot be read, the last ones stay");
+      return false;
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !abort.signal.aborted; ) {
+      failures = (await read()) ? 0 : failures + 1;
+      // The first ones are waited for by everybody; later ones can wait for as long as the schedule says.
+      const delayMs =
+        failures === 0 ? READ_EVERY_MS : backoffMs(current === undefined ? 1 : failures, random);
+      await pause(clock, delayMs, abort.signal);
+    }
+  }
+
+  void run();
+  return {
+    current: () => current,
+    async newest() {
+      if (readAt !== undefined && elapsedMs(readAt, clock.now()) < READINGS_APART_MS) return current;
+      return (await read()) ? current : undefined;
+    },
+    close: () => abort.abort(),
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * A projected service account token, verified by itself: signature, issuer, audience, time, and what it says of pod and
+ * service account. Whether the pod still lives only the API server knows: see `token-reviews.ts`.
+ */
+
+import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
+import * as v from 'valibot';
+import type { Instant } from '../clock.ts';
+import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
+import type { ClusterKeys, KeySet } from './cluster-keys.ts';
+
+export type TokenReading =
+  | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
+  | { readonly kind: 'refused'; readonly reason: RefusedProof }
+  /** The cluster's keys cannot be had now. */
+  | { readonly kind: 'keys_unavailable' };
+
+export interface ServiceAccountClaims {
+  readonly caller: ServiceAccountCaller;
+  readonly expiresAt: Instant;
+}
+
+/** Those of the API server have 1 to 2 KiB. */
+const MAX_LENGTH = 8192;
+
+/** What API servers sign with (`--service-account-signing-key-file`, KEP-740). All of them are asymmetric. */
+const ALGORITHMS = ['RS256', 'ES256', 'ES384', 'ES512'];
+
+/** Between the clock of the API server and ours; for the end of a token there is none. */
+const CLOCK_TOLERANCE_SECONDS = 30;
+
+const PREFIX = 'system:serviceaccount:';
+
+const named = v.object({ name: v.pipe(v.string(), v.nonEmpty()), uid: v.pipe(v.string(), v.nonEmpty()) });
+const clusterClaims = v.object({
+  sub: v.string(),
+  exp: v.number(),
+  aud: v.union([v.string(), v.array(v.string())]),
+  'kubernetes.io': v.object({
+    namespace: v.pipe(v.string(), v.nonEmpty()),
+    serviceaccount: named,
+    pod: v.optional(named),
+  }),
+});
+
+/**
+ * Never throws for what is in the token.
+ * @param audience the only one that it may have: who receives a token of several could show it to the others.
+ */
+export async function verifyServiceAccountToken(
+  token: string,
+  { keys, audience, now }: { readonly keys: ClusterKeys; readonly audience: string; readonly now: Instant },
+): Promise<TokenReading> {
+  if (token.length > MAX_LENGTH) return { kind: 'refused', reason: 'malformed' };
+  const known = keys.current() ?? (await keys.newest());
+  if (known === undefined) return { kind: 'keys_unavailable' };
+  try {
+    return understand(await verifiedPayload(token, { known, keys, audience, now }), audience, now);
+  } catch (error) {
+    if (error instanceof KeysUnavailable) return { kind: 'keys_unavailable' };
+    return { kind: 'refused', reason: reasonOf(error) };
+  }
+}
+
+interface Verification {
+  readonly known: KeySet;
+  readonly keys: ClusterKeys;
+  readonly audience: string;
+  readonly now: Instant;
+}
+
+async function verifiedPayload(
+  token: string,
+  { known, keys, audience, now }: Verification,
+): Promise<JWTPayload> {
+  const options = {
+    algorithms: ALGORITHMS,
+    audience,
+    clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    currentDate: new Date(now.wallMs),
+    requiredClaims: ['iss', 'sub', 'aud', 'exp', 'iat'],
+  };
+  try {
+    return (await jwtVerify(token, known.find, { ...options, issuer: known.issuer })).payload;
+  } catch (error) {
+    if (!isOfUnknownKey(error, token, known)) throw error;
+    const newest = await keys.newest();
+    if (newest === undefined) throw new KeysUnavailable();
+    if (newest === known) throw error;
+    return (await jwtVerify(token, newest.find, { ...options, issuer: newest.issuer })).payload;
+  }
+}
+
+/** The cluster may have changed its keys. A token of an issuer that is not ours gives no reason to look. */
+function isOfUnknownKey(error: unknown, token: string, { issuer }: KeySet): boolean {
+  return error instanceof errors.JWKSNoMatchingKey && decodeJwt(token).iss === issuer;
+}
+
+class KeysUnavailable extends Error {}
+
+function understand(payload: JWTPayload, audience: string, now: Instant): TokenReading {
+  const parsed = v.safeParse(clusterClaims, payload);
+  if (!parsed.success) return { kind: 'refused', reason: 'claims' };
+  const { sub, exp, aud, 'kubernetes.io': cluster } = parsed.output;
+  const { namespace, serviceaccount, pod } = cluster;
+  if ([aud].flat().some((one) => one !== audience)) return { kind: 'refused', reason: 'audience' };
+  if (sub !== `${PREFIX}${namespace}:${serviceaccount.name}`) return { kind: 'refused', reason: 'claims' };
+  const leftMs = exp * 1000 - now.wallMs;
+  if (!(leftMs > 0)) return { kind: 'refused', reason: 'expired' };
+  return {
+    kind: 'verified',
+    claims: {
+      caller: {
+        kind: 'service_account',
+        namespace,
+        serviceAccount: serviceaccount.name,
+        ...(pod === undefined ? {} : { pod: { name: pod.name, uid: pod.uid } }),
+      },
+      expiresAt: { monotonicMs: now.monotonicMs + leftMs, wallMs: exp * 1000 },
+    },
+  };
+}
+
+/** @throws what is no word of jose on the token. */
+function reasonOf(error: unknown): RefusedProof {
+  if (error instanceof errors.JWTExpired) return 'expired';
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    switch (error.claim) {
+      case 'iss':
+        return 'issuer';
+      case 'aud':
+        return 'audience';
+      case 'nbf':
+        return 'not_yet_valid';
+      default:
+        return 'claims';
+    }
+  }
+  if (
+    error instanceof errors.JWSSignatureVerificationFailed ||
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys
+  )
+    return 'signature';
+  if (error instanceof errors.JOSEError) return 'malformed';
+  // Decoders of jose say what is wrong with a header or a payload by these.
+  if (error instanceof TypeError || error instanceof SyntaxError) return 'malformed';
+  throw error;
+}

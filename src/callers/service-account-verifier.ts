@@ -1,0 +1,154 @@
+/**
+ * Who a service account token is of: verified here by the cluster's keys, then by a TokenReview, which is remembered for
+ * a while. After that it is reviewed anew, so that the token of a deleted pod is refused soon; and while the API server
+ * is slow or away, what it said stays good for a bounded time.
+ */
+
+import { createHash } from 'node:crypto';
+import { type Clock, elapsedMs, isPast, later } from '../clock.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { BackoffOptions } from '../kubernetes/backoff.ts';
+import type { Logger } from '../log/logger.ts';
+import type { RefusedProof, Verdict } from './caller.ts';
+import { followClusterKeys } from './cluster-keys.ts';
+import { type ConfirmedToken, createKnownTokens } from './known-tokens.ts';
+import type { CallerMetrics } from './metrics.ts';
+import { type ServiceAccountClaims, verifyServiceAccountToken } from './service-account-token.ts';
+import { createTokenReviews, type ReviewOutcome } from './token-reviews.ts';
+
+export interface ServiceAccountVerifier {
+  /**
+   * Rejects for faults of the program alone, and answers within 11 s: one reading of the cluster's keys and one review.
+   * @param token as it was shown; never logged, and kept only as its SHA-256.
+   */
+  verify(token: string): Promise<Verdict>;
+  /** Whether the cluster's keys have been read. */
+  ready(): boolean;
+  close(): void;
+}
+
+export interface ServiceAccountVerifierOptions extends BackoffOptions {
+  /** The one audience that tokens must have. */
+  readonly audience: string;
+  readonly log: Logger;
+  readonly metrics: CallerMetrics;
+}
+
+/** How long a review is believed. */
+export const REVIEWED_FOR_MS = 60_000;
+
+/** How long it is, where no other is to be had. */
+export const REVIEWED_AT_MOST_MS = 300_000;
+
+/** How long whoever has an older review waits for the next. */
+const WAIT_FOR_NEXT_MS = 1000;
+
+/** A token that was denied is denied without another review for so long. */
+const DENIED_FOR_MS = 10_000;
+
+/** Unknown tokens that are looked at in the same moment. */
+export const MOST_UNKNOWN_AT_ONCE = 2000;
+
+const CROWDED: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
+
+export function createServiceAccountVerifier(
+  api: KubernetesApi,
+  options: ServiceAccountVerifierOptions,
+): ServiceAccountVerifier {
+  const { clock, audience, metrics } = options;
+  const keys = followClusterKeys(api, options);
+  const reviews = createTokenReviews(api, options);
+  const known = createKnownTokens();
+  /** By hash: whoever shows the same token meanwhile gets the same verdict. */
+  const underWay = new Map<string, Promise<Verdict>>();
+
+  async function look(token: string, hash: string): Promise<Verdict> {
+    const reading = await verifyServiceAccountToken(token, { keys, audience, now: clock.now() });
+    switch (reading.kind) {
+      case 'verified':
+        return concluded(hash, reading.claims, await reviews.review(token, reading.claims.caller));
+      case 'refused':
+        return refused(reading.reason);
+      case 'keys_unavailable':
+        return CROWDED;
+    }
+  }
+
+  function concluded(
+    hash: string,
+    { caller, expiresAt }: ServiceAccountClaims,
+    outcome: ReviewOutcome,
+  ): Verdict {
+    switch (outcome.kind) {
+      case 'confirmed':
+        known.set(hash, { kind: 'confirmed', caller, expiresAt, reviewedAt: clock.now() });
+        return { kind: 'accepted', caller };
+      case 'denied':
+        known.set(hash, { kind: 'denied', caller, until: later(clock.now(), DENIED_FOR_MS) });
+        return refused('revoked');
+      case 'unavailable':
+        return outcome;
+    }
+  }
+
+  function shared(hash: string, begin: () => Promise<Verdict>): Promise<Verdict> {
+    const same = underWay.get(hash);
+    if (same !== undefined) return same;
+    if (underWay.size >= MOST_UNKNOWN_AT_ONCE) return Promise.resolve(CROWDED);
+    const verdict = begin().finally(() => underWay.delete(hash));
+    underWay.set(hash, verdict);
+    return verdict;
+  }
+
+  /** A token that was confirmed a while ago. */
+  async function reviewAgain(token: string, hash: string, before: ConfirmedToken): Promise<Verdict> {
+    const stays = elapsedMs(before.reviewedAt, clock.now()) < REVIEWED_AT_MOST_MS;
+    const next = shared(hash, async () =>
+      concluded(hash, before, await reviews.review(token, before.caller)),
+    );
+    const verdict = stays ? await withinReach(next, clock) : await next;
+    if (verdict !== undefined && (verdict.kind !== 'unavailable' || !stays)) return verdict;
+    return { kind: 'accepted', caller: before.caller };
+  }
+
+  async function decide(token: string): Promise<Verdict> {
+    const hash = createHash('sha256').update(token).digest('latin1');
+    const before = known.get(hash);
+    if (before === undefined) return await shared(hash, () => look(token, hash));
+    const now = clock.now();
+    if (before.kind === 'denied') {
+      if (!isPast(before.until, now)) return refused('revoked');
+      known.delete(hash);
+      return await shared(hash, () => look(token, hash));
+    }
+    if (isPast(before.expiresAt, now)) {
+      known.delete(hash);
+      return refused('expired');
+    }
+    if (elapsedMs(before.reviewedAt, now) < REVIEWED_FOR_MS)
+      return { kind: 'accepted', caller: before.caller };
+    return await reviewAgain(token, hash, before);
+  }
+
+  return {
+    async verify(token) {
+      const verdict = await decide(token);
+      metrics.verified(verdict);
+      return verdict;
+    },
+    ready: () => keys.current() !== undefined,
+    close: () => keys.close(),
+  };
+}
+
+/** Undefined when it takes longer than whoever has something else to go by should wait. */
+function withinReach(verdict: Promise<Verdict>, clock: Clock): Promise<Verdict | undefined> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(WAIT_FOR_NEXT_MS, () => resolve(undefined));
+    verdict.then(resolve, reject).finally(cancel);
+  });
+}
+
+function refused(reason: RefusedProof): Verdict {
+  return { kind: 'refused', reason };
+}

@@ -1,0 +1,118 @@
+/** What the API server says of a token (authentication.k8s.io/v1 TokenReview): so many at once, in turns between namespaces. */
+
+import * as v from 'valibot';
+import { isPast, later, remainingMs } from '../clock.ts';
+import { type KubernetesApi, KubernetesApiError } from '../kubernetes/api.ts';
+import type { BackoffOptions } from '../kubernetes/backoff.ts';
+import type { Logger } from '../log/logger.ts';
+import type { ServiceAccountCaller } from './caller.ts';
+import { createFairLine } from './fair-line.ts';
+import type { CallerMetrics } from './metrics.ts';
+
+export type ReviewOutcome =
+  | { readonly kind: 'confirmed' }
+  | { readonly kind: 'denied' }
+  | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
+
+export interface TokenReviews {
+  /** Never rejects. Answers within 5 s: 2 s in line and 3 s on the way. */
+  review(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome>;
+}
+
+export interface TokenReviewsOptions extends BackoffOptions {
+  readonly audience: string;
+  readonly log: Logger;
+  readonly metrics: CallerMetrics;
+}
+
+const LINE = { atOnce: 16, mostWaiting: 1000, mostWaitingOfOne: 250, patienceMs: 2000 };
+
+const TIMEOUT_MS = 3000;
+
+/** After a failure none is begun for a while: long enough to spare who is ill, short enough to be back soon. */
+const PAUSE = { firstMs: 100, longestMs: 2000 };
+
+const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
+
+const answer = v.object({
+  status: v.object({
+    authenticated: v.optional(v.boolean(), false),
+    audiences: v.optional(v.array(v.string()), []),
+    user: v.optional(
+      v.object({
+        username: v.optional(v.string()),
+        extra: v.optional(v.record(v.string(), v.array(v.string())), {}),
+      }),
+    ),
+  }),
+});
+type Status = v.InferOutput<typeof answer>['status'];
+
+export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
+  const { clock, random, audience, log, metrics } = options;
+  const line = createFairLine(clock, LINE);
+  let failures = 0;
+  let pausedUntil = clock.now();
+
+  function unavailable(): ReviewOutcome {
+    const pauseMs = remainingMs(pausedUntil, clock.now());
+    return { kind: 'unavailable', retryAfterMs: Math.max(PAUSE.firstMs, pauseMs) };
+  }
+
+  async function ask(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome> {
+    const startedAtMs = clock.monotonicMs();
+    try {
+      const body = {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenReview',
+        spec: { token, audiences: [audience] },
+      };
+      const { status } = v.parse(answer, await api.request('POST', PATH, { body, timeoutMs: TIMEOUT_MS }));
+      failures = 0;
+      const kind = confirms(status, caller, audience) ? 'confirmed' : 'denied';
+      metrics.reviewed(kind, (clock.monotonicMs() - startedAtMs) / 1000);
+      return { kind };
+    } catch (error) {
+      failures++;
+      const growing = Math.min(PAUSE.longestMs, PAUSE.firstMs * 2 ** Math.min(failures - 1, 10));
+      const asked = error instanceof KubernetesApiError ? (error.retryAfterMs ?? 0) : 0;
+      const pauseMs = Math.min(PAUSE.longestMs, Math.max(asked, growing * (0.5 + 0.5 * random())));
+      pausedUntil = later(clock.now(), pauseMs);
+      metrics.reviewed('unavailable', (clock.monotonicMs() - startedAtMs) / 1000);
+      // A schema's complaint would show what was answered, and with it the token.
+      const err = error instanceof KubernetesApiError ? error : new Error('the answer is no TokenReview');
+      log.error({ err, failures }, 'service account tokens cannot be reviewed');
+      return unavailable();
+    }
+  }
+
+  return {
+    async review(token, caller) {
+      if (!isPast(pausedUntil, clock.now())) return unavailable();
+      const leave = await line.enter(caller.namespace);
+      if (leave === undefined) {
+        metrics.reviewed('queue_full', 0);
+        return unavailable();
+      }
+      try {
+        // What waited may find that those before it failed.
+        if (!isPast(pausedUntil, clock.now())) return unavailable();
+        return await ask(token, caller);
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+/** Whether the API server takes the token for ours, and for that of the caller and pod that it is signed to be. */
+function confirms(
+  { authenticated, audiences, user }: Status,
+  { namespace, serviceAccount, pod }: ServiceAccountCaller,
+  audience: string,
+): boolean {
+  if (!authenticated || !audiences.includes(audience)) return false;
+  if (user?.username !== `system:serviceaccount:${namespace}:${serviceAccount}`) return false;
+  const uids = user.extra['authentication.kubernetes.io/pod-uid'];
+  return uids === undefined || (uids.length === 1 && uids[0] === pod?.uid);
+}

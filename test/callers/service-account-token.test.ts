@@ -1,0 +1,190 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { FakeCluster } from './fake-cluster.ts';
+import { startVerifying, until } from './verifying.ts';
+
+const NONE = Buffer.from('{"alg":"none"}').toString('base64url');
+
+it.each(['ES256', 'RS256'] as const)(
+  'knows the pod and the service account of a token signed by %s',
+  async (alg) => {
+    const { cluster, verify } = await startVerifying(alg);
+    const pod = cluster.pod('shop', 'web');
+    expect(await verify(cluster.token(pod))).toEqual({
+      kind: 'accepted',
+      caller: {
+        kind: 'service_account',
+        namespace: 'shop',
+        serviceAccount: 'web',
+        pod: { name: 'web-0', uid: pod.uid },
+      },
+    });
+  },
+);
+
+it('refuses whatever is not wholly right, and asks the API server about none of it', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  const nowSeconds = Math.floor(clock.now().wallMs / 1000);
+  const good = cluster.token(pod);
+  const [, payload] = good.split('.') as [string, string];
+  const own = cluster.claims(pod)['kubernetes.io'] as object;
+  const stranger = {
+    kid: cluster.keys[0]?.kid as string,
+    alg: 'ES256' as const,
+    ...generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  };
+
+  const refused: readonly (readonly [string, string, string])[] = [
+    ['nothing', '', 'malformed'],
+    ['no JWT', 'open sesame', 'malformed'],
+    ['two parts', 'a.b', 'malformed'],
+    ['five parts, as of an encrypted one', 'a.b.c.d.e', 'malformed'],
+    [
+      'a header that is no JSON',
+      `${Buffer.from('{"alg"').toString('base64url')}.${payload}.AAAA`,
+      'malformed',
+    ],
+    ['more than a token has', `${good}${'A'.repeat(8192)}`, 'malformed'],
+    ['alg none', `${NONE}.${payload}.`, 'malformed'],
+    ['HS256 with the public key as its secret', cluster.hmacToken(pod), 'malformed'],
+    [
+      'an extension that must be understood',
+      cluster.token(pod, { header: { crit: ['x'], x: 1 } }),
+      'malformed',
+    ],
+    ['a signature cut short', good.slice(0, -4), 'signature'],
+    [
+      'claims changed after signing',
+      good.replace(payload, cluster.token(cluster.pod('shop', 'admin')).split('.')[1] as string),
+      'signature',
+    ],
+    ["a stranger's key under the cluster's key id", cluster.token(pod, { key: stranger }), 'signature'],
+    ['no key id', cluster.token(pod, { header: { kid: undefined } }), 'signature'],
+    ['a key id that is a path', cluster.token(pod, { header: { kid: '../../etc/passwd' } }), 'signature'],
+    [
+      'a key of its own in the header',
+      cluster.token(pod, {
+        key: stranger,
+        header: { kid: 'own', jwk: stranger.publicKey.export({ format: 'jwk' }) },
+      }),
+      'signature',
+    ],
+    [
+      'keys elsewhere',
+      cluster.token(pod, { key: stranger, header: { kid: 'x', jku: 'https://evil.example/jwks' } }),
+      'signature',
+    ],
+    ['another issuer', cluster.token(pod, { claims: { iss: 'https://elsewhere.example' } }), 'issuer'],
+    ['no issuer', cluster.token(pod, { claims: { iss: undefined } }), 'issuer'],
+    [
+      "the API server's audience",
+      cluster.token(pod, { claims: { aud: ['https://kubernetes.default.svc'] } }),
+      'audience',
+    ],
+    [
+      'another audience beside ours',
+      cluster.token(pod, { claims: { aud: ['vault', 'token-sidecar-broker'] } }),
+      'audience',
+    ],
+    ['no audience', cluster.token(pod, { claims: { aud: undefined } }), 'audience'],
+    ['an end that has come', cluster.token(pod, { claims: { exp: nowSeconds } }), 'expired'],
+    ['an end long ago', cluster.token(pod, { claims: { exp: nowSeconds - 3600 } }), 'expired'],
+    ['no end', cluster.token(pod, { claims: { exp: undefined } }), 'claims'],
+    ['an end that is no number', cluster.token(pod, { claims: { exp: 'never' } }), 'claims'],
+    ['a time that has not come', cluster.token(pod, { claims: { nbf: nowSeconds + 31 } }), 'not_yet_valid'],
+    ['no claims of Kubernetes', cluster.token(pod, { claims: { 'kubernetes.io': undefined } }), 'claims'],
+    [
+      'a subject of another namespace',
+      cluster.token(pod, { claims: { sub: 'system:serviceaccount:kube-system:web' } }),
+      'claims',
+    ],
+    [
+      'a subject that is no service account',
+      cluster.token(pod, { claims: { sub: 'system:admin' } }),
+      'claims',
+    ],
+    [
+      'a namespace that is no text',
+      cluster.token(pod, { claims: { 'kubernetes.io': { ...own, namespace: ['shop'] } } }),
+      'claims',
+    ],
+    [
+      'a pod without its uid',
+      cluster.token(pod, { claims: { 'kubernetes.io': { ...own, pod: { name: 'web-0' } } } }),
+      'claims',
+    ],
+  ];
+  for (const [what, token, reason] of refused) {
+    expect([what, await verify(token)]).toEqual([what, { kind: 'refused', reason }]);
+  }
+  expect(cluster.reviewed).toEqual([]);
+});
+
+it('bears clocks that differ by half a minute, but gives no token a longer life', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const nowSeconds = Math.floor(clock.now().wallMs / 1000);
+  const ahead = cluster.token(cluster.pod('shop', 'web'), {
+    claims: { nbf: nowSeconds + 29, iat: nowSeconds + 29 },
+  });
+  expect(await verify(ahead)).toMatchObject({ kind: 'accepted' });
+
+  const short = cluster.token(cluster.pod('shop', 'web'), { claims: { exp: nowSeconds + 20 } });
+  expect(await verify(short)).toMatchObject({ kind: 'accepted' });
+  await clock.advance(20_000);
+  expect(await verify(short)).toEqual({ kind: 'refused', reason: 'expired' });
+});
+
+it('refuses the token of another cluster, which has the same issuer and even the same key id', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const kid = cluster.keys[0]?.kid as string;
+  const others = [await FakeCluster.start(clock), await FakeCluster.start(clock, 'RS256', kid)];
+  for (const other of others) {
+    expect(await verify(other.token(other.pod('shop', 'web')))).toEqual({
+      kind: 'refused',
+      reason: 'signature',
+    });
+  }
+});
+
+it('finds keys that are new, and forgets those that are gone', async () => {
+  const { cluster, verify, clock, lines } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  const [oldKey] = cluster.keys;
+  await cluster.rotate();
+  // Keys were read just now: looking again so soon would be a tool in the hands of who makes up key ids.
+  expect(await verify(cluster.token(pod))).toEqual({ kind: 'refused', reason: 'signature' });
+  await clock.advance(10_000);
+  expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
+  expect(await verify(cluster.token(pod, { key: oldKey as never }))).toMatchObject({ kind: 'accepted' });
+
+  await cluster.dropOldKeys();
+  const loaded = () => lines.filter((line) => line.includes("the cluster's keys are loaded")).length;
+  await clock.advance(300_000);
+  await until(() => loaded() === 3);
+  const late = cluster.token(pod, { key: oldKey as never, claims: { jti: 'another' } });
+  expect(await verify(late)).toEqual({ kind: 'refused', reason: 'signature' });
+});
+
+it('reads the keys once in ten seconds, however many key ids are made up', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const reads = () => cluster.api.requests.filter((line) => line === 'GET /openid/v1/jwks').length;
+  await clock.advance(10_000);
+  const pod = cluster.pod('shop', 'web');
+  const flood = Array.from({ length: 200 }, (_, n) =>
+    verify(cluster.token(pod, { header: { kid: `made-up-${n}` } })),
+  );
+  for (const verdict of await Promise.all(flood))
+    expect(verdict).toEqual({ kind: 'refused', reason: 'signature' });
+  expect(reads()).toBe(2);
+});
+
+it('says that it cannot know while an unknown key may be a new one and the API server is away', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  await cluster.rotate();
+  await clock.advance(10_000);
+  cluster.api.failNext(/openid\/v1\/jwks/, { status: 503 });
+  expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'unavailable' });
+  expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
+});

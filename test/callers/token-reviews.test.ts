@@ -1,0 +1,165 @@
+import { expect, it } from 'vitest';
+import { AUDIENCE } from './fake-cluster.ts';
+import { startVerifying, until } from './verifying.ts';
+
+const TOKEN_REVIEWS = /tokenreviews/;
+
+it('asks the API server once, and again after a minute', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  const all = await Promise.all(Array.from({ length: 100 }, () => verify(token)));
+  expect(new Set(all.map(({ kind }) => kind))).toEqual(new Set(['accepted']));
+  await clock.advance(59_999);
+  await verify(token);
+  expect(cluster.reviewed).toHaveLength(1);
+  await clock.advance(1);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  expect(cluster.reviewed).toHaveLength(2);
+});
+
+it('refuses the token of a pod that was deleted before, and within a minute of one deleted after', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const [gone, living] = [cluster.pod('shop', 'web', 'gone'), cluster.pod('shop', 'web', 'living')];
+  cluster.deletePod(gone);
+  expect(await verify(cluster.token(gone))).toEqual({ kind: 'refused', reason: 'revoked' });
+
+  const token = cluster.token(living);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  cluster.deletePod(living);
+  await clock.advance(60_000);
+  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  // It stays so, at the price of a review in ten seconds.
+  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(cluster.reviewed.filter((one) => one === token)).toHaveLength(2);
+  await clock.advance(10_000);
+  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(cluster.reviewed.filter((one) => one === token)).toHaveLength(3);
+});
+
+it('believes a review only of this audience, this service account and this pod', async () => {
+  const { cluster, verify } = await startVerifying();
+  const lies: readonly ((status: { user: object }) => object)[] = [
+    (status) => ({ ...status, audiences: ['https://kubernetes.default.svc'] }),
+    (status) => ({ ...status, audiences: [] }),
+    (status) => ({ ...status, authenticated: false }),
+    (status) => ({ ...status, authenticated: undefined }),
+    (status) => ({ ...status, user: { ...status.user, username: 'system:serviceaccount:shop:admin' } }),
+    (status) => ({ ...status, user: undefined }),
+    (status) => ({
+      ...status,
+      user: { ...status.user, extra: { 'authentication.kubernetes.io/pod-uid': ['another'] } },
+    }),
+  ];
+  for (const lie of lies) {
+    cluster.review = (status) => ({ code: 201, value: { status: lie(status as { user: object }) } });
+    const verdict = await verify(cluster.token(cluster.pod('shop', 'web')));
+    expect(verdict).toEqual({ kind: 'refused', reason: 'revoked' });
+  }
+});
+
+it.each([[403], [500], [429]])('says that it cannot know when reviews are answered %i', async (status) => {
+  const { cluster, verify, clock, lines } = await startVerifying();
+  cluster.api.failNext(TOKEN_REVIEWS, { status });
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  const verdict = await verify(token);
+  expect(verdict).toMatchObject({ kind: 'unavailable' });
+  // For a moment nobody asks; then the next one finds the API server back.
+  expect(await verify(token)).toMatchObject({ kind: 'unavailable' });
+  expect(cluster.reviewed).toHaveLength(0);
+  await clock.advance(100);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  expect(lines.join('')).toContain('service account tokens cannot be reviewed');
+});
+
+it('shows no token to the log, whatever the API server answers', async () => {
+  const { cluster, verify, clock, lines } = await startVerifying();
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  const odd = [
+    { value: { spec: { token }, status: 'odd' } },
+    { value: [token] },
+    { value: undefined, text: token },
+    { value: undefined, text: `{"spec": ${token}` },
+  ];
+  for (const answer of odd) {
+    cluster.review = () => ({ code: 201, ...answer });
+    expect(await verify(token)).toMatchObject({ kind: 'unavailable' });
+    await clock.advance(2000);
+  }
+  cluster.api.failNext(TOKEN_REVIEWS, 'disconnect');
+  expect(await verify(token)).toMatchObject({ kind: 'unavailable' });
+  const parts = token.split('.');
+  for (const part of parts) expect(lines.join('')).not.toContain(part.slice(0, 12));
+  expect(lines.filter((line) => line.includes('cannot be reviewed')).length).toBeGreaterThan(2);
+});
+
+it('goes by the last review for five minutes while the API server is away, and no longer', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  cluster.review = () => ({ code: 500, value: {} });
+  await clock.advance(60_000);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  // Whom it does not know it takes for nobody.
+  expect(await verify(cluster.token(cluster.pod('shop', 'new')))).toMatchObject({ kind: 'unavailable' });
+  await clock.advance(240_000);
+  expect(await verify(token)).toMatchObject({ kind: 'unavailable' });
+  cluster.review = undefined;
+  await clock.advance(2000);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+});
+
+it('waits a second for a review that is slow, where an older one is at hand, and takes in what it says', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  const token = cluster.token(pod);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+  await clock.advance(60_000);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
+  cluster.deletePod(pod);
+  const verdict = verify(token);
+  await clock.advance(1000);
+  expect(await verdict).toMatchObject({ kind: 'accepted' });
+  resolve();
+  await until(() => cluster.reviewed.length === 2);
+  for (;;) {
+    const again = verify(token);
+    await clock.advance(1000);
+    if ((await again).kind === 'refused') break;
+  }
+});
+
+it('asks about so many tokens at once, lets so many wait, and turns the rest away', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (let n = 0; n < 16; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
+  const asked = () => cluster.api.requests.filter((line) => TOKEN_REVIEWS.test(line)).length;
+  let turnedAway = 0;
+  const flood = Array.from({ length: 600 }, (_, n) =>
+    verify(cluster.token(cluster.pod('flood', 'web', `web-${n}`))).then((verdict) => {
+      if (verdict.kind === 'unavailable') turnedAway++;
+      return verdict;
+    }),
+  );
+  // 16 on their way, 250 of this namespace in line.
+  await until(() => asked() === 16 && turnedAway === 600 - 16 - 250);
+  // One of another namespace has its turn before those that came earlier.
+  const other = cluster.token(cluster.pod('quiet', 'web'));
+  const verdict = verify(other);
+  resolve();
+  expect(await verdict).toMatchObject({ kind: 'accepted' });
+  expect(cluster.reviewed.indexOf(other)).toBeLessThan(40);
+  const verdicts = await Promise.all(flood);
+  expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(266);
+  expect(clock.pendingTimers).toBeLessThan(5);
+});
+
+it('refuses a secret of a service account that never ends and names no audience', async () => {
+  const { cluster, verify } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  const legacy = cluster.token(pod, {
+    claims: { aud: undefined, exp: undefined, 'kubernetes.io/serviceaccount/namespace': 'shop' },
+  });
+  expect(await verify(legacy)).toMatchObject({ kind: 'refused' });
+  expect(await verify(cluster.token(pod, { claims: { aud: AUDIENCE } }))).toMatchObject({ kind: 'accepted' });
+});

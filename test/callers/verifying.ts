@@ -1,0 +1,32 @@
+/** A verifier before a fake cluster, on a clock that the test moves. */
+
+import { onTestFinished } from 'vitest';
+import { createCallerMetrics } from '../../src/callers/metrics.ts';
+import { createServiceAccountVerifier } from '../../src/callers/service-account-verifier.ts';
+import { connectKubernetes } from '../../src/kubernetes/client.ts';
+import { Registry } from '../../src/prometheus.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { AUDIENCE, FakeCluster } from './fake-cluster.ts';
+
+export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256') {
+  const clock = new ManualClock();
+  const cluster = await FakeCluster.start(clock, alg);
+  const { log, lines } = captureLog();
+  const registry = new Registry();
+  const verifier = createServiceAccountVerifier(connectKubernetes(await cluster.api.kubeconfig(), clock), {
+    audience: AUDIENCE,
+    clock,
+    random: () => 0.5,
+    log,
+    metrics: createCallerMetrics(registry),
+  });
+  onTestFinished(() => verifier.close());
+  while (!verifier.ready()) await new Promise((resolve) => setImmediate(resolve));
+  return { clock, cluster, verifier, lines, registry, verify: verifier.verify };
+}
+
+/** Turns of the event loop, until it holds. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}
