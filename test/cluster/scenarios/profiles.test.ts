@@ -67,7 +67,7 @@ inCluster('profiles', () => {
       'Which key of the Secret holds each file',
     );
     await expect(apply(profile('nothing', { credentials: [credential(CLIENT_SECRET)] }))).rejects.toThrow(
-      'say what the tokens are for: routes, hosts or both',
+      'say what the tokens are for: routes, hosts or credentials with an output',
     );
     await expect(apply(profile('two', spec('/', { mode: 'forward' })))).rejects.toThrow(
       'mode reverse goes with routes alone',
