@@ -267,7 +267,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
 /** Start-up time, with the part of it that was spent waiting for the provider told apart. Milliseconds. */
 function startupFigures(tokens: readonly TokenSource[]): Record<string, number> {
   const sinceStartMs = Math.round(performance.now());
-  const grants = tokens.map((token) => token.snapshot().history.at(-1)?.durationMs ?? 0);
+  const grants = tokens.map((token) => token.grants().latest.at(-1)?.durationMs ?? 0);
   const tokenRoundTripMs = Math.round(Math.max(0, ...grants));
   return { sinceStartMs, tokenRoundTripMs, ownMs: sinceStartMs - tokenRoundTripMs };
 }

@@ -1,4 +1,4 @@
-import type { FinishedGrant, GrantMinute } from './token-snapshot.ts';
+import type { FinishedGrant, GrantMinute, PastGrants } from './token-snapshot.ts';
 
 /** The latest grants are remembered one by one. */
 const LATEST = 20;
@@ -17,11 +17,6 @@ export class GrantHistory {
   readonly #succeeded = new Uint16Array(MINUTES);
   readonly #failed = new Uint16Array(MINUTES);
   #failingSinceMs: number | undefined;
-
-  /** The latest grants, oldest first. */
-  get latest(): readonly FinishedGrant[] {
-    return [...this.#latest];
-  }
 
   /** Wall time of the first failure since the last success; undefined while the last grant succeeded. */
   get failingSinceMs(): number | undefined {
@@ -45,8 +40,12 @@ export class GrantHistory {
     tally[slot] = Math.min(MOST, (tally[slot] as number) + 1);
   }
 
-  /** The minutes of the last two hours in which grants ended, oldest first. */
-  minutes(nowMs: number): readonly GrantMinute[] {
+  /** @param nowMs wall time. */
+  read(nowMs: number): PastGrants {
+    return { latest: [...this.#latest], minutes: this.#minutesUntil(nowMs) };
+  }
+
+  #minutesUntil(nowMs: number): readonly GrantMinute[] {
     const last = Math.floor(nowMs / MINUTE_MS);
     const found: GrantMinute[] = [];
     for (let minute = last - MINUTES + 1; minute <= last; minute++) {

@@ -28,12 +28,16 @@ export interface TokenSnapshot {
     /** How changes of the mounted Secret are seen. */
     readonly watchedBy: WatchMode['by'];
   };
-  /** The latest grants, oldest first. */
-  readonly history: readonly FinishedGrant[];
-  /** The minutes of the last two hours in which grants ended, oldest first. */
-  readonly minutes: readonly GrantMinute[];
   /** When the first grant since the last success failed. */
   readonly failingSinceMs: number | undefined;
+}
+
+/** What came of a credential's grants, for a person who looks: probes and metrics do without. */
+export interface PastGrants {
+  /** Oldest first, at most twenty. */
+  readonly latest: readonly FinishedGrant[];
+  /** The minutes of the last two hours in which grants ended, oldest first. */
+  readonly minutes: readonly GrantMinute[];
 }
 
 export interface GrantMinute {

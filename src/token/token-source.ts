@@ -15,7 +15,7 @@ import { reportGrant } from './grant-report.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
-import type { TokenSnapshot } from './token-snapshot.ts';
+import type { PastGrants, TokenSnapshot } from './token-snapshot.ts';
 import {
   type GrantInFlight,
   INITIAL_STATE,
@@ -29,7 +29,9 @@ import { WaitingCallers } from './waiting-callers.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
+  /** How it stands now: cheap, for every probe and scrape. */
   snapshot(): TokenSnapshot;
+  grants(): PastGrants;
   /** The token that may be handed out now. */
   held(): GivenToken | undefined;
   /** Calls back when another token has been obtained. Returns the function that ends it. */
@@ -285,8 +287,6 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
         watchedBy: options.credentials.watchMode().by,
         previousInUse: state.token?.grantedTo === 'previous',
       },
-      history: history.latest,
-      minutes: history.minutes(now.wallMs),
       failingSinceMs: history.failingSinceMs,
     };
   }
@@ -309,6 +309,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     forUpstream,
     renew,
     snapshot,
+    grants: () => history.read(clock.now().wallMs),
     held() {
       const valid = validToken(state, clock.now());
       if (valid === undefined) return undefined;

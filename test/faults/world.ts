@@ -7,6 +7,7 @@ import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { KubeletSecret } from '../../src/demo/kubelet-secret.ts';
 import type { TokenSnapshot } from '../../src/token/token-snapshot.ts';
+import type { TokenSource } from '../../src/token/token-source.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -117,9 +118,13 @@ export class World {
   }
 
   get token(): TokenSnapshot {
+    return this.#source.snapshot();
+  }
+
+  get #source(): TokenSource {
     const [source] = this.sidecar.tokens;
     if (source === undefined) throw new Error('the sidecar has no credential');
-    return source.snapshot();
+    return source;
   }
 
   /** Wall ms at which each grant so far was begun, oldest first. */
@@ -138,7 +143,7 @@ export class World {
 
   async advance(ms: number): Promise<void> {
     await this.clock.advance(ms);
-    for (const { atMs } of this.token.history) this.#attempts.add(atMs);
+    for (const { atMs } of this.#source.grants().latest) this.#attempts.add(atMs);
   }
 
   /** One request of the app, and as much time as it takes. */

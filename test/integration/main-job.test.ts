@@ -102,7 +102,7 @@ it('a rotated secret is used at once, and no request notices', async () => {
     expect(response.status).toBe(200);
     after = ((await response.json()) as { caller: { tokenId: string } }).caller.tokenId;
   }
-  expect(sidecar.tokens[0]?.snapshot().history.map(({ reason, result }) => `${reason} ${result}`)).toEqual([
+  expect(sidecar.tokens[0]?.grants().latest.map(({ reason, result }) => `${reason} ${result}`)).toEqual([
     'startup success',
     'rotation success',
   ]);

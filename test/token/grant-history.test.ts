@@ -17,26 +17,26 @@ it('tells the minutes of the last two hours in which grants ended, oldest first'
   history.add(grant(0));
   history.add(grant(1000, 'unavailable'));
   history.add(grant(5 * MINUTE_MS));
-  expect(history.minutes(START_MS + 6 * MINUTE_MS)).toEqual([
+  expect(history.read(START_MS + 6 * MINUTE_MS).minutes).toEqual([
     { atMs: START_MS, succeeded: 1, failed: 1 },
     { atMs: START_MS + 5 * MINUTE_MS, succeeded: 1, failed: 0 },
   ]);
-  expect(history.minutes(START_MS + 119 * MINUTE_MS)).toHaveLength(2);
-  expect(history.minutes(START_MS + 120 * MINUTE_MS)).toHaveLength(1);
-  expect(history.minutes(START_MS + 300 * MINUTE_MS)).toEqual([]);
+  expect(history.read(START_MS + 119 * MINUTE_MS).minutes).toHaveLength(2);
+  expect(history.read(START_MS + 120 * MINUTE_MS).minutes).toHaveLength(1);
+  expect(history.read(START_MS + 300 * MINUTE_MS).minutes).toEqual([]);
 });
 
 it('holds two hours and twenty grants, however many there are', () => {
   const history = new GrantHistory();
   const count = 70_000;
   for (let index = 0; index < count; index++) history.add(grant(index * 1000, 'rejected'));
-  const minutes = history.minutes(START_MS + count * 1000);
+  const minutes = history.read(START_MS + count * 1000).minutes;
   expect(minutes.length).toBeLessThanOrEqual(120);
   expect(minutes.every(({ failed }) => failed === 60 || failed === 40)).toBe(true);
-  expect(history.latest).toHaveLength(20);
+  expect(history.read(START_MS).latest).toHaveLength(20);
   // More in a minute than the tally holds.
   for (let index = 0; index < count; index++) history.add(grant(count * 1000));
-  expect(history.minutes(START_MS + count * 1000).at(-1)).toMatchObject({ succeeded: 65_535 });
+  expect(history.read(START_MS + count * 1000).minutes.at(-1)).toMatchObject({ succeeded: 65_535 });
 });
 
 it('since when grants fail is the time of the first failure after a success', () => {
@@ -53,5 +53,5 @@ it('since when grants fail is the time of the first failure after a success', ()
 it('a clock that is set back leaves nothing behind that is later than now', () => {
   const history = new GrantHistory();
   history.add(grant(90 * MINUTE_MS));
-  expect(history.minutes(START_MS)).toEqual([]);
+  expect(history.read(START_MS).minutes).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../config/values.ts';
 import type { RouteFigures } from '../../route-figures.ts';
-import type { TokenSnapshot } from '../../token/token-snapshot.ts';
+import type { TokenSource } from '../../token/token-source.ts';
 import { whyNoToken, withoutQuery } from '../../token/why-no-token.ts';
 import { REVISION, VERSION } from '../../version.ts';
 import { readMemoryUse } from '../memory.ts';
@@ -26,7 +26,7 @@ export interface StatusSources {
   /** What is in use now; a reload puts another one in its place. */
   config(): Config;
   /** In the order of the credentials of the configuration. */
-  tokens(): readonly { snapshot(): TokenSnapshot }[];
+  tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
   /** By route name, since the start. */
   figures(): ReadonlyMap<string, RouteFigures>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
@@ -53,7 +53,7 @@ export function readStatus(sources: StatusSources): StatusReport {
   const startedAt = toIso(sources.startedAtMs);
   const found = sources
     .tokens()
-    .map((token, index) => findCredential(token.snapshot(), config.credentials[index], nowMs));
+    .map((token, index) => findCredential(token, config.credentials[index], nowMs));
   const hosts = hostsOf(config, figures, sources.history);
   const names = [...config.routes.map(({ name }) => name), ...hosts.map(({ name }) => name)];
   const state = sources.configuration();
@@ -99,10 +99,12 @@ export function readStatus(sources: StatusSources): StatusReport {
 }
 
 function findCredential(
-  token: TokenSnapshot,
+  source: Pick<TokenSource, 'snapshot' | 'grants'>,
   config: CredentialConfig | undefined,
   nowMs: number,
 ): FoundCredential {
+  const token = source.snapshot();
+  const { latest, minutes } = source.grants();
   const { lastFailure, credentials } = token;
   const failed = lastFailure !== undefined || credentials.detail !== undefined;
   const why =
@@ -130,13 +132,13 @@ function findCredential(
       detail: lastFailure.detail,
     },
     mountedCredentials: token.credentials,
-    history: token.history.map(({ atMs, reason, result, durationMs }) => ({
+    history: latest.map(({ atMs, reason, result, durationMs }) => ({
       at: toIso(atMs),
       reason,
       result,
       durationMs: Math.round(durationMs),
     })),
-    timeline: token.minutes.map(({ atMs, succeeded, failed }) => ({ at: toIso(atMs), succeeded, failed })),
+    timeline: minutes.map(({ atMs, succeeded, failed }) => ({ at: toIso(atMs), succeeded, failed })),
   };
 }
 

@@ -98,8 +98,6 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
         watchedBy: options.credentials.watchMode().by,
         previousInUse: false,
       },
-      history: history.latest,
-      minutes: history.minutes(clock.now().wallMs),
       failingSinceMs: history.failingSinceMs,
     };
   }
@@ -121,6 +119,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     forUpstream: () => source,
     renew: () => 'impossible',
     snapshot,
+    grants: () => history.read(clock.now().wallMs),
     held: () => undefined,
     onToken: () => () => {},
     async close() {

@@ -82,7 +82,7 @@ export async function runSidecar(options: SidecarUnderTestOptions): Promise<Side
       await secret.update(files);
     },
     snapshot: () => source.snapshot(),
-    grants: () => source.snapshot().history.map(({ reason, result }) => `${reason} ${result}`),
+    grants: () => source.grants().latest.map(({ reason, result }) => `${reason} ${result}`),
     async request() {
       const response = await fetch(`http://${address}/`, {
         headers: { connection: 'close' },
