@@ -8,6 +8,8 @@ export interface TokenSnapshot {
   readonly name: string;
   /** The pod's start and readiness wait for its token. */
   readonly required: boolean;
+  /** Since when its token is looked after: the start, or a reload that brought it. */
+  readonly openedAtMs: number;
   /** Where tokens are asked for; undefined while the issuer has not yet said. */
   readonly tokenUrl: string | undefined;
   readonly ready: boolean;

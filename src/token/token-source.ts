@@ -91,6 +91,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const log = options.log.child({ credential: config.name });
   const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
   const history = new GrantHistory();
+  const openedAtMs = clock.now().wallMs;
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
@@ -271,6 +272,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return {
       name: config.name,
       required: config.required !== false,
+      openedAtMs,
       tokenUrl: endpoint.tokenUrl(),
       ready: validToken(state, now) !== undefined,
       obtainedFirstToken: state.token !== undefined,

@@ -50,7 +50,6 @@ export function readStatus(sources: StatusSources): StatusReport {
   const config = sources.config();
   const figures = sources.figures();
   const spoken = sources.spoken();
-  const startedAt = toIso(sources.startedAtMs);
   const found = sources
     .tokens()
     .map((token, index) => findCredential(token, config.credentials[index], nowMs));
@@ -59,7 +58,6 @@ export function readStatus(sources: StatusSources): StatusReport {
   const state = sources.configuration();
   const configuration = state && describeConfigurationState(state);
   const verdict = judge({
-    startedAt,
     draining: sources.draining(),
     credentials: found,
     routes: names.map((name) => ({ name, lastMinute: sources.history.lastMinute(name) })),
@@ -77,7 +75,7 @@ export function readStatus(sources: StatusSources): StatusReport {
     node: process.version,
     pod: sources.pod,
     at: toIso(nowMs),
-    startedAt,
+    startedAt: toIso(sources.startedAtMs),
     uptimeSeconds: Math.floor((nowMs - sources.startedAtMs) / 1000),
     draining: sources.draining(),
     logLevel: sources.logLevel(),
@@ -114,6 +112,7 @@ function findCredential(
     tokenUrl: token.tokenUrl && withoutQuery(token.tokenUrl),
     issuerUrl: config?.issuerUrl && withoutQuery(config.issuerUrl),
     required: token.required,
+    openedAt: toIso(token.openedAtMs),
     ready: token.ready,
     obtainedFirstToken: token.obtainedFirstToken,
     why: why === undefined ? undefined : `${why}.`,

@@ -81,6 +81,8 @@ export interface CredentialReport {
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
+  /** When it came into being: at the start, or by a reload. */
+  readonly openedAt: string;
   readonly ready: boolean;
   readonly requestedAt: string | undefined;
   readonly expiresAt: string | undefined;

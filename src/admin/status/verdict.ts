@@ -5,7 +5,6 @@ import { routeFault } from './route-fault.ts';
 import type { LastMinute } from './traffic-history.ts';
 
 export interface Findings {
-  readonly startedAt: string;
   readonly draining: boolean;
   readonly credentials: readonly FoundCredential[];
   readonly routes: readonly FoundRoute[];
@@ -29,7 +28,7 @@ const ORDER: Readonly<Record<Level, number>> = { failing: 0, warning: 1, ok: 2 }
 export function judge(found: Findings): Verdict {
   const problems = [
     ...found.others,
-    ...found.credentials.flatMap((credential) => problemOf(credential, found.startedAt)),
+    ...found.credentials.flatMap(problemOf),
     ...found.routes.flatMap(problemOfRoute),
     ...(found.draining ? [DRAINING] : []),
   ].sort((a, b) => ORDER[a.level] - ORDER[b.level]);
@@ -68,7 +67,7 @@ const DRAINING: Problem = {
   next: 'it serves what is in flight, and ends',
 };
 
-function problemOf(found: FoundCredential, startedAt: string): Problem[] {
+function problemOf(found: FoundCredential): Problem[] {
   const { name, ready, required, consecutiveFailures, mountedCredentials } = found;
   const about = { kind: 'credential', name } as const;
   const next = nextGrant(found);
@@ -80,7 +79,7 @@ function problemOf(found: FoundCredential, startedAt: string): Problem[] {
           level: 'warning',
           about,
           what: `credential ${name} has waited for its first token`,
-          since: startedAt,
+          since: found.openedAt,
           ...next,
         },
       ];
@@ -90,7 +89,7 @@ function problemOf(found: FoundCredential, startedAt: string): Problem[] {
         level: required ? 'failing' : 'warning',
         about,
         what: `credential ${name} has had no token`,
-        since: found.expiresAt ?? startedAt,
+        since: found.expiresAt ?? found.openedAt,
         ...why,
         ...next,
         next: `requests that need it get 503; ${next.next}`,

@@ -15,6 +15,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   const { config, endpoint, clock, metrics, credentialsMetrics } = options;
   const log = options.log.child({ credential: config.name });
   const history = new GrantHistory();
+  const openedAtMs = clock.now().wallMs;
   const loaded = Promise.withResolvers<void>();
   const closing = new AbortController();
   let credentials: Credentials | undefined;
@@ -82,6 +83,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return {
       name: config.name,
       required: config.required !== false,
+      openedAtMs,
       tokenUrl: endpoint.tokenUrl(),
       ready: credentials !== undefined,
       obtainedFirstToken: credentials !== undefined,

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { statusDocument } from '../../../src/admin/page/document.ts';
 import { readStatus } from '../../../src/admin/status/read-status.ts';
 import { loadConfig } from '../../../src/config/load.ts';
+import { openSource, rejection } from '../../token/opened-source.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 
 const CREDENTIALS = [{ name: 'default', tokenUrl: 'https://sso.example.com/token', dir: '/secret' }];
@@ -13,7 +14,10 @@ const LISTS = {
 };
 
 /** What is told of a sidecar that has just started with these lists of hosts. */
-async function statusWith(lists: Readonly<Record<string, unknown>>) {
+async function statusWith(
+  lists: Readonly<Record<string, unknown>>,
+  changed: Partial<Parameters<typeof readStatus>[0]> = {},
+) {
   const text = JSON.stringify({ credentials: CREDENTIALS, ...lists });
   const config = await loadConfig({
     config: { key: '--config', text: await temporaryFile('token-sidecar.json', text) },
@@ -31,6 +35,7 @@ async function statusWith(lists: Readonly<Record<string, unknown>>) {
     pod: { name: 'shop' },
     startedAtMs: 0,
     nowMs: () => 1000,
+    ...changed,
   });
 }
 
@@ -57,3 +62,18 @@ it.each([
     expect(page.includes('<dt>CONNECT</dt>')).toBe(names.some((name) => name === 'forwardProxy'));
   },
 );
+
+it('a credential that a reload has brought has had no token since then, not since the start', async () => {
+  const { source, clock, last } = await openSource();
+  const { wallMs } = clock.now();
+  await clock.advance(0);
+  await last().answer(rejection);
+  const { verdict, credentials } = await statusWith(LISTS, {
+    tokens: () => [source],
+    startedAtMs: wallMs - 3_600_000,
+    nowMs: () => clock.now().wallMs,
+  });
+  const openedAt = new Date(wallMs).toISOString();
+  expect(verdict.problems).toMatchObject([{ what: 'credential default has had no token', since: openedAt }]);
+  expect(credentials).toMatchObject([{ openedAt }]);
+});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type FoundCredential, type FoundRoute, judge, levelOf } from '../../../src/admin/status/verdict.ts';
 
-const STARTED = '2030-01-01T00:00:00.000Z';
+const OPENED = '2030-01-01T00:00:00.000Z';
 const SINCE = '2030-01-01T03:04:05.000Z';
 const SOON = '2030-01-01T03:05:00.000Z';
 
@@ -10,10 +10,11 @@ const CREDENTIAL: FoundCredential = {
   tokenUrl: 'https://sso.example.com/token',
   issuerUrl: undefined,
   required: true,
+  openedAt: OPENED,
   ready: true,
   obtainedFirstToken: true,
   why: undefined,
-  requestedAt: STARTED,
+  requestedAt: OPENED,
   expiresAt: SINCE,
   expiresInSeconds: 60,
   nextGrantAt: SOON,
@@ -33,7 +34,6 @@ function judged(
   draining = false,
 ) {
   return judge({
-    startedAt: STARTED,
     draining,
     credentials: credentials.map((each) => ({ ...CREDENTIAL, ...each })),
     routes,
@@ -89,7 +89,7 @@ describe('credentials', () => {
     const waiting = { ready: false, obtainedFirstToken: false, expiresAt: undefined };
     expect(judged([waiting])).toMatchObject({
       level: 'warning',
-      problems: [{ what: 'credential crm has waited for its first token', since: STARTED }],
+      problems: [{ what: 'credential crm has waited for its first token', since: OPENED }],
     });
   });
 
