@@ -17,6 +17,7 @@ const credentialSchema = v.object({
   name: v.string(),
   required: v.boolean(),
   ready: v.boolean(),
+  tokens: v.optional(v.string()),
   expiresInSeconds: v.optional(v.number()),
   nextGrantAt: v.optional(v.string()),
   consecutiveFailures: v.number(),
@@ -117,8 +118,16 @@ function describeSidecar({ version, uptimeSeconds, draining }: Status, admin: Li
 }
 
 function describeCredential(credential: CredentialStatus): Finding {
-  const { name, required, ready, expiresInSeconds, consecutiveFailures, lastFailure, mountedCredentials } =
-    credential;
+  const {
+    name,
+    required,
+    ready,
+    tokens,
+    expiresInSeconds,
+    consecutiveFailures,
+    lastFailure,
+    mountedCredentials,
+  } = credential;
   const of = about(`credential ${plain(name)}`, !required);
   const unusable = mountedCredentials?.detail;
   const last =
@@ -133,12 +142,16 @@ function describeCredential(credential: CredentialStatus): Finding {
       'run check without --status: it tries each step',
     );
   }
-  const held =
-    expiresInSeconds === undefined
+  const isExchanged = tokens === 'exchanged';
+  const held = isExchanged
+    ? 'the token of each request is exchanged'
+    : expiresInSeconds === undefined
       ? 'a token is held'
       : `a token is held for ${duration(expiresInSeconds)} more`;
   if (unusable !== undefined) {
-    const remedy = 'mend the Secret before the token ends';
+    const remedy = isExchanged
+      ? 'mend the Secret: what was read before is in use until the next start'
+      : 'mend the Secret before the token ends';
     return of.warning(
       'running_credential',
       `${held}; the mounted Secret cannot be used: ${plain(unusable)}`,
@@ -146,7 +159,7 @@ function describeCredential(credential: CredentialStatus): Finding {
     );
   }
   if (consecutiveFailures > 0) {
-    const detail = `${held}; ${consecutiveFailures} renewal(s) in a row have failed: ${last ?? 'unknown'}`;
+    const detail = `${held}; ${consecutiveFailures} ${isExchanged ? 'exchange' : 'renewal'}(s) in a row have failed: ${last ?? 'unknown'}`;
     return of.warning('running_credential', detail, 'run check without --status: it tries each step');
   }
   return of.ok('running_credential', held);

@@ -8,6 +8,7 @@ export interface TokenSnapshot {
   readonly name: string;
   /** The pod's start and readiness wait for its token. */
   readonly required: boolean;
+  readonly tokens: TokensKind;
   /** Since when its token is looked after: the start, or a reload that brought it. */
   readonly openedAtMs: number;
   /** Where tokens are asked for; undefined while the issuer has not yet said. */
@@ -33,6 +34,16 @@ export interface TokenSnapshot {
   /** When the first grant since the last success failed. */
   readonly failingSinceMs: number | undefined;
 }
+
+/**
+ * What a credential's tokens are granted for.
+ * - `held`: the pod; one is held and renewed, whoever asks.
+ * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one that
+ *   every request would meet.
+ */
+export type TokensKind =
+  | { readonly kind: 'held' }
+  | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
 
 /** What came of a credential's grants, for a person who looks: probes and metrics do without. */
 export interface PastGrants {

@@ -272,6 +272,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return {
       name: config.name,
       required: config.required !== false,
+      tokens: { kind: 'held' },
       openedAtMs,
       tokenUrl: endpoint.tokenUrl(),
       ready: validToken(state, now) !== undefined,

@@ -75,6 +75,12 @@ describe('a sidecar that is not well', () => {
       /^warning .*x is empty/,
       0,
     ],
+    [
+      'the token of each request is exchanged',
+      { tokens: 'exchanged', expiresInSeconds: undefined, consecutiveFailures: 2, lastFailure: FAILURE },
+      /^warning .*the token of each request is exchanged; 2 exchange\(s\) in a row/,
+      0,
+    ],
   ])('%s', async (_, fields, expected, exit) => {
     const { text, status } = await examined(withCredential(fields));
     expect(text[1]).toMatch(expected);

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
+import type { StatusReport } from '../../src/admin/status/report.ts';
 import { startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatAddress } from '../../src/config/values.ts';
@@ -114,6 +115,28 @@ it('it is ready without anybody having asked, and a provider that is away fails 
   expect(await admin('/metrics')).toContain(
     'token_sidecar_token_refresh_total{credential="crm",result="unavailable",reason="subject"} 1',
   );
+});
+
+it('the status page says so, offers no new token, and tells since when exchanges fail', async () => {
+  const { ask, provider, admin } = await start();
+  const status = async () => JSON.parse(await admin('/api/status')) as StatusReport;
+  expect((await status()).verdict.sentence).toBe(
+    'All is well: credential crm exchanges the tokens of requests.',
+  );
+  const page = await admin('/');
+  expect(page).toContain('none is held: that of each request is exchanged');
+  expect(page).toContain('api/log-level');
+  expect(page).not.toContain('api/renew');
+  provider.script = answer(401, JSON.stringify({ error: 'invalid_client' }));
+  await ask('Bearer ann');
+  const { verdict, credentials } = await status();
+  expect(verdict).toMatchObject({
+    level: 'failing',
+    problems: [
+      { what: 'credential crm has exchanged no token of a request', since: credentials[0]?.failingSince },
+    ],
+  });
+  expect(verdict.sentence).not.toContain('in hand');
 });
 
 it.each<[Record<string, unknown>, Record<string, unknown>, string]>([

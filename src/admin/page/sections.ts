@@ -67,11 +67,12 @@ export function credentialsSection({ credentials, at }: StatusReport, mayChange:
 }
 
 function credentialCard(credential: CredentialReport, now: string, mayChange: boolean): Html {
-  const { name, level, ready, required, lastFailure, mountedCredentials } = credential;
+  const { name, level, tokens, required, lastFailure, mountedCredentials } = credential;
   const facts: readonly (readonly [string, Part] | undefined)[] = [
     credential.expiresAt === undefined ? undefined : ['Token ends', time(credential.expiresAt, now)],
+    tokens === 'exchanged' ? ['Tokens', 'none is held: that of each request is exchanged'] : undefined,
     credential.grantInFlight
-      ? ['Next grant', 'being asked for now']
+      ? [tokens === 'held' ? 'Next grant' : 'Exchanges', 'being asked for now']
       : credential.nextGrantAt === undefined
         ? undefined
         : ['Next grant', [time(credential.nextGrantAt, now), html` (${credential.nextGrantReason})`]],
@@ -84,11 +85,17 @@ function credentialCard(credential: CredentialReport, now: string, mayChange: bo
     lastFailure === undefined
       ? undefined
       : html`<p>Last failure ${time(lastFailure.at, now)}: ${lastFailure.result}, ${lastFailure.detail}</p>`;
-  const wish = mayChange
-    ? html`<form method="post" action="api/renew?credential=${encodeURIComponent(name)}"><button>Ask for a new token now<span class="out"> for credential ${name}</span></button></form>`
-    : undefined;
-  const state = `${ready ? 'has a token' : 'has no token'}${required ? '' : ', which the pod does not wait for'}`;
+  const wish =
+    mayChange && tokens === 'held'
+      ? html`<form method="post" action="api/renew?credential=${encodeURIComponent(name)}"><button>Ask for a new token now<span class="out"> for credential ${name}</span></button></form>`
+      : undefined;
+  const state = `${standing(credential)}${required ? '' : ', which the pod does not wait for'}`;
   return html`<article class="${level}" id="credential-${name}"><h3>${name} <b>${sign(level)} ${state}</b></h3>${list(facts)}${failure}${timeline(credential.timeline, now)}${grants(credential, now)}${wish}</article>`;
+}
+
+function standing({ tokens, ready, consecutiveFailures }: CredentialReport): string {
+  if (tokens === 'held') return ready ? 'has a token' : 'has no token';
+  return ready && consecutiveFailures === 0 ? 'exchanges tokens' : 'fails to exchange tokens';
 }
 
 function grants({ name, history }: CredentialReport, now: string): Html | undefined {

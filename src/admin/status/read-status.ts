@@ -81,7 +81,7 @@ export function readStatus(sources: StatusSources): StatusReport {
     logLevel: sources.logLevel(),
     memory: readMemoryUse(),
     verdict,
-    credentials: found.map(({ obtainedFirstToken, why, ...credential }) => ({
+    credentials: found.map(({ obtainedFirstToken, refusesAll, why, ...credential }) => ({
       ...credential,
       level: levelOf(verdict, 'credential', credential.name),
     })),
@@ -112,6 +112,8 @@ function findCredential(
     tokenUrl: token.tokenUrl && withoutQuery(token.tokenUrl),
     issuerUrl: config?.issuerUrl && withoutQuery(config.issuerUrl),
     required: token.required,
+    tokens: token.tokens.kind,
+    refusesAll: token.tokens.kind === 'exchanged' && token.tokens.refusesAll,
     openedAt: toIso(token.openedAtMs),
     ready: token.ready,
     obtainedFirstToken: token.obtainedFirstToken,

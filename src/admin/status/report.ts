@@ -81,6 +81,8 @@ export interface CredentialReport {
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
+  /** Held and renewed for the pod, or exchanged for that of each request. */
+  readonly tokens: 'held' | 'exchanged';
   /** When it came into being: at the start, or by a reload. */
   readonly openedAt: string;
   readonly ready: boolean;

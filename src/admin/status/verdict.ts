@@ -14,6 +14,8 @@ export interface Findings {
 
 export type FoundCredential = Omit<CredentialReport, 'level'> & {
   readonly obtainedFirstToken: boolean;
+  /** Its tokens are exchanged for those of requests, and none would be now. */
+  readonly refusesAll: boolean;
   /** Why there is no token, or no other, and what to do; absent where nothing failed. */
   readonly why: string | undefined;
 };
@@ -72,6 +74,9 @@ function problemOf(found: FoundCredential): Problem[] {
   const about = { kind: 'credential', name } as const;
   const next = nextGrant(found);
   const why = found.why === undefined ? {} : { why: found.why };
+  if (found.tokens === 'exchanged' && (!ready || consecutiveFailures > 0)) {
+    return [{ ...exchangeFails(found), about, ...why }];
+  }
   if (!ready) {
     if (!found.obtainedFirstToken && consecutiveFailures === 0 && mountedCredentials.detail === undefined) {
       return [
@@ -141,6 +146,33 @@ function problemOf(found: FoundCredential): Problem[] {
   ];
 }
 
+/** No request had its token exchanged lately, or none could. */
+function exchangeFails({
+  name,
+  ready,
+  required,
+  refusesAll,
+  ...found
+}: FoundCredential): Omit<Problem, 'about' | 'why'> {
+  const level = required && (!ready || refusesAll) ? 'failing' : 'warning';
+  const since = ready ? found.failingSince : found.openedAt;
+  const next = ready
+    ? 'such requests get 503; the token of the next one is tried'
+    : 'such requests get 503 until the mounted Secret can be used';
+  return {
+    level,
+    what: `credential ${name} has exchanged no token of a request`,
+    ...(since === undefined ? {} : { since }),
+    next,
+    runbook:
+      found.lastFailure?.result === 'rejected'
+        ? 'TokenSidecarCredentialsRejected'
+        : ready
+          ? 'TokenSidecarRefreshFailing'
+          : 'TokenSidecarTokenUnavailable',
+  };
+}
+
 function nextGrant({ grantInFlight, nextGrantAt }: FoundCredential): Pick<Problem, 'next' | 'nextAt'> {
   if (grantInFlight) return { next: 'the sidecar is asking the provider now' };
   if (nextGrantAt === undefined)
@@ -179,7 +211,10 @@ function problemOfRoute({ name, lastMinute }: FoundRoute): Problem[] {
 
 function allIsWell({ credentials }: Findings): string {
   const [only] = credentials;
-  if (only !== undefined && credentials.length === 1)
-    return `All is well: credential ${only.name} has a token.`;
-  return `All is well: each of ${credentials.length} credentials has a token.`;
+  const exchanging = credentials.filter(({ tokens }) => tokens === 'exchanged').length;
+  if (only !== undefined && credentials.length === 1) {
+    return `All is well: credential ${only.name} ${exchanging === 1 ? 'exchanges the tokens of requests' : 'has a token'}.`;
+  }
+  const or = exchanging === 0 ? '' : ' or exchanges those of requests';
+  return `All is well: each of ${credentials.length} credentials has a token${or}.`;
 }

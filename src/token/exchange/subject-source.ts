@@ -8,7 +8,7 @@ import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
-import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
+import { isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Follows the mounted credentials; it is ready once they can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
@@ -20,6 +20,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   const closing = new AbortController();
   let credentials: Credentials | undefined;
   let lastFailure: FailedGrant | undefined;
+  let refusesAll = false;
   let consecutiveFailures = 0;
   const tokens = new SubjectTokens({ name: config.name, clock, exchange });
 
@@ -37,9 +38,11 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       // It is the request's error, and counted there: anybody may send what nobody exchanges.
       if (isOfSubject(outcome)) return outcome;
       lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
+      refusesAll = isOfEverybody(outcome);
       consecutiveFailures += 1;
     } else {
       lastFailure = undefined;
+      refusesAll = false;
       consecutiveFailures = 0;
     }
     metrics.refreshed(config.name, result, 'subject', durationMs);
@@ -83,6 +86,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return {
       name: config.name,
       required: config.required !== false,
+      tokens: { kind: 'exchanged', refusesAll },
       openedAtMs,
       tokenUrl: endpoint.tokenUrl(),
       ready: credentials !== undefined,

@@ -39,7 +39,7 @@ export function isOfSubject({ result, blames }: RefusedGrant): boolean {
  * Whether every subject would fare alike: the client is rejected, or no answer came at all. Any other answer may be the
  * doing of one subject, whose caller must not be able to turn the others away.
  */
-function isOfEverybody({ result, blames }: RefusedGrant): boolean {
+export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
   return blames === 'client' || (result === 'unavailable' && blames === undefined);
 }
 

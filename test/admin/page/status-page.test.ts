@@ -18,6 +18,7 @@ const credential = (name: string): CredentialReport => ({
   tokenUrl: 'https://sso.example.com/realms/dx/protocol/openid-connect/token',
   issuerUrl: undefined,
   required: true,
+  tokens: 'held',
   openedAt: at(120),
   ready: true,
   requestedAt: at(1),

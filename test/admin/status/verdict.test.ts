@@ -10,6 +10,8 @@ const CREDENTIAL: FoundCredential = {
   tokenUrl: 'https://sso.example.com/token',
   issuerUrl: undefined,
   required: true,
+  tokens: 'held',
+  refusesAll: false,
   openedAt: OPENED,
   ready: true,
   obtainedFirstToken: true,
@@ -108,6 +110,47 @@ describe('credentials', () => {
     expect(judged([previous]).sentence).toContain('The one before it is in use');
     const unusable = { mountedCredentials: { ...mountedCredentials, detail: 'client_secret is empty' } };
     expect(judged([unusable]).sentence).toContain('cannot be used: client_secret is empty');
+  });
+});
+
+describe('credentials whose tokens are exchanged for those of requests', () => {
+  const exchanged = { tokens: 'exchanged', expiresAt: undefined, nextGrantAt: undefined } as const;
+  const failing = {
+    ...exchanged,
+    consecutiveFailures: 1,
+    failingSince: SINCE,
+    lastFailure: { at: SINCE, result: 'unavailable', detail: 'ECONNREFUSED' },
+    why: 'It is away.',
+  };
+
+  it('are well without one', () => {
+    expect(judged([exchanged]).sentence).toBe(
+      'All is well: credential crm exchanges the tokens of requests.',
+    );
+    expect(judged([{ ...exchanged, name: 'b' }, {}]).sentence).toBe(
+      'All is well: each of 2 credentials has a token or exchanges those of requests.',
+    );
+  });
+
+  it.each([
+    [true, true, 'failing'],
+    [true, false, 'warning'],
+    [false, true, 'warning'],
+  ])('that fail for all requests (%s), being required (%s): %s', (refusesAll, required, level) => {
+    expect(judged([{ ...failing, refusesAll, required }])).toMatchObject({
+      level,
+      sentence: `Credential crm has exchanged no token of a request since ${SINCE}. It is away. Such requests get 503; the token of the next one is tried.`,
+    });
+  });
+
+  it('without usable credentials', () => {
+    const mountedCredentials = { ...CREDENTIAL.mountedCredentials, detail: 'x' };
+    expect(
+      judged([{ ...exchanged, ready: false, obtainedFirstToken: false, mountedCredentials }]),
+    ).toMatchObject({
+      level: 'failing',
+      problems: [{ since: OPENED, next: 'such requests get 503 until the mounted Secret can be used' }],
+    });
   });
 });
 
