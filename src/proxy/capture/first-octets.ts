@@ -19,9 +19,8 @@ const PARTIAL: Naming = { kind: 'partial' };
 const NAMELESS: Naming = { kind: 'nameless' };
 
 /** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with one of version 2. */
-const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP\/1\.[01]\r\n/;
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} (\S+) HTTP\/1\.[01]\r\n/;
 const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$| [^\r\n]*\r?$)/;
-const CONNECT = 'CONNECT ';
 const HOST = '\r\nhost:';
 const LINE_END = '\r\n';
 
@@ -34,11 +33,12 @@ export function nameIn(octets: Buffer): Naming {
     return { kind: 'named', scheme: 'https', authority: hello.serverName };
   }
   const said = octets.toString('latin1', 0, MOST_FIRST_BYTES);
-  if (!REQUEST_LINE.test(said)) {
+  const target = REQUEST_LINE.exec(said)?.[1];
+  if (target === undefined) {
     return octets.length < MOST_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
   }
-  // For a proxy of the app's own: the host of that name would not understand it.
-  if (said.startsWith(CONNECT)) return NAMELESS;
+  // Every other form, of CONNECT too, is for a proxy of the app's own (RFC 9112 §3.2): the connection leads there, to no host that is named.
+  if (!target.startsWith('/') && target !== '*') return NAMELESS;
   const headEnd = said.indexOf('\r\n\r\n');
   // With the line end of the last field.
   const authority = hostIn(headEnd === -1 ? said : said.slice(0, headEnd + LINE_END.length));

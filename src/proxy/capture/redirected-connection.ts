@@ -50,6 +50,12 @@ type Phase =
   | { readonly kind: 'passing'; readonly octets: Buffer }
   | { readonly kind: 'over' };
 
+/** A connection to where the app was going, by what was in use when it was begun. */
+interface Past {
+  readonly route: ActiveRoute;
+  readonly connection: OriginalConnection;
+}
+
 const NOTHING: Buffer = Buffer.alloc(0);
 
 /** A connection that an app opened to some host, and that the system has sent here instead. */
@@ -59,7 +65,7 @@ export class RedirectedConnection implements AppConnection {
   readonly #deadline: Deadline;
   #phase: Phase = { kind: 'unnamed', octets: NOTHING, firstAtMs: undefined };
   #take: TakeBytes = (chunk) => this.#read(chunk);
-  #original: OriginalConnection | undefined;
+  #past: Past | undefined;
 
   constructor(socket: Socket, options: RedirectedConnectionOptions) {
     const { clock, log } = options.context;
@@ -74,7 +80,7 @@ export class RedirectedConnection implements AppConnection {
     socket.on('close', () => {
       this.#deadline.dispose();
       if (this.#phase.kind === 'unnamed') this.#phase = { kind: 'over' };
-      this.#original?.abandon();
+      this.#past?.connection.abandon();
     });
   }
 
@@ -124,8 +130,8 @@ export class RedirectedConnection implements AppConnection {
     const isOverTls = listed.asked.scheme === 'https';
     this.#deadline.dispose();
     this.socket.off('end', this.#onEnd);
-    this.#original?.abandon();
-    this.#original = undefined;
+    this.#past?.connection.abandon();
+    this.#past = undefined;
     let route: ActiveRoute | undefined;
     try {
       route = context.generation().destinations.routeTo(listed);
@@ -158,7 +164,6 @@ export class RedirectedConnection implements AppConnection {
   #pass(): void {
     const phase = this.#phase;
     if (phase.kind !== 'unnamed') return;
-    this.#options.onResult('passed');
     this.#phase = { kind: 'passing', octets: phase.octets };
     this.#deadline.dispose();
     this.socket.off('end', this.#onEnd);
@@ -167,30 +172,35 @@ export class RedirectedConnection implements AppConnection {
     this.#join();
   }
 
-  #dial(): void {
-    if (this.#original !== undefined) return;
+  /** @returns undefined where there is nowhere to go. */
+  #dial(): Past | undefined {
+    if (this.#past !== undefined) return this.#past;
     const { context, original, passing } = this.#options;
     let route: ActiveRoute | undefined;
     try {
       passing.assertOthers(this.socket);
       route = context.generation().destinations.routePast(original);
-      this.#original = new OriginalConnection(route, passing, {
+      const connection = new OriginalConnection(route, passing, {
         stands: () => this.#guarded(() => this.#join()),
         spoke: () => this.#guarded(() => this.#pass()),
         failed: (error) => this.#guarded(() => this.#refuse(error, route)),
       });
+      this.#past = { route, connection };
+      return this.#past;
     } catch (error) {
       this.#refuse(asProxyError(error), route);
+      return undefined;
     }
   }
 
   /** Once it is known that bytes pass, and there is where they pass to. */
   #join(): void {
     const phase = this.#phase;
-    const upstream = phase.kind === 'passing' ? this.#original?.giveUp() : undefined;
-    if (phase.kind !== 'passing' || upstream === undefined) return;
-    this.#original = undefined;
-    const { context, original } = this.#options;
+    const past = this.#past;
+    const upstream = phase.kind === 'passing' ? past?.connection.giveUp() : undefined;
+    if (phase.kind !== 'passing' || past === undefined || upstream === undefined) return;
+    this.#past = undefined;
+    this.#options.onResult('passed');
     const { octets } = phase;
     const app = {
       socket: this.socket,
@@ -200,15 +210,16 @@ export class RedirectedConnection implements AppConnection {
         return octets.length === 0 ? undefined : octets;
       },
     };
-    const { idleMs } = context.generation().destinations.routePast(original).config.timeouts;
-    runTunnel(new SocketSide(app), new SocketSide(upstream), { clock: context.clock, idleMs });
+    const { clock } = this.#options.context;
+    const { idleMs } = past.route.config.timeouts;
+    runTunnel(new SocketSide(app), new SocketSide(upstream), { clock, idleMs });
   }
 
   /** As if nobody were there, which is what it comes to. */
   #refuse(error: SidecarError<ProxyErrorCode> | undefined, route: ActiveRoute | undefined): void {
     const { context, onResult } = this.#options;
     this.#phase = { kind: 'over' };
-    this.#original = undefined;
+    this.#past = undefined;
     onResult('refused');
     if (error !== undefined) {
       (route?.observer ?? context.noRoute).error(error.code);
@@ -228,12 +239,12 @@ export class RedirectedConnection implements AppConnection {
     if (phase.kind !== 'unnamed') return;
     if (phase.octets.length > 0) {
       this.#pass();
-    } else if (this.#original === undefined) {
-      const { context, original } = this.#options;
-      this.#dial();
+    } else if (this.#past === undefined) {
+      const past = this.#dial();
       // Neither says anything: it is idle as a tunnel would be.
-      const { idleMs } = context.generation().destinations.routePast(original).config.timeouts;
-      this.#deadline.set(context.clock.monotonicMs() + idleMs);
+      if (past !== undefined) {
+        this.#deadline.set(this.#options.context.clock.monotonicMs() + past.route.config.timeouts.idleMs);
+      }
     } else this.socket.destroy();
   }
 }

@@ -256,6 +256,12 @@ describe('any other connection passes, byte for byte', () => {
   it.each([
     ['HTTP for another host', get('/', 'other.example.com')],
     ['CONNECT, as to a proxy', message(`CONNECT ${HOST}:443 HTTP/1.1`, [`Host: ${HOST}:443`])],
+    [
+      'a request to a proxy, which names a listed host',
+      message(`GET http://${HOST}/ HTTP/1.1`, [`Host: ${HOST}`]),
+    ],
+    ['the beginning of one', `GET http://${HOST}/ HTTP/1.1\r\n`],
+    ['a request to a proxy, by another scheme', message(`GET HTTPS://${HOST}/ HTTP/1.1`, [`Host: ${HOST}`])],
     ['the beginning of a CONNECT', `CONNECT ${HOST}:443 HTTP/1.1\r\n`],
     ['HTTP for an address', get('/', '127.0.0.1')],
     ['HTTP for a name that resembles the listed one', get('/', `x${HOST}`)],
@@ -267,10 +273,26 @@ describe('any other connection passes, byte for byte', () => {
     ['a head without end', `GET /${'a'.repeat(20_000)}`],
   ])('%s', async (_, octets) => {
     const server = await startServer();
-    const { connected } = await redirecting({ original: server.address });
+    const { connected, served } = await redirecting({ original: server.address });
     (await connected()).send(octets);
     const { received } = await server.connection();
     expect(await received.exactly(octets.length)).toBe(octets);
+    expect(await served('passed')).toBe(1);
+    expect(await served('listed')).toBe(0);
+  });
+
+  it('by what was in use when its way was begun', async () => {
+    const clock = new ManualClock();
+    const server = await startServer();
+    const { sidecar, connected, served } = await redirecting({ original: server.address, clock });
+    const client = await connected();
+    await clock.advance(FIRST_WORD_MS);
+    const { received } = await server.connection();
+    // Whoever redirects no longer knows of such connections.
+    await sidecar.reconfigure({});
+    client.send('hello\r\n');
+    expect(await received.through('\r\n')).toBe('hello\r\n');
+    expect(await served('passed')).toBe(1);
   });
 
   it('TLS of its own, end to end', async () => {
@@ -401,6 +423,7 @@ describe('a connection that leads nowhere', () => {
     expect(await client.closed()).toBe('reset');
     await counted('upstream_unreachable');
     expect(await served('refused')).toBe(1);
+    expect(await served('passed')).toBe(0);
   });
 
   it('is closed where it was not redirected: nobody comes to this listener by himself', async () => {
