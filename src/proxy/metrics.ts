@@ -6,7 +6,7 @@ import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
 import { KNOWN_METHODS, methodIndexOf } from './http/methods.ts';
 import type { Protocol } from './http/protocol.ts';
 import { http2AbuseCounter } from './http2-abuse.ts';
-import type { CountedRequest, RouteObserver } from './observer.ts';
+import { CLIENT_CLOSED_REQUEST, type CountedRequest, type RouteObserver } from './observer.ts';
 import { createProtocolTallies } from './protocol-tallies.ts';
 import { redirectedCounter } from './redirected-counter.ts';
 import { createRequestDurations, type RouteDurations } from './request-durations.ts';
@@ -65,7 +65,7 @@ export function createProxyMetrics(
   const registers = [registry];
   new Counter({
     name: 'token_sidecar_proxy_requests_total',
-    help: 'Requests that have ended, by the status the app got; 499 where it left before an answer.',
+    help: `Requests that have ended, by the status the app got; ${CLIENT_CLOSED_REQUEST} where it left before an answer.`,
     labelNames: ['route', 'method', 'code'] as const,
     registers,
     collect() {

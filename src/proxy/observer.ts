@@ -5,6 +5,9 @@ import type { Protocol } from './http/protocol.ts';
 import type { TraceContext } from './http/trace-context.ts';
 import type { IncomingRequest } from './streams/message.ts';
 
+/** Counts as the status of a request whose app left before an answer: nginx's number, and no status of HTTP. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
 export type ReplayResult = 'success' | 'failure';
 
 /** What is counted of a request beside its answer. */
@@ -50,7 +53,7 @@ export interface RouteObserver extends UpstreamObserver {
 
 /** How a request that was followed has ended. */
 export interface EndedRequest {
-  /** That the app got. */
+  /** That the app got, or `CLIENT_CLOSED_REQUEST`. */
   readonly status: number;
   /** That the app got, of a gRPC call. */
   readonly grpcStatus: GrpcStatus | undefined;

@@ -16,11 +16,8 @@ import type { AttemptSpan, RequestSpan, Tracer } from '../proxy/following/tracer
 import { knownMethod, OTHER_METHOD } from '../proxy/http/methods.ts';
 import { shownPath } from '../proxy/http/shown-path.ts';
 import type { TraceContext } from '../proxy/http/trace-context.ts';
-import type { EndedRequest } from '../proxy/observer.ts';
+import { CLIENT_CLOSED_REQUEST, type EndedRequest } from '../proxy/observer.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
-
-/** The app left before there was an answer: no status of HTTP. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 /** Makes spans by way of `tracer`. */
 export function requestSpans(tracer: OtelTracer): Tracer {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { renewable, withoutToken } from './fake-bearer.ts';
 import { connectHttp2 } from './http2/raw-http2-client.ts';
-import { answer, get, message, ok, post } from './messages.ts';
+import { answer, CHUNKED, chunk, get, message, ok, post } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { forwardTo, type Sidecar, startSidecar } from './sidecar.ts';
 
@@ -10,6 +10,7 @@ const ALL = { requests: 'all', sample: 1 } as const;
 interface AccessLine {
   readonly requestId: string;
   readonly path: string;
+  readonly status: number;
   readonly durationMs: number;
   readonly upstreamMs?: number;
 }
@@ -61,6 +62,42 @@ describe('the access log has of a request', () => {
     const { head } = await upstream.request();
     const [line] = await accessLines(sidecar);
     expect(head.values('x-request-id')).toEqual([line?.requestId]);
+  });
+
+  it.each([
+    ['alone', []],
+    ['of its own id', ['X-Request-Id: for-this-hop']],
+  ])('the id that the upstream got, where the app names such fields away: %s', async (_, own) => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+
+    await sidecar.exchange(get('/', 'Connection: X-Request-Id, x-other', 'X-Other: 1', ...own));
+
+    const { head } = await upstream.request();
+    const [line] = await accessLines(sidecar);
+    expect(head.values('x-request-id')).toEqual([line?.requestId]);
+    expect(head.values('x-other')).toEqual([]);
+  });
+
+  it('that a drain whose time was up has cut it', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+    const [waiting, reading] = await Promise.all([sidecar.connect(), sidecar.connect()]);
+    waiting.send(get('/waiting'));
+    await upstream.request();
+    reading.send(get('/reading'));
+    const second = await upstream.request();
+    second.answer(message('HTTP/1.1 200 OK', [CHUNKED], chunk('half ')));
+    await reading.received.contains('half ');
+
+    await sidecar.proxy.drain(0);
+
+    const lines = await accessLines(sidecar);
+    expect(lines.toSorted((one, other) => one.status - other.status)).toMatchObject([
+      { path: '/reading', status: 200, error: 'draining' },
+      { path: '/waiting', status: 499, error: 'draining' },
+    ]);
+    expect(await sidecar.metric('proxy_errors_total', { route: 'api', error: 'draining' })).toBe(2);
   });
 
   it('the trace of the app, which the upstream gets as it came', async () => {

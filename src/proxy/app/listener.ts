@@ -74,6 +74,7 @@ export class Listener {
     this.#drained ??= this.#drain();
     // Every call has its bound: a second, shorter one is in more of a hurry.
     const cancel = this.#context.clock.after(timeoutMs, () => {
+      this.#context.load.draining = 'cutting';
       for (const { socket } of this.#connections) socket.destroy();
       for (const socket of this.#refused) socket.destroy();
     });
@@ -97,7 +98,7 @@ export class Listener {
   }
 
   async #drain(): Promise<void> {
-    this.#context.load.draining = true;
+    this.#context.load.draining = 'finishing';
     const unlistened = [...this.#servers].map(
       (server) => new Promise<void>((resolve) => server.close(() => resolve())),
     );

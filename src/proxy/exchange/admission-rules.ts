@@ -6,7 +6,8 @@ import type { IncomingRequest } from '../streams/message.ts';
 /** Requests in flight over all connections, and whether new ones are taken. */
 export interface ProxyLoad {
   inFlight: number;
-  draining: boolean;
+  /** `finishing`: requests in flight go on. `cutting`: their time is up. */
+  draining: false | 'finishing' | 'cutting';
 }
 
 /** What rules may go by beside the request, as long as the proxy runs. */

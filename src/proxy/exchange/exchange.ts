@@ -6,7 +6,7 @@ import type { Fields } from '../http/fields.ts';
 import { isGrpcCall } from '../http/grpc-call.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
 import { traceContextOf } from '../http/trace-context.ts';
-import type { RequestFollower, RouteObserver } from '../observer.ts';
+import { CLIENT_CLOSED_REQUEST, type RequestFollower, type RouteObserver } from '../observer.ts';
 import { asProxyError, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AppStream } from '../streams/app-stream.ts';
@@ -20,9 +20,6 @@ import { grpcRefusalOf } from './grpc-refusal.ts';
 import { isLastHop, lastHopAnswer } from './last-hop.ts';
 import { problemOf } from './problem-answer.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
-
-/** The app left before there was an answer; nginx's number, for the metric alone. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 type Progress =
   /** There is no final answer yet. */
@@ -120,6 +117,8 @@ export class Exchange implements ServedExchange {
 
   /** The app's stream is closed. */
   appGone(): void {
+    // A drain that may take no longer ends the connection itself: the app would have waited.
+    if (!this.over && this.#context.load.draining === 'cutting') this.#countFailure('draining');
     this.#breakOff();
     this.settle(this.#context.clock.monotonicMs());
   }
@@ -143,8 +142,7 @@ export class Exchange implements ServedExchange {
 
   fail(error: SidecarError<ProxyErrorCode>): void {
     if (this.over) return;
-    this.#observer.error(error.code);
-    this.follower?.failed(error.code);
+    this.#countFailure(error.code);
     if (this.begun) this.#cut(error);
     else this.#answerWith(this.isGrpc ? grpcRefusalOf(error) : problemOf(error));
   }
@@ -205,6 +203,11 @@ export class Exchange implements ServedExchange {
       this.#service?.sentBy,
       this.follower?.sampled,
     );
+  }
+
+  #countFailure(code: ProxyErrorCode): void {
+    this.#observer.error(code);
+    this.follower?.failed(code);
   }
 
   #serviceFor(destination: Destination): RequestService {

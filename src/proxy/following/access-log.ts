@@ -23,6 +23,8 @@ export interface AccessRecord {
   readonly upstreamMs: number | undefined;
 }
 
+type Outcome = Pick<AccessRecord, 'status' | 'error' | 'grpcStatus'>;
+
 /** A line for each request, for those that failed, or for a part of them; failed ones are never left out of a part. */
 export class AccessLog {
   readonly #log: Logger;
@@ -36,14 +38,16 @@ export class AccessLog {
     this.#random = random;
   }
 
+  /** Whether a request that has ended so gets a line: asked once of each, since a part of them is drawn. */
+  wants(outcome: Outcome): boolean {
+    return hasFailed(outcome) || (this.#config.requests === 'all' && this.#random() < this.#config.sample);
+  }
+
   write(record: AccessRecord): void {
-    if (!hasFailed(record)) {
-      if (this.#config.requests === 'errors' || this.#random() >= this.#config.sample) return;
-    }
     this.#log.info(record, 'request');
   }
 }
 
-function hasFailed({ status, error, grpcStatus }: AccessRecord): boolean {
+function hasFailed({ status, error, grpcStatus }: Outcome): boolean {
   return error !== undefined || status >= 400 || (grpcStatus !== undefined && grpcStatus !== 0);
 }

@@ -81,7 +81,7 @@ export class FollowedRequest implements RequestFollower {
     const { accessLog, tracer } = this.#options;
     // Who only reads along at level `trace` changes nothing.
     if (accessLog === undefined && tracer === undefined) return request;
-    return { ...request, fields: this.#fieldsToSend(request.fields) };
+    return this.#toSend(request);
   }
 
   answered(status: number): void {
@@ -106,7 +106,10 @@ export class FollowedRequest implements RequestFollower {
     this.#endAttempt('abandoned');
     this.#span?.end(ended);
     const { accessLog, log } = this.#options;
-    if (accessLog === undefined && !log.isLevelEnabled('trace')) return;
+    const { status, grpcStatus } = ended;
+    const isLogged = accessLog?.wants({ status, grpcStatus, error: this.#error }) === true;
+    // Most requests end here: nothing is made of those that no line tells of.
+    if (!isLogged && !log.isLevelEnabled('trace')) return;
     const { route, upstream } = this.#destination();
     const { path, ...record } = {
       requestId: this.requestId,
@@ -117,14 +120,14 @@ export class FollowedRequest implements RequestFollower {
       route,
       upstream,
       upstreamProtocol: ended.upstreamProtocol,
-      status: ended.status,
-      grpcStatus: ended.grpcStatus,
+      status,
+      grpcStatus,
       error: this.#error,
       sent: this.#sent,
       durationMs: tenths(ended.durationMs),
       upstreamMs: this.#upstreamMs === undefined ? undefined : tenths(this.#upstreamMs),
     };
-    accessLog?.write({ ...record, path });
+    if (isLogged) accessLog?.write({ ...record, path });
     // Who looks into the sidecar does not ask where its app goes.
     log.trace(record, 'request ended');
   }
@@ -135,19 +138,29 @@ export class FollowedRequest implements RequestFollower {
   }
 
   /** The app's fields, by which the upstream knows the request again: its id, and of a trace of ours the span that sends it. */
-  #fieldsToSend(fields: readonly string[]): string[] {
-    const sent: string[] = [];
+  #toSend(request: IncomingRequest): IncomingRequest {
+    const { fields, connectionOptions } = request;
     const trace = this.#attempt?.trace;
+    // What the app means for this hop alone ends here (RFC 9110 §7.6.1): ours goes in its place.
+    const keepsId = hasField(fields, REQUEST_ID_FIELD) && !connectionOptions.includes(REQUEST_ID_FIELD);
+    const sent: string[] = [];
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
+      if (!keepsId && isNamed(name, REQUEST_ID_FIELD)) continue;
       if (trace !== undefined && isNamed(name, TRACEPARENT_FIELD)) continue;
       // State belongs to the trace that came with it (§3.3): none of ours.
       if (trace !== undefined && !this.#hasTrace && isNamed(name, TRACESTATE_FIELD)) continue;
       sent.push(name, fields[at + 1] as string);
     }
     if (trace !== undefined) sent.push(TRACEPARENT_FIELD, traceparentOf(trace));
-    if (!hasField(fields, REQUEST_ID_FIELD)) sent.push(REQUEST_ID_FIELD, this.requestId);
-    return sent;
+    if (!keepsId) sent.push(REQUEST_ID_FIELD, this.requestId);
+    const isOurs = (option: string) =>
+      option === REQUEST_ID_FIELD || (trace !== undefined && option === TRACEPARENT_FIELD);
+    return {
+      ...request,
+      fields: sent,
+      connectionOptions: connectionOptions.filter((option) => !isOurs(option)),
+    };
   }
 
   #shown(): { readonly method: string; readonly path: string } {

@@ -4,6 +4,7 @@ import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
 import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
+import type { ProxyLoad } from '../../../src/proxy/exchange/admission-rules.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
 import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
@@ -105,7 +106,7 @@ export interface Ports {
   readonly bearer?: FakeBearer;
   /** How connections are when the pool lends them: reused, just made, or still being made. */
   readonly lent?: 'reused' | 'new' | 'coming';
-  readonly draining?: boolean;
+  readonly draining?: ProxyLoad['draining'];
   readonly inFlight?: number;
   /** Who lends streams, in place of connections beneath which is no network. */
   readonly streams?: UpstreamStreams;
@@ -191,7 +192,7 @@ export function createPorts(ports: Ports = {}) {
     placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute('api'),
   };
-  const load = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
+  const load: ProxyLoad = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({
     follow: () => undefined,

@@ -181,7 +181,7 @@ export class Http1AppStream implements AppStream {
   }
 
   #mustClose(): boolean {
-    return !this.#head.persistent || this.#context.load.draining;
+    return !this.#head.persistent || this.#context.load.draining !== false;
   }
 
   #isWorthDropping(): boolean {
