@@ -8,6 +8,7 @@ import type {
   Problem,
   RecentTraffic,
   RouteReport,
+  StandingReport,
   StatusReport,
   WayOfHosts,
 } from '../status/report.ts';
@@ -230,15 +231,27 @@ export function programSection(status: StatusReport, mayChange: boolean): Html {
 /** How the configuration stands to its file, and what is wrong with that. */
 function fileState({ configuration, at }: StatusReport): Html | undefined {
   if (configuration === undefined) return undefined;
-  const { file, generation, since, state, errors, missing = [] } = configuration;
-  const standing = {
-    current: 'It is what the file says.',
-    waiting: 'The file says something else, which waits for tokens:',
-    refused: 'The file says something else, which was refused:',
-  }[state];
-  const detail = errors ?? missing.join('\n');
+  const { file, generation, since } = configuration;
+  const { sentence, detail } = standingOf(configuration);
   const shown = detail === '' ? undefined : html`<pre tabindex="0" id="reload">${detail}</pre>`;
-  return html`<p>Configuration: generation ${generation} of ${file}, in use ${lasting(since, at)}. ${standing}</p>${shown}`;
+  return html`<p>Configuration: generation ${generation} of ${file}, in use ${lasting(since, at)}. ${sentence}</p>${shown}`;
+}
+
+function standingOf(standing: StandingReport): { readonly sentence: string; readonly detail: string } {
+  switch (standing.state) {
+    case 'current':
+      return { sentence: 'It is what the file says.', detail: '' };
+    case 'waiting':
+      return {
+        sentence: 'The file says something else, which waits for tokens:',
+        detail: standing.missing.join('\n'),
+      };
+    case 'refused':
+      return {
+        sentence: 'The file says something else, which was refused:',
+        detail: standing.errors,
+      };
+  }
 }
 
 const ONLY_LOOPBACK = html`<p class="dim">To ask for a token or to change the log level, come by <code>kubectl port-forward</code>.</p>`;

@@ -52,7 +52,7 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
 /** Other pods see that a file was refused, and not its text, in which anything may stand by mistake. */
 function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
   const { configuration } = report;
-  if (isLocal || configuration?.errors === undefined) return report;
+  if (isLocal || configuration?.state !== 'refused') return report;
   const errors = 'What is wrong is shown to callers on loopback (kubectl port-forward), and in the log.';
   return { ...report, configuration: { ...configuration, errors } };
 }

@@ -1,6 +1,6 @@
 /** How the configuration in use stands to the file that it was read from. */
 
-import type { ConfigurationReport, Problem } from './report.ts';
+import type { ConfigurationReport, Problem, StandingReport } from './report.ts';
 
 /** Instants are wall time in ms. */
 export interface ConfigurationState {
@@ -18,7 +18,7 @@ export interface ConfigurationState {
     | {
         readonly state: 'refused';
         readonly atMs: number;
-        readonly result: string;
+        readonly result: 'invalid' | 'restart_required';
         readonly report: string;
       };
 }
@@ -32,9 +32,7 @@ export function describeConfigurationState({
   return { file, generation, since: new Date(sinceMs).toISOString(), ...describeStanding(standing) };
 }
 
-function describeStanding(
-  standing: ConfigurationState['standing'],
-): Pick<ConfigurationReport, 'state'> & Partial<ConfigurationReport> {
+function describeStanding(standing: ConfigurationState['standing']): StandingReport {
   switch (standing.state) {
     case 'current':
       return { state: 'current' };
@@ -54,31 +52,45 @@ function describeStanding(
   }
 }
 
+const RUNBOOK = 'TokenSidecarConfigReloadFailing';
+
+const REASONS = {
+  invalid: 'is not valid',
+  restart_required: 'changes what only another start can',
+} as const;
+
 /** What is wrong with a file that is not in use. */
 export function problemsOfConfiguration(report: ConfigurationReport | undefined): Problem[] {
-  if (report?.state === 'refused') {
-    return [
-      {
-        level: 'warning',
-        what: 'the changed configuration file has been refused',
-        ...(report.refusedAt === undefined ? {} : { since: report.refusedAt }),
-        why: `${report.file} ${report.reason === 'restart_required' ? 'changes what only another start can' : 'is not valid'}: see Sidecar, below.`,
-        next: `generation ${report.generation} stays in use until the file changes again`,
-        runbook: 'TokenSidecarConfigReloadFailing',
-      },
-    ];
+  if (report === undefined) return [];
+  const { file, generation } = report;
+  const about = { kind: 'configuration', name: file } as const;
+  switch (report.state) {
+    case 'current':
+      return [];
+    case 'waiting':
+      if (!report.overdue) return [];
+      return [
+        {
+          level: 'warning',
+          about,
+          what: 'the changed configuration file has waited for tokens',
+          since: report.waitingSince,
+          why: report.missing.join(' '),
+          next: `generation ${generation} is in use until they are there`,
+          runbook: RUNBOOK,
+        },
+      ];
+    case 'refused':
+      return [
+        {
+          level: 'warning',
+          about,
+          what: 'the changed configuration file has been refused',
+          since: report.refusedAt,
+          why: `${file} ${REASONS[report.reason]}: its errors are told with the configuration.`,
+          next: `generation ${generation} stays in use until the file changes again`,
+          runbook: RUNBOOK,
+        },
+      ];
   }
-  if (report?.state === 'waiting' && report.overdue === true) {
-    return [
-      {
-        level: 'warning',
-        what: 'the changed configuration file has waited for tokens',
-        ...(report.waitingSince === undefined ? {} : { since: report.waitingSince }),
-        why: (report.missing ?? []).join(' '),
-        next: `generation ${report.generation} is in use until they are there`,
-        runbook: 'TokenSidecarConfigReloadFailing',
-      },
-    ];
-  }
-  return [];
 }

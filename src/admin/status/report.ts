@@ -25,21 +25,30 @@ export interface StatusReport {
   readonly effectiveConfiguration: unknown;
 }
 
-export interface ConfigurationReport {
+export type ConfigurationReport = {
   readonly file: string;
   /** 1 for the one that the program was started with. */
   readonly generation: number;
   readonly since: string;
-  readonly state: 'current' | 'waiting' | 'refused';
-  readonly waitingSince?: string;
-  readonly overdue?: boolean;
-  /** What is waited for, a sentence each. */
-  readonly missing?: readonly string[];
-  readonly refusedAt?: string;
-  readonly reason?: string;
-  /** For a person, in lines. */
-  readonly errors?: string;
-}
+} & StandingReport;
+
+/** How it stands to what the file says now. */
+export type StandingReport =
+  | { readonly state: 'current' }
+  | {
+      readonly state: 'waiting';
+      readonly waitingSince: string;
+      readonly overdue: boolean;
+      /** What is waited for, a sentence each. */
+      readonly missing: readonly string[];
+    }
+  | {
+      readonly state: 'refused';
+      readonly refusedAt: string;
+      readonly reason: 'invalid' | 'restart_required';
+      /** For a person, in lines. */
+      readonly errors: string;
+    };
 
 /** As Kubernetes calls it; what is not known is absent. */
 export interface Pod {
@@ -61,8 +70,8 @@ export interface Verdict {
 /** What fails, since when, and what happens next. */
 export interface Problem {
   readonly level: Exclude<Level, 'ok'>;
-  /** Of a credential or a route; the sidecar itself when absent. */
-  readonly about?: { readonly kind: 'credential' | 'route'; readonly name: string };
+  /** A credential or a route, or the configuration by its file; the sidecar itself when absent. */
+  readonly about?: { readonly kind: 'credential' | 'route' | 'configuration'; readonly name: string };
   /** Without its end, which is since when: `credential crm has had no token`. */
   readonly what: string;
   readonly since?: string;

@@ -151,6 +151,7 @@ describe('the status page', () => {
       since: at(9),
       state: 'refused',
       refusedAt: at(1),
+      reason: 'invalid',
       errors,
     } as const;
     const read = () => report({ configuration });

@@ -23,7 +23,8 @@ it('a file that was refused, or waits for too long, is one: since when, why, wha
     {
       level: 'warning',
       since: '2030-01-01T03:04:05.000Z',
-      why: '/etc/token-sidecar.yaml is not valid: see Sidecar, below.',
+      about: { kind: 'configuration', name: '/etc/token-sidecar.yaml' },
+      why: '/etc/token-sidecar.yaml is not valid: its errors are told with the configuration.',
       next: 'generation 2 stays in use until the file changes again',
       runbook: 'TokenSidecarConfigReloadFailing',
     },
