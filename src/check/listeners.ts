@@ -5,7 +5,7 @@ import type { Config, ListenAddress } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Examination } from './examination.ts';
 import { about, type Finding } from './finding.ts';
-import { askStatus } from './running.ts';
+import { askStatus } from './sidecar-status.ts';
 
 export async function examineListeners(
   { listen, admin, tokenEndpoint }: Config,

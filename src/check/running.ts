@@ -1,84 +1,12 @@
-/** A sidecar that runs: what its admin listener says of it. */
+/** A sidecar that runs, by what it says of itself. */
 
-import * as v from 'valibot';
 import type { ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
-import { http } from '../node-http.ts';
 import { VERSION } from '../version.ts';
-import { type Examination, inTime, TooLate } from './examination.ts';
-import { about, type Failure, type Finding } from './finding.ts';
-
-/** A status of hundreds of routes is smaller. Bytes. */
-const MOST_STATUS_BYTES = 4 * 1024 * 1024;
-const WITHIN_MS = 5000;
-
-const credentialSchema = v.object({
-  name: v.string(),
-  required: v.boolean(),
-  ready: v.boolean(),
-  tokens: v.optional(v.string()),
-  expiresInSeconds: v.optional(v.number()),
-  nextGrantAt: v.optional(v.string()),
-  consecutiveFailures: v.number(),
-  lastFailure: v.optional(v.object({ at: v.string(), result: v.string(), detail: v.string() })),
-  mountedCredentials: v.optional(v.object({ detail: v.optional(v.string()) })),
-});
-
-const routeSchema = v.object({
-  name: v.string(),
-  requests: v.object({ total: v.number(), inFlight: v.number(), errors: v.number() }),
-});
-
-/** The part of `/api/status` that is judged here; there may be more. */
-const statusSchema = v.object({
-  version: v.string(),
-  uptimeSeconds: v.number(),
-  draining: v.boolean(),
-  credentials: v.array(credentialSchema),
-  routes: v.array(routeSchema),
-});
-
-type Status = v.InferOutput<typeof statusSchema>;
-type CredentialStatus = Status['credentials'][number];
-
-export async function askStatus(
-  admin: ListenAddress,
-  examination: Pick<Examination, 'clock' | 'signal'>,
-): Promise<{ readonly status: Status } | { readonly wrong: string }> {
-  try {
-    const text = await getText(admin, examination);
-    const parsed = v.safeParse(statusSchema, JSON.parse(text));
-    return parsed.success ? { status: parsed.output } : { wrong: 'what answers there is no sidecar' };
-  } catch (error) {
-    if (error instanceof SyntaxError) return { wrong: 'what answers there is no sidecar' };
-    return { wrong: error instanceof TooLate ? error.message : (systemCodeOf(error) ?? messageOf(error)) };
-  }
-}
-
-function getText(
-  { host, port }: ListenAddress,
-  examination: Pick<Examination, 'clock' | 'signal'>,
-): Promise<string> {
-  const answered = Promise.withResolvers<string>();
-  const request = http.get({ host, port, path: '/api/status', agent: false }, (response) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > MOST_STATUS_BYTES)
-        request.destroy(new Error(`it answers more than ${MOST_STATUS_BYTES} bytes`));
-      else chunks.push(chunk);
-    });
-    response.on('error', answered.reject);
-    response.once('end', () => {
-      if (response.statusCode === 200) answered.resolve(Buffer.concat(chunks).toString('utf8'));
-      else answered.reject(new Error(`/api/status answered ${response.statusCode}`));
-    });
-  });
-  request.on('error', answered.reject);
-  return inTime(answered.promise, examination, WITHIN_MS, () => request.destroy());
-}
+import type { Examination } from './examination.ts';
+import { type About, about, type Failure, type Finding } from './finding.ts';
+import { askStatus, type SidecarProblem, type SidecarStatus } from './sidecar-status.ts';
+import type { StepName } from './steps.ts';
 
 export async function examineRunning(
   admin: ListenAddress,
@@ -90,24 +18,58 @@ export async function examineRunning(
     const remedy = 'run it in the container of the sidecar, or name its admin listener by --admin-listen';
     return [of.failure('running_sidecar', 'provider_unavailable', asked.wrong, remedy)];
   }
-  const { status } = asked;
+  return describeStatus(asked.status, of);
+}
+
+/** What is wrong is what the sidecar itself says is wrong: its status page and its alerts say the same. */
+function describeStatus(status: SidecarStatus, of: About): Finding[] {
+  const { problems } = status.verdict;
+  const problemsOf = (kind: Kind, name: string) =>
+    problems.filter((problem) => problem.about?.kind === kind && problem.about.name === name);
+  const names = new Set(status.routes.map(({ name }) => name));
+  const ofOthers = problems.filter((problem) => kindOf(problem) === 'sidecar');
+  // Hosts of the forward proxy and captured ones are counted as routes of other names.
+  const ofHosts = problems.filter(
+    (problem) => kindOf(problem) === 'route' && !names.has(problem.about?.name ?? ''),
+  );
   return [
-    describeSidecar(status, admin),
-    ...status.credentials.map((credential) => describeCredential(credential)),
-    ...status.routes.map((route) => describeRoute(route)),
+    describeVersion(status, of),
+    ...ofOthers.map((problem) => describeProblem(problem, of, 'running_sidecar', whatToDo(status))),
+    ...describeConfiguration(status, of),
+    ...status.credentials.flatMap((one) => describeCredential(one, problemsOf('credential', one.name))),
+    ...status.routes.flatMap((one) => describeRoute(one, problemsOf('route', one.name))),
+    ...ofHosts.map((problem) => describeTraffic(problem, problem.about?.name ?? '')),
   ];
 }
 
-function describeSidecar({ version, uptimeSeconds, draining }: Status, admin: ListenAddress): Finding {
-  const of = about(`at ${formatAddress(admin)}`);
+type Kind = 'credential' | 'route' | 'configuration' | 'sidecar';
+
+/** Of a newer sidecar there may be kinds that are not known here. */
+function kindOf({ about: subject }: SidecarProblem): Kind {
+  const known: readonly Kind[] = ['credential', 'route', 'configuration'];
+  return known.find((kind) => kind === subject?.kind) ?? 'sidecar';
+}
+
+function describeProblem(
+  { level, what, since, why, next, nextAt, runbook }: SidecarProblem,
+  of: About,
+  step: StepName,
+  remedy: string,
+  failure: Failure = 'provider_unavailable',
+): Finding {
+  const begun = `${what}${since === undefined ? '' : ` since ${since}`}`;
+  const then = `${next}${nextAt === undefined ? '' : ` at ${nextAt}`}`;
+  const detail = plain([begun, ...(why === undefined ? [] : [why.replace(/\.$/, '')]), then].join('; '));
+  const todo = runbook === undefined ? remedy : `${remedy}; docs/runbooks/${runbook}.md`;
+  return level === 'failing' ? of.failure(step, failure, detail, todo) : of.warning(step, detail, todo);
+}
+
+function whatToDo({ draining }: SidecarStatus): string {
+  return draining ? 'it is being ended: look at the pod that replaces it' : 'look at its log';
+}
+
+function describeVersion({ version, uptimeSeconds }: SidecarStatus, of: About): Finding {
   const detail = `version ${plain(version)}, up for ${duration(uptimeSeconds)}`;
-  if (draining) {
-    return of.warning(
-      'running_sidecar',
-      `${detail}, draining`,
-      'it is being ended: look at the pod that replaces it',
-    );
-  }
   return version === VERSION
     ? of.ok('running_sidecar', detail)
     : of.warning(
@@ -117,52 +79,45 @@ function describeSidecar({ version, uptimeSeconds, draining }: Status, admin: Li
       );
 }
 
-function describeCredential(credential: CredentialStatus): Finding {
-  const {
-    name,
-    required,
-    ready,
-    tokens,
-    expiresInSeconds,
-    consecutiveFailures,
-    lastFailure,
-    mountedCredentials,
-  } = credential;
-  const of = about(`credential ${plain(name)}`, !required);
-  const unusable = mountedCredentials?.detail;
-  const last =
-    lastFailure === undefined ? undefined : `${plain(lastFailure.result)}: ${plain(lastFailure.detail)}`;
-  if (!ready) {
-    const why = unusable === undefined ? (last ?? 'none has been obtained yet') : plain(unusable);
-    const failure = failureOf(unusable, lastFailure?.result);
-    return of.failure(
-      'running_credential',
-      failure,
-      `no token: ${why}`,
-      'run check without --status: it tries each step',
-    );
+function describeConfiguration({ configuration, verdict }: SidecarStatus, of: About): Finding[] {
+  if (configuration === undefined) return [];
+  const { file, generation, state, errors } = configuration;
+  const problems = verdict.problems.filter((problem) => kindOf(problem) === 'configuration');
+  if (problems.length === 0) {
+    const next = state === 'waiting' ? 'the next one waits for its tokens' : 'it is what the file says';
+    return [of.ok('running_configuration', `generation ${generation} of ${plain(file)}: ${next}`)];
   }
-  const isExchanged = tokens === 'exchanged';
-  const held = isExchanged
-    ? 'the token of each request is exchanged'
-    : expiresInSeconds === undefined
-      ? 'a token is held'
-      : `a token is held for ${duration(expiresInSeconds)} more`;
-  if (unusable !== undefined) {
-    const remedy = isExchanged
-      ? 'mend the Secret: what was read before is in use until the next start'
-      : 'mend the Secret before the token ends';
-    return of.warning(
-      'running_credential',
-      `${held}; the mounted Secret cannot be used: ${plain(unusable)}`,
-      remedy,
-    );
+  // The first of the file's errors tells more than that there are any.
+  const [first = ''] = errors?.split('\n') ?? [];
+  return problems.map((problem) => {
+    const told = first === '' ? problem : { ...problem, why: first };
+    return describeProblem(told, of, 'running_configuration', remedyForFile(configuration));
+  });
+}
+
+function remedyForFile({ file, state, reason }: NonNullable<SidecarStatus['configuration']>): string {
+  if (state === 'waiting') return 'run check without --status: it tries the credentials that are waited for';
+  if (reason === 'restart_required') return 'restart the pod, or take those changes back';
+  return `mend the file: token-sidecar check --config ${plain(file)} --offline shows all that is wrong with it`;
+}
+
+function describeCredential(
+  { name, tokens, expiresInSeconds, lastFailure, mountedCredentials }: SidecarStatus['credentials'][number],
+  problems: readonly SidecarProblem[],
+): Finding[] {
+  const of = about(`credential ${plain(name)}`);
+  if (problems.length > 0) {
+    const failure = failureOf(mountedCredentials?.detail, lastFailure?.result);
+    const remedy = 'run check without --status: it tries each step';
+    return problems.map((problem) => describeProblem(problem, of, 'running_credential', remedy, failure));
   }
-  if (consecutiveFailures > 0) {
-    const detail = `${held}; ${consecutiveFailures} ${isExchanged ? 'exchange' : 'renewal'}(s) in a row have failed: ${last ?? 'unknown'}`;
-    return of.warning('running_credential', detail, 'run check without --status: it tries each step');
-  }
-  return of.ok('running_credential', held);
+  const held =
+    tokens === 'exchanged'
+      ? 'the token of each request is exchanged'
+      : expiresInSeconds === undefined
+        ? 'a token is held'
+        : `a token is held for ${duration(expiresInSeconds)} more`;
+  return [of.ok('running_credential', held)];
 }
 
 function failureOf(unusable: string | undefined, result: string | undefined): Failure {
@@ -170,22 +125,22 @@ function failureOf(unusable: string | undefined, result: string | undefined): Fa
   return result === 'rejected' ? 'credentials_rejected' : 'provider_unavailable';
 }
 
-/** More of the requests than this ended in an error of the proxy. */
-const MANY_ERRORS = 0.01;
-
-function describeRoute({ name, requests: { total, inFlight, errors } }: Status['routes'][number]): Finding {
-  const of = about(`route ${plain(name)}`);
+function describeRoute(
+  { name, requests: { total, inFlight, errors } }: SidecarStatus['routes'][number],
+  problems: readonly SidecarProblem[],
+): Finding[] {
+  if (problems.length > 0) return problems.map((problem) => describeTraffic(problem, name));
   const detail = `${total} request(s), ${inFlight} in flight, ${errors} answered with an error of the proxy`;
-  return errors > total * MANY_ERRORS
-    ? of.warning(
-        'running_route',
-        detail,
-        'see token_sidecar_proxy_errors_total by code, and the log; token-sidecar explain CODE says what a code means',
-      )
-    : of.ok('running_route', detail);
+  return [about(`route ${plain(name)}`).ok('running_route', detail)];
 }
 
-const LONGEST_TEXT = 300;
+function describeTraffic(problem: SidecarProblem, route: string): Finding {
+  const remedy =
+    'see token_sidecar_proxy_errors_total by code, and the log; token-sidecar explain CODE says what a code means';
+  return describeProblem(problem, about(`route ${plain(route)}`), 'running_route', remedy);
+}
+
+const LONGEST_TEXT = 1000;
 
 /** One line of what somebody else says. */
 function plain(text: string): string {

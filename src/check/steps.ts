@@ -211,25 +211,32 @@ export const STEPS = {
   running_sidecar: {
     title: 'sidecar',
     of: 'running sidecar',
-    looks: 'Only with `--status`: version, uptime, and whether it drains',
+    looks: 'Only with `--status`: version, uptime, and what the sidecar says of itself as a whole',
     warns: 'It is of another version than this program, or it drains',
     fails: 'Nobody answers at the admin address, or it is no sidecar',
+  },
+  running_configuration: {
+    title: 'configuration in use',
+    of: 'running sidecar',
+    looks: 'Only with `--status`, where there is a configuration file: how it stands to what is in use',
+    warns: 'The changed file was refused, or waits for tokens for more than 30 s',
   },
   running_credential: {
     title: 'state',
     of: 'running sidecar',
     looks:
-      'Only with `--status`, of each credential: whether a token is held, when it ends and is renewed, and the last failure',
+      'Only with `--status`, of each credential: how long its token lives, or what the sidecar says is wrong with it',
     warns:
-      'Renewals fail while a token is held; the mounted Secret cannot be used; an optional credential has no token',
+      'Renewals fail while a token is held; the newest secret was rejected; the mounted Secret cannot be used; an optional credential has no token; the first token is waited for',
     fails: 'A required credential has no token',
   },
   running_route: {
     title: 'traffic',
     of: 'running sidecar',
     looks:
-      'Only with `--status`, of each route: requests, and how many of them the proxy answered with an error',
-    warns: 'More than one in a hundred',
+      'Only with `--status`, of each route: requests and errors of the proxy, or what the sidecar says is wrong with those of the last minute',
+    warns: 'A tenth of them was answered by the upstream with 401, or with 500 or more',
+    fails: 'A tenth of them failed',
   },
   time: {
     title: 'time',

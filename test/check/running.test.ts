@@ -8,15 +8,31 @@ import { VERSION } from '../../src/version.ts';
 import { refusingPort } from '../support/free-port.ts';
 import { examination, lines } from './examined.ts';
 
+const AT = '2030-01-01T00:00:00.000Z';
 const HELD = { name: 'shop', required: true, ready: true, expiresInSeconds: 200, consecutiveFailures: 0 };
 const STATUS = {
   version: VERSION,
   uptimeSeconds: 12_000,
   draining: false,
+  verdict: { level: 'ok', sentence: 'All is well.', problems: [] },
   credentials: [HELD],
-  routes: [{ name: 'a', requests: { total: 1000, inFlight: 2, errors: 3 } }],
+  routes: [{ name: 'a', requests: { total: 1000, inFlight: 2, errors: 300 } }],
 };
-const FAILURE = { at: '2026-11-22T00:00:00Z', result: 'rejected', detail: 'status 401 invalid_client' };
+const REFUSED = { result: 'rejected', detail: 'status 401 invalid_client' };
+
+/** As a sidecar says it of a credential. */
+const ofShop = (level: 'warning' | 'failing', more: object = {}) => ({
+  level,
+  about: { kind: 'credential', name: 'shop' },
+  what: 'credential shop has had no token',
+  since: AT,
+  why: 'the provider rejects the client.',
+  next: 'the sidecar asks again',
+  nextAt: '2030-01-01T00:01:00.000Z',
+  ...more,
+});
+
+const saying = (...problems: readonly object[]) => ({ ...STATUS, verdict: { problems } });
 
 async function examined(body: unknown, status = 200) {
   const server = createServer((_request, response) => {
@@ -35,65 +51,111 @@ it('tells of a sidecar that is well', async () => {
   expect(text).toEqual([
     expect.stringMatching(/^ok at 127\.0\.0\.1:\d+: sidecar: version \S+, up for 3 h 20 min$/),
     'ok credential shop: state: a token is held for 3 min 20 s more',
-    'ok route a: traffic: 1000 request(s), 2 in flight, 3 answered with an error of the proxy',
+    'ok route a: traffic: 1000 request(s), 2 in flight, 300 answered with an error of the proxy',
   ]);
   expect(status).toBe(0);
 });
 
-describe('a sidecar that is not well', () => {
-  const withCredential = (fields: object) => ({ ...STATUS, credentials: [{ ...HELD, ...fields }] });
+it('tells of a credential whose tokens are exchanged for those of requests', async () => {
+  const { expiresInSeconds: _, ...credential } = { ...HELD, tokens: 'exchanged' };
+  const { text } = await examined({ ...STATUS, credentials: [credential] });
+  expect(text[1]).toBe('ok credential shop: state: the token of each request is exchanged');
+});
 
+describe('a sidecar that is not well says so itself', () => {
   it.each([
-    [
-      'its credentials are rejected',
-      { ready: false, lastFailure: FAILURE },
-      /^failure .*no token: rejected: status 401/,
-      77,
-    ],
-    [
-      'its provider is away',
-      { ready: false, lastFailure: { ...FAILURE, result: 'unavailable' } },
-      /^failure/,
-      69,
-    ],
+    ['its credentials are rejected', { lastFailure: REFUSED }, 77],
+    ['its provider is away', { lastFailure: { ...REFUSED, result: 'unavailable' } }, 69],
     [
       'its Secret is missing',
-      { ready: false, mountedCredentials: { detail: 'x does not exist' } },
-      /no token: x does not/,
+      { lastFailure: REFUSED, mountedCredentials: { detail: 'x does not exist' } },
       78,
     ],
-    ['the pod does without', { ready: false, required: false, lastFailure: FAILURE }, /^warning/, 0],
-    [
-      'renewals fail',
-      { consecutiveFailures: 3, lastFailure: FAILURE },
-      /^warning .*3 renewal\(s\) in a row/,
-      0,
-    ],
-    [
-      'the next Secret cannot be used',
-      { mountedCredentials: { detail: 'x is empty' } },
-      /^warning .*x is empty/,
-      0,
-    ],
-    [
-      'the token of each request is exchanged',
-      { tokens: 'exchanged', expiresInSeconds: undefined, consecutiveFailures: 2, lastFailure: FAILURE },
-      /^warning .*the token of each request is exchanged; 2 exchange\(s\) in a row/,
-      0,
-    ],
-  ])('%s', async (_, fields, expected, exit) => {
-    const { text, status } = await examined(withCredential(fields));
-    expect(text[1]).toMatch(expected);
+  ])('of a credential: %s', async (_, fields, exit) => {
+    const failing = ofShop('failing', { runbook: 'TokenSidecarTokenUnavailable' });
+    const body = { ...saying(failing), credentials: [{ ...HELD, ...fields }] };
+    const { text, status } = await examined(body);
+    expect(text[1]).toBe(
+      `failure credential shop: state: credential shop has had no token since ${AT}; the provider rejects the client; the sidecar asks again at 2030-01-01T00:01:00.000Z → run check without --status: it tries each step; docs/runbooks/TokenSidecarTokenUnavailable.md`,
+    );
     expect(status).toBe(exit);
   });
 
-  it('drains, is of another version, answers many errors', async () => {
-    expect((await examined({ ...STATUS, draining: true })).text[0]).toMatch(/^warning .*draining/);
-    expect((await examined({ ...STATUS, version: '0.0.9' })).text[0]).toMatch(/^warning .*this program is/);
-    const routes = [{ name: 'a', requests: { total: 100, inFlight: 0, errors: 2 } }];
-    expect((await examined({ ...STATUS, routes })).text[2]).toMatch(
-      /^warning .*token_sidecar_proxy_errors_total/,
+  it('of a credential that the pod does without, or whose token is held', async () => {
+    const { text, status } = await examined(saying(ofShop('warning')));
+    expect(text[1]).toMatch(/^warning credential shop: state: credential shop has had no token since/);
+    expect(text).toHaveLength(3);
+    expect(status).toBe(0);
+  });
+
+  it('of routes, and of hosts that are no route', async () => {
+    const failed = { what: 'route a has failed', next: 'the next requests are tried like these' };
+    const { text, status } = await examined(
+      saying(
+        { level: 'failing', about: { kind: 'route', name: 'a' }, ...failed },
+        { level: 'warning', about: { kind: 'route', name: 'forward:api.example.com' }, ...failed },
+      ),
     );
+    expect(text.slice(2)).toEqual([
+      expect.stringMatching(/^failure route a: traffic: .* → see token_sidecar_proxy_errors_total/),
+      expect.stringMatching(/^warning route forward:api\.example\.com: traffic: /),
+    ]);
+    expect(status).toBe(69);
+  });
+
+  it('of itself, and so does one that knows more', async () => {
+    const drains = { level: 'warning', what: 'the sidecar drains', next: 'it ends' };
+    const newer = { ...drains, what: 'the moon is full', about: { kind: 'moon', name: 'full' } };
+    const { text } = await examined({ ...saying(drains, newer), draining: true });
+    expect(text.slice(1, 3)).toEqual([
+      expect.stringMatching(/^warning at \S+: sidecar: the sidecar drains; it ends → it is being ended/),
+      expect.stringMatching(/^warning at \S+: sidecar: the moon is full; it ends → /),
+    ]);
+  });
+
+  it('and whoever asks says that it is of another version', async () => {
+    expect((await examined({ ...STATUS, version: '0.0.9' })).text[0]).toMatch(/^warning .*this program is/);
+  });
+});
+
+describe('the configuration in use', () => {
+  const file = '/etc/token-sidecar.yaml';
+  const told = async (standing: object, ...problems: readonly object[]) => {
+    const configuration = { file, generation: 2, since: AT, ...standing };
+    const found = await examined({ ...saying(...problems), configuration });
+    return { text: found.text[1], status: found.status };
+  };
+  const problem = (why: string) => ({
+    level: 'warning',
+    about: { kind: 'configuration', name: file },
+    what: 'the changed configuration file has been refused',
+    since: AT,
+    why,
+    next: 'generation 2 stays in use until the file changes again',
+    runbook: 'TokenSidecarConfigReloadFailing',
+  });
+
+  it('is that of the file, or not yet', async () => {
+    const of = `ok at ADDRESS: configuration in use: generation 2 of ${file}: `;
+    const plain = async (standing: object) => (await told(standing)).text?.replace(/at \S+:/, 'at ADDRESS:');
+    expect(await plain({ state: 'current' })).toBe(`${of}it is what the file says`);
+    expect(await plain({ state: 'waiting' })).toBe(`${of}the next one waits for its tokens`);
+  });
+
+  it('is an earlier one, because the file was refused', async () => {
+    const errors = 'error[invalid_value]: listen: "x": expected host:port\n --> token-sidecar.yaml:1:9';
+    const standing = { state: 'refused', reason: 'invalid', errors };
+    const { text, status } = await told(standing, problem(`${file} is not valid.`));
+    expect(text).toMatch(
+      /^warning at \S+: configuration in use: the changed .* refused since .*; error\[invalid_value\]: listen: "x": expected host:port; generation 2 stays in use .* → mend the file: token-sidecar check --config \/etc\/token-sidecar\.yaml --offline .*; docs\/runbooks\/TokenSidecarConfigReloadFailing\.md$/,
+    );
+    expect(status).toBe(0);
+  });
+
+  it('is an earlier one for another reason', async () => {
+    const restart = { state: 'refused', reason: 'restart_required', errors: 'listen' };
+    expect((await told(restart, problem('x'))).text).toContain('→ restart the pod');
+    expect((await told({ state: 'waiting' }, problem('x'))).text).toContain('it tries the credentials');
   });
 });
 

@@ -80,9 +80,36 @@ describe('beside a live sidecar', () => {
     expect(JSON.parse(stdout).findings[1]).toMatchObject({
       step: 'running_credential',
       verdict: 'warning',
-      detail: expect.stringMatching(/renewal\(s\) in a row have failed: rejected: status 401 invalid_client/),
+      detail: expect.stringMatching(/no new token since .* invalid_client/),
     });
     expect(code).toBe(0);
+  });
+
+  it('--status tells of a changed file that was refused', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { directory: dir } = await mountSecret({ client_id: 'shop-client', client_secret: 'S3CRET' });
+    const directory = await mkdtemp(join(tmpdir(), 'refused-'));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const file = join(directory, 'token-sidecar.yaml');
+    const valid = {
+      listen: '127.0.0.1:0',
+      admin: { listen: '127.0.0.1:0' },
+      credentials: [{ name: 'default', tokenUrl: provider.url, dir }],
+      routes: [{ name: 'a', upstream: await startApi() }],
+    };
+    await writeFile(file, JSON.stringify(valid));
+    const sidecar = new RunningCommand(['--config', file, '--termination-log', '/nonexistent'], {});
+    const [, admin = ''] = await sidecar.output(/"admin":"([^"]+)"/);
+    await sidecar.output(/"msg":"ready"/);
+    await writeFile(file, JSON.stringify({ ...valid, routes: [{ name: 'a', upstream: 'nowhere' }] }));
+    await sidecar.output(/the configuration file is not valid/);
+
+    // Whoever asks does not read the file that was refused.
+    const { stdout, code } = await runToEnd(['check', '--status', '--admin-listen', admin]);
+    expect(stdout).toMatch(
+      /^WARN {2}at \S+: configuration in use +the changed configuration file has been refused since .*error\[invalid_url\]: routes\[0\]\.upstream: "nowhere"/m,
+    );
+    expect([code, provider.received.length]).toEqual([0, 1]);
   });
 });
 
