@@ -14,6 +14,8 @@ import {
 import { INJECTOR_JOB } from './injector-rules.ts';
 import { buckets, series, totals } from './metrics.ts';
 
+/** Of metrics that are neither of a credential nor of a route. */
+const NAMESPACE = 'namespace=~"$namespace"';
 const FLEET = 'namespace=~"$namespace", credential=~"$credential"';
 const ROUTES = 'namespace=~"$namespace", route=~"$route"';
 const POD = 'namespace=~"$namespace", pod=~"$pod"';
@@ -47,9 +49,8 @@ const MOST_IS_GOOD = [
   { from: 0.99, color: 'green' },
 ] as const;
 
-const CERTIFICATES = 'namespace=~"$namespace"';
-const CERTIFICATE_END = series('tls_certificate_expiry_timestamp_seconds', CERTIFICATES);
-const CERTIFICATE_BEGIN = series('tls_certificate_not_before_timestamp_seconds', CERTIFICATES);
+const CERTIFICATE_END = series('tls_certificate_expiry_timestamp_seconds', NAMESPACE);
+const CERTIFICATE_BEGIN = series('tls_certificate_not_before_timestamp_seconds', NAMESPACE);
 
 const fleet: Row = {
   title: 'Fleet',
@@ -125,7 +126,7 @@ const fleet: Row = {
       'Share of the requests of the last 5 minutes that the upstream answered with 401.',
       'percentunit',
       {
-        expr: `sum(rate(${series('proxy_upstream_unauthorized_total', 'namespace=~"$namespace"')}[5m])) / (sum(rate(${series('proxy_requests_total', 'namespace=~"$namespace"')}[5m])) > 0) or on () vector(0)`,
+        expr: `sum(rate(${series('proxy_upstream_unauthorized_total', NAMESPACE)}[5m])) / (sum(rate(${series('proxy_requests_total', NAMESPACE)}[5m])) > 0) or on () vector(0)`,
       },
       [
         { from: null, color: 'green' },
@@ -224,15 +225,18 @@ const fleet: Row = {
         [
           {
             expr: orZero(
-              `sum by (result) (increase(${series('config_reload_total', FLEET)}[$__rate_interval]))`,
+              `sum by (result) (increase(${series('config_reload_total', NAMESPACE)}[$__rate_interval]))`,
             ),
             legend: '{{result}}',
           },
           {
-            expr: `sum(1 - ${series('config_last_reload_successful', FLEET)}) or on () vector(0)`,
+            expr: `sum(1 - ${series('config_last_reload_successful', NAMESPACE)}) or on () vector(0)`,
             legend: 'not in use',
           },
-          { expr: `max(${series('config_generation', FLEET)})`, legend: 'most generations' },
+          {
+            expr: `max(${series('config_generation', NAMESPACE)})`,
+            legend: 'most generations',
+          },
         ],
       ),
       'TokenSidecarConfigReloadFailing',
@@ -242,7 +246,7 @@ const fleet: Row = {
       'Time since the configuration in use took effect, the longest and shortest of each namespace.',
       's',
       ['max', 'min'].map((which) => ({
-        expr: `${which} by (namespace) (time() - ${series('config_applied_timestamp_seconds', FLEET)})`,
+        expr: `${which} by (namespace) (time() - ${series('config_applied_timestamp_seconds', NAMESPACE)})`,
         legend: `{{namespace}} ${which}`,
       })),
     ),
@@ -416,7 +420,7 @@ const proxy: Row = {
       [
         {
           expr: orZero(
-            `sum by (namespace, kind) (rate(${series('proxy_http2_abuse_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+            `sum by (namespace, kind) (rate(${series('proxy_http2_abuse_total', NAMESPACE)}[$__rate_interval]))`,
           ),
           legend: '{{namespace}} {{kind}}',
         },
@@ -429,7 +433,7 @@ const proxy: Row = {
       [
         {
           expr: orZero(
-            `sum by (namespace, result) (rate(${series('proxy_redirected_connections_total', 'namespace=~"$namespace"')}[$__rate_interval]))`,
+            `sum by (namespace, result) (rate(${series('proxy_redirected_connections_total', NAMESPACE)}[$__rate_interval]))`,
           ),
           legend: '{{namespace}} {{result}}',
         },
@@ -447,7 +451,7 @@ const proxy: Row = {
       'short',
       [
         {
-          expr: `count by (version) (${series('build_info', 'namespace=~"$namespace"')})`,
+          expr: `count by (version) (${series('build_info', NAMESPACE)})`,
           legend: '{{version}}',
         },
       ],
@@ -744,17 +748,9 @@ export function dashboard(): Readonly<Record<string, unknown>> {
       list: [
         { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', current: {} },
         variable('namespace', 'Namespace', `label_values(${series('token_ready')}, namespace)`),
-        variable(
-          'credential',
-          'Credential',
-          `label_values(${series('token_ready', 'namespace=~"$namespace"')}, credential)`,
-        ),
-        variable(
-          'route',
-          'Route',
-          `label_values(${series('proxy_requests_total', 'namespace=~"$namespace"')}, route)`,
-        ),
-        variable('pod', 'Pod', `label_values(${series('token_ready', 'namespace=~"$namespace"')}, pod)`),
+        variable('credential', 'Credential', `label_values(${series('token_ready', NAMESPACE)}, credential)`),
+        variable('route', 'Route', `label_values(${series('proxy_requests_total', NAMESPACE)}, route)`),
+        variable('pod', 'Pod', `label_values(${series('token_ready', NAMESPACE)}, pod)`),
       ],
     },
     annotations: {

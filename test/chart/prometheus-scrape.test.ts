@@ -8,7 +8,7 @@ import { METRIC_PREFIX, METRICS, type Metric } from '../../scripts/monitoring/me
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { type RunningProgram, start } from './child-process.ts';
-import { annotationQueries, dashboardQueries, ruleQueries } from './queries.ts';
+import { annotationQueries, dashboardQueries, filtersOf, ruleQueries, variableQueries } from './queries.ts';
 import { pathOf, ROOT } from './tools.ts';
 
 /** Queries are asked again until they have data: two scrapes and two evaluations after the last event, seconds apart. */
@@ -251,6 +251,41 @@ function exposed(text: string): Map<string, { type: string; labels: Set<string> 
   }
   return metrics;
 }
+
+/** What Prometheus adds to every series of a target. */
+const OF_TARGETS = ['namespace', 'pod', 'job', 'instance'];
+
+test('every label that a query filters by is on the metric that it filters', {
+  timeout: 2 * PATIENCE_MS,
+}, async () => {
+  const scraped = Object.keys(admins).map((pod) => `token_sidecar_build_info{pod="${pod}"}`);
+  expect(await withoutData(scraped)).toEqual([]);
+  const response = await fetch(
+    `http://${prometheus}/api/v1/series?${new URLSearchParams({ 'match[]': '{__name__=~".*token_sidecar.*"}' })}`,
+  );
+  const { data } = (await response.json()) as { data: readonly Readonly<Record<string, string>>[] };
+  const stored = new Map<string, Set<string>>();
+  for (const { __name__: name = '', ...labels } of data) {
+    stored.set(name, new Set([...(stored.get(name) ?? OF_TARGETS), ...Object.keys(labels)]));
+  }
+  /** What nothing has happened to is in no exposition; its labels are those of the list. */
+  const labelsOf = (metric: string): ReadonlySet<string> => {
+    const listed = (METRICS as Record<string, Metric>)[metric.slice(METRIC_PREFIX.length)];
+    return stored.get(metric) ?? new Set([...OF_TARGETS, ...(listed?.labels ?? [])]);
+  };
+  const queries = [
+    ...(await dashboardQueries()),
+    ...(await annotationQueries()),
+    ...(await variableQueries()),
+    ...(await ruleQueries()),
+  ];
+  const filters = queries.flatMap(filtersOf).filter(({ metric }) => metric.includes('token_sidecar'));
+
+  expect(filters.length).toBeGreaterThan(100);
+  expect(stored.size).toBeGreaterThan(30);
+  const idle = filters.filter(({ metric, label }) => !labelsOf(metric).has(label));
+  expect([...new Set(idle.map(({ metric, label }) => `${metric}{${label}}`))]).toEqual([]);
+});
 
 test('the list of metrics is what the program exports: names, types and labels', async () => {
   const found = new Map<string, { type: string; labels: Set<string> }>();

@@ -35,6 +35,26 @@ export async function annotationQueries(): Promise<string[]> {
   );
 }
 
+/** What its variables offer: `label_values(selector, label)`. */
+export async function variableQueries(): Promise<string[]> {
+  const dashboard = JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')) as {
+    templating: { list: readonly { query: string | { query: string } }[] };
+  };
+  return dashboard.templating.list.flatMap(({ query }) => {
+    const text = typeof query === 'string' ? query : query.query;
+    return text.includes('token_sidecar_') ? [text] : [];
+  });
+}
+
+/** Of each selector of a query, the metric and the labels that it filters by. */
+export function filtersOf(query: string): readonly { readonly metric: string; readonly label: string }[] {
+  const withoutValues = query.replace(/"(?:[^"\\]|\\.)*"/g, '""');
+  return [...withoutValues.matchAll(/([a-zA-Z_:][\w:]*)\{([^}]*)\}/g)].flatMap(
+    ([, metric = '', matchers = '']) =>
+      [...matchers.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => ({ metric, label })),
+  );
+}
+
 export async function ruleQueries(): Promise<string[]> {
   const rules = parse(await readFile(`${ROOT}deploy/monitoring/rules.yaml`, 'utf8')) as {
     groups: { rules: { expr: string }[] }[];
