@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
-import { type RunningProgram, start } from './child-process.ts';
+import { program, startAlertmanager } from './alertmanager.ts';
 import { type SimulatedFleet, startFleet } from './simulated-fleet.ts';
 import { pathOf, ROOT } from './tools.ts';
 
@@ -29,12 +29,6 @@ async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'one-page-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   return directory;
-}
-
-function program(command: string, args: readonly string[]): RunningProgram {
-  const running = start(command, args);
-  onTestFinished(() => running.stop());
-  return running;
 }
 
 /** Whoever is woken: keeps what Alertmanager says, and tells who waits for it. */
@@ -64,31 +58,6 @@ async function startPager() {
       }
     },
   };
-}
-
-/** Alertmanager with the routes and the inhibition that are shipped, impatient. */
-async function startAlertmanager(directory: string, pager: string): Promise<string> {
-  const shipped = parse(await readFile(`${ROOT}deploy/monitoring/alertmanager.yaml`, 'utf8'));
-  const config = join(directory, 'alertmanager.yaml');
-  await writeFile(
-    config,
-    stringify({
-      ...shipped,
-      route: { ...shipped.route, group_wait: '2s', group_interval: '2s' },
-      receivers: shipped.receivers.map(({ name }: { name: string }) => ({
-        name,
-        webhook_configs: [{ url: pager, send_resolved: true }],
-      })),
-    }),
-  );
-  const { output } = program(pathOf('alertmanager'), [
-    `--config.file=${config}`,
-    `--storage.path=${join(directory, 'alertmanager')}`,
-    '--web.listen-address=127.0.0.1:0',
-    '--cluster.listen-address=',
-  ]);
-  const [, address] = await output(/(?:address=|msg="Listening on".*address=)(127\.0\.0\.1:\d+)/);
-  return address ?? '';
 }
 
 /** The shipped rules with a second for each minute that a condition has to last. */
