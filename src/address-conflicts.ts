@@ -4,6 +4,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { ListenAddress } from './config/config.ts';
 import { ConfigurationError, type Problem } from './config/problems.ts';
+import { WITHOUT_FAMILY } from './config/sidecar-listeners.ts';
 import { formatAddress } from './config/values.ts';
 import { systemCodeOf } from './errors.ts';
 import { listenOn } from './listen.ts';
@@ -12,6 +13,8 @@ import { listenOn } from './listen.ts';
 export interface NamedAddress {
   readonly key: string;
   readonly address: ListenAddress;
+  /** Of a family that the machine may lack, which is no conflict. */
+  readonly mayLack?: true;
 }
 
 /** A process, as far as this one may see. */
@@ -35,14 +38,15 @@ export async function explainConflicts(error: unknown, addresses: readonly Named
 }
 
 function isOfAddress(cause: unknown): boolean {
-  return ['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL'].includes(systemCodeOf(cause) ?? '');
+  const code = systemCodeOf(cause);
+  return code === 'EADDRINUSE' || code === 'EACCES' || WITHOUT_FAMILY.has(code);
 }
 
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const { key, address } of addresses) {
+  for (const { key, address, mayLack } of addresses) {
     const code = await refusalOf(address);
-    if (code === undefined) continue;
+    if (code === undefined || (mayLack && WITHOUT_FAMILY.has(code))) continue;
     const value = formatAddress(address);
     if (code !== 'EADDRINUSE') {
       problems.push({

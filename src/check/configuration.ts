@@ -1,11 +1,9 @@
 /** What the configuration shows by itself, once it is valid. */
 
-import { networkInterfaces } from 'node:os';
-import type { Config, ListenAddress } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { codeOf, type Problem, remedyOf } from '../config/problems.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
 import { quoted } from '../config/shown-text.ts';
-import { EVERY_ADDRESS, isLoopbackHost } from '../config/values.ts';
 import { about, type Finding } from './finding.ts';
 
 /** A valid configuration, with the credentials that nobody uses. */
@@ -50,33 +48,6 @@ function usedCredentials({ routes, forwardProxy, capture, redirect }: Config): R
     ...(redirect?.hosts ?? []),
   ];
   return new Set(users.map(({ credential }) => credential));
-}
-
-/** The listener of the sidecar's own that is at one of these addresses; undefined where it is somebody else's. */
-export function ownListenerAt(
-  { listen, admin, tokenEndpoint }: Config,
-  addresses: readonly string[],
-  port: number,
-): ListenAddress | undefined {
-  const listeners = [listen, admin.listen, ...(tokenEndpoint === undefined ? [] : [tokenEndpoint.listen])];
-  return listeners.find(
-    (listener) =>
-      listener.port === port &&
-      port !== 0 &&
-      addresses.some((address) => isAddressOf(listener.host, address)),
-  );
-}
-
-function isAddressOf(host: string, address: string): boolean {
-  if (host === address) return true;
-  const isEverywhere = host === EVERY_ADDRESS || host === '0.0.0.0';
-  if (address === 'localhost') return isEverywhere || isLoopbackHost(host);
-  return isEverywhere && isOfThisMachine(address);
-}
-
-function isOfThisMachine(address: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return isLoopbackHost(address) || own.some((each) => each.address === address);
 }
 
 /** What is wrong with a configuration that cannot be used; values are left out. */

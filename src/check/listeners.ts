@@ -2,35 +2,27 @@
 
 import { type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
+import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Examination } from './examination.ts';
 import { about, type Finding } from './finding.ts';
 import { askStatus } from './sidecar-status.ts';
 
-export async function examineListeners(
-  { listen, admin, tokenEndpoint }: Config,
-  examination: Examination,
-): Promise<Finding[]> {
-  const listeners: readonly (readonly [string, ListenAddress])[] = [
-    ['proxy', listen],
-    ['admin', admin.listen],
-    ...(tokenEndpoint === undefined ? [] : [['token endpoint', tokenEndpoint.listen] as const]),
-  ];
+export async function examineListeners(config: Config, examination: Examination): Promise<Finding[]> {
   const findings: Finding[] = [];
   // One at a time: two of them may be told the same port by mistake.
-  for (const [name, address] of listeners) {
-    findings.push(await examineListener(name, address, admin.listen, examination));
+  for (const listener of sidecarListeners(config)) {
+    findings.push(await examineListener(listener, config.admin.listen, examination));
   }
   return findings;
 }
 
 async function examineListener(
-  name: string,
-  address: ListenAddress,
+  { what, address, mayLack }: SidecarListener,
   admin: ListenAddress,
   examination: Examination,
 ): Promise<Finding> {
-  const of = about(name);
+  const of = about(what);
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
   // Where the sidecar is seen to listen its address is not tried, so that one that restarts now finds it free.
@@ -39,8 +31,14 @@ async function examineListener(
   if (holder !== undefined && (await isSidecar(holder, admin, examination))) return ours;
   const code = await refusalOf(address);
   if (code === undefined) return of.ok('listener', `${where} is free`);
+  if (mayLack && WITHOUT_FAMILY.has(code)) {
+    return of.ok('listener', `${where}: this machine has none, and the sidecar starts without it`);
+  }
   if (code !== 'EADDRINUSE') {
-    const remedy = 'choose an address of this machine, and a port of at least 1024';
+    const remedy =
+      code === 'EACCES' && address.port < 1024
+        ? 'choose a port of at least 1024, or let the pod have the sysctl net.ipv4.ip_unprivileged_port_start: "0"'
+        : 'choose an address of this machine, and a port of at least 1024';
     return of.failure('listener', 'configuration', `${where}: ${code}`, remedy);
   }
   if (holder === undefined && (await isSidecar(undefined, admin, examination))) return ours;

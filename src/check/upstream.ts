@@ -1,9 +1,9 @@
 /** The upstreams: whether they are there, and what they say to a token where a path to ask for is given. */
 
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
+import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
 import { formatAddress } from '../config/values.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
-import { ownListenerAt } from './configuration.ts';
 import type { Destination } from './destination.ts';
 import type { Examination } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
@@ -103,13 +103,13 @@ function ownFinding(
   { port, protocol, authority }: Upstream,
   of: About,
 ): Finding[] | undefined {
-  const listener = ownListenerAt(config, addresses, port);
+  const listener = sidecarListenerAt(config, addresses, port);
   if (listener === undefined) return undefined;
   return [
     of.failure(
       'destination',
       'configuration',
-      `${protocol}://${authority} is the sidecar itself (${formatAddress(listener)})`,
+      `${protocol}://${authority} is the sidecar itself (${listener.what}, ${formatAddress(listener.address)})`,
       'set the upstream to where the API is: the app asks the sidecar, the sidecar asks the upstream',
     ),
   ];

@@ -6,8 +6,9 @@ import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
-import { readFlags, type Settings } from '../config/settings.ts';
+import { readFlags, type Setting, type Settings } from '../config/settings.ts';
 import { quoted } from '../config/shown-text.ts';
+import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { formatAddress } from '../config/values.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
@@ -115,24 +116,24 @@ async function startOrExplain(given: ProxyValues, options: SidecarOptions): Prom
 }
 
 /** Every listener, with what named its address. */
-function listenersOf({ listen, admin, tokenEndpoint, redirect }: Config, given: ProxyValues): NamedAddress[] {
-  const keyOf = (flag: 'listen' | 'admin-listen', ofFile: string, address: ListenAddress): string => {
-    const isDefault = formatAddress(address) === PROXY_SETTINGS[flag].default;
-    return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : ofFile);
-  };
-  return [
-    { key: keyOf('listen', 'listen', listen), address: listen },
-    { key: keyOf('admin-listen', 'admin.listen', admin.listen), address: admin.listen },
-    ...(redirect === undefined
-      ? []
-      : [
-          {
-            key: given['redirect-port']?.key ?? 'redirect.port',
-            address: { host: '127.0.0.1', port: redirect.port },
-          },
-        ]),
-    ...(tokenEndpoint === undefined ? [] : [{ key: 'tokenEndpoint.listen', address: tokenEndpoint.listen }]),
-  ];
+function listenersOf(config: Config, given: ProxyValues): NamedAddress[] {
+  return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
+    key: flag === undefined ? key : namedBy(flag, key, address, given),
+    address,
+    ...(mayLack ? { mayLack } : {}),
+  }));
+}
+
+/** The flag or its variable where one was given, and where nothing was: that is what would choose another address. */
+function namedBy(
+  flag: keyof ProxyValues & keyof typeof PROXY_SETTINGS,
+  key: string,
+  address: ListenAddress,
+  given: ProxyValues,
+): string {
+  const setting: Setting = PROXY_SETTINGS[flag];
+  const isDefault = [formatAddress(address), String(address.port)].includes(setting.default ?? '');
+  return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : key);
 }
 
 /** Why the app has been held back to the end: the first credential that is required and never had a token. */

@@ -153,7 +153,7 @@ describe('an upstream that is the sidecar itself', () => {
       upstream &&
       (await examineUpstream(upstream, config, undefined, examination({ lookup: lookup as never })));
     expect(lines(findings ?? []).join('\n')).toContain(
-      'http://shop.example.com:15081 is the sidecar itself ([::]:15081)',
+      'http://shop.example.com:15081 is the sidecar itself (admin, [::]:15081)',
     );
   });
 });

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { ForwardProxyConfig, ListenAddress, RedirectConfig } from '../../config/config.ts';
+import { redirectListeners, WITHOUT_FAMILY } from '../../config/sidecar-listeners.ts';
 import { SidecarError, systemCodeOf } from '../../errors.ts';
 import type { AppContext } from '../app/context.ts';
 import type { Listener, Service } from '../app/listener.ts';
@@ -51,9 +52,6 @@ function isHere({ host, port }: ListenAddress, { localAddress, localPort }: Sock
   return port === localPort && host === localAddress;
 }
 
-/** Codes of a machine without IPv6. */
-const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
-
 /**
  * Listens to where the system redirects: its loopback, of either family.
  * @throws {SidecarError} `configuration` where the port cannot be had.
@@ -63,9 +61,10 @@ export async function listenForRedirected(
   port: number,
   service: Service,
 ): Promise<readonly ListenAddress[]> {
-  const ipv4 = await listener.listen({ host: '127.0.0.1', port }, service);
+  const [first, second] = redirectListeners(port);
+  const ipv4 = await listener.listen(first, service);
   try {
-    return [ipv4, await listener.listen({ host: '::1', port }, service)];
+    return [ipv4, await listener.listen(second, service)];
   } catch (error) {
     if (!WITHOUT_FAMILY.has(systemCodeOf((error as Error).cause))) throw error;
     return [ipv4];

@@ -1,0 +1,91 @@
+/** Every address that a sidecar listens on, by its configuration: the one list of them. */
+
+import { networkInterfaces } from 'node:os';
+import type { CapturedHost, Config, ListenAddress } from './config.ts';
+import type { PROXY_SETTINGS } from './proxy-settings.ts';
+import { EVERY_ADDRESS, isLoopbackHost } from './values.ts';
+
+export interface SidecarListener {
+  /** `proxy`, `capture of api.example.com`. */
+  readonly what: string;
+  readonly address: ListenAddress;
+  /** Where the file says it. */
+  readonly key: string;
+  /** The flag that can say it in place of the file. */
+  readonly flag?: keyof typeof PROXY_SETTINGS;
+  /** Of a family that the machine may lack: the sidecar starts without it then. */
+  readonly mayLack?: true;
+}
+
+/** Port 0 is one that the system picks. */
+export function sidecarListeners(config: Config): readonly SidecarListener[] {
+  const { listen, admin, tokenEndpoint, capture, redirect } = config;
+  return [
+    { what: 'proxy', address: listen, key: 'listen', flag: 'listen' },
+    { what: 'admin', address: admin.listen, key: 'admin.listen', flag: 'admin-listen' },
+    ...(tokenEndpoint === undefined
+      ? []
+      : [{ what: 'token endpoint', address: tokenEndpoint.listen, key: 'tokenEndpoint.listen' }]),
+    ...(capture?.hosts ?? []).flatMap((host, index) =>
+      captureListeners(host).map((address): SidecarListener => {
+        const key = `capture.hosts[${index}].address`;
+        return { what: `capture of ${host.host}`, address, key, flag: 'capture-hosts' };
+      }),
+    ),
+    ...(redirect === undefined ? [] : redirectListeners(redirect.port)).map(
+      (address): SidecarListener => ({
+        what: 'redirected connections',
+        address,
+        key: 'redirect.port',
+        flag: 'redirect-port',
+        ...(address.host === '::1' ? { mayLack: true } : {}),
+      }),
+    ),
+  ];
+}
+
+export function captureListeners({
+  address: host,
+  ports,
+  clearPorts,
+}: Pick<CapturedHost, 'address' | 'ports' | 'clearPorts'>): readonly ListenAddress[] {
+  return [...ports, ...clearPorts].map((port) => ({ host, port }));
+}
+
+/** Where the kernel redirects: loopback, of either family. */
+export function redirectListeners(port: number): readonly [ListenAddress, ListenAddress] {
+  return [
+    { host: '127.0.0.1', port },
+    { host: '::1', port },
+  ];
+}
+
+/** Codes of a machine that lacks a family of addresses. */
+export const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
+
+/** The listener that is at one of these addresses; undefined where it is somebody else's. */
+export function sidecarListenerAt(
+  config: Config,
+  addresses: readonly string[],
+  port: number,
+): SidecarListener | undefined {
+  return sidecarListeners(config).find(
+    ({ address }) => address.port === port && port !== 0 && addresses.some((one) => isAt(address.host, one)),
+  );
+}
+
+/** Names that stand for both loopback addresses, on every machine. */
+const LOCALHOST = ['127.0.0.1', '::1'];
+
+/** @param listening an address, a name of this machine, or every address. */
+function isAt(listening: string, address: string): boolean {
+  if (address === 'localhost') return LOCALHOST.some((one) => isAt(listening, one));
+  if (listening === address) return true;
+  if (listening === 'localhost') return LOCALHOST.includes(address);
+  return (listening === EVERY_ADDRESS || listening === '0.0.0.0') && isOfThisMachine(address);
+}
+
+function isOfThisMachine(address: string): boolean {
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return isLoopbackHost(address) || own.some((each) => each.address === address);
+}
