@@ -83,12 +83,13 @@ export interface FileToFollow {
   readonly load: (text?: string) => Promise<Config>;
 }
 
-/**
- * How long the last spans are waited for at the end. A collector that is away holds no pod up, and what a drain has cut is
- * just what somebody looks for.
- */
+/** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
 const MOST_FOR_SPANS_MS = 2000;
-const LEAST_FOR_SPANS_MS = 1000;
+
+/** What a drain leaves for them of its own time: what it has cut is just what somebody looks for. */
+const KEPT_FOR_SPANS_MS = 1000;
+/** At the most, of all the time that there is. */
+const PART_FOR_SPANS = 0.2;
 
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
@@ -229,16 +230,18 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     file?.close();
     const { drainTimeoutMs } = inUse.config.shutdown;
     const beganAtMs = clock.now().monotonicMs;
+    const forSpansMs =
+      running.tracing === undefined ? 0 : Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS);
     log.info({ drainTimeoutMs }, 'draining');
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
-    await running.proxy.whenUnused(drainTimeoutMs * 0.8);
+    await running.proxy.whenUnused((drainTimeoutMs - forSpansMs) * 0.8);
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
-    await running.proxy.drain(leftMs());
+    await running.proxy.drain(Math.max(0, leftMs() - forSpansMs));
     history.close();
     await Promise.all([
       running.admin.close(),
       running.outputs?.close(),
-      running.tracing?.close(Math.max(LEAST_FOR_SPANS_MS, Math.min(MOST_FOR_SPANS_MS, leftMs()))),
+      running.tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs())),
       sources.close(),
     ]);
     log.info('stopped');

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand, runToEnd } from '../support/run-command.ts';
@@ -112,23 +114,66 @@ describe('where the standard variables name a collector', () => {
   });
 });
 
-it('a collector that takes connections and says nothing holds the end up for two seconds', async () => {
+/** A sidecar whose collector takes connections and says nothing. */
+async function startUnheard(env: Readonly<Record<string, string>> = {}) {
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
     silent.closeAllConnections();
     silent.close();
   });
-  const { sidecar, proxy } = await startTraced({
+  return startTraced({
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
     OTEL_BSP_SCHEDULE_DELAY: '60000',
     OTEL_EXPORTER_OTLP_TIMEOUT: '600000',
+    ...env,
   });
+}
+
+/** Ends it by a signal. @returns its exit status, and how long it says that its end took. */
+async function terminated(sidecar: RunningCommand) {
+  sidecar.process.kill('SIGTERM');
+  const { code } = await sidecar.exited;
+  const [began = 0, ended = 0] = ['draining', 'stopped'].map((msg) => {
+    const line = sidecar.stdout.split('\n').find((one) => one.includes(`"msg":"${msg}"`)) ?? '{}';
+    return Date.parse((JSON.parse(line) as { time: string }).time);
+  });
+  return { code, tookMs: ended - began };
+}
+
+it('a collector that takes connections and says nothing holds the end up for two seconds', async () => {
+  const { sidecar, proxy } = await startUnheard();
   expect((await fetch(`${proxy}/`, { headers: { connection: 'close' } })).status).toBe(200);
 
-  sidecar.process.kill('SIGTERM');
+  const { code, tookMs } = await terminated(sidecar);
 
-  expect(await sidecar.exited).toMatchObject({ code: 0 });
+  expect(code).toBe(0);
+  expect(tookMs).toBeGreaterThan(1_900);
+  expect(tookMs).toBeLessThan(5_000);
+}, 20_000);
+
+it('and not beyond the time of a drain that requests take whole', async () => {
+  const never = createServer(() => undefined);
+  await new Promise<void>((resolve) => never.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    never.closeAllConnections();
+    never.close();
+  });
+  const arrived = once(never, 'request');
+  const { directory } = await mountSecret({ 'shutdown.yaml': 'shutdown: { drainTimeout: 3s }' });
+  const { sidecar, proxy } = await startUnheard({
+    TOKEN_SIDECAR_UPSTREAM: `http://127.0.0.1:${(never.address() as AddressInfo).port}`,
+    TOKEN_SIDECAR_CONFIG: join(directory, 'shutdown.yaml'),
+  });
+  const cut = fetch(`${proxy}/`).catch((error: unknown) => error);
+  await arrived;
+
+  const { code, tookMs } = await terminated(sidecar);
+
+  expect(await cut).toBeInstanceOf(TypeError);
+  expect(code).toBe(0);
+  expect(tookMs).toBeGreaterThan(2_900);
+  expect(tookMs).toBeLessThan(3_800);
 }, 20_000);
 
 it('of variables that cannot be followed each is named once, and the sidecar starts', async () => {
