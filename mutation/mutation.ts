@@ -9,9 +9,9 @@
  * files a dozen, drawn by the seed.
  * `--suites` runs the tests of these directories alone: a quick look, in which survivors need not be any.
  * `--sample` and `--minutes` measure an even part, drawn by the seed. The minutes begin when the tests have passed
- * unchanged, for which they have ten. Exits 1 when a smaller share than the threshold is noticed (of a part: so much
- * smaller that chance does not explain it), or an entry of accepted.yaml is stale. The last line says what was measured,
- * or that nothing was.
+ * unchanged, for which they have ten; what a module does as it loads is left out then. Exits 1 when a smaller share than
+ * the threshold is noticed (of a part: so much smaller that chance does not explain it), or an entry of accepted.yaml is
+ * stale. The last line says what was measured, or that nothing was.
  */
 
 import { readFileSync } from 'node:fs';

@@ -95,10 +95,12 @@ export async function mutate(run: Run): Promise<Measured> {
   return { mutants: reported.map((mutant) => mutantOf(mutant, ROOT)), ended };
 }
 
-function strykerOptions({ files, concurrency }: Run, temporary: string): object {
+function strykerOptions({ files, concurrency, minutes }: Run, temporary: string): object {
   return {
     mutate: files,
     concurrency,
+    // A change to what a module does as it loads takes the whole of the tests, minutes by itself: within minutes none is tried.
+    ignoreStatic: minutes !== undefined,
     testRunner: 'vitest',
     vitest: { configFile: join(HERE, 'suites.config.ts'), related: true },
     coverageAnalysis: 'perTest',
