@@ -37,7 +37,7 @@ export const METRICS = {
     type: 'gauge',
     program: 'proxy',
     labels: ['credential'],
-    meaning: '1 while a token that may be sent is held.',
+    meaning: '1 while a token that may be sent is held, 0 otherwise.',
   },
   credential_required: {
     type: 'gauge',
@@ -205,7 +205,7 @@ export const METRICS = {
     type: 'gauge',
     program: 'proxy',
     labels: [],
-    meaning: '1 while what the configuration file says is in use, 0 where it was not taken.',
+    meaning: '1 while what the configuration file says is in use, 0 while it is not.',
   },
   config_reload_total: {
     type: 'counter',
@@ -248,7 +248,7 @@ export const METRICS = {
     program: 'injector',
     labels: [],
     meaning:
-      'Pods that ask for the sidecar and run without it, as the replica knows that watches pods; 0 on the others.',
+      'Pods that ask for the sidecar and run without it, as the replica that watches pods knows them; 0 on the others.',
   },
   injector_evictions_total: {
     type: 'counter',

@@ -191,7 +191,7 @@ ${UNLESS_KNOWN_BETTER}
 unless ${CREDENTIAL} (${UNAVAILABLE})`,
         for: '5m',
         summary: 'Tokens cannot be renewed.',
-        description: `The last {{ $value }} grants for credential {{ $labels.credential }} in ${POD} failed. The held token is served until it ends.`,
+        description: `The last {{ $value }} grants for credential {{ $labels.credential }} in ${POD} failed. A token that is held is served until it ends.`,
       }),
       alert('TokenSidecarCredentialsRejected', {
         severity: 'warning',

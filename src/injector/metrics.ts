@@ -51,7 +51,7 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
   });
   const withoutSidecar = new Gauge({
     name: 'token_sidecar_injector_pods_without_sidecar',
-    help: 'Pods that ask for the sidecar and run without it, as the replica knows that watches pods; 0 on the others.',
+    help: 'Pods that ask for the sidecar and run without it, as the replica that watches pods knows them; 0 on the others.',
     registers,
   });
   const evictions = new Counter({

@@ -35,7 +35,7 @@ export function createReloadMetrics(registry: Registry, read: () => ReloadGauges
   );
   gauge(
     'last_reload_successful',
-    '1 while what the configuration file says is in use, 0 where it was not taken.',
+    '1 while what the configuration file says is in use, 0 while it is not.',
     ({ upToDate }) => (upToDate ? 1 : 0),
   );
   const reloads = new Counter({

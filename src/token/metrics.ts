@@ -49,7 +49,9 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
     });
   }
 
-  gauge('token_ready', '1 while a token that may be sent is held.', ({ ready }) => (ready ? 1 : 0));
+  gauge('token_ready', '1 while a token that may be sent is held, 0 otherwise.', ({ ready }) =>
+    ready ? 1 : 0,
+  );
   gauge(
     'credential_required',
     '1 where start and readiness wait for a token, 0 where the credential has `required: false`.',

@@ -34,7 +34,7 @@ export function createCertificateMetrics(registry: Registry): CertificateMetrics
   });
   const begins = new Gauge({
     name: 'token_sidecar_tls_certificate_not_before_timestamp_seconds',
-    help: 'Unix time from which on the certificate that ends at the expiry of its file is valid.',
+    help: 'Unix time from which the certificate is valid whose end the expiry of its file is.',
     labelNames,
     registers: [registry],
   });

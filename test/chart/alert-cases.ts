@@ -283,7 +283,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: CREDENTIAL_LABELS,
       description:
-        'The last 7 grants for credential default in shop/shop-1 failed. The held token is served until it ends.',
+        'The last 7 grants for credential default in shop/shop-1 failed. A token that is held is served until it ends.',
     },
   },
   {
