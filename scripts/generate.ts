@@ -30,7 +30,8 @@ import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createReloadMetrics } from '../src/reload/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
 import { checkReference } from './check-reference.ts';
-import { describeSettings, type Schema, settingsReference } from './configuration/describe-schema.ts';
+import { describeSettings, type Schema } from './configuration/describe-schema.ts';
+import { configurationReference } from './configuration/reference.ts';
 import { customResourceDefinitions } from './custom-resources/custom-resources.ts';
 import { describeValuesSchema } from './values-schema.ts';
 
@@ -46,7 +47,7 @@ const VALUES_SCHEMA = 'charts/token-sidecar/values.schema.json';
 export async function generate(): Promise<Readonly<Record<string, string>>> {
   return {
     'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
-    'docs/reference/settings.md': settingsReference(configurationSchema(), GENERATED),
+    'docs/reference/configuration.md': configurationReference(fileJsonSchema(), configurationHead()),
     'docs/reference/command-line.md': commandReference({
       proxy,
       check,
@@ -78,19 +79,50 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
   };
 }
 
-function configurationSchema(): Schema {
-  const schema = toJsonSchema(fileSchema, {
+function fileJsonSchema(): Schema {
+  return toJsonSchema(fileSchema, {
     typeMode: 'input',
     // What a string must look like inside is checked by the program, which says more than a pattern can.
     errorMode: 'ignore',
-  });
+  }) as Schema;
+}
+
+function configurationSchema(): Schema {
+  const described = fileJsonSchema();
   const head = {
     $id: 'https://token-sidecar.dev/schema/token-sidecar.schema.json',
     title: 'token-sidecar configuration file',
   };
-  const described = schema as Schema;
   describeSettings(described);
   return { ...head, ...described };
+}
+
+function configurationHead(): string[] {
+  return [
+    '# Configuration',
+    '',
+    GENERATED,
+    '',
+    'The file that `--config` or `TOKEN_SIDECAR_CONFIG` names, YAML or JSON. Editors complete and check it by',
+    '[schema/token-sidecar.schema.json](../../schema/token-sidecar.schema.json). Flags and variables are in [command-line.md](command-line.md).',
+    '',
+    'A duration is written with its unit (`500ms`, `30s`, `5m`, `1h`, `7d`), a size in bytes or with `Ki`, `Mi`, `Gi`. Paths are absolute.',
+    '',
+    'The file, and each certificate and key that it names, is a regular file of at most 1 MiB, a mounted Secret or ConfigMap for example. A',
+    'pipe or device is refused: write `--config <(…)` to a file first.',
+    '',
+    'Everything that is wrong is reported at once, each with its key, its value, what was expected, its line and what to do; the exit status is',
+    'then 78. What is wrong only because something else is (a setting that stands under a misspelt name) is left out. Each mistake has a code:',
+    '`token-sidecar explain CODE`, and [codes.md](codes.md), tell more. Values of keys that there are not, comments, userinfo and queries of URLs,',
+    'and long texts are shown as `…`: they may be secret.',
+    '',
+    '`TOKEN_SIDECAR_UPSTREAM` and `TOKEN_SIDECAR_PROTOCOL` stand for `upstream` and `protocol` of the route named `default`, the variables of',
+    'the credential (`AUTH_URL`, `REALM`, `TOKEN_URL`, `SCOPE`, `AUDIENCE`, `CREDENTIALS_DIR`) for the credential named `default`: they override',
+    'the entry of that name in the file, or make one up.',
+    '',
+    'A running sidecar [follows the file](reloading.md).',
+    '',
+  ];
 }
 
 function commandReference(commands: Readonly<Record<string, Command>>): string {

@@ -1,4 +1,4 @@
-/** The JSON Schema of the configuration file with what its keys are for, and the reference page of every key. */
+/** The JSON Schema of the configuration file with what its keys are for. */
 
 import { SETTINGS } from './settings.ts';
 
@@ -7,6 +7,8 @@ export interface Schema {
   description?: string;
   default?: unknown;
   readonly type?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly enum?: readonly unknown[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
@@ -50,46 +52,4 @@ export function describeSettings(schema: Schema): void {
     node.description = expected === undefined ? setting.text : `${setting.text} ${expected}`;
     if (setting.default !== undefined) node.default = setting.default;
   }
-}
-
-/** A table for each top-level key. */
-export function settingsReference(schema: Schema, generated: string): string {
-  const seen = new Set<string>();
-  const nodes = settingsOf(schema).filter(({ path }) => !seen.has(path) && seen.add(path));
-  const sections = Object.keys(schema.properties ?? {}).map((name) => {
-    const own = nodes.filter(
-      ({ path }) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`),
-    );
-    return [`## ${name}`, '', '| key | takes | default | |', '|---|---|---|---|', ...own.map(rowOf)].join(
-      '\n',
-    );
-  });
-  return [
-    '# Every key of the configuration file',
-    '',
-    generated,
-    '',
-    'As `schema/token-sidecar.schema.json` has it, by which editors complete and check the file. What hangs together is explained in',
-    '[configuration](configuration.md).',
-    '',
-    ...sections.map((section) => `${section}\n`),
-  ].join('\n');
-}
-
-function rowOf({ path, schema, required }: SettingNode): string {
-  const setting = SETTINGS[path];
-  const standard =
-    setting?.default === undefined ? (required ? 'required' : '') : `\`${shown(setting.default)}\``;
-  return `| \`${path}\` | ${takes(schema)} | ${standard} | ${setting?.text ?? ''} |`;
-}
-
-function shown(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function takes({ enum: words, type, anyOf }: Schema): string {
-  if (words !== undefined) return words.map((word) => `\`${shown(word)}\``).join(', ');
-  if (type === 'object') return 'settings';
-  if (type === 'array') return 'a list';
-  return type === undefined && anyOf !== undefined ? 'settings, or a list' : (type ?? '');
 }

@@ -1,9 +1,11 @@
-/** What each key of the configuration file is for, and what it is where it is left out, by its path. */
+/** What each key of the configuration file is for, its bounds, and what it is where it is left out, by its path. */
 
 export interface SettingText {
   readonly text: string;
   /** As it would be written; absent where there is none, or where it depends on something else, which the text says. */
   readonly default?: unknown;
+  /** Page and heading beside the reference that has more: `interception.md#in-an-injected-pod`. */
+  readonly see?: string;
 }
 
 type Texts = Readonly<Record<string, SettingText>>;
@@ -18,15 +20,21 @@ function under(prefix: string, texts: Texts): Texts {
 const say = (text: string, standard?: unknown): SettingText =>
   standard === undefined ? { text } : { text, default: standard };
 
+const seeing = (see: string, said: SettingText): SettingText => ({ ...said, see });
+
 const UPSTREAM_TIMEOUTS: Texts = {
   '': say('How long the upstream may take.'),
   connect: say('Name resolution, TCP and TLS together.', '5s'),
   response: say("From the request's last byte to the answer's head.", '60s'),
-  idle: say('Without a byte in either direction while a body or a tunnel is open.', '5m'),
+  idle: say(
+    'Without a byte in either direction while a body or a tunnel is open. An upload of the app that stops for so long is answered 408.',
+    '5m',
+  ),
 };
 
-const CA_FILE = say(
-  'PEM certificates that are trusted instead of the public ones; read again when the file changes.',
+const CA_FILE = seeing(
+  'upstreams.md#which-cas-are-trusted',
+  say('PEM certificates that are trusted instead of the public ones; read again when the file changes.'),
 );
 const SERVER_NAME = say("Name that is sent as SNI and checked in the certificate; the URL's host if absent.");
 
@@ -39,7 +47,10 @@ const UPSTREAM_TLS: Texts = {
 };
 
 const EGRESS_PROXY: Texts = {
-  '': say('An HTTP proxy that connections go out through (CONNECT). Nothing of the environment is heeded.'),
+  '': seeing(
+    'egress-proxy.md',
+    say('An HTTP proxy that connections go out through (CONNECT). Nothing of the environment is heeded.'),
+  ),
   url: say('http://host:port'),
   credentialsDir: say('Directory of a mounted Secret with the files username and password.'),
   noProxy: say(
@@ -60,25 +71,34 @@ const INJECTION: Texts = {
 const FORWARDING: Texts = {
   credential: say('Name of the credential whose token is sent.', 'default'),
   ...under('inject', {
-    '': say('Where the token goes: one place, or a list. Authorization: Bearer if absent.'),
+    '': seeing(
+      'token-placement.md',
+      say('Where the token goes: one place, or a list. Authorization: Bearer if absent.'),
+    ),
     ...INJECTION,
   }),
   ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
   existingAuthorization: say(
-    "What becomes of the app's own Authorization, and of what it has where the token goes: replace it, keep it and add none, or reject the request with 403.",
+    "What becomes of the app's own Authorization, and of what it has where the token goes: replace it, keep it and add no token, or reject the request with 403.",
     'replace',
   ),
   whenTokenUnavailable: say(
     'Without a token a request fails with 503, or is sent on as it is (passthrough).',
     'fail',
   ),
-  retryOn401: say('Renew the token and send the request once more when the upstream answers 401.', true),
+  retryOn401: say(
+    "Renew the token and send the request once more when the upstream answers 401, or gRPC's UNAUTHENTICATED. There are five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
+    true,
+  ),
   ...under('timeouts', UPSTREAM_TIMEOUTS),
   ...under('tls', UPSTREAM_TLS),
   ...under('egressProxy', EGRESS_PROXY),
-  protocol: say(
-    'Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without; auto goes by the request and the upstream.',
-    'auto',
+  protocol: seeing(
+    'upstreams.md#which-version-of-http',
+    say(
+      'Which version of HTTP is spoken to the upstream: h2 is HTTP/2 over TLS, h2c without; auto goes by the request and the upstream.',
+      'auto',
+    ),
   ),
 };
 
@@ -95,31 +115,40 @@ const CREDENTIAL: Texts = {
   ),
   realm: say('The realm, beside authUrl.', 'dx'),
   tokenUrl: say('The whole URL of the token endpoint.'),
-  issuerUrl: say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
+  issuerUrl: seeing(
+    'discovery.md',
+    say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),
+  ),
   allowInsecureTokenUrl: say(
-    'Allow http to another host than this one: the client secret travels in clear.',
+    'Allow http to another host than this one, for issuerUrl too: the client secret travels in clear.',
     false,
   ),
-  dir: say('Directory of the mounted Secret.', '/var/run/secrets/token-sidecar'),
+  dir: say(
+    'Directory of the mounted Secret: the files client_id and client_secret, or what clientAuth needs.',
+    '/var/run/secrets/token-sidecar',
+  ),
   clientId: say('The client id, in place of the file client_id.'),
-  clientAuth: say(
-    'How the client proves itself. Where the grant is proof enough (jwt_bearer, static), none if absent.',
-    'client_secret_basic',
+  clientAuth: seeing(
+    'client-authentication.md',
+    say(
+      'How the client proves itself. Where the grant is proof enough (jwt_bearer, static), none if absent.',
+      'client_secret_basic',
+    ),
   ),
   basicEncoding: say(
-    'With client_secret_basic: form encodes both halves as RFC 6749 §2.3.1 says, raw does not.',
+    'With client_secret_basic: form encodes both halves before Base64 as RFC 6749 §2.3.1 says, and Keycloak decodes them so; raw is for providers that do not.',
     'form',
   ),
   ...under('assertion', {
-    '': say('Settings of private_key_jwt and kubernetes_jwt.'),
+    '': seeing('client-authentication.md', say('Settings of private_key_jwt and kubernetes_jwt.')),
     keyFile: say("Name of the private key's file in dir, PEM or JWK.", 'private_key'),
     ...KEY_FILES,
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
     tokenFile: say("With kubernetes_jwt: name of the service account token's file in dir.", 'token'),
   }),
-  grant: say('By what tokens are granted.', 'client_credentials'),
+  grant: seeing('grants.md', say('By what tokens are granted.', 'client_credentials')),
   ...under('jwtBearer', {
-    '': say('Settings of the grant jwt_bearer (RFC 7523).'),
+    '': seeing('grants.md', say('Settings of the grant jwt_bearer (RFC 7523).')),
     kind: say('Whose rules the assertion follows.', 'rfc7523'),
     keyFile: say(
       "Name of the private key's file in dir; key.json for google_service_account.",
@@ -134,7 +163,7 @@ const CREDENTIAL: Texts = {
     permissions: say('With github_app: permissions that the token is narrowed to.'),
   }),
   ...under('tokenExchange', {
-    '': say('Settings of the grant token_exchange (RFC 8693).'),
+    '': seeing('grants.md', say('Settings of the grant token_exchange (RFC 8693).')),
     subjectTokenFrom: say('Which token is exchanged: a mounted one, or the token of each request.', 'file'),
     subjectTokenFile: say('Name of the file in dir with the token that is exchanged.', 'subject_token'),
     subjectTokenType: say('Its type, as a short name or a URI; access_token for tokens of requests.', 'jwt'),
@@ -143,24 +172,33 @@ const CREDENTIAL: Texts = {
     requestedTokenType: say('The type of token that is asked for.'),
   }),
   ...under('static', {
-    '': say('Settings of the grant static: a token or API key that is mounted.'),
+    '': seeing('grants.md', say('Settings of the grant static: a token or API key that is mounted.')),
     tokenFile: say('Name of its file in dir.', 'token'),
   }),
-  required: say('The pod starts, and is ready, once every required credential has its token.', true),
+  required: say(
+    'The pod starts, and is ready, once every required credential has its token; /startupz and /readyz name those that are missing. With false it does so without this one, only the routes that use it answer 503, and check only warns. The pages and TokenSidecarTokenUnavailable are not raised for it; the alerts about its Secret and its grants are.',
+    true,
+  ),
   ...under('output', {
-    '': say('Give the token out to what cannot be proxied: as a file, at an endpoint on loopback, or both.'),
+    '': seeing(
+      'token-output.md',
+      say('Give the token out to what cannot be proxied: as a file, at an endpoint on loopback, or both.'),
+    ),
     file: say('Path of a file that holds the token, whole, while there is one.'),
     mode: say('Permission bits of the file, in octal; 0640 if absent.'),
     group: say("Number of the file's group; the process's own if absent."),
     endpoint: say('Give the token to callers on loopback: see tokenEndpoint.', false),
   }),
-  tokenType: say(
-    'any takes tokens whose token_type is missing or a name of the provider of its own.',
-    'bearer',
+  tokenType: seeing(
+    'token-answers.md',
+    say('any takes tokens whose token_type is missing or a name of the provider of its own.', 'bearer'),
   ),
   scope: say('Scopes that are asked for, by spaces.'),
   audience: say('Audience that is asked for.'),
-  parameters: say('Further parameters of the grant; a list is sent as a repeated parameter.', {}),
+  parameters: say(
+    'Further parameters of the grant, such as resource; a list is sent as a repeated parameter.',
+    {},
+  ),
   ...under('tls', {
     '': say('How TLS to the provider is verified.'),
     caFile: CA_FILE,
@@ -170,27 +208,36 @@ const CREDENTIAL: Texts = {
   ...under('timeouts', {
     '': say('How long getting a token may take.'),
     request: say('One request to the token endpoint, from connecting to the last byte.', '10s'),
-    wait: say('How long a request of the app waits for a token that is being asked for.', '10s'),
+    wait: say(
+      'How long a request of the app waits when no token is held and a grant is in flight or due within a second. Where the next one is further off, the answer is 503 token_unavailable at once.',
+      '10s',
+    ),
   }),
   ...under('renewal', {
     '': say('When the token is renewed.'),
     at: say('After this part of its life.', 0.75),
-    jitter: say('Earlier by up to this part of its life, at random.', 0.1),
+    jitter: say(
+      'Earlier by up to this part of its life, at random. After a grant that was not scheduled, at any moment of the last three quarters of the wait.',
+      0.1,
+    ),
     startupJitter: say('The first one is asked for after up to this, at random.', '50ms'),
-    minInterval: say('No sooner than this after the last one.', '1s'),
-    recovery: say(
-      'While no token is held, the provider is asked at least this often. Rejected credentials have times of their own (30 s, growing to 10 min), and Retry-After is honoured.',
-      '30s',
+    minInterval: say('No sooner than this after the last one; less than 250ms counts as 250ms.', '1s'),
+    recovery: seeing(
+      '../capacity.md#the-way-back',
+      say(
+        'While no token is held, the provider is asked at least this often. Rejected credentials have times of their own (30 s, growing to 10 min), and Retry-After is honoured. Large fleets raise it.',
+        '30s',
+      ),
     ),
     defaultLifetime: say('Life of a token that says nothing of it.', '5m'),
   }),
 };
 
 const LISTED_HOST: Texts = {
-  host: say('A name, or *.suffix for every name below it.'),
+  host: say('A name, or "*.suffix", in quotes, for every name below it. The more specific one comes first.'),
   port: say('Only this port; the well-known ones, 80 and 443, if absent.'),
   allowClearText: say(
-    'Let what is asked for as http leave in clear text, with the token; else it leaves over TLS. Loopback is let anyway.',
+    'Let what is asked for as http leave in clear text, with the token and a warning at start; else it leaves over TLS, to port 443 where no other than 80 was named. Loopback is let anyway.',
   ),
   upgradeToTls: say('The opposite of allowClearText, and its older name.'),
   ...FORWARDING,
@@ -198,35 +245,57 @@ const LISTED_HOST: Texts = {
 
 export const SETTINGS: Texts = {
   listen: say('Where the app sends its requests.', '127.0.0.1:15080'),
-  admin: say('The listener for probes, metrics and the status page.'),
+  admin: seeing('admin-listener.md', say('The listener for probes, metrics and the status page.')),
   'admin.listen': say('Its address; [::] stands for every address, of IPv4 too.', '[::]:15081'),
-  'admin.hosts': say('Public names by which browsers may come for the status page.', []),
+  'admin.hosts': say(
+    "Public names, such as an Ingress's, by which browsers may come for the status page.",
+    [],
+  ),
   logLevel: say('Least severity that is logged.', 'info'),
   credentials: say('Clients, each of which gets tokens of its own; one of the environment if absent.'),
   ...Object.fromEntries(Object.entries(CREDENTIAL).map(([path, text]) => [`credentials[].${path}`, text])),
-  routes: say('Where requests go, the first match first; one of the environment if absent.'),
+  routes: say(
+    'Where requests go, the first match first; one of the environment if absent. A route that an earlier one covers is refused at start.',
+  ),
   'routes[].name': say('Tells it apart, as the name of a credential does.'),
   'routes[].match': say('Which requests; all of them if absent.'),
   'routes[].match.host': say('Host of the request, without port; any if absent.'),
-  'routes[].match.pathPrefix': say('Beginning of the path, by whole segments.', '/'),
-  'routes[].upstream': say('An http or https URL with an optional base path.'),
+  'routes[].match.pathPrefix': say(
+    'Beginning of the path, by whole segments, as in a Kubernetes Ingress of type Prefix: /a matches /a and /a/x, not /ab.',
+    '/',
+  ),
+  'routes[].upstream': seeing(
+    'upstreams.md',
+    say(
+      'Where they go, with an optional base path. Required, but for the route default where a variable gives it.',
+    ),
+  ),
   'routes[].stripPrefix': say('Take the prefix off before the base path is put on.', false),
   ...Object.fromEntries(Object.entries(FORWARDING).map(([path, text]) => [`routes[].${path}`, text])),
-  forwardProxy: say('For apps that set HTTP_PROXY; without it such requests are refused.'),
+  forwardProxy: seeing(
+    'forward-proxy.md',
+    say('For apps that set HTTP_PROXY; without it such requests are refused.'),
+  ),
   'forwardProxy.allow': say('Hosts that get the token, the first match first.'),
   ...Object.fromEntries(
     Object.entries(LISTED_HOST).map(([path, text]) => [`forwardProxy.allow[].${path}`, text]),
   ),
   'forwardProxy.otherHosts': say(
-    'What becomes of hosts that are not listed: refused, or passed without a token.',
+    'What becomes of hosts that are not listed: 403 destination_not_allowed, or passed without a token, unless they lead to a port of this machine on which the sidecar itself listens.',
     'deny',
   ),
-  'forwardProxy.connect': say(
-    'What becomes of a CONNECT to a listed host: refused, tunnelled without a token, or its TLS ends here and the token goes in.',
-    'deny',
+  'forwardProxy.connect': seeing(
+    'interception.md',
+    say(
+      'What becomes of a CONNECT to a listed host: refused, tunnelled without a token, or its TLS ends here and the token goes in.',
+      'deny',
+    ),
   ),
-  capture: say('Hosts whose names lead to listeners of the sidecar, by the hosts file of the pod.'),
-  'capture.hosts': say('Each host once.'),
+  capture: seeing(
+    'interception.md#without-a-proxy-the-mode-hosts',
+    say('Hosts whose names lead to listeners of the sidecar, by the hosts file of the pod.'),
+  ),
+  'capture.hosts': say('Each host once, 100 at the most.'),
   ...Object.fromEntries(
     Object.entries({
       host: say('An exact name.'),
@@ -237,24 +306,33 @@ export const SETTINGS: Texts = {
       ...FORWARDING,
     }).map(([path, text]) => [`capture.hosts[].${path}`, text]),
   ),
-  redirect: say('Hosts whose connections the kernel redirects here.'),
+  redirect: seeing(
+    'interception.md#by-the-kernel-the-mode-redirect',
+    say('Hosts whose connections the kernel redirects here.'),
+  ),
   'redirect.port': say('Port of loopback where they come.', 15_083),
   'redirect.hosts': say('Hosts that get the token, the first match first; others pass as they are.'),
   ...Object.fromEntries(
     Object.entries(LISTED_HOST).map(([path, text]) => [`redirect.hosts[].${path}`, text]),
   ),
-  interception: say('Where TLS of apps ends here: what they are to trust.'),
+  interception: seeing('interception.md', say('Where TLS of apps ends here: what they are to trust.')),
   'interception.directory': say(
     'Directory that gets ca.crt, bundle.pem and truststore.p12.',
     '/var/run/token-sidecar/trust',
   ),
-  tokenEndpoint: say('Where programs of the pod ask for tokens; a credential has output.endpoint beside it.'),
-  'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
-  crossSiteRequests: say(
-    'What becomes of requests that the page of another site makes a browser send to the proxy.',
-    'allow',
+  tokenEndpoint: seeing(
+    'token-output.md#an-endpoint-on-loopback',
+    say('Where programs of the pod ask for tokens; a credential has output.endpoint beside it.'),
   ),
-  accessLog: say('Which requests leave a line in the log when they have ended.', 'off'),
+  'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
+  crossSiteRequests: seeing(
+    'cross-site-requests.md',
+    say('What becomes of requests that the page of another site makes a browser send to the proxy.', 'allow'),
+  ),
+  accessLog: seeing(
+    'requests.md#access-log',
+    say('Which requests leave a line in the log when they have ended.', 'off'),
+  ),
   accessLogSample: say(
     'Of requests without an error, the part that does, from 0 to 1; with accessLog: all.',
     1,
@@ -264,23 +342,29 @@ export const SETTINGS: Texts = {
   'limits.headerCount': say('Fields of it; beyond it 431.', 200),
   'limits.target': say('Bytes of its target; beyond it 414.', '16Ki'),
   'limits.requestBody': say('Bytes of a body; beyond it 413. No limit if absent.'),
-  'limits.replay': say('Up to so many bytes a body is kept, so that its request can be sent again.', '64Ki'),
+  'limits.replay': say(
+    'Up to so many bytes a body is kept, so that its request can be sent again; a request with a larger one is not.',
+    '64Ki',
+  ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded. By the process's descriptors if absent.",
+    "Connections of the app; beyond it 503 overloaded, and the connection is closed. Half of the process's descriptors, less 64, if absent and at the most.",
   ),
-  'limits.headerTimeout': say('Within which a head has to come.', '30s'),
+  'limits.headerTimeout': say(
+    'Within which a head has to come; else 400. Over HTTP/2 any frame but DATA, or the connection takes no further requests.',
+    '30s',
+  ),
   'limits.keepAliveTimeout': say('After which an idle connection of the app is closed.', '10m'),
-  'limits.http2': say('Bounds on each HTTP/2 connection of the app.'),
-  'limits.http2.streams': say('Requests at once; more are refused, to be tried again.', 100),
+  'limits.http2': seeing('http2.md', say('Bounds on each HTTP/2 connection of the app.')),
+  'limits.http2.streams': say('Requests at once; more get REFUSED_STREAM, which clients try again.', 100),
   'limits.http2.streamWindow': say(
     'Bytes of a request body that the app may send ahead of the upstream.',
     '64Ki',
   ),
   'limits.http2.connectionWindow': say(
-    'The same of all request bodies together; streams × streamWindow if absent.',
+    'The same of all request bodies together; streams × streamWindow if absent. A smaller one takes less memory at worst, and lets uploads to a slow upstream hold up the others.',
   ),
-  shutdown: say('How it ends.'),
+  shutdown: seeing('shutdown.md', say('How it ends.')),
   'shutdown.drainTimeout': say(
     "From SIGTERM to the end at the latest; less than the pod's grace period.",
     '25s',

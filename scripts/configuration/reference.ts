@@ -1,0 +1,177 @@
+/** The reference of the configuration file as a page: a table for each mapping of settings, with what each takes. */
+
+import { basename } from 'node:path';
+import type { Schema } from './describe-schema.ts';
+import { SETTINGS } from './settings.ts';
+
+/** Mappings with no more keys than this stand in the table of what they belong to. */
+const INLINE_KEYS = 3;
+
+interface Row {
+  /** From the section's beginning: `timeouts.connect`. */
+  readonly key: string;
+  /** From the file's beginning: `routes[].timeouts.connect`. */
+  readonly path: string;
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+  /** Heading of the section that has its keys. */
+  readonly section?: string;
+}
+
+interface Section {
+  /** `credentials[].renewal` */
+  readonly path: string;
+  readonly level: 2 | 3;
+  readonly rows: readonly Row[];
+}
+
+/** @param schema without texts: its descriptions are what each value is expected to be. */
+export function configurationReference(schema: Schema, head: readonly string[]): string {
+  const known = new Map<string, string>();
+  const sections = Object.entries(schema.properties ?? {})
+    .filter(([, inner]) => holdsSettings(inner))
+    .flatMap(([name, inner]) => sectionsOf(name, inner, 2, known));
+  const topLevel: Section = {
+    path: 'Top level',
+    level: 2,
+    rows: Object.entries(schema.properties ?? {}).map(([name, inner]) => ({
+      key: name,
+      path: name,
+      schema: inner,
+      isRequired: false,
+      ...(holdsSettings(inner) ? { section: name } : {}),
+    })),
+  };
+  const routes = sections.find(({ path }) => path === 'routes')?.rows ?? [];
+  return [...head, ...[topLevel, ...sections].flatMap((section) => pageOf(section, routes))].join('\n');
+}
+
+/** A mapping's own, or that of a list's elements; of alternatives the first, since the others are lists of it. */
+function keysOf(schema: Schema): Schema | undefined {
+  if (schema.properties !== undefined) return schema;
+  if (schema.items !== undefined) return keysOf(schema.items);
+  return schema.anyOf?.map(keysOf).find((keys) => keys !== undefined);
+}
+
+function holdsSettings(schema: Schema): boolean {
+  return keysOf(schema) !== undefined;
+}
+
+/**
+ * @param path of the mapping, or of the list of them, that has a heading.
+ * @param known the heading of each mapping that has a section, by all that is said of it: it is told of once.
+ */
+function sectionsOf(path: string, schema: Schema, level: 2 | 3, known: Map<string, string>): Section[] {
+  const rows: Row[] = [];
+  const inner: Section[] = [];
+  const collect = (keys: Schema, ownPath: string, ownKey: string): void => {
+    for (const [name, child] of Object.entries(keys.properties ?? {})) {
+      const isRequired = keys.required?.includes(name) === true;
+      const row = { key: `${ownKey}${name}`, path: `${ownPath}.${name}`, schema: child, isRequired };
+      const childKeys = keysOf(child);
+      const count = Object.keys(childKeys?.properties ?? {}).length;
+      if (childKeys === undefined) rows.push(row);
+      else if (child.type === 'object' && count <= INLINE_KEYS) {
+        rows.push(row);
+        collect(childKeys, row.path, `${row.key}.`);
+      } else {
+        const said = allSaidOf(row.path, childKeys);
+        const section = known.get(said) ?? elementOf(row.path, child);
+        rows.push({ ...row, section });
+        if (known.has(said)) continue;
+        known.set(said, section);
+        inner.push(...sectionsOf(row.path, child, 3, known));
+      }
+    }
+  };
+  const keys = keysOf(schema);
+  if (keys !== undefined) collect(keys, elementOf(path, schema), '');
+  return [{ path: level === 2 ? path : elementOf(path, schema), level, rows }, ...inner];
+}
+
+function elementOf(path: string, schema: Schema): string {
+  return schema.type === 'array' ? `${path}[]` : path;
+}
+
+/** What its values may be, and the texts of its keys. */
+function allSaidOf(path: string, keys: Schema): string {
+  const texts = Object.entries(SETTINGS).flatMap(([other, { text }]) =>
+    other.startsWith(`${path}.`) || other.startsWith(`${path}[].`)
+      ? [[other.slice(path.length).replace('[]', ''), text]]
+      : [],
+  );
+  return JSON.stringify([keys, texts]);
+}
+
+/** @param routes what others have in common with routes is not said again. */
+function pageOf({ path, level, rows }: Section, routes: readonly Row[]): string[] {
+  const common = new Set(
+    path === 'routes' ? [] : rows.filter((row) => routes.some((route) => isAlike(row, route))),
+  );
+  const setting = SETTINGS[path.replace(/\[\]$/, '')];
+  return [
+    `${'#'.repeat(level)} ${path}`,
+    '',
+    ...(setting === undefined ? [] : [textOf(setting), '']),
+    '| key | takes | default | description |',
+    '|---|---|---|---|',
+    ...rows.filter((row) => !common.has(row)).map(rowOf),
+    ...(common.size === 0
+      ? []
+      : [
+          `| ${outermost([...common])
+            .map((key) => `\`${key}\``)
+            .join(', ')} | as in [routes](#routes) | | |`,
+        ]),
+    '',
+  ];
+}
+
+/** Without those inside of another. */
+function outermost(rows: readonly Row[]): string[] {
+  const keys = rows.map(({ key }) => key);
+  return keys.filter((key) => !keys.some((other) => key.startsWith(`${other}.`)));
+}
+
+function isAlike(row: Row, other: Row): boolean {
+  return row.key === other.key && rowOf(row) === rowOf(other);
+}
+
+function rowOf({ key, path, schema, isRequired, section }: Row): string {
+  const setting = SETTINGS[path];
+  const standard =
+    setting?.default === undefined ? (isRequired ? 'required' : '') : `\`${shown(setting.default)}\``;
+  const kind = takes(schema);
+  const what = section === undefined ? kind : `[${kind}](#${anchorOf(section)})`;
+  return `| \`${key}\` | ${what} | ${standard} | ${setting === undefined ? '' : textOf(setting)} |`;
+}
+
+function textOf({ text, see }: { readonly text: string; readonly see?: string }): string {
+  const said = text.replaceAll('|', '\\|').replaceAll('*', '\\*');
+  if (see === undefined) return said;
+  const [page = ''] = see.split('#');
+  const sentence = /[.!?]$/.test(said) ? said : `${said}.`;
+  return `${sentence} More: [${basename(page, '.md').replaceAll('-', ' ')}](${see}).`;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** What stands for a value, with its unit and bounds. */
+function takes({ description: expected, enum: words, type, minimum, maximum, anyOf, items }: Schema): string {
+  if (words !== undefined) return words.map((word) => `\`${shown(word)}\``).join(', ');
+  if (expected !== undefined)
+    return expected.replace(/^Expected: (an? )?/, '').replace(/(,? such as .*)?\.?$/, '');
+  if (type === 'object') return 'settings';
+  if (type === 'array') return items?.type === 'object' ? 'list of settings' : `list of ${items?.type}s`;
+  if (type === undefined && anyOf !== undefined) return 'settings, or a list of them';
+  const from = minimum === undefined ? '' : ` from ${minimum}`;
+  const to = maximum === undefined ? '' : ` to ${maximum}`;
+  return `${type}${from}${to}`;
+}
+
+/** As GitHub makes it of a heading. */
+function anchorOf(heading: string): string {
+  return heading.toLowerCase().replace(/[^\p{L}\p{N}_-]/gu, '');
+}
