@@ -14,9 +14,15 @@ type Style = 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
 const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', fatal: 'red' };
 
-/** Tells the sidecar's log to a person: one sentence or two an event. */
+const FAILED = 'request not completed';
+
+/**
+ * Tells the sidecar's log to a person: one sentence or two an event. A failure that goes on is told once, and again after
+ * something has changed; remarks have the count.
+ */
 export function narrate(print: (line: string) => void): Narration {
   let remark: (() => string) | undefined;
+  let goingOn: string | undefined;
 
   function tell(text: string, style: Style | undefined): void {
     const time = new Date().toTimeString().slice(0, 8);
@@ -25,13 +31,20 @@ export function narrate(print: (line: string) => void): Narration {
   }
 
   return {
-    say: (text) => tell(text, 'cyan'),
+    say(text) {
+      goingOn = undefined;
+      tell(text, 'cyan');
+    },
     add(next) {
       remark = next;
     },
     write(logLine) {
       const { msg, level, time, credential, ...facts } = JSON.parse(logLine) as Facts;
+      if (msg === `${FAILED}: more of the same were left out`) return;
       const text = sentenceFor(String(msg), facts);
+      if (msg === FAILED && text === goingOn) return;
+      if (msg === FAILED) goingOn = text;
+      if (msg === 'token obtained') goingOn = undefined;
       const style = msg === 'token obtained' ? 'green' : STYLES[String(level)];
       tell(text ?? withFacts(level, msg, facts), style);
     },
