@@ -11,7 +11,7 @@ import { explainNoToken, withoutQuery } from '../token/why-no-token.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
 import type { Examination } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
-import { mistakeInUrl, mistakeOf } from './mistakes.ts';
+import { mistakeInUrl, mistakeOf, refusalIn } from './mistakes.ts';
 import { examineMountedFiles } from './mounted-files.ts';
 import { reach } from './reach.ts';
 import { describeClock, describeToken, skewOf } from './token-facts.ts';
@@ -133,7 +133,7 @@ async function requestToken(
       : mistakeOf({
           url: new URL(asked),
           config,
-          refusal: outcome.detail,
+          refusal: answer && refusalIn(answer),
           client: clientOf(config, credentials),
           skewMs,
           offered: metadata?.clientAuthentication,

@@ -1,18 +1,41 @@
 /** Usual mistakes about providers, each recognised by what it leads to and called by its name. */
 
 import type { CredentialConfig } from '../config/config.ts';
+import { parseObject } from '../token/json-object.ts';
+import { readProviderError } from '../token/provider/provider-error.ts';
+import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
 /** What is known of a grant. Nothing of the client's secret gets into a remedy. */
 export interface GrantCase {
   readonly url: URL;
   readonly config: CredentialConfig;
-  /** What the provider said; undefined while nobody has asked. */
-  readonly refusal?: string;
+  /** What the provider answered; undefined while nobody has asked, and where no answer came. */
+  readonly refusal?: Refusal | undefined;
   readonly client?: { readonly id?: string | undefined; readonly secret?: string | undefined };
   /** How far this machine's clock is from the provider's. */
   readonly skewMs?: number | undefined;
   /** What the metadata offers. */
   readonly offered?: readonly string[] | undefined;
+}
+
+/** An answer that brought no token, in parts. What the provider says may repeat a secret: none of it is shown. */
+export interface Refusal {
+  readonly status: number;
+  /** Without parameters, lower-case. */
+  readonly mediaType: string;
+  /** RFC 6749 §5.2. */
+  readonly error?: string | undefined;
+  readonly description?: string | undefined;
+}
+
+export function refusalIn({
+  status,
+  contentType,
+  body,
+}: Pick<ProviderAnswer, 'status' | 'contentType' | 'body'>): Refusal {
+  const said = readProviderError(parseObject(body));
+  const mediaType = contentType.replace(/;.*/s, '').trim().toLowerCase();
+  return { status, mediaType, error: said?.code, description: said?.description };
 }
 
 export interface Mistake {
@@ -32,7 +55,13 @@ interface KnownMistake {
 /** Keycloak's layout of realms. */
 const REALM_PATH = /^(?<base>.*?)\/realms\/(?<realm>[^/]+)\/protocol\/openid-connect\/token$/;
 
-const IS_REJECTED = /invalid_client|unauthorized_client|status 401/;
+function isRejected(refusal: Refusal | undefined): boolean {
+  return refusal?.status === 401 || hasError(refusal, 'invalid_client', 'unauthorized_client');
+}
+
+function hasError(refusal: Refusal | undefined, ...codes: readonly string[]): boolean {
+  return refusal?.error !== undefined && codes.includes(refusal.error);
+}
 
 /** The first that fits is told. */
 const KNOWN: readonly KnownMistake[] = [
@@ -82,18 +111,19 @@ const KNOWN: readonly KnownMistake[] = [
   },
   {
     name: 'realm that there is not',
-    remedy({ url, refusal = '' }) {
+    remedy({ url, refusal }) {
       const { realm } = REALM_PATH.exec(url.pathname)?.groups ?? {};
-      return realm !== undefined && /Realm does not exist/i.test(refusal)
+      const said = [refusal?.error, refusal?.description];
+      return realm !== undefined && said.some((text) => /Realm does not exist/i.test(text ?? ''))
         ? `the provider has no realm ${realm}: set realm (dx unless it is set)`
         : undefined;
     },
   },
   {
     name: '/auth in the base URL',
-    remedy({ url, refusal = '' }) {
+    remedy({ url, refusal }) {
       const { base } = REALM_PATH.exec(url.pathname)?.groups ?? {};
-      if (base === undefined || !/status 404/.test(refusal)) return undefined;
+      if (base === undefined || refusal?.status !== 404) return undefined;
       return base.endsWith('/auth')
         ? 'check the realm; Keycloak from 17 on has no /auth in its URLs unless it is told to'
         : 'check the realm; Keycloak before 17 has /auth before /realms';
@@ -101,57 +131,57 @@ const KNOWN: readonly KnownMistake[] = [
   },
   {
     name: 'redirect',
-    remedy: ({ url, refusal = '' }) =>
-      /status 30\d/.test(refusal)
+    remedy: ({ url, refusal }) =>
+      refusal !== undefined && refusal.status >= 300 && refusal.status < 400
         ? `${url.origin} sends elsewhere, where secrets do not follow: write the URL that it leads to`
         : undefined,
   },
   {
     name: 'page in place of a token',
-    remedy: ({ refusal = '' }) =>
-      /text\/html/.test(refusal)
+    remedy: ({ refusal }) =>
+      refusal !== undefined && refusal.status < 300 && refusal.mediaType === 'text/html'
         ? 'a web page answers there: check the path of the URL, and whether a login or a proxy stands in between'
         : undefined,
   },
   {
     name: 'id in place of the secret',
-    remedy: ({ url, client, refusal = '' }) =>
-      isEntra(url) && IS_REJECTED.test(refusal) && IS_UUID.test(client?.secret ?? '')
+    remedy: ({ url, client, refusal }) =>
+      isEntra(url) && isRejected(refusal) && IS_UUID.test(client?.secret ?? '')
         ? "Entra ID shows an id beside each secret: client_secret must be the secret's value"
         : undefined,
   },
   {
     name: 'client_id in place of the secret',
-    remedy: ({ client, refusal = '' }) =>
-      IS_REJECTED.test(refusal) && client?.secret !== undefined && client.secret === client.id
+    remedy: ({ client, refusal }) =>
+      isRejected(refusal) && client?.secret !== undefined && client.secret === client.id
         ? 'client_id and client_secret hold the same value'
         : undefined,
   },
   {
     name: 'Base64 twice',
-    remedy: ({ client, refusal = '' }) =>
-      IS_REJECTED.test(refusal) && [client?.secret, client?.id].some(isEncodedText)
+    remedy: ({ client, refusal }) =>
+      isRejected(refusal) && [client?.secret, client?.id].some(isEncodedText)
         ? 'a mounted value is itself Base64: under data: it is encoded once, under stringData: not at all'
         : undefined,
   },
   {
     name: 'client authentication that is not offered',
-    remedy({ offered, config, refusal = '' }) {
+    remedy({ offered, config, refusal }) {
       const { method } = config.clientAuth;
       const isOffered = offered === undefined || offered.length === 0 || offered.includes(method);
       const other = ['client_secret_post', 'client_secret_basic'].find((one) => offered?.includes(one));
-      return IS_REJECTED.test(refusal) &&
-        !isOffered &&
-        other !== undefined &&
-        method.startsWith('client_secret')
+      return isRejected(refusal) && !isOffered && other !== undefined && method.startsWith('client_secret')
         ? `set clientAuth: ${other}`
         : undefined;
     },
   },
   {
     name: 'encoding of Basic',
-    remedy({ config: { clientAuth }, client, refusal = '' }) {
-      if (clientAuth.method !== 'client_secret_basic' || !/invalid_client|status 401/.test(refusal))
+    remedy({ config: { clientAuth }, client, refusal }) {
+      if (
+        clientAuth.method !== 'client_secret_basic' ||
+        !(refusal?.status === 401 || hasError(refusal, 'invalid_client'))
+      )
         return undefined;
       const isChanged = [client?.id, client?.secret].some((part) => /[^A-Za-z0-9_.~*-]/.test(part ?? ''));
       const other = clientAuth.encoding === 'form' ? 'raw' : 'form';
@@ -162,36 +192,36 @@ const KNOWN: readonly KnownMistake[] = [
   },
   {
     name: 'clock',
-    remedy: ({ skewMs, config, refusal = '' }) =>
+    remedy: ({ skewMs, config, refusal }) =>
       skewMs !== undefined &&
       Math.abs(skewMs) > 5000 &&
       (config.clientAuth.method === 'private_key_jwt' || config.grant?.type === 'jwt_bearer') &&
-      /invalid_client|invalid_grant|invalid_request/.test(refusal)
+      hasError(refusal, 'invalid_client', 'invalid_grant', 'invalid_request')
         ? "the assertion is dated by a clock that is not the provider's: set the clock of the node"
         : undefined,
   },
   {
     name: 'grant that is not allowed',
-    remedy: ({ refusal = '' }) =>
-      /unauthorized_client|unsupported_grant_type/.test(refusal)
+    remedy: ({ refusal }) =>
+      hasError(refusal, 'unauthorized_client', 'unsupported_grant_type')
         ? 'allow the client this grant at the provider (Keycloak: Service accounts roles; Okta: Client Credentials)'
         : undefined,
   },
   {
     name: 'scope of Entra ID',
-    remedy: ({ url, config, refusal = '' }) =>
+    remedy: ({ url, config, refusal }) =>
       isEntra(url) &&
-      /invalid_scope|invalid_request/.test(refusal) &&
+      hasError(refusal, 'invalid_scope', 'invalid_request') &&
       !/\/\.default$/.test(config.scope ?? '')
         ? 'set scope to the application id URI of the API with /.default at its end, such as api://orders/.default'
         : undefined,
   },
   {
     name: 'audience of Auth0',
-    remedy: ({ url, config, refusal = '' }) =>
+    remedy: ({ url, config, refusal }) =>
       url.hostname.endsWith('.auth0.com') &&
       config.audience === undefined &&
-      /access_denied|invalid_request|status 403/.test(refusal)
+      (refusal?.status === 403 || hasError(refusal, 'access_denied', 'invalid_request'))
         ? 'set audience to the identifier of the API'
         : undefined,
   },

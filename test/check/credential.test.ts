@@ -1,17 +1,48 @@
-import { expect, it } from 'vitest';
+/** Usual mistakes, told from what a provider really answers. */
+
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
 import { examineCredential } from '../../src/check/credential.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { examination, lines } from './examined.ts';
 
-it.each([
-  ['a failure of a credential that the pod waits for', {}, 'failure'],
-  ['a warning of one that it does without', { required: false }, 'warning'],
-] as const)('tells once of a file that is missing: %s', async (_, settings, verdict) => {
-  const { directory } = await mountSecret({ client_id: 'shop' });
-  const config = credentialConfig({ tokenUrl: 'https://sso.example.com/token', directory, ...settings });
-  const { findings } = await examineCredential(config, examination({ isOffline: true }));
-  expect(lines(findings)).toEqual([
-    expect.stringMatching(new RegExp(`^${verdict} .*client_secret does not exist`)),
-  ]);
+async function startProvider(listener: RequestListener): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => listener(request, response));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function examined(settings: Parameters<typeof credentialConfig>[0]): Promise<string[]> {
+  const { directory } = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
+  const { findings } = await examineCredential(credentialConfig({ directory, ...settings }), examination());
+  return lines(findings);
+}
+
+it('an issuer that sends elsewhere is called by its name, and its clock is looked at', async () => {
+  const issuerUrl = await startProvider((_request, response) => {
+    response.writeHead(301, { location: 'https://elsewhere.example.com/' }).end();
+  });
+  const found = await examined({ issuerUrl, tokenUrl: undefined });
+  expect(found).toContainEqual(expect.stringMatching(/^failure .*: issuer: .* → redirect: http:\/\/127/));
+  expect(found.at(-1)).toMatch(/^ok .*: clock: within/);
+});
+
+it('what a provider says beside its error names no mistake', async () => {
+  const tokenUrl = await startProvider((_request, response) => {
+    const error = {
+      error: 'invalid_target',
+      error_description: 'unauthorized_client: status 404, text/html',
+    };
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(error));
+  });
+  const refused = (await examined({ tokenUrl: `${tokenUrl}/token` })).filter((line) =>
+    /: token: /.test(line),
+  );
+  expect(refused).toEqual([expect.stringMatching(/ → ask for an audience or resource/)]);
 });

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type GrantCase, mistakeInUrl, mistakeOf } from '../../src/check/mistakes.ts';
+import {
+  type GrantCase,
+  mistakeInUrl,
+  mistakeOf,
+  type Refusal,
+  refusalIn,
+} from '../../src/check/mistakes.ts';
 import type { CredentialSettings } from '../../src/config/config.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 
@@ -10,6 +16,10 @@ type Case = Partial<Omit<GrantCase, 'url' | 'config'>> & { readonly settings?: P
 
 function grantCase(tokenUrl: string, { settings = {}, ...rest }: Case = {}): GrantCase {
   return { url: new URL(tokenUrl), config: credentialConfig({ tokenUrl, ...settings }), ...rest };
+}
+
+function refused(status: number, error?: string): Refusal {
+  return { status, mediaType: 'application/json', error };
 }
 
 describe('a URL shows by itself', () => {
@@ -42,21 +52,21 @@ describe('a URL shows by itself', () => {
 });
 
 describe('a refusal shows', () => {
-  const rejected = 'status 401 invalid_client';
+  const rejected = refused(401, 'invalid_client');
   const uuid = '11111111-2222-3333-4444-555555555555';
   const encoded = Buffer.from('correct horse battery').toString('base64');
 
   it.each<[string, string, Case, string]>([
-    ['realm that there is not', KEYCLOAK, { refusal: 'status 404 Realm does not exist' }, 'no realm dx'],
-    ['/auth in the base URL', KEYCLOAK, { refusal: 'status 404' }, 'before 17'],
+    ['realm that there is not', KEYCLOAK, { refusal: refused(404, 'Realm does not exist') }, 'no realm dx'],
+    ['/auth in the base URL', KEYCLOAK, { refusal: refused(404) }, 'before 17'],
     [
       '/auth in the base URL',
       KEYCLOAK.replace('/realms', '/auth/realms'),
-      { refusal: 'status 404' },
+      { refusal: refused(404) },
       'from 17',
     ],
-    ['redirect', KEYCLOAK, { refusal: 'status 301 with an unnamed type' }, 'write the URL'],
-    ['page in place of a token', KEYCLOAK, { refusal: 'status 200 with text/html where' }, 'web page'],
+    ['redirect', KEYCLOAK, { refusal: refused(301) }, 'write the URL'],
+    ['page in place of a token', KEYCLOAK, { refusal: { status: 200, mediaType: 'text/html' } }, 'web page'],
     ['id in place of the secret', ENTRA, { refusal: rejected, client: { id: 'a', secret: uuid } }, 'value'],
     [
       'client_id in place of the secret',
@@ -86,7 +96,7 @@ describe('a refusal shows', () => {
       'clock',
       KEYCLOAK,
       {
-        refusal: 'status 400 invalid_client',
+        refusal: refused(400, 'invalid_client'),
         skewMs: -60_000,
         settings: { clientAuth: { method: 'private_key_jwt', keyFile: 'key' } },
       },
@@ -95,19 +105,19 @@ describe('a refusal shows', () => {
     [
       'grant that is not allowed',
       KEYCLOAK,
-      { refusal: 'status 401 unauthorized_client' },
+      { refusal: refused(401, 'unauthorized_client') },
       'Service accounts',
     ],
     [
       'scope of Entra ID',
       ENTRA,
-      { refusal: 'status 400 invalid_scope', settings: { scope: 'api://a' } },
+      { refusal: refused(400, 'invalid_scope'), settings: { scope: 'api://a' } },
       '.default',
     ],
     [
       'audience of Auth0',
       'https://shop.eu.auth0.com/oauth/token',
-      { refusal: 'status 403 access_denied' },
+      { refusal: refused(403, 'access_denied') },
       'audience',
     ],
   ])('%s', (name, url, found, remedy) => {
@@ -117,7 +127,26 @@ describe('a refusal shows', () => {
   it('no mistake where it is just a wrong secret, or a provider that is down', () => {
     const client = { id: 'shop', secret: 'x3Jm0sQw9vLpZr7tYbNc' };
     expect(mistakeOf(grantCase(KEYCLOAK, { refusal: rejected, client }))).toBeUndefined();
-    expect(mistakeOf(grantCase(KEYCLOAK, { refusal: 'status 503' }))).toBeUndefined();
+    expect(mistakeOf(grantCase(KEYCLOAK, { refusal: refused(503) }))).toBeUndefined();
+  });
+
+  it('no mistake by words that the provider says beside its error', () => {
+    const description = 'not unauthorized_client, nor invalid_scope: see status 404 of text/html';
+    const refusal = { ...refused(400, 'invalid_target'), description };
+    for (const url of [KEYCLOAK, ENTRA]) expect(mistakeOf(grantCase(url, { refusal }))).toBeUndefined();
+  });
+
+  it('what an answer says, in parts', () => {
+    const json = { status: 400, contentType: 'Application/JSON; charset=utf-8' };
+    const body = '{"error":"invalid_scope","error_description":"no"}';
+    expect(refusalIn({ ...json, body })).toEqual({
+      status: 400,
+      mediaType: 'application/json',
+      error: 'invalid_scope',
+      description: 'no',
+    });
+    const page = { status: 200, contentType: 'text/html', body: '<html>invalid_client' };
+    expect(refusalIn(page)).toEqual({ status: 200, mediaType: 'text/html' });
   });
 
   it('nothing of the secret', () => {

@@ -18,7 +18,12 @@ import { GarbledAnswer, OverlongAnswer } from './answer-body.ts';
 import { discovery, UndiscoveredProvider } from './discovery.ts';
 import type { IssuerMetadata } from './issuer-metadata.ts';
 import { providerConnections } from './provider-connections.ts';
-import { StaleConnection, sendProviderRequest } from './provider-request.ts';
+import {
+  type ProviderAnswer,
+  type ProviderRequest,
+  StaleConnection,
+  sendProviderRequest,
+} from './provider-request.ts';
 import {
   type EndpointAnswer,
   type RefusedGrant,
@@ -50,7 +55,7 @@ const TIMED_OUT = Symbol('the request timeout has passed');
 
 /**
  * @param lookup finds the provider's name; the system's unless given.
- * @param onAnswer is shown each answer, with the token in it, before it is judged.
+ * @param onAnswer is shown each answer, of metadata and with the token in it, before it is judged.
  * @param certificates is told of those that are in use.
  */
 export function createTokenEndpoint(
@@ -74,6 +79,17 @@ export function createTokenEndpoint(
           clock,
         );
 
+  async function send(
+    request: ProviderRequest,
+    signal: AbortSignal,
+  ): Promise<ProviderAnswer & EndpointAnswer> {
+    const requestedAtMs = clock.now().wallMs;
+    const answer = await sendProviderRequest(request, signal);
+    const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
+    onAnswer?.(received);
+    return received;
+  }
+
   function agentFor(url: URL, credentials: Credentials): Promise<Agent> {
     return connections.with(credentials, url.protocol === 'http:' ? 'http:' : 'https:');
   }
@@ -81,7 +97,7 @@ export function createTokenEndpoint(
   async function findTokenUrl(credentials: Credentials, signal: AbortSignal): Promise<string> {
     if (issuer === undefined) return config.tokenUrl as string;
     const { tokenUrl } = await issuer.metadata(async (url) =>
-      sendProviderRequest({ url, agent: await agentFor(url, credentials) }, signal),
+      send({ url, agent: await agentFor(url, credentials) }, signal),
     );
     return tokenUrl;
   }
@@ -97,10 +113,7 @@ export function createTokenEndpoint(
     const proof = await proveClient(credentials, tokenUrl, clock);
     const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
-    const requestedAtMs = clock.now().wallMs;
-    const answer = await sendProviderRequest({ url, agent, ...asked }, signal);
-    const received = { ...answer, requestedAtMs, receivedAtMs: clock.now().wallMs };
-    onAnswer?.(received);
+    const received = await send({ url, agent, ...asked }, signal);
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       tokenType: config.tokenType,
