@@ -6,8 +6,8 @@ export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/e2e/**/*.test.ts'],
-    // One provider at a time: each is a server with a memory of its own.
-    fileParallelism: false,
+    // Two providers at a time: each is a server with a memory of its own.
+    maxWorkers: 2,
     // Tests wait for events; these bounds only end one that would never finish. A Keycloak starts in half a minute.
     testTimeout: 120_000,
     hookTimeout: 240_000,
