@@ -43,7 +43,7 @@ it('are of both kinds, and one has the fields of the other', () => {
   const [fields, ofCluster] = definitions.map((definition) =>
     Object.keys(specOf(definition).properties ?? {}),
   );
-  expect(ofCluster).toEqual(['namespaces', ...(fields ?? [])]);
+  expect(ofCluster).toEqual(['namespaces', 'serviceAccounts', ...(fields ?? [])]);
   expect(all.length).toBeGreaterThan(150);
 });
 
@@ -103,4 +103,15 @@ it('ask for no Secret where each request brings the token that is exchanged, as 
       ]),
     });
   }
+});
+
+it('have a broker in the kind of the cluster alone, for the grants that it can', () => {
+  const rulesOf = (definition: (typeof definitions)[number]) =>
+    specOf(definition).properties?.['credentials']?.items as { 'x-kubernetes-validations'?: unknown };
+  const [namespaced, ofCluster] = definitions.map((definition) =>
+    JSON.stringify(rulesOf(definition)['x-kubernetes-validations']),
+  );
+  expect(namespaced).toContain("!has(self.via) || self.via == 'sidecar'");
+  expect(ofCluster).toContain("self.grant in ['client_credentials', 'jwt_bearer']");
+  expect(ofCluster).not.toContain("self.via == 'sidecar'");
 });

@@ -7,11 +7,14 @@ import { clusterProfileSchema, profileSchema } from '../../src/injector/profiles
 import { SPEC_DESCRIPTIONS } from './descriptions.ts';
 import {
   AUTHORITIES_RULES,
+  BROKER_RULES,
   CREDENTIAL_RULES,
   EGRESS_PROXY_RULES,
   EXPRESSION_RULES,
+  NO_BROKER_RULES,
   OBJECT_RULES,
   OUTPUT_RULES,
+  SERVICE_ACCOUNTS_RULES,
   SPEC_RULES,
 } from './rules.ts';
 import { type JsonSchema, type StructuralSchema, structuralSchema } from './structural-schema.ts';
@@ -81,7 +84,7 @@ function definition({ kind, plural, shortName, scope, description, spec }: Kind)
           storage: true,
           subresources: { status: {} },
           additionalPrinterColumns: COLUMNS,
-          schema: { openAPIV3Schema: objectSchema(description, spec) },
+          schema: { openAPIV3Schema: objectSchema(description, spec, scope) },
         },
       ],
     },
@@ -112,7 +115,7 @@ const COLUMNS = [
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
 ];
 
-function objectSchema(description: string, spec: GenericSchema): StructuralSchema {
+function objectSchema(description: string, spec: GenericSchema, scope: Kind['scope']): StructuralSchema {
   const schema = toJsonSchema(spec, { typeMode: 'input', errorMode: 'ignore' }) as JsonSchema;
   return {
     description,
@@ -125,8 +128,8 @@ function objectSchema(description: string, spec: GenericSchema): StructuralSchem
       spec: structuralSchema(schema, {
         descriptions: SPEC_DESCRIPTIONS,
         rules: {
-          '': SPEC_RULES,
-          'credentials[]': CREDENTIAL_RULES,
+          '': [...SPEC_RULES, ...(scope === 'Cluster' ? SERVICE_ACCOUNTS_RULES : [])],
+          'credentials[]': [...CREDENTIAL_RULES, ...(scope === 'Cluster' ? BROKER_RULES : NO_BROKER_RULES)],
           'credentials[].output': OUTPUT_RULES,
           'credentials[].egressProxy': EGRESS_PROXY_RULES,
           'routes[].egressProxy': EGRESS_PROXY_RULES,

@@ -69,6 +69,8 @@ const CREDENTIAL = {
   '': 'Credentials, each of which gets tokens of its own.',
   '.name':
     'Tells the credentials of a profile apart: needed where there are several. In metrics it is called PROFILE-NAME, and one without a name as the profile.',
+  '.via':
+    "Who asks the provider: the pod's sidecar (default), or the broker, in a ClusterTokenProfile alone. Its Secrets and ConfigMaps are then those of the broker's namespace, and nothing of them is in the pod.",
   '.secret':
     "The Secret, in the pod's namespace, that proves the client. Only the keys that are needed are mounted.",
   '.secret.name': 'Its name.',
@@ -181,9 +183,13 @@ const NAMESPACES = {
     'Values: with In and NotIn at least one, and none with Exists and DoesNotExist.',
 };
 
+const SERVICE_ACCOUNTS =
+  'Which service accounts of these namespaces may have tokens by way of the broker, by their names. All of them by default.';
+
 export const SPEC_DESCRIPTIONS: Readonly<Record<string, string>> = {
   '': 'What pods that name the profile get tokens by, and what for.',
   ...under('namespaces', NAMESPACES),
+  serviceAccounts: SERVICE_ACCOUNTS,
   ...listed('credentials', CREDENTIAL),
   ...listed('routes', ROUTE),
   ...listed('hosts', HOST),

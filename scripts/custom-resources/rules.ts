@@ -58,6 +58,34 @@ export const CREDENTIAL_RULES: readonly Rule[] = [
   },
 ];
 
+/** Of profiles of the cluster: the broker serves no others. */
+export const BROKER_RULES: readonly Rule[] = [
+  {
+    rule: "!has(self.via) || self.via != 'broker' || !has(self.serviceAccountToken)",
+    message: 'via broker goes without serviceAccountToken: the broker has no service account of the pod',
+  },
+  {
+    rule: "!has(self.via) || self.via != 'broker' || !has(self.grant) || self.grant in ['client_credentials', 'jwt_bearer']",
+    message: 'via broker goes with the grants client_credentials and jwt_bearer',
+  },
+];
+
+/** The broker alone knows service accounts. */
+export const SERVICE_ACCOUNTS_RULES: readonly Rule[] = [
+  {
+    rule: "!has(self.serviceAccounts) || self.credentials.exists(c, has(c.via) && c.via == 'broker')",
+    message: 'serviceAccounts go with a credential that is via broker',
+  },
+];
+
+/** The field is in the schema of both kinds. */
+export const NO_BROKER_RULES: readonly Rule[] = [
+  {
+    rule: "!has(self.via) || self.via == 'sidecar'",
+    message: 'the broker serves ClusterTokenProfiles alone',
+  },
+];
+
 export const AUTHORITIES_RULES: readonly Rule[] = [
   { rule: 'has(self.configMap) != has(self.secret)', message: 'give either a configMap or a secret' },
 ];

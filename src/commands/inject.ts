@@ -9,6 +9,7 @@ import { injectManifests, type ManifestOptions } from '../injector/manifests/inj
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import { PROFILE } from '../injector/pod/annotations.ts';
 import type { ClusterVersion } from '../injector/pod/cluster.ts';
+import { readBroker, readBrokerOfPods } from './broker-of-pods.ts';
 import type { Command, CommandContext } from './command.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 
@@ -65,7 +66,8 @@ export const inject: Command = {
     if (positionals.length > 0)
       throw new SidecarError('usage', `inject takes no operand: write -f ${positionals[0]}`);
     const problems: Problem[] = unknownVariables(SETTINGS, context.env);
-    const defaults = readInjectionDefaults(given, problems);
+    const own = readInjectionDefaults(given, problems);
+    const broker = readBrokerOfPods(given, problems);
     const version = readValue(given['kubernetes-version'], clusterVersion, problems);
     const namespace = readValue(given.namespace, objectName, problems) ?? 'default';
     if (problems.length > 0) throw new ConfigurationError(problems);
@@ -74,6 +76,7 @@ export const inject: Command = {
     const text = await readManifests('--filename', file, context);
     const cluster = version === undefined ? {} : { version };
     const profiles = await readProfiles(given.profiles, text, namespace, context);
+    const defaults = broker === undefined ? own : { ...own, broker: await readBroker(broker) };
     const injected = injectManifests(text, { defaults, cluster, namespace, ...profiles });
     if (injected.problems.length > 0) throw new SidecarError('configuration', injected.problems.join('\n'));
     context.stdout.write(injected.text);

@@ -15,6 +15,7 @@ import { SIDECAR_USER } from '../injector/pod/names.ts';
 import { quantity } from '../injector/pod/quantity.ts';
 import { LOG_LEVELS } from '../log/logger.ts';
 import { VERSION } from '../version.ts';
+import { BROKER_OF_PODS_SETTINGS } from './broker-of-pods.ts';
 
 /** Published by the release workflow. */
 const DEFAULT_IMAGE = `ghcr.io/token-sidecar/token-sidecar:${VERSION}`;
@@ -115,6 +116,7 @@ export const INJECTION_SETTINGS = {
     description: `Modes, by commas, that pods may have besides the default, of ${SIDECAR_MODES.join(', ')}: redirect adds an init container with NET_ADMIN`,
     default: USUAL_MODES.join(),
   },
+  ...BROKER_OF_PODS_SETTINGS,
 } as const satisfies Settings;
 
 const boolean = oneOf(['true', 'false']);

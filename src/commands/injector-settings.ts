@@ -10,6 +10,7 @@ import { duration, listenAddress, oneOf, type ValueFormat } from '../config/valu
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
+import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 
 export const INJECTOR_SETTINGS = {
@@ -140,6 +141,8 @@ export interface InjectorConfig {
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly defaults: InjectionDefaults;
+  /** Present where profiles may leave credentials to a broker. */
+  readonly broker?: BrokerOfPodsConfig;
 }
 
 export type CertificateConfig =
@@ -213,6 +216,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
   const certificate = readCertificate(given, usesApi, problems);
   const clients = readClients(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
+  const broker = readBrokerOfPods(given, problems);
   return {
     listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_443 },
     adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
@@ -237,6 +241,7 @@ export function readInjectorConfig(given: Given, problems: Problem[]): InjectorC
     drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',
     defaults: readInjectionDefaults(given, problems),
+    ...(broker === undefined ? {} : { broker }),
   };
 }
 

@@ -24,6 +24,7 @@ import { createCheckWebhook } from '../injector/webhook-check.ts';
 import { startWebhookListener } from '../injector/webhook-listener.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { Registry } from '../prometheus.ts';
+import { followBroker } from './broker-of-pods.ts';
 import type { Command, CommandContext } from './command.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
 import {
@@ -87,7 +88,10 @@ async function serve(
   /** In the order of starting; undone in reverse. */
   const closers: (() => Promise<void> | void)[] = [];
   try {
-    const kubernetes = await connect(config, metrics, clock, log);
+    const broker = config.broker && (await followBroker(config.broker, { clock, pollMs: POLL_MS, log }));
+    if (broker !== undefined) closers.push(broker.close);
+    const defaults = { ...config.defaults, ...(broker === undefined ? {} : { broker: broker.ofPods }) };
+    const kubernetes = await connect({ ...config, defaults }, metrics, clock, log);
     closers.push(kubernetes.close);
     const certificates = await kubernetes.openCertificate(certificateConfig);
     closers.push(certificates.close);
@@ -95,7 +99,6 @@ async function serve(
       config.clients && (await followClientAuthorities(config.clients, { clock, pollMs: POLL_MS, log }));
     if (clients !== undefined) closers.push(clients.close);
 
-    const { defaults } = config;
     const admission = {
       defaults,
       cluster: kubernetes.cluster,

@@ -11,8 +11,17 @@ const GOLDEN = join(import.meta.dirname, 'golden');
 const cases = readdirSync(GOLDEN)
   .filter((file) => file.endsWith('.in.yaml'))
   .map((file) => file.replace('.in.yaml', ''));
+const BROKER_CA = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 const options = {
-  defaults: { ...DEFAULTS, allowedModes: SIDECAR_MODES },
+  defaults: {
+    ...DEFAULTS,
+    allowedModes: SIDECAR_MODES,
+    broker: {
+      url: 'https://token-sidecar-broker.tokens.svc:15084',
+      audience: 'token-sidecar-broker',
+      authorities: { from: 'file' as const, current: () => BROKER_CA },
+    },
+  },
   cluster: {},
   namespace: 'default',
   profilesIn: (contents: readonly unknown[]) => profilesInManifests(contents, 'default'),

@@ -78,8 +78,11 @@ export const CONFIGURATION = 'token-sidecar.dev/configuration';
 /** Written by the injector: the profiles that the pod was made by, each with its generation. */
 export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
 
+/** Written by the injector: CAs in PEM by which the sidecar knows the broker. */
+export const BROKER_CA = 'token-sidecar.dev/broker-ca';
+
 /** Only the injector writes them. */
-export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE] as const;
+export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
 
 /** The value of `STATUS`. */
 export const INJECTED = 'injected';
@@ -108,6 +111,7 @@ export const ANNOTATIONS = [
   STATUS,
   CONFIGURATION,
   PROFILES_IN_USE,
+  BROKER_CA,
 ] as const;
 
 export type Annotation = (typeof ANNOTATIONS)[number];

@@ -1,6 +1,7 @@
 /** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
 
 import {
+  BROKER_CA,
   CONFIGURATION,
   INJECT,
   INJECTED,
@@ -61,6 +62,9 @@ export interface RejectedPod {
 /** Their pods keep the cluster going; an injector that is wrong must not be able to stop them. */
 export const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
 
+/** What a pod runs as that names none; in a cluster the API server has written it there. */
+const DEFAULT_SERVICE_ACCOUNT = 'default';
+
 /** The patch applied, the same pod is `already_injected`: a second pass changes nothing. */
 export function inject(
   pod: Pod,
@@ -86,7 +90,10 @@ export function inject(
     return skipped('container_exists', `there is a container ${CONTAINER_NAME} already; it is left as it is`);
   }
 
-  const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster, namespace);
+  const { settings, problems, warnings } = resolveSettings(annotations, defaults, cluster, {
+    namespace,
+    serviceAccount: pod.spec?.serviceAccountName ?? DEFAULT_SERVICE_ACCOUNT,
+  });
   const wrong = [
     ...(asked === 'true' ? [] : [{ key: INJECT, value: asked, expected: '"true" or "false"' }]),
     ...[STATUS, ...WRITTEN].flatMap((key) => {
@@ -235,9 +242,18 @@ function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSetti
 }
 
 /** The mode as well, by which a second pass goes. */
-function profileAnnotations({ profiles, mode }: SidecarSettings): Readonly<Record<string, string>> {
+function profileAnnotations({
+  profiles,
+  brokerAuthorities,
+  mode,
+}: SidecarSettings): Readonly<Record<string, string>> {
   if (profiles === undefined) return {};
-  return { [MODE]: mode, [CONFIGURATION]: profiles.configuration, [PROFILES_IN_USE]: profiles.inUse };
+  return {
+    [MODE]: mode,
+    [CONFIGURATION]: profiles.configuration,
+    [PROFILES_IN_USE]: profiles.inUse,
+    ...(brokerAuthorities === undefined ? {} : { [BROKER_CA]: brokerAuthorities }),
+  };
 }
 
 /** A pod that is scraped already stays so: there can be only one port. */

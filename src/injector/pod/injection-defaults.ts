@@ -1,5 +1,6 @@
 import type { LogLevel } from '../../log/logger.ts';
 import type { AllowLists } from './allow-lists.ts';
+import type { BrokerOfPods } from './broker.ts';
 
 /** What a pod gets whose annotations are silent. Checked when the injector starts, so never wrong by itself. */
 export interface InjectionDefaults {
@@ -32,6 +33,8 @@ export interface InjectionDefaults {
   readonly prometheusAnnotations: boolean;
   /** What annotations may name; the defaults themselves always may. */
   readonly allowed?: AllowLists;
+  /** Who gets the tokens of credentials that profiles leave to it; absent where there is no broker. */
+  readonly broker?: BrokerOfPods;
 }
 
 export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;

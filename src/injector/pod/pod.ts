@@ -25,6 +25,7 @@ export interface PodSpec {
   readonly volumes?: readonly Volume[] | null;
   readonly imagePullSecrets?: readonly { readonly name?: string }[] | null;
   readonly securityContext?: PodSecurityContext | null;
+  readonly serviceAccountName?: string | null;
   readonly hostNetwork?: boolean;
   readonly hostAliases?: readonly HostAlias[] | null;
   readonly hostPID?: boolean;

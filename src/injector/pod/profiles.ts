@@ -22,8 +22,10 @@ export interface ProfileOverrides {
 export interface ProfileRequest {
   readonly names: readonly string[];
   readonly namespace: Namespace;
+  /** That the pod runs as. */
+  readonly serviceAccount: string;
   readonly overrides: ProfileOverrides;
-  readonly defaults: Pick<InjectionDefaults, 'allowed' | 'allowInsecureTokenUrl'>;
+  readonly defaults: Pick<InjectionDefaults, 'allowed' | 'allowInsecureTokenUrl' | 'broker'>;
 }
 
 export type ProfileResolution =
@@ -42,6 +44,8 @@ export interface ResolvedProfiles {
   readonly tokenFiles: boolean;
   /** Whether tokens are given on loopback. */
   readonly tokenEndpoint: boolean;
+  /** Whether the pod needs the CAs of the broker in its annotation. */
+  readonly brokerAuthorities: boolean;
   /** Which profiles, and of which generation: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
   readonly inUse: string;
   readonly warnings: readonly string[];

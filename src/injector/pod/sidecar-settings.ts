@@ -36,8 +36,13 @@ import {
 } from './injection-defaults.ts';
 import { hostsProblems } from './intercepted-hosts.ts';
 import { CONFIG_DIRECTORY, CONFIG_KEY, REDIRECT_USER, SIDECAR_USER } from './names.ts';
-import type { EnvironmentVariable, Namespace } from './pod.ts';
-import { type ProfileOverrides, profileNames, type ResolvedProfiles } from './profiles.ts';
+import type { EnvironmentVariable } from './pod.ts';
+import {
+  type ProfileOverrides,
+  type ProfileRequest,
+  profileNames,
+  type ResolvedProfiles,
+} from './profiles.ts';
 import { quantity } from './quantity.ts';
 import { sidecarEnvironment } from './sidecar-environment.ts';
 import {
@@ -80,6 +85,8 @@ export interface SidecarSettings {
   readonly prometheusAnnotations: boolean;
   /** Where it is told by profiles: what the pod is marked with. */
   readonly profiles?: Pick<ResolvedProfiles, 'configuration' | 'inUse'>;
+  /** PEM of the CAs by which the sidecar knows the broker, where the pod is to bring them. */
+  readonly brokerAuthorities?: string;
 }
 
 export interface ResolvedSettings {
@@ -89,13 +96,15 @@ export interface ResolvedSettings {
   readonly warnings: readonly string[];
 }
 
+type PodOwner = Pick<ProfileRequest, 'namespace' | 'serviceAccount'>;
+
 type Annotations = Readonly<Record<string, string>>;
 
 export function resolveSettings(
   annotations: Annotations,
   defaults: InjectionDefaults,
   cluster: Cluster,
-  namespace: Namespace,
+  owner: PodOwner,
 ): ResolvedSettings {
   const problems: Problem[] = unknownAnnotations(annotations);
   const warnings: string[] = [];
@@ -159,7 +168,7 @@ export function resolveSettings(
     audience: read(AUDIENCE, grantValue) ?? general.audience,
   };
   const profiles =
-    names && resolveProfiles(names, cluster, namespace, { ...told, secret }, defaults, problems, warnings);
+    names && resolveProfiles(names, cluster, owner, { ...told, secret }, defaults, problems, warnings);
   const mode = read(MODE, oneOf(SIDECAR_MODES)) ?? profiles?.mode ?? defaults.mode;
   problems.push(...forbiddenMode(mode, defaults));
   const isNamed = mode === 'hosts' || mode === 'redirect';
@@ -237,6 +246,7 @@ export function resolveSettings(
         ...(profiles?.tokenFiles ? [tokensMount()] : []),
       ],
       ...(profiles === undefined ? {} : { profiles }),
+      ...brokerAuthorities(profiles, defaults),
       mode,
       captured,
       redirected,
@@ -257,7 +267,7 @@ export function resolveSettings(
 function resolveProfiles(
   names: readonly string[],
   cluster: Cluster,
-  namespace: Namespace,
+  owner: PodOwner,
   overrides: ProfileOverrides,
   defaults: InjectionDefaults,
   problems: Problem[],
@@ -268,13 +278,22 @@ function resolveProfiles(
     problems.push({ key: PROFILE, value: names.join(', '), expected });
     return undefined;
   }
-  const resolution = cluster.profiles.resolve({ names, namespace, overrides, defaults });
+  const resolution = cluster.profiles.resolve({ names, ...owner, overrides, defaults });
   if (resolution.state === 'refused') {
     problems.push(...resolution.problems);
     return undefined;
   }
   warnings.push(...resolution.warnings);
   return resolution;
+}
+
+function brokerAuthorities(
+  profiles: ResolvedProfiles | undefined,
+  { broker }: InjectionDefaults,
+): Pick<SidecarSettings, 'brokerAuthorities'> {
+  const authorities = broker?.authorities;
+  if (profiles?.brokerAuthorities !== true || authorities?.from !== 'file') return {};
+  return { brokerAuthorities: authorities.current() };
 }
 
 /** As `hostsProblems` of hosts that profiles name. */

@@ -4,13 +4,14 @@ import type { Problem } from '../../config/problems.ts';
 import { selects } from '../label-selector.ts';
 import { PROFILE } from '../pod/annotations.ts';
 import type { Namespace } from '../pod/pod.ts';
+import type { ProfileRequest } from '../pod/profiles.ts';
 import { called, type ValidProfile } from './profile.ts';
 import type { ProfileSource } from './profile-source.ts';
 
 /** Those that can be used; what keeps the others from it joins `problems`. */
 export function findProfiles(
   names: readonly string[],
-  namespace: Namespace,
+  { namespace, serviceAccount }: Pick<ProfileRequest, 'namespace' | 'serviceAccount'>,
   source: ProfileSource,
   problems: Problem[],
 ): readonly ValidProfile[] {
@@ -33,6 +34,12 @@ export function findProfiles(
     // Before what is wrong with it, which is nothing for those who may not use it.
     if (!isAdmitted(found, namespace, source)) {
       const expected = `a ClusterTokenProfile that admits the namespace ${namespace.name}, by its name or its labels`;
+      problems.push({ key: PROFILE, value: name, expected });
+      return [];
+    }
+    if (found.state === 'valid' && found.serviceAccounts?.includes(serviceAccount) === false) {
+      // The broker would refuse it as well, but later, and to nobody who reads it.
+      const expected = `a ClusterTokenProfile that admits the service account ${serviceAccount}, which the pod runs as`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }

@@ -34,8 +34,8 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
   if (!isUnderstood)
     return { state: 'invalid', identity, namespaces: {}, problems: firstOfEachKey(problems) };
 
-  const { namespaces = {}, ...own } = spec;
-  const profile = { state: 'valid', identity, spec: own, namespaces } as ValidProfile;
+  const { namespaces = {}, serviceAccounts, ...own } = spec;
+  const profile = { state: 'valid', identity, spec: own, namespaces, serviceAccounts } as ValidProfile;
   // A name that is wrong is so once, and not in everything that is called after it.
   const judgeable = isNamed ? profile : { ...profile, identity: { ...identity, name: 'profile' } };
   problems.push(...judgeSpec(judgeable, filesOf));
@@ -45,7 +45,7 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
 
 function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] {
   const { spec } = profile;
-  const problems: Problem[] = [...referenceProblems(spec)];
+  const problems: Problem[] = [...referenceProblems(spec), ...brokerProblems(profile)];
   const areGivenOut = spec.credentials.some(
     ({ output }) => output?.file !== undefined || output?.endpoint === true,
   );
@@ -75,6 +75,33 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
     const resolved = config?.credentials[index];
     if (resolved !== undefined) credentialSources(credential, resolved, filesOf, problems);
   });
+  return problems;
+}
+
+/** What the broker cannot do, or must not. */
+function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): readonly Problem[] {
+  const viaBroker = [...spec.credentials.entries()].filter(([, { via }]) => via === 'broker');
+  const problems: Problem[] = [];
+  if (serviceAccounts !== undefined && viaBroker.length === 0) {
+    const expected = 'nothing, as no credential is via broker: only the broker knows service accounts';
+    problems.push({ key: 'spec.serviceAccounts', value: serviceAccounts.join(', '), expected });
+  }
+  for (const [index, { grant, serviceAccountToken }] of viaBroker) {
+    const key = `spec.credentials[${index}]`;
+    if (identity.kind === 'TokenProfile') {
+      const expected = 'sidecar, as the broker serves ClusterTokenProfiles alone';
+      problems.push({ key: `${key}.via`, value: 'broker', expected });
+    }
+    if (serviceAccountToken !== undefined) {
+      const expected = 'nothing with via: broker, which has no service account of the pod';
+      problems.push({ key: `${key}.serviceAccountToken`, expected });
+    }
+    if (grant === 'static' || grant === 'token_exchange') {
+      const expected =
+        'client_credentials or jwt_bearer with via: broker, whose tokens are for every pod and end';
+      problems.push({ key: `${key}.grant`, value: grant, expected });
+    }
+  }
   return problems;
 }
 

@@ -23,6 +23,10 @@ export function overridden(
   const isHostNamed = overrides.hosts !== undefined;
   const [credential] = entries.credentials;
   if (credential === undefined) return entries;
+  if (credential.via === 'broker') {
+    const expected = 'nothing beside a profile that is via the broker, which alone says what is asked for';
+    for (const key of given(overrides, OF_CREDENTIAL)) problems.push({ key, expected });
+  }
   refuseUnless(entries.credentials.length === 1, given(overrides, OF_CREDENTIAL), 'credential');
   refuseUnless(
     entries.credentials.length === 1 || entries.routes.length === 1,

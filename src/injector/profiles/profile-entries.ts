@@ -31,6 +31,9 @@ export interface MountedTls {
 }
 
 export interface OwnedCredential extends Owned<FileCredential> {
+  readonly via: 'sidecar' | 'broker';
+  /** `PROFILE/CREDENTIAL`, by which the broker is asked for it; one without a name is called as its profile. */
+  readonly brokerPath: string;
   readonly secret: CredentialSpec['secret'];
   readonly serviceAccountToken: CredentialSpec['serviceAccountToken'];
 }
@@ -53,7 +56,7 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
   return {
     credentials: spec.credentials.map(
       (
-        { name, secret, serviceAccountToken, tls, egressProxy, output, ...settings },
+        { name, via, secret, serviceAccountToken, tls, egressProxy, output, ...settings },
         index,
       ): OwnedCredential => ({
         profile,
@@ -67,6 +70,8 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
         },
         tls,
         egressProxy,
+        via: via ?? 'sidecar',
+        brokerPath: `${identity.name}/${name ?? identity.name}`,
         secret,
         serviceAccountToken,
       }),

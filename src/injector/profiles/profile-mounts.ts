@@ -1,5 +1,6 @@
 /** Where what profiles name is mounted in the sidecar: each Secret and each set of CAs in a volume of its own. */
 
+import { BROKER_CA } from '../pod/annotations.ts';
 import { AUTHORITIES_PATH, CA_KEY, CA_VOLUME, CREDENTIALS_PATH, CREDENTIALS_VOLUME } from '../pod/names.ts';
 import { credentialsMount, type SidecarMount } from '../pod/sidecar-mounts.ts';
 
@@ -11,6 +12,8 @@ export interface AuthoritiesReference {
 export interface ProfileMounts {
   /** Path of the CAs. Those of one key of one object are mounted once. */
   authorities(from: AuthoritiesReference): string;
+  /** Path of the CAs that the pod has in its annotation. */
+  brokerAuthorities(): string;
   /** Paths of a client certificate and its key. */
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
   /** The directory of an egress proxy's user name and password. */
@@ -56,21 +59,31 @@ export function planMounts(): ProfileMounts {
     });
   }
 
+  /** The path of CAs in a volume of their own, once for all who need them. */
+  function placeAuthorities(what: string, source: object): string {
+    return once(what, () => {
+      const volume = nextVolume(CA_VOLUME);
+      const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA_VOLUME.length + 1)}`;
+      all.push(credentialsMount(volume, mountPath, [source]));
+      return `${mountPath}/${CA_KEY}`;
+    });
+  }
+
   return {
     all,
     secrets,
     authorities({ configMap, secret }) {
       const { name, key = CA_KEY } = configMap ?? secret ?? { name: '' };
       if (secret !== undefined) secrets.add(name);
-      return once(JSON.stringify([configMap === undefined, name, key]), () => {
-        const volume = nextVolume(CA_VOLUME);
-        const mountPath = `${AUTHORITIES_PATH}/${volume.slice(CA_VOLUME.length + 1)}`;
-        const items = [{ key, path: CA_KEY }];
-        const source = { name, optional: false, items };
-        const sources = [configMap === undefined ? { secret: source } : { configMap: source }];
-        all.push({ ...credentialsMount(volume, mountPath, sources) });
-        return `${mountPath}/${CA_KEY}`;
-      });
+      const source = { name, optional: false, items: [{ key, path: CA_KEY }] };
+      return placeAuthorities(
+        JSON.stringify([configMap === undefined, name, key]),
+        configMap === undefined ? { secret: source } : { configMap: source },
+      );
+    },
+    brokerAuthorities() {
+      const fieldRef = { fieldPath: `metadata.annotations['${BROKER_CA}']` };
+      return placeAuthorities('broker', { downwardAPI: { items: [{ path: CA_KEY, fieldRef }] } });
     },
     certificate(secret) {
       const directory = keysOf(secret, 'tls', ['tls.crt', 'tls.key']);

@@ -85,11 +85,15 @@ const profileOutput = v.strictObject(
   'a mapping',
 );
 
+/** Who asks the provider: the pod's own sidecar, or the broker for all pods that may have the token. */
+const VIA = ['sidecar', 'broker'] as const;
+
 /** Settings that are the file's own: whatever names a path there is left out. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
   {
     name: v.optional(file.name),
+    via: v.optional(v.picklist(VIA, `one of ${VIA.join(', ')}`)),
     secret: v.optional(secret),
     serviceAccountToken: v.optional(serviceAccountToken),
     authUrl: file.authUrl,
@@ -222,6 +226,7 @@ export const clusterProfileSchema = v.strictObject(
         'a mapping',
       ),
     ),
+    serviceAccounts: v.optional(listOf(objectName, 256, 'names of service accounts')),
     ...profile,
   },
   'a mapping',

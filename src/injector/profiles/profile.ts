@@ -24,6 +24,9 @@ export interface AdmittedNamespaces {
   readonly selector?: LabelSelector;
 }
 
+/** Of the admitted namespaces, the service accounts that may have tokens by way of the broker; all where undefined. */
+export type AdmittedServiceAccounts = readonly string[] | undefined;
+
 export type JudgedProfile = ValidProfile | InvalidProfile;
 
 export interface ValidProfile {
@@ -31,6 +34,7 @@ export interface ValidProfile {
   readonly identity: ProfileIdentity;
   readonly spec: ProfileSpec;
   readonly namespaces: AdmittedNamespaces;
+  readonly serviceAccounts?: AdmittedServiceAccounts;
 }
 
 export interface InvalidProfile {

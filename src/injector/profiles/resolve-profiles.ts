@@ -23,6 +23,7 @@ import { planMounts } from './profile-mounts.ts';
 import type { ProfileSource } from './profile-source.ts';
 import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
 import { samenesses } from './same-requests.ts';
+import { throughBroker } from './through-broker.ts';
 
 /** Characters. Annotations of a pod have 256 KiB together. */
 const MOST_CONFIGURATION = 128 * 1024;
@@ -37,9 +38,9 @@ type Limits = ProfileRequest['defaults'];
 export function createProfiles(source: ProfileSource, filesOf: FilesOf): Profiles {
   const known = rememberResolutions();
   return {
-    resolve({ names, namespace, overrides, defaults }) {
+    resolve({ names, namespace, serviceAccount, overrides, defaults }) {
       const problems: Problem[] = [];
-      const profiles = findProfiles(names, namespace, source, problems);
+      const profiles = findProfiles(names, { namespace, serviceAccount }, source, problems);
       if (problems.length > 0) return { state: 'refused', problems };
       return known.of(profiles, overrides, defaults, () =>
         resolveProfiles(profiles, overrides, defaults, filesOf),
@@ -62,7 +63,10 @@ function resolveProfiles(
   problems.push(...collisions(written));
   const mounts = planMounts();
   const own = overridden(written, overrides, defaults.allowInsecureTokenUrl, problems);
-  const entries = mostSpecificFirst(withMounts(own, mounts));
+  const asPodsHaveThem = own.credentials.map((each) =>
+    throughBroker(each, defaults.broker, mounts, problems),
+  );
+  const entries = mostSpecificFirst(withMounts({ ...own, credentials: asPodsHaveThem }, mounts));
   const mode = modeOf(profiles, entries, problems);
   problems.push(
     ...forbiddenTls(profiles, defaults),
@@ -103,6 +107,7 @@ function resolveProfiles(
     intercepts: entries.hosts.length > 0,
     tokenFiles: config.credentials.some(({ output }) => output?.file !== undefined),
     tokenEndpoint: config.tokenEndpoint !== undefined,
+    brokerAuthorities: entries.credentials.some(({ via }) => via === 'broker'),
     inUse: profiles.map(inUse).join(', '),
     warnings,
   };
@@ -172,8 +177,9 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
     const refused = identity.kind === 'TokenProfile' ? (['ca', 'serverName'] as const) : (['ca'] as const);
     return Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
       ([list, entries = []]) =>
-        entries.flatMap(({ tls }, index) =>
-          refused
+        entries.flatMap(({ tls, ...entry }, index) =>
+          // The broker's CAs are where tenants do not write.
+          ('via' in entry && entry.via === 'broker' ? [] : refused)
             .filter((field) => tls?.[field] !== undefined)
             .map((field) => ({
               key: `${called(identity)}: spec.${list}[${index}].tls.${field}`,

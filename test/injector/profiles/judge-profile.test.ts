@@ -271,3 +271,54 @@ describe('the selector of a ClusterTokenProfile', () => {
     expect(verdictOn(expression).state).toBe('valid');
   });
 });
+
+describe('a credential via the broker', () => {
+  const verdictOn = (credential: object, more: object = {}, kind = 'ClusterTokenProfile' as const) =>
+    judged({ kind, name: 'payments', spec: profile({ via: 'broker', ...credential }, more) });
+  const problems = (verdict: ReturnType<typeof judged>) =>
+    verdict.state === 'valid' ? [] : verdict.problems;
+
+  it.each<[string, object, object]>([
+    ['for every service account', {}, {}],
+    ['for one', {}, { serviceAccounts: ['checkout'] }],
+    ['by a signed assertion', { grant: 'jwt_bearer' }, {}],
+    ['beside one that is not', {}, { credentials: [{ ...CREDENTIAL, via: 'broker' }] }],
+  ])('is valid %s', (_, credential, more) => {
+    expect(problems(verdictOn(credential, more))).toEqual([]);
+  });
+
+  it('is of a ClusterTokenProfile alone', () => {
+    expect(problems(judged({ name: 'payments', spec: profile({ via: 'broker' }) }))).toEqual([
+      {
+        key: 'spec.credentials[0].via',
+        value: 'broker',
+        expected: 'sidecar, as the broker serves ClusterTokenProfiles alone',
+      },
+    ]);
+  });
+
+  it.each<[string, object, string]>([
+    [
+      'by a token of a service account, which the broker has not',
+      { clientAuth: 'kubernetes_jwt', secret: undefined, serviceAccountToken: { audience: 'sso' } },
+      'spec.credentials[0].serviceAccountToken',
+    ],
+    [
+      'that is the Secret itself',
+      { grant: 'static', issuerUrl: undefined, static: { tokenFile: 'key' } },
+      'spec.credentials[0].grant',
+    ],
+    ['that is of the pod', { grant: 'token_exchange' }, 'spec.credentials[0].grant'],
+    ['of another kind', { via: 'gateway' }, 'spec.credentials[0].via'],
+  ])('is refused %s', (_, credential, key) => {
+    expect(
+      problems(verdictOn(JSON.parse(JSON.stringify(credential)))).map((problem) => problem.key),
+    ).toContain(key);
+  });
+
+  it('is what service accounts are for', () => {
+    expect(problems(verdictOn({ via: 'sidecar' }, { serviceAccounts: ['checkout'] }))).toMatchObject([
+      { key: 'spec.serviceAccounts', value: 'checkout' },
+    ]);
+  });
+});

@@ -54,6 +54,30 @@ spec: { containers: [{ name: app, image: shop }] }
     expect(stdout).toContain('https://payments.example.com/v2');
   });
 
+  it('sends pods to the broker that it is told of, and refuses those of its profiles without one', async () => {
+    const file = join(GOLDEN, 'broker.in.yaml');
+    const { code, stdout } = await runToEnd([
+      'inject',
+      '-f',
+      file,
+      '--broker-url',
+      'https://broker.tokens.svc:15084',
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('https://broker.tokens.svc:15084/token/payments/payments');
+    expect(await runToEnd(['inject', '-f', file])).toMatchObject({
+      code: 78,
+      stdout: '',
+      stderr: expect.stringContaining('expected sidecar, as no broker is configured here (--broker-url)'),
+    });
+    const unreadable = ['--broker-url', 'https://broker', '--broker-ca-file', '/nowhere/ca.crt'];
+    expect(await runToEnd(['inject', '-f', file, ...unreadable])).toMatchObject({
+      code: 78,
+      stdout: '',
+      stderr: expect.stringContaining('--broker-ca-file: "/nowhere/ca.crt": expected a usable CA bundle'),
+    });
+  });
+
   it('says which profile is nowhere, and which file of profiles is none', async () => {
     expect(await runToEnd(['inject'], {}, asking)).toMatchObject({
       code: 78,
