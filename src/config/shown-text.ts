@@ -3,20 +3,26 @@
  * password in a URL, a whole Secret given as the configuration file, a token as a value.
  */
 
+import { looksSecret } from './secret-looks.ts';
+
 /** Longer values are described. Characters. */
 const LONGEST_SHOWN = 200;
 
 /** Stands for what is left out. */
 export const MASK = '…';
 
-/** What keys, hashes, tokens and generated passwords look like: long, or a UUID, or letters and digits without a pause. */
-const SECRET_LOOKS = [
-  /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g,
-  /(?=[A-Za-z+=~_]*\d)(?=[\d+=~_]*[A-Za-z])[A-Za-z0-9+=~_]{20,}/g,
-];
+/** What is longer is not even read: there is no such value. Characters. */
+const LONGEST_READ = 10_000;
+
+/** Ids of applications and tenants, which some keys are, too. */
+const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
+
+/** A path, or a URL, in front of its first slash: what stands between slashes is judged apart. */
+const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
 /** A value as messages may show it; undefined where it is to be described instead. */
 export function shownValue(value: string): string | undefined {
+  if (value.length > LONGEST_READ) return undefined;
   const shown = withoutSecrets(value);
   return shown.length > LONGEST_SHOWN || shown === MASK ? undefined : shown;
 }
@@ -28,13 +34,23 @@ export function quoted(value: string): string {
 }
 
 function withoutSecrets(text: string): string {
-  let shown = text
-    // User and password: up to the last @, as a password may hold every character that ends an authority.
-    .replace(/\/\/\S*@/g, `//${MASK}@`)
-    // Query and fragment of a URL may hold anything.
-    .replace(/(:\/\/[^\s?#]*)[?#]\S*/g, `$1?${MASK}`);
-  for (const pattern of SECRET_LOOKS) shown = shown.replace(pattern, MASK);
-  return shown;
+  return (
+    text
+      // User and password: up to the last @, as a password may hold every character that ends an authority.
+      .replace(/\/\/\S*@/g, `//${MASK}@`)
+      // Query and fragment of a URL may hold anything.
+      .replace(/(:\/\/[^\s?#]*)[?#]\S*/g, `$1?${MASK}`)
+      .replace(UUID, MASK)
+      .replace(/\S+/g, withoutSecretParts)
+  );
+}
+
+function withoutSecretParts(word: string): string {
+  if (!BEGINS_AS_PATH.test(word)) return looksSecret(word) ? MASK : word;
+  return word
+    .split('/')
+    .map((part) => (looksSecret(part.replace(`?${MASK}`, '')) ? MASK : part))
+    .join('/');
 }
 
 /** A line of a configuration file as it may be shown, and where a part of it has got to. */

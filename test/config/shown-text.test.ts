@@ -17,16 +17,61 @@ describe('a value', () => {
     ['https://a.example.com/x#hunter2', 'https://a.example.com/x?…'],
     ['/var/run/secrets/token-sidecar', '/var/run/secrets/token-sidecar'],
     ['token-sidecar.namespace.svc.cluster.local', 'token-sidecar.namespace.svc.cluster.local'],
+    ['[2001:db8:85a3::8a2e:370:7334]:15080', '[2001:db8:85a3::8a2e:370:7334]:15080'],
+    [
+      'api.example.com=127.0.0.2,pay.example.com:8443=127.0.0.3',
+      'api.example.com=127.0.0.2,pay.example.com:8443=127.0.0.3',
+    ],
+    ['ip-10-0-1-2.eu-west-1.compute.internal:8443', 'ip-10-0-1-2.eu-west-1.compute.internal:8443'],
+    ['https://graph.microsoft.com/.default openid', 'https://graph.microsoft.com/.default openid'],
+    ['TOKEN_SIDECAR_AUTH_URL', 'TOKEN_SIDECAR_AUTH_URL'],
+    ['existingAuthorization', 'existingAuthorization'],
+    ['client_secret_basic2', 'client_secret_basic2'],
+    ['https://sso.example.com/realms/a9VqXp3TzLw8RbNcYd2KfGhJ', 'https://sso.example.com/realms/…'],
+    ['https://a9VqXp3TzLw8RbNcYd2KfGhJ/token', 'https://…/token'],
+    ['/etc/keys/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY', '/etc/keys/…'],
+    ['read a9VqXp3TzLw8RbNcYd2KfGhJ write', 'read … write'],
   ])('%s is shown as %s', (value, expected) => {
     expect(shownValue(value)).toBe(expected);
   });
 
-  it.each(['a9VqXp3TzLw8RbNcYd2KfGhJ', '3f2504e0-4f89-41d3-9a0c-0305e82c3301', 'x '.repeat(200)])(
-    '%s is described',
-    (value) => {
-      expect(quoted(value)).toBe(`a text of ${value.length} characters`);
-    },
-  );
+  it.each([
+    ['a generated password', 'a9VqXp3TzLw8RbNcYd2KfGhJ'],
+    ['one with signs', 'Xk#9f!Qz$2m@7Lp&4Rt^8'],
+    ['one of letters alone', 'xQmWzLpRtKvBnHsDfGjC'],
+    ['one of small letters alone', 'zxcvbnmsdfghjklqwrtp'],
+    ['one with hyphens', 'x3Jm0-sQw9vL-pZr7tYb'],
+    ['a key in groups', 'AB12-3CD4-EF56-7GH8-IJ90'],
+    ['a key with slashes', 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'],
+    ['a JWT', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl'],
+    ['a JWT of few digits', 'eyJhbGciOiJub25lIn.eyJzdWIiOiJhIn.abcdefghij'],
+    ['a token of GitHub', 'ghp_q7Zt2LmXv9RbKc4WpNd8'],
+    ['Base64 of a word', Buffer.from('correct horse battery').toString('base64')],
+    ['hexadecimal digits', 'deadbeefcafe0123456789ab'],
+    ['the number of a card', '4111111111111111111111'],
+    ['an id', '3f2504e0-4f89-41d3-9a0c-0305e82c3301'],
+    ['words without end', 'x '.repeat(200)],
+    ['more than is read', '/'.repeat(20_000)],
+  ])('%s is described', (_, value) => {
+    expect(quoted(value)).toBe(`a text of ${value.length} characters`);
+  });
+
+  it('that is generated is described, of whichever letters', () => {
+    const alphabets = [
+      'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_',
+      'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/',
+      'abcdefghijklmnopqrstuvwxyz0123456789',
+      '0123456789abcdef',
+    ];
+    const generated = fc
+      .constantFrom(...alphabets)
+      .chain((letters) => fc.array(fc.constantFrom(...letters), { minLength: 32, maxLength: 64 }));
+    const shownWhole = fc
+      .sample(generated, { numRuns: 2000, seed: 1 })
+      .map((letters) => letters.join(''))
+      .filter((text) => shownValue(text) === text && !text.startsWith('/'));
+    expect(shownWhole).toEqual([]);
+  });
 });
 
 describe('a line', () => {

@@ -57,7 +57,7 @@ describe('a refusal', () => {
   });
 
   it('repeats two hundred characters of a value', () => {
-    const scope = `${'y'.repeat(199)}z${'\n'.repeat(9)}`;
+    const scope = `${'y '.repeat(99)}yz${'\n'.repeat(9)}`;
     expect(refusal({ 'token-sidecar.dev/scope': scope })).toContain('yz": expected');
   });
 
