@@ -3,6 +3,7 @@
 import type { Problem } from '../../config/problems.ts';
 import { type NamedHost, namedHosts } from '../../config/values.ts';
 import { itemsOf, type Pod, type PodSpec } from './pod.ts';
+import { takenPorts } from './taken-ports.ts';
 
 /** Where a listed host is found. */
 export interface CapturedHost {
@@ -79,7 +80,11 @@ function ownSysctl(context: PodSpec['securityContext']): string | undefined {
 /** What of the pod keeps the sidecar from taking the place of these hosts. */
 export function captureObstacles({ spec = {} }: Pod, hosts: string): readonly Problem[] {
   const captured = capturedHosts(hosts);
-  return [...ownAliases(spec, captured), ...tooHighSysctl(spec, captured), ...takenPorts(spec, captured)];
+  return [
+    ...ownAliases(spec, captured),
+    ...tooHighSysctl(spec, captured),
+    ...takenByContainers(spec, captured),
+  ];
 }
 
 function ownAliases({ hostAliases }: PodSpec, captured: readonly CapturedHost[]): Problem[] {
@@ -110,18 +115,12 @@ function tooHighSysctl({ securityContext }: PodSpec, captured: readonly Captured
 }
 
 /** A server at every address leaves none of that port to the sidecar, nor the sidecar to it. */
-function takenPorts(spec: PodSpec, captured: readonly CapturedHost[]): Problem[] {
-  return (['containers', 'initContainers'] as const).flatMap((list) =>
-    itemsOf(spec[list]).flatMap(({ ports }, container) =>
-      itemsOf(ports).flatMap(({ containerPort }, index) => {
-        const owner = captured.find((host) => host.ports.includes(containerPort));
-        if (owner === undefined) return [];
-        const others = owner.ports.filter((port) => port !== containerPort);
-        const way = others.length > 0 ? `; the hosts may name theirs, as ${owner.host}:${others[0]}` : '';
-        const key = `spec.${list}[${container}].ports[${index}].containerPort`;
-        const expected = `a port at which no host is captured${way}`;
-        return [{ key, value: String(containerPort), expected }];
-      }),
-    ),
-  );
+function takenByContainers(spec: PodSpec, captured: readonly CapturedHost[]): readonly Problem[] {
+  return takenPorts(spec, (taken) => {
+    const owner = captured.find((host) => host.ports.includes(taken));
+    if (owner === undefined) return undefined;
+    const others = owner.ports.filter((port) => port !== taken);
+    const way = others.length > 0 ? `; the hosts may name theirs, as ${owner.host}:${others[0]}` : '';
+    return `a port at which no host is captured${way}`;
+  });
 }

@@ -4,9 +4,10 @@ import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
 import { appEnvironment } from './app-containers.ts';
 import { ADMIN_PORT, ADMIN_PORT_NAME, PROXY_PORT } from './names.ts';
-import { type Container, itemsOf, type Pod, type PodSpec } from './pod.ts';
+import { type Container, containersOf, itemsOf, type Pod, type PodSpec } from './pod.ts';
 import { isCredentialsVolume, isSidecarVolume } from './sidecar-mounts.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+import { takenPorts } from './taken-ports.ts';
 import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
 /** No pod has more; each one costs memory for its part of the patch. */
@@ -30,10 +31,13 @@ export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly P
     ...(limitsAnything(allowed) ? sharedProcesses(spec) : []),
     ...windows(spec),
     ...takenVolumeNames(spec),
-    ...takenMounts('spec.containers', spec.containers),
-    ...takenMounts('spec.initContainers', spec.initContainers),
-    ...takenPorts('spec.containers', spec.containers),
-    ...takenPorts('spec.initContainers', spec.initContainers),
+    ...takenMounts(spec),
+    ...takenPorts(spec, (port) =>
+      port === PROXY_PORT || port === ADMIN_PORT
+        ? `a port other than the sidecar's, ${PROXY_PORT} and ${ADMIN_PORT}`
+        : undefined,
+    ),
+    ...takenPortNames(spec),
   ];
 }
 
@@ -92,13 +96,13 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
 }
 
 /** The volume is not there yet, but it will be: mounted by an app it would show the app the client secret. */
-function takenMounts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
-  return itemsOf(containers).flatMap(({ volumeMounts }, container) =>
+function takenMounts(spec: PodSpec): Problem[] {
+  return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
     itemsOf(volumeMounts).flatMap(({ name }, index) =>
       isCredentialsVolume(name)
         ? [
             {
-              key: `${path}[${container}].volumeMounts[${index}].name`,
+              key: `${path}.volumeMounts[${index}].name`,
               value: name,
               expected: "a volume of the pod's own: this one is for the sidecar alone",
             },
@@ -108,17 +112,19 @@ function takenMounts(path: string, containers: readonly Container[] | null | und
   );
 }
 
-function takenPorts(path: string, containers: readonly Container[] | null | undefined): Problem[] {
-  return itemsOf(containers).flatMap(({ ports }, container) =>
-    itemsOf(ports).flatMap(({ name, containerPort }, index) => {
-      const key = `${path}[${container}].ports[${index}]`;
-      if (containerPort === PROXY_PORT || containerPort === ADMIN_PORT) {
-        const expected = `a port other than the sidecar's, ${PROXY_PORT} and ${ADMIN_PORT}`;
-        return [{ key: `${key}.containerPort`, value: String(containerPort), expected }];
-      }
-      if (name !== ADMIN_PORT_NAME) return [];
-      return [{ key: `${key}.name`, value: name, expected: "a name other than that of the sidecar's port" }];
-    }),
+function takenPortNames(spec: PodSpec): Problem[] {
+  return containersOf(spec).flatMap(({ path, container: { ports } }) =>
+    itemsOf(ports).flatMap(({ name }, index) =>
+      name === ADMIN_PORT_NAME
+        ? [
+            {
+              key: `${path}.ports[${index}].name`,
+              value: name,
+              expected: "a name other than that of the sidecar's port",
+            },
+          ]
+        : [],
+    ),
   );
 }
 

@@ -90,6 +90,15 @@ export function itemsOf<T>(list: readonly T[] | null | undefined): readonly T[] 
   return list ?? [];
 }
 
+/** Every container of a pod with its place, as messages name it: `spec.containers[0]`. */
+export function containersOf(
+  spec: PodSpec,
+): readonly { readonly path: string; readonly container: Container }[] {
+  return (['containers', 'initContainers'] as const).flatMap((list) =>
+    itemsOf(spec[list]).map((container, index) => ({ path: `spec.${list}[${index}]`, container })),
+  );
+}
+
 /** The owner that made the pod: the one to tell what became of it. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
   return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);

@@ -5,11 +5,11 @@ import { namedHosts } from '../../config/values.ts';
 import { MODE } from './annotations.ts';
 import type { Cluster } from './cluster.ts';
 import { CONTAINER_NAME, REDIRECT_CONTAINER_NAME, REDIRECT_PORT, REDIRECT_USER } from './names.ts';
-import { type Container, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
-import { takenPort } from './reserved.ts';
+import { type Container, containersOf, itemsOf, type Namespace, type Pod, type PodSpec } from './pod.ts';
 import { resourcesOf } from './sidecar-container.ts';
 import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+import { takenPort } from './taken-ports.ts';
 
 /** Of HTTP and HTTPS. Others are captured where a host names them. */
 const USUAL_PORTS = [80, 443];
@@ -98,14 +98,12 @@ export function laterClashes(spec: PodSpec): readonly Problem[] {
 }
 
 function meshObstacles(spec: PodSpec): readonly Problem[] {
-  return (['initContainers', 'containers'] as const).flatMap((list) =>
-    itemsOf(spec[list]).flatMap(({ name }, index) => {
-      const mesh = Object.hasOwn(MESHES, name) ? MESHES[name] : undefined;
-      if (mesh === undefined) return [];
-      const expected = `no container of ${mesh}, because ${MODE} is redirect: both would take the same connections; the modes hosts and forward go with it`;
-      return [{ key: `spec.${list}[${index}].name`, value: name, expected }];
-    }),
-  );
+  return containersOf(spec).flatMap(({ path, container: { name } }) => {
+    const mesh = Object.hasOwn(MESHES, name) ? MESHES[name] : undefined;
+    if (mesh === undefined) return [];
+    const expected = `no container of ${mesh}, because ${MODE} is redirect: both would take the same connections; the modes hosts and forward go with it`;
+    return [{ key: `${path}.name`, value: name, expected }];
+  });
 }
 
 /** Connections of the sidecar's user are the sidecar's own: those of an app with that user would go past it. */
@@ -146,11 +144,9 @@ export function redirectWarnings(
 }
 
 /** All but the sidecar and what redirects to it. */
-function appContainers(spec: PodSpec): readonly { readonly path: string; readonly container: Container }[] {
-  return (['initContainers', 'containers'] as const).flatMap((list) =>
-    itemsOf(spec[list])
-      .map((container, index) => ({ path: `spec.${list}[${index}]`, container }))
-      .filter(({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME),
+function appContainers(spec: PodSpec): ReturnType<typeof containersOf> {
+  return containersOf(spec).filter(
+    ({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME,
   );
 }
 

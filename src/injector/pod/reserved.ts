@@ -3,8 +3,9 @@
 import type { Problem } from '../../config/problems.ts';
 import { type AppSettings, sidecarMounts } from './app-containers.ts';
 import { REDIRECT_CONTAINER_NAME, TOKEN_ENDPOINT_PORT } from './names.ts';
-import { type Container, itemsOf, type PodSpec } from './pod.ts';
+import { containersOf, itemsOf, type PodSpec } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
+import { takenPort } from './taken-ports.ts';
 
 /** What a first pass finds, before anything of the sidecar is there. */
 export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
@@ -15,27 +16,10 @@ export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): rea
   ];
 }
 
-/** @param what is on the port, in the message. */
-export function takenPort(spec: PodSpec, port: number, what: string): readonly Problem[] {
-  return allContainers(spec).flatMap(({ path, container: { ports } }) =>
-    itemsOf(ports).flatMap(({ containerPort }, index) =>
-      containerPort === port
-        ? [
-            {
-              key: `${path}.ports[${index}].containerPort`,
-              value: String(port),
-              expected: `a port other than ${port}, ${what}`,
-            },
-          ]
-        : [],
-    ),
-  );
-}
-
 /** Two mounts at one path are refused by the API server, in words that do not tell whose the second one is. */
 export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Problem[] {
   const ours = sidecarMounts(settings);
-  return allContainers(spec).flatMap(({ path, container: { volumeMounts } }) =>
+  return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
     itemsOf(volumeMounts).flatMap(({ name, mountPath }, index) => {
       const taken = ours.find((mount) => mount.mountPath === withoutSlash(mountPath));
       if (taken === undefined || taken.name === name) return [];
@@ -51,15 +35,9 @@ function withoutSlash(path: unknown): string | undefined {
 }
 
 function takenNames(spec: PodSpec): readonly Problem[] {
-  return allContainers(spec).flatMap(({ path, container: { name } }) =>
+  return containersOf(spec).flatMap(({ path, container: { name } }) =>
     name === REDIRECT_CONTAINER_NAME
       ? [{ key: `${path}.name`, value: name, expected: 'another name: the container that redirects has it' }]
       : [],
-  );
-}
-
-function allContainers(spec: PodSpec): readonly { readonly path: string; readonly container: Container }[] {
-  return (['initContainers', 'containers'] as const).flatMap((list) =>
-    itemsOf(spec[list]).map((container, index) => ({ path: `spec.${list}[${index}]`, container })),
   );
 }

@@ -1,0 +1,23 @@
+/** Ports of a pod's containers that the sidecar needs for itself. */
+
+import type { Problem } from '../../config/problems.ts';
+import { containersOf, itemsOf, type PodSpec } from './pod.ts';
+
+/** @param expectedAt what a container should have in place of a port; undefined of one that it may keep. */
+export function takenPorts(
+  spec: PodSpec,
+  expectedAt: (port: number) => string | undefined,
+): readonly Problem[] {
+  return containersOf(spec).flatMap(({ path, container: { ports } }) =>
+    itemsOf(ports).flatMap(({ containerPort }, index) => {
+      const expected = expectedAt(containerPort);
+      if (expected === undefined) return [];
+      return [{ key: `${path}.ports[${index}].containerPort`, value: String(containerPort), expected }];
+    }),
+  );
+}
+
+/** @param what is on the port, in the message. */
+export function takenPort(spec: PodSpec, port: number, what: string): readonly Problem[] {
+  return takenPorts(spec, (one) => (one === port ? `a port other than ${port}, ${what}` : undefined));
+}
