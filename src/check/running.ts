@@ -144,7 +144,8 @@ const LONGEST_TEXT = 1000;
 
 /** One line of what somebody else says. */
 function plain(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, ' ').slice(0, LONGEST_TEXT);
+  // The ellipsis stands for what is masked.
+  return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, LONGEST_TEXT);
 }
 
 /** `3 h 20 min`, in the two largest units. */

@@ -56,6 +56,12 @@ it('tells of a sidecar that is well', async () => {
   expect(status).toBe(0);
 });
 
+it('shows what is masked as the sidecar does, and nothing else that no terminal should get', async () => {
+  const { text } = await examined(saying(ofShop('warning', { why: 'the secret is […]\u001b[2J\u0007.' })));
+  expect(text.join()).toContain('the secret is […]');
+  expect(text.join()).not.toMatch(/\p{Cc}/u);
+});
+
 it('tells of a credential whose tokens are exchanged for those of requests', async () => {
   const { expiresInSeconds: _, ...credential } = { ...HELD, tokens: 'exchanged' };
   const { text } = await examined({ ...STATUS, credentials: [credential] });

@@ -98,10 +98,7 @@ function problemOf(found: FoundCredential): Problem[] {
         ...why,
         ...next,
         next: `requests that need it get 503; ${next.next}`,
-        runbook:
-          found.lastFailure?.result === 'rejected'
-            ? 'TokenSidecarCredentialsRejected'
-            : 'TokenSidecarTokenUnavailable',
+        runbook: runbookOf(found, 'TokenSidecarTokenUnavailable'),
       },
     ];
   }
@@ -116,7 +113,7 @@ function problemOf(found: FoundCredential): Problem[] {
         ...why,
         next: 'requests get the token in hand, which ends',
         ...until,
-        runbook: 'TokenSidecarRefreshFailing',
+        runbook: runbookOf(found, 'TokenSidecarRefreshFailing'),
       },
     ];
   }
@@ -141,7 +138,7 @@ function problemOf(found: FoundCredential): Problem[] {
       about,
       what: `the mounted credentials of ${name} cannot be used: ${mountedCredentials.detail}`,
       next: 'those that were read before stay in use',
-      runbook: 'TokenSidecarRefreshFailing',
+      runbook: 'TokenSidecarSecretUnusable',
     },
   ];
 }
@@ -164,13 +161,17 @@ function exchangeFails({
     what: `credential ${name} has exchanged no token of a request`,
     ...(since === undefined ? {} : { since }),
     next,
-    runbook:
-      found.lastFailure?.result === 'rejected'
-        ? 'TokenSidecarCredentialsRejected'
-        : ready
-          ? 'TokenSidecarRefreshFailing'
-          : 'TokenSidecarTokenUnavailable',
+    runbook: runbookOf(found, ready ? 'TokenSidecarRefreshFailing' : 'TokenSidecarTokenUnavailable'),
   };
+}
+
+/** The page that knows most of the cause, as the alert does that is raised in place of the others. */
+function runbookOf(
+  { mountedCredentials, lastFailure }: Pick<FoundCredential, 'mountedCredentials' | 'lastFailure'>,
+  otherwise: string,
+): string {
+  if (mountedCredentials.detail !== undefined) return 'TokenSidecarSecretUnusable';
+  return lastFailure?.result === 'rejected' ? 'TokenSidecarCredentialsRejected' : otherwise;
 }
 
 function nextGrant({ grantInFlight, nextGrantAt }: FoundCredential): Pick<Problem, 'next' | 'nextAt'> {

@@ -113,6 +113,28 @@ describe('credentials', () => {
   });
 });
 
+describe('the runbook is the one of the alert that knows most of the cause', () => {
+  const away = { at: SINCE, result: 'unavailable', detail: 'ECONNREFUSED' } as const;
+  const rejected = { at: SINCE, result: 'rejected', detail: 'invalid_client' } as const;
+  const unusable = { ...CREDENTIAL.mountedCredentials, detail: 'client_secret is empty' };
+  it.each<[string, Partial<FoundCredential>, string]>([
+    [
+      'no token, provider away',
+      { ready: false, consecutiveFailures: 1, lastFailure: away },
+      'TokenUnavailable',
+    ],
+    ['no token, client rejected', REJECTED, 'CredentialsRejected'],
+    ['no token, no Secret', { ready: false, mountedCredentials: unusable }, 'SecretUnusable'],
+    ['a token, provider away', { consecutiveFailures: 1, lastFailure: away }, 'RefreshFailing'],
+    ['a token, client rejected', { consecutiveFailures: 1, lastFailure: rejected }, 'CredentialsRejected'],
+    ['a token, no Secret', { mountedCredentials: unusable }, 'SecretUnusable'],
+  ])('%s', (_, credential, runbook) => {
+    expect(judged([credential]).problems).toEqual([
+      expect.objectContaining({ runbook: `TokenSidecar${runbook}` }),
+    ]);
+  });
+});
+
 describe('credentials whose tokens are exchanged for those of requests', () => {
   const exchanged = { tokens: 'exchanged', expiresAt: undefined, nextGrantAt: undefined } as const;
   const failing = {
