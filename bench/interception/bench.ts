@@ -1,16 +1,26 @@
 /**
  * What it costs to end an app's TLS and begin another: CPU of the proxy per request on connections that stay, and per new
  * connection; memory with 256 connections; and how soon it listens. Beside HAProxy with a fixed certificate, and mitmproxy.
- * Run `npm run build` first; `node bench/interception/bench.ts [SECONDS]` prints a table.
+ *
+ *     npm run bench:interception -- [SECONDS]
+ *
+ * Prints a table and what the sidecar is to reach. With ten seconds or more for each cost, and every proxy there, the figures
+ * are written to bench/results/.
  */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+import { describeMachine, type Machine, runName } from '../machine.ts';
 import { cpuSeconds, memoryOf } from '../process-figures.ts';
-import { CONTESTANTS, type Contestant, type Running } from './contestants.ts';
+import { CACHE } from '../programs.ts';
+import { haproxy } from '../proxies/haproxy.ts';
+import { buildSidecar, print } from '../run.ts';
+import { machineText, verdictTable } from '../table.ts';
+import { bounded, MEGABYTE, megabytes, type Verdict } from '../targets.ts';
+import { CONTESTANTS, type Contestant, type Running, SIDECAR } from './contestants.ts';
 import { churn, hold, keepAsking } from './load.ts';
 import { startSurroundings } from './surroundings.ts';
 
@@ -19,14 +29,22 @@ const WARM_UP_SECONDS = Math.min(3, SECONDS);
 const CONNECTIONS = 32;
 const MANY = 256;
 const STARTS = 5;
+const WHOLE_SECONDS = 10;
+
+const MANY_BYTES = 60 * MEGABYTE;
+const LISTENING_MS = 250;
 
 interface Figures {
   readonly name: string;
-  readonly idleMb: number;
+  readonly idleBytes: number;
   /** Median from its start. */
   readonly listeningMs: number;
   /** Absent of what is only started. */
-  readonly underLoad?: { readonly requestUs: number; readonly connectionUs: number; readonly manyMb: number };
+  readonly underLoad?: {
+    readonly requestUs: number;
+    readonly connectionUs: number;
+    readonly manyBytes: number;
+  };
 }
 
 /** CPU of the proxy for each of what `load` counts, in µs. */
@@ -37,7 +55,7 @@ async function cost(pid: number, load: (seconds: number) => Promise<number>): Pr
   return ((cpuSeconds(pid) - before) * 1e6) / count;
 }
 
-const megabytes = (pid: number): number => memoryOf(pid).anonymousBytes / 1024 / 1024;
+const ownBytes = (pid: number): number => memoryOf(pid).anonymousBytes;
 
 async function measure(contestant: Contestant, start: () => Promise<Running>): Promise<Figures> {
   const times: number[] = [];
@@ -50,17 +68,28 @@ async function measure(contestant: Contestant, start: () => Promise<Running>): P
   const { target, pid } = running;
   const listeningMs = times.sort((a, b) => a - b)[Math.floor(STARTS / 2)] as number;
   try {
-    const idle = { name: contestant.name, idleMb: megabytes(pid), listeningMs };
+    const idle = { name: contestant.name, idleBytes: ownBytes(pid), listeningMs };
     if (contestant.startsOnly) return idle;
     const requestUs = await cost(pid, (seconds) => keepAsking(target, CONNECTIONS, seconds));
     const connectionUs = await cost(pid, (seconds) => churn(target, CONNECTIONS, seconds));
-    const manyMb = await hold(target, MANY, () => megabytes(pid));
-    return { ...idle, underLoad: { requestUs, connectionUs, manyMb } };
+    const manyBytes = await hold(target, MANY, () => ownBytes(pid));
+    return { ...idle, underLoad: { requestUs, connectionUs, manyBytes } };
   } finally {
     await running.stop();
   }
 }
 
+interface InterceptionResult {
+  readonly startedAt: string;
+  readonly machine: Machine;
+  readonly secondsPerCost: number;
+  readonly proxies: readonly Figures[];
+}
+
+await buildSidecar();
+const startedAt = new Date();
+const machine = await describeMachine([haproxy]);
+print(machineText(machine));
 const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-interception-bench-'));
 const surroundings = await startSurroundings(directory);
 const rows: Figures[] = [];
@@ -97,20 +126,56 @@ try {
   surroundings.close();
   await rm(directory, { recursive: true, force: true });
 }
-const HEADINGS = ['µs/request', 'µs/connection', 'idle MB', `MB at ${MANY}`, 'ms to listen'];
-const line = (name: string, cells: readonly string[]): string =>
-  `${name.padEnd(30)}${cells.map((cell) => cell.padStart(15)).join('')}\n`;
-const shown = (value: number | undefined, digits: number): string => value?.toFixed(digits) ?? '';
-process.stdout.write(line('proxy', HEADINGS));
-for (const { name, idleMb, listeningMs, underLoad } of rows) {
-  const { requestUs, connectionUs, manyMb } = underLoad ?? {};
-  process.stdout.write(
-    line(name, [
-      shown(requestUs, 1),
-      shown(connectionUs, 0),
-      shown(idleMb, 1),
-      shown(manyMb, 1),
-      shown(listeningMs, 0),
-    ]),
-  );
+print(figuresTable(rows));
+print(verdictTable(judge(rows)));
+await publish({ startedAt: startedAt.toISOString(), machine, secondsPerCost: SECONDS, proxies: rows });
+
+function figuresTable(figures: readonly Figures[]): string {
+  const headings = ['µs/request', 'µs/connection', 'idle MB', `MB at ${MANY}`, 'ms to listen'];
+  const line = (name: string, cells: readonly string[]): string =>
+    `${name.padEnd(30)}${cells.map((cell) => cell.padStart(15)).join('')}`;
+  const shown = (value: number | undefined, digits: number): string => value?.toFixed(digits) ?? '';
+  const inMegabytes = (bytes: number | undefined): string => (bytes === undefined ? '' : megabytes(bytes));
+  return [
+    line('proxy', headings),
+    ...figures.map(({ name, idleBytes, listeningMs, underLoad }) =>
+      line(name, [
+        shown(underLoad?.requestUs, 1),
+        shown(underLoad?.connectionUs, 0),
+        inMegabytes(idleBytes),
+        inMegabytes(underLoad?.manyBytes),
+        shown(listeningMs, 0),
+      ]),
+    ),
+  ].join('\n');
+}
+
+function judge(figures: readonly Figures[]): readonly Verdict[] {
+  const own = figures.find(({ name }) => name === SIDECAR);
+  return [
+    bounded(
+      `own memory, ${MANY} intercepted connections`,
+      '≤ 60 MB',
+      own?.underLoad?.manyBytes,
+      MANY_BYTES,
+      (bytes) => `${megabytes(bytes)} MB`,
+    ),
+    bounded(
+      'start to listening, its keys included',
+      '≤ 250 ms',
+      own?.listeningMs,
+      LISTENING_MS,
+      (ms) => `${ms.toFixed(0)} ms`,
+    ),
+  ];
+}
+
+/** A run that was shortened, or that a proxy was missing from, overwrites nothing that readers see. */
+async function publish(result: InterceptionResult): Promise<void> {
+  const isWhole = SECONDS >= WHOLE_SECONDS && result.proxies.length === CONTESTANTS.length;
+  const results = isWhole ? join(import.meta.dirname, '../results') : join(CACHE, 'results');
+  const file = join(results, `${runName(startedAt, result.machine)}-interception.json`);
+  await mkdir(results, { recursive: true });
+  await writeFile(file, `${JSON.stringify(result)}\n`);
+  print(relative(join(import.meta.dirname, '../..'), file));
 }

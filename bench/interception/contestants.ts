@@ -10,13 +10,14 @@ import { freePort } from '../free-port.ts';
 import { findProgram, PROGRAM_ENVIRONMENT } from '../programs.ts';
 import { CLIENT_ID, CLIENT_SECRET } from '../token-endpoint.ts';
 import type { Target } from './load.ts';
+import { MITMPROXY } from './mitmproxy.ts';
 import { HOST, type Surroundings, TOKEN } from './surroundings.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BUNDLE = join(ROOT, 'dist/token-sidecar.js');
 
-/** `pip install --target` puts it here: see README.md. */
-const MITMPROXY = join(ROOT, '.cache/mitmproxy');
+/** What is judged. */
+export const SIDECAR = 'sidecar';
 
 export interface Launch {
   readonly command: string;
@@ -142,7 +143,7 @@ backend api
 const mitmproxy: Contestant = {
   name: 'mitmproxy',
   missing: async () =>
-    existsSync(MITMPROXY) ? undefined : `not installed: pip install --target ${MITMPROXY} mitmproxy`,
+    existsSync(MITMPROXY) ? undefined : 'not installed: node bench/interception/install.ts',
   async prepare({ directory, apiPort, caFile }) {
     const own = await mkdtemp(join(directory, 'mitmproxy-'));
     const port = await freePort();
@@ -169,8 +170,8 @@ const mitmproxy: Contestant = {
 };
 
 export const CONTESTANTS: readonly Contestant[] = [
-  sidecar('sidecar', true),
-  sidecar('sidecar, interception off', false),
+  sidecar(SIDECAR, true),
+  sidecar(`${SIDECAR}, interception off`, false),
   haproxy,
   mitmproxy,
 ];
