@@ -11,6 +11,7 @@ import { check } from '../src/commands/check.ts';
 import type { Command } from '../src/commands/command.ts';
 import { demo } from '../src/commands/demo.ts';
 import { explain } from '../src/commands/explain.ts';
+import { gateway } from '../src/commands/gateway.ts';
 import { inject } from '../src/commands/inject.ts';
 import { injector } from '../src/commands/injector.ts';
 import { issuer } from '../src/commands/issuer.ts';
@@ -22,6 +23,7 @@ import { environmentName } from '../src/config/settings.ts';
 import { createCredentialsMetrics } from '../src/credentials/metrics.ts';
 import { ERRORS } from '../src/errors.ts';
 import { CHAPTERS } from '../src/explain/explanations.ts';
+import { createGatewayMetrics } from '../src/gateway/metrics.ts';
 import { GRPC_STATUS } from '../src/grpc-status.ts';
 import { createInjectorMetrics } from '../src/injector/metrics.ts';
 import { createIssuerMetrics } from '../src/issuer/metrics.ts';
@@ -50,6 +52,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
     'docs/reference/configuration.md': configurationReference(fileJsonSchema(), configurationHead()),
     'docs/reference/command-line.md': commandReference({
       proxy,
+      gateway,
       check,
       wait,
       redirect,
@@ -212,7 +215,7 @@ function errorReference(): string {
     '',
     'Problem details (`application/problem+json`, RFC 9457) with a member `code`, and the header `token-sidecar-error` with',
     'the same code. An answer of the upstream never carries that header, so a 503 with it is ours and one without is not.',
-    '`token_unavailable` and `overloaded` come with `Retry-After`.',
+    '`token_unavailable`, `overloaded` and `too_many_requests` come with `Retry-After`.',
     '',
     'A gRPC call (`application/grpc` over HTTP/2) gets a gRPC answer in place of the problem: HTTP status 200, trailers only, with',
     '`grpc-status` as below, the detail in `grpc-message` (at most 1 KiB, percent-encoded), and `token-sidecar-error`. In place of',
@@ -247,6 +250,8 @@ async function metricsReference(): Promise<string> {
   createCredentialsMetrics(sidecar);
   createProxyMetrics(sidecar);
   createReloadMetrics(sidecar, () => ({ generation: 1, sinceMs: 0, upToDate: true }));
+  const gateway = new Registry();
+  createGatewayMetrics(gateway, () => 0);
   const service = new Registry();
   createIssuerMetrics(service);
   const webhook = new Registry();
@@ -281,6 +286,12 @@ async function metricsReference(): Promise<string> {
     'all of their life, and end up above 60 s. Quantiles of a route are a measure of answering if such paths have a route of their own.',
     '`grpc_status` is the number that ended a gRPC call, `other` for what is none of gRPC, `none` where the app got none: see',
     '[grpc.md](grpc.md).',
+    '',
+    '## The gateway',
+    '',
+    ...(await metricRows(gateway)),
+    '',
+    'and all of the sidecar. `decision` and `result`: see [gateway.md](gateway.md#metrics).',
     '',
     '## The issuer',
     '',

@@ -72,6 +72,21 @@ export const ERRORS = {
     grpc: 'PERMISSION_DENIED',
     title: 'The request comes from the page of another site',
   },
+  caller_unknown: {
+    status: 401,
+    grpc: 'UNAUTHENTICATED',
+    title: 'The caller has not proved who it is',
+  },
+  caller_ambiguous: {
+    status: 400,
+    grpc: 'UNAUTHENTICATED',
+    title: 'The request shows more than one caller',
+  },
+  caller_not_allowed: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'The policy does not allow the caller what it asks for',
+  },
   route_not_found: { status: 404, grpc: 'UNIMPLEMENTED', title: 'No route matches the request' },
   request_timeout: { status: 408, grpc: 'DEADLINE_EXCEEDED', title: 'The request did not arrive in time' },
   request_too_large: {
@@ -88,6 +103,11 @@ export const ERRORS = {
     status: 421,
     grpc: 'INTERNAL',
     title: 'The request names another host than the one its connection was opened to',
+  },
+  too_many_requests: {
+    status: 429,
+    grpc: 'RESOURCE_EXHAUSTED',
+    title: 'The caller asks for more at once, or more often, than it may',
   },
   headers_too_large: {
     status: 431,

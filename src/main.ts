@@ -15,6 +15,7 @@ const COMMANDS: Commands = {
   issuer: async () => (await import('./commands/issuer.ts')).issuer,
   injector: async () => (await import('./commands/injector.ts')).injector,
   inject: async () => (await import('./commands/inject.ts')).inject,
+  gateway: async () => (await import('./commands/gateway.ts')).gateway,
   check: async () => (await import('./commands/check.ts')).check,
   wait: async () => (await import('./commands/wait.ts')).wait,
   redirect: async () => (await import('./commands/redirect.ts')).redirect,

@@ -315,6 +315,56 @@ export const SETTINGS: Texts = {
   ...Object.fromEntries(
     Object.entries(LISTED_HOST).map(([path, text]) => [`redirect.hosts[].${path}`, text]),
   ),
+  gateway: seeing(
+    'gateway.md',
+    say('How callers of other pods come in, and which may use which route: for the command gateway.'),
+  ),
+  'gateway.listen': say(
+    'Where it listens for TLS; [::] stands for every address, of IPv4 too.',
+    '[::]:15443',
+  ),
+  'gateway.tls': say('What the gateway shows its callers.'),
+  'gateway.tls.certFile': say(
+    'PEM certificate with its chain; read again when it changes, and a pair that cannot be used leaves the last good one.',
+  ),
+  'gateway.tls.keyFile': say('PEM private key of it, in the same directory.'),
+  'gateway.clientCaFile': say(
+    'PEM authorities whose client certificates prove callers; read again when the file changes.',
+  ),
+  'gateway.callers': say(
+    'Who may use which routes: the first match decides, and who matches none is refused.',
+    [],
+  ),
+  'gateway.callers[].name': say('Tells the entry apart. It is a metric label.'),
+  'gateway.callers[].match': say('Which callers it is for; exactly one of these.'),
+  'gateway.callers[].match.spiffe': say(
+    'The SPIFFE id of the certificate, its one URI; with /* at the end, all ids below.',
+  ),
+  'gateway.callers[].match.certificate': say(
+    'A DNS name, in lower case, of a certificate without SPIFFE id; of one without DNS names, its one common name.',
+  ),
+  'gateway.callers[].allowedRoutes': say('Names of routes that these callers may use.', []),
+  'gateway.callers[].allowedCredentials': say(
+    'Names of credentials: every route that uses one of them is allowed.',
+    [],
+  ),
+  'gateway.callers[].limits': say('Bounds on each caller that matches.'),
+  'gateway.callers[].limits.inFlight': say(
+    'Requests at once; beyond it 429. A quarter of limits.inFlight if absent.',
+  ),
+  'gateway.callers[].limits.requestsPerSecond': say(
+    'Requests in a second; beyond it 429. No limit if absent.',
+  ),
+  'gateway.callers[].limits.burst': say(
+    'Requests that may come at once after a quiet time; requestsPerSecond if absent.',
+  ),
+  'gateway.callers[].limits.connections': say(
+    "Connections; beyond it 429. A quarter of what the process's descriptors allow if absent.",
+  ),
+  'gateway.leaveDelay': say(
+    'How long it takes new connections after SIGTERM, while others learn that it ends; part of shutdown.drainTimeout.',
+    '5s',
+  ),
   interception: seeing('interception.md', say('Where TLS of apps ends here: what they are to trust.')),
   'interception.directory': say(
     'Directory that gets ca.crt, bundle.pem and truststore.p12.',

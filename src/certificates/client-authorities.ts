@@ -11,6 +11,8 @@ import { type ClientVerification, hasAllowedName, parseAuthorities } from './cli
 
 export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly log: Logger;
+  /** Told of each bundle that was read, the first one too. */
+  readonly onReload?: (result: 'loaded' | 'refused') => void;
 }
 
 export interface ClientFiles {
@@ -27,7 +29,7 @@ export interface ClientFiles {
  */
 export async function followClientAuthorities(
   { caFile, names, key }: ClientFiles,
-  { log, ...watching }: ClientAuthoritiesOptions,
+  { log, onReload, ...watching }: ClientAuthoritiesOptions,
 ): Promise<ClientVerification & { close(): void }> {
   const name = basename(caFile);
   const file = await openLiveSecret(dirname(caFile), [name], watching);
@@ -39,15 +41,18 @@ export async function followClientAuthorities(
     file.close();
     throw new ConfigurationError([{ key, value: caFile, expected: `a usable CA bundle, but ${first}` }]);
   }
+  onReload?.('loaded');
   let current = first.pem;
   const listeners = new Set<() => void>();
   file.onChange((reading) => {
     const next = read(reading);
     if (typeof next === 'string') {
+      onReload?.('refused');
       log.error({ problem: next }, 'client CA not reloaded, the last good one stays');
       return;
     }
     current = next.pem;
+    onReload?.('loaded');
     log.info('client CA loaded');
     for (const listener of listeners) {
       try {

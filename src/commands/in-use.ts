@@ -11,7 +11,7 @@ export interface InUse {
 
 /** What the data path is to serve by. */
 export function servingOf({ config, credentials }: InUse): ServingOptions {
-  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits, accessLog } = config;
+  const { routes, forwardProxy, capture, redirect, crossSiteRequests, limits, accessLog, gateway } = config;
   return {
     routes,
     ...(forwardProxy === undefined ? {} : { forwardProxy }),
@@ -20,6 +20,7 @@ export function servingOf({ config, credentials }: InUse): ServingOptions {
     crossSiteRequests,
     limits,
     ...(accessLog === undefined ? {} : { accessLog }),
+    ...(gateway === undefined ? {} : { callers: gateway.callers }),
     bearers: new Map(credentials.map(({ source }) => [source.name, source])),
   };
 }

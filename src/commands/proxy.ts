@@ -4,6 +4,7 @@ import type { Config, ListenAddress } from '../config/config.ts';
 import { unknownVariables } from '../config/environment.ts';
 import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
+import { ConfigurationError } from '../config/problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Setting, type Settings } from '../config/settings.ts';
@@ -52,6 +53,7 @@ export const proxy: Command = {
       const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
       const problems = unknownVariables(SETTINGS, context.env);
       const { config, tracing, ignored } = await loadSidecarConfiguration(rest, context.env, problems, text);
+      refuseGateway(config);
       if (shutdown.signal.aborted) return 0;
       const load = (changed?: string) => loadConfig(rest, [], changed);
       const file = path === undefined ? {} : { file: { path, text, load } };
@@ -64,6 +66,13 @@ export const proxy: Command = {
     }
   },
 };
+
+/** Without its entrance its routes would be open to whoever reaches the listener. */
+function refuseGateway({ gateway }: Config): void {
+  if (gateway === undefined) return;
+  const expected = 'nothing of it in the file of a sidecar: `token-sidecar gateway` serves it';
+  throw new ConfigurationError([{ key: 'gateway', expected, code: 'conflicting_settings' }]);
+}
 
 async function serve(
   configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,

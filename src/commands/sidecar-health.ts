@@ -18,9 +18,16 @@ export interface SidecarHealthOptions {
   readonly inUse: () => readonly OpenCredential[];
   readonly listening: () => boolean;
   readonly draining: () => boolean;
+  /** What keeps callers of other pods out. */
+  readonly entranceMissing: () => readonly MissingPart[];
 }
 
-export function sidecarHealth({ inUse, listening, draining }: SidecarHealthOptions): SidecarHealth {
+export function sidecarHealth({
+  inUse,
+  listening,
+  draining,
+  entranceMissing,
+}: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
 
@@ -41,7 +48,11 @@ export function sidecarHealth({ inUse, listening, draining }: SidecarHealthOptio
     draining,
     whenStarted: () => ready.promise,
     started,
-    missing: () => [...(listening() ? [] : [LISTENER_MISSING]), ...inUse().flatMap(missingToken)],
+    missing: () => [
+      ...(listening() ? [] : [LISTENER_MISSING]),
+      ...entranceMissing(),
+      ...inUse().flatMap(missingToken),
+    ],
   };
 }
 

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { type AdminServer, startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
-import { probes } from '../admin/probes.ts';
+import { type MissingPart, probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
 import { quitEndpoint } from '../admin/quit.ts';
 import { readPod } from '../admin/status/pod.ts';
@@ -17,7 +17,7 @@ import { createCredentialsMetrics } from '../credentials/metrics.ts';
 import { type Logger, setLogLevel } from '../log/logger.ts';
 import type { LogLosses } from '../log/output.ts';
 import { Registry } from '../prometheus.ts';
-import type { DataPath } from '../proxy/data-path.ts';
+import type { DataPath, ProxyOptions } from '../proxy/data-path.ts';
 import { BUCKETS_SECONDS } from '../proxy/duration-histogram.ts';
 import { networkWithLookup } from '../proxy/io/network.ts';
 import { createProxyMetrics } from '../proxy/metrics.ts';
@@ -63,6 +63,8 @@ export interface SidecarOptions {
   readonly accessLogger?: Logger;
   /** Spans of requests are exported; none are made when absent. */
   readonly tracing?: TracingConfig;
+  /** Absent where the app of the same pod is who calls. */
+  readonly entrance?: Entrance;
   /** Counted beside the process's other metrics. */
   readonly logLosses?: LogLosses;
   /** What the pod is called, for the status page; by what every container has unless given. */
@@ -73,6 +75,31 @@ export interface SidecarOptions {
   readonly clock?: Clock;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
+}
+
+/** What stands before the data path where callers come from other pods. */
+export interface Entrance {
+  /** Where they come. */
+  readonly listen: ListenAddress;
+  /** How long they are served on after the program was told to end, while others learn that it does. */
+  readonly leaveDelayMs: number;
+  /** @throws {ConfigurationError} where a file cannot be used. */
+  open(surroundings: EntranceSurroundings): Promise<OpenEntrance>;
+}
+
+export interface EntranceSurroundings {
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface OpenEntrance {
+  readonly door: ProxyOptions['door'];
+  /** Whose callers are served from now on. */
+  use(config: Config): void;
+  /** Why nobody could be served now. */
+  missing(): readonly MissingPart[];
+  close(): Promise<void>;
 }
 
 export interface FileToFollow {
@@ -123,12 +150,16 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     inUse: () => inUse.credentials,
     listening: () => proxy !== undefined,
     draining: () => draining,
+    entranceMissing: () => entrance?.missing() ?? [],
   });
   health.look();
   let admin: AdminServer | undefined;
   let outputs: Outputs | undefined;
   let tracing: Tracing | undefined;
+  let entrance: OpenEntrance | undefined;
   try {
+    entrance = await options.entrance?.open({ registry, clock, log });
+    entrance?.use(config);
     if (options.tracing !== undefined) {
       const { openTracing } = await import('./tracing.ts');
       tracing = openTracing(options.tracing, log);
@@ -175,7 +206,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     );
     proxy = await startProxy({
       ...servingOf(inUse),
-      listen: config.listen,
+      listen: options.entrance?.listen ?? config.listen,
+      ...(entrance?.door === undefined ? {} : { door: entrance.door }),
       ...(findOriginal === undefined ? {} : { findOriginal }),
       otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
       ...(leaves === undefined ? {} : { leaves }),
@@ -197,6 +229,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
           sources.show(next.credentials);
           health.look();
           outputs?.follow(next.credentials);
+          entrance?.use(next.config);
         },
         sources,
         proxy,
@@ -210,11 +243,17 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     }
   } catch (error) {
     history.close();
-    await Promise.all([admin?.close(), outputs?.close(), tracing?.close(0), sources.close()]);
+    await Promise.all([
+      admin?.close(),
+      outputs?.close(),
+      tracing?.close(0),
+      entrance?.close(),
+      sources.close(),
+    ]);
     throw error;
   }
 
-  const running = { admin, proxy, outputs, tracing };
+  const running = { admin, proxy, outputs, tracing, entrance };
   log.info(
     {
       proxy: formatAddress(proxy.address),
@@ -233,14 +272,21 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     const forSpansMs =
       running.tracing === undefined ? 0 : Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS);
     log.info({ drainTimeoutMs }, 'draining');
-    // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
-    await running.proxy.whenUnused((drainTimeoutMs - forSpansMs) * 0.8);
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
+    if (options.entrance !== undefined) {
+      running.proxy.askToLeave();
+      const delayMs = Math.min(options.entrance.leaveDelayMs, drainTimeoutMs * 0.8);
+      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
+    }
+    // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
+    const forDrainMs = drainTimeoutMs - forSpansMs;
+    await running.proxy.whenUnused(Math.max(0, leftMs() - forSpansMs - forDrainMs * 0.2));
     await running.proxy.drain(Math.max(0, leftMs() - forSpansMs));
     history.close();
     await Promise.all([
       running.admin.close(),
       running.outputs?.close(),
+      running.entrance?.close(),
       running.tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs())),
       sources.close(),
     ]);

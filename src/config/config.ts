@@ -24,6 +24,8 @@ export interface Config {
   readonly capture?: CaptureConfig;
   /** Hosts whose connections the system redirects here. */
   readonly redirect?: RedirectConfig;
+  /** How callers of other pods come in. Present where the command `gateway` serves them. */
+  readonly gateway?: GatewayConfig;
   /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
   readonly interception?: InterceptionConfig;
   /** Where programs of this pod ask for tokens. Present where a credential gives its own there. */
@@ -279,6 +281,45 @@ export interface ForwardProxyConfig {
   readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** For hosts that are not on the list. */
   readonly timeouts: RouteTimeouts;
+}
+
+export interface GatewayConfig {
+  readonly listen: ListenAddress;
+  /** PEM certificate with its chain, and its key, in the same directory. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string };
+  /** PEM authorities whose client certificates prove callers. */
+  readonly clientCaFile: string;
+  /** First match wins; who matches none is refused. Names are unique. */
+  readonly callers: readonly GatewayCaller[];
+  /** How long requests come in after the program was told to end, while others learn that it does. */
+  readonly leaveDelayMs: number;
+}
+
+export interface GatewayCaller {
+  /** Of the entry: a metric label. */
+  readonly name: string;
+  readonly match: CallerMatch;
+  /** Names of routes that it may use. */
+  readonly routes: readonly string[];
+  /** For each caller that matches, not for all of them together. */
+  readonly limits: CallerLimits;
+}
+
+/** Which callers an entry is for. Names are compared letter by letter. */
+export type CallerMatch =
+  /** The whole id, or with `/*` at its end all ids below. */
+  | { readonly kind: 'spiffe'; readonly uri: string }
+  /** One of the certificate's DNS names, lower-case; where it has none, its one common name. */
+  | { readonly kind: 'certificate'; readonly name: string };
+
+export interface CallerLimits {
+  readonly inFlight: number;
+  /** No bound when absent. */
+  readonly requestsPerSecond?: number;
+  /** Requests that may come at once after a quiet time; there where `requestsPerSecond` is. */
+  readonly burst: number;
+  /** A quarter of what the process can have when absent. */
+  readonly connections?: number;
 }
 
 export interface CaptureConfig {

@@ -357,6 +357,63 @@ const redirect = v.strictObject(
   'a mapping',
 );
 
+const CALLER_ID =
+  'a SPIFFE id such as spiffe://example.org/ns/shop/sa/web, or spiffe://example.org/ns/shop/* for all below';
+const CALLER_NAME = 'a DNS name or common name such as web.shop.example, without wildcards';
+const MATCHES = 'a mapping with one of spiffe and certificate';
+const gatewayCaller = v.strictObject(
+  {
+    name,
+    match: v.pipe(
+      v.strictObject(
+        {
+          spiffe: v.optional(
+            v.pipe(
+              v.string(CALLER_ID),
+              v.maxLength(2048, CALLER_ID),
+              v.regex(
+                /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*(?:\/\*)?$/,
+                CALLER_ID,
+              ),
+            ),
+          ),
+          certificate: v.optional(
+            v.pipe(v.string(CALLER_NAME), v.regex(/^[A-Za-z0-9_.@:-]{1,253}$/, CALLER_NAME)),
+          ),
+        },
+        MATCHES,
+      ),
+      v.check((match) => Object.values(match).filter((one) => one !== undefined).length === 1, MATCHES),
+    ),
+    allowedRoutes: v.optional(v.array(name, 'a list of names of routes')),
+    allowedCredentials: v.optional(v.array(name, 'a list of names of credentials')),
+    limits: v.optional(
+      v.strictObject(
+        {
+          inFlight: v.optional(count),
+          requestsPerSecond: v.optional(count),
+          burst: v.optional(count),
+          connections: v.optional(count),
+        },
+        'a mapping',
+      ),
+    ),
+  },
+  'a mapping',
+);
+
+const GATEWAY_CALLERS = 'a list of at most 1000 callers';
+const gateway = v.strictObject(
+  {
+    listen: v.optional(formatted(listenAddress)),
+    tls: v.optional(v.strictObject({ certFile: v.optional(path), keyFile: v.optional(path) }, 'a mapping')),
+    clientCaFile: v.optional(path),
+    callers: v.optional(v.pipe(v.array(gatewayCaller, GATEWAY_CALLERS), v.maxLength(1000, GATEWAY_CALLERS))),
+    leaveDelay: v.optional(formatted(duration)),
+  },
+  'a mapping',
+);
+
 export const fileSchema = v.strictObject(
   {
     listen: v.optional(formatted(listenAddress)),
@@ -386,6 +443,7 @@ export const fileSchema = v.strictObject(
       ),
     ),
     redirect: v.optional(redirect),
+    gateway: v.optional(gateway),
     interception: v.optional(v.strictObject({ directory: v.optional(path) }, 'a mapping')),
     tokenEndpoint: v.optional(v.strictObject({ listen: v.optional(formatted(listenAddress)) }, 'a mapping')),
     crossSiteRequests: v.optional(words(['allow', 'refuse'])),
@@ -428,4 +486,5 @@ export type RouteEntry = v.InferOutput<typeof route>;
 export type EgressProxyEntry = v.InferOutput<typeof egressProxy>;
 export type InjectionEntry = v.InferOutput<typeof injection>;
 export type CapturedHostEntry = v.InferOutput<typeof capturedHost>;
+export type GatewayCallerEntry = v.InferOutput<typeof gatewayCaller>;
 export type AllowedDestinationEntry = v.InferOutput<typeof allowedDestination>;

@@ -9,6 +9,7 @@ import { resolveAccessLog } from './resolve-access-log.ts';
 import { resolveCapture } from './resolve-capture.ts';
 import { checkCredentials, checkSubjects, resolveCredentials } from './resolve-credentials.ts';
 import { resolveForwardProxy } from './resolve-forward-proxy.ts';
+import { resolveGateway } from './resolve-gateway.ts';
 import { checkPlaceholders } from './resolve-injections.ts';
 import { resolveInterception, withNamedHosts } from './resolve-interception.ts';
 import { resolveLimits } from './resolve-limits.ts';
@@ -49,6 +50,8 @@ export function resolveConfig(
   const accessLog = resolveAccessLog(file, given, problems);
   checkRoutes(routes, problems);
   checkPlaceholders(users, problems);
+  const limits = resolveLimits(file.limits);
+  const gateway = resolveGateway(file, { routes, maxInFlight: limits.maxInFlight }, problems);
 
   return {
     listen: readValue(given.listen, listenAddress, problems) ??
@@ -65,11 +68,12 @@ export function resolveConfig(
     credentials: credentials.map(({ entry }) => entry),
     routes: routes.map(({ entry }) => entry),
     ...interceptors,
+    ...(gateway === undefined ? {} : { gateway }),
     ...(interception === undefined ? {} : { interception }),
     ...(tokenEndpoint === undefined ? {} : { tokenEndpoint }),
     ...(accessLog === undefined ? {} : { accessLog }),
     crossSiteRequests: file.crossSiteRequests ?? 'allow',
-    limits: resolveLimits(file.limits),
+    limits,
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
   };
 }

@@ -18,6 +18,11 @@ export function checkTlsFiles(file: FileConfig, problems: Problem[]): void {
       checkFiles(`${list}[${index}].tls`, tls ?? {}, problems);
     });
   }
+  const { tls, clientCaFile } = file.gateway ?? {};
+  if (tls !== undefined) checkFiles('gateway.tls', tls, problems);
+  if (clientCaFile !== undefined) {
+    checkPem('gateway.clientCaFile', clientCaFile, problems, (pem) => new X509Certificate(pem));
+  }
 }
 
 function checkFiles(key: string, tls: NonNullable<RouteEntry['tls']>, problems: Problem[]): void {

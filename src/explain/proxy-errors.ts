@@ -25,6 +25,25 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     text: 'A browser on this machine sent the request for a page of another site, and crossSiteRequests is refuse.',
     remedy: 'Nothing, if you do not know the page: it was kept from using your token.',
   },
+  caller_unknown: {
+    text: 'The gateway does not know who sent the request: no client certificate came with the connection, or one that has ended, that no authority of gateway.clientCaFile signed, or that names nobody. The detail of the answer says which.',
+    remedy:
+      'Have the caller show a client certificate of the authority that the gateway trusts, and renew it in time.',
+  },
+  caller_ambiguous: {
+    text: 'The request proves two callers at once, or one in a form that two programs could read in two ways, so that none is believed.',
+    remedy: 'Have the caller show one proof of who it is, once.',
+  },
+  caller_not_allowed: {
+    text: 'The gateway knows the caller, and no entry of gateway.callers matches it, or the one that does lists neither the route nor its credential.',
+    remedy:
+      'Add the route to the entry of the caller if it may go there. The first entry that matches decides.',
+  },
+  too_many_requests: {
+    text: 'The caller has more requests in flight, more connections open or asks more often than the limits of its entry in gateway.callers allow.',
+    remedy:
+      'Repeat the request after Retry-After; raise the limits of the entry if the caller is meant to ask so much.',
+  },
   route_not_found: {
     text: 'No route has this host and path. Prefixes match whole segments: /api matches /api and /api/x, and not /apis.',
     remedy: 'Compare the path with match.pathPrefix and the Host field with match.host of each route.',

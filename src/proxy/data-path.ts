@@ -9,6 +9,7 @@ import type {
   CaptureConfig,
   Config,
   ForwardProxyConfig,
+  GatewayCaller,
   ListenAddress,
   ProxyLimits,
   RedirectConfig,
@@ -16,6 +17,8 @@ import type {
 } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSupply } from '../token/bearer-source.ts';
+import type { AppContext } from './app/context.ts';
+import type { Service } from './app/listener.ts';
 import type { FindOriginal } from './capture/redirected-port.ts';
 import type { Tracer } from './following/tracer.ts';
 import type { Protocol } from './http/protocol.ts';
@@ -38,6 +41,8 @@ export interface ServingOptions {
   readonly limits: ProxyLimits;
   /** None is written when absent. */
   readonly accessLog?: AccessLogConfig;
+  /** Who may use which routes, where `door` tells callers apart; nobody when absent. */
+  readonly callers?: readonly GatewayCaller[];
   /** By credential name; holds every name that a route uses. */
   readonly bearers: ReadonlyMap<string, BearerSupply>;
 }
@@ -57,6 +62,8 @@ export interface ProxyOptions extends ServingOptions {
   readonly leaves?: Leaves;
   /** Where redirected connections were going; there is one where `redirect` is. */
   readonly findOriginal?: FindOriginal;
+  /** Serves what comes at `listen` in another way than by whatever version of HTTP it begins with. */
+  readonly door?: (context: AppContext) => Service;
   /** The system's, when absent. */
   readonly network?: Network;
   /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */
@@ -82,6 +89,11 @@ export interface DataPath {
   reconfigure(next: ServingOptions): Promise<Superseded>;
   /** Hosts that the forward proxy, or capture, has lately kept an app from; the latest first. */
   refusedHosts(): readonly RefusedHost[];
+  /**
+   * Asks for connections to be closed by who made them, and serves on: HTTP/2 is told by GOAWAY, HTTP/1.1 by `Connection: close`
+   * with each answer. Connections that are made from now on are served as well.
+   */
+  askToLeave(): void;
   /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**

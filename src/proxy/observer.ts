@@ -70,6 +70,8 @@ export interface RequestFollower {
   readonly trace: TraceContext | undefined;
   /** The id of that trace, where it is kept by whoever gets the spans. */
   readonly sampled: string | undefined;
+  /** It is known who asks. @param caller by name, where callers are told apart. */
+  identified(caller: string): void;
   /** It is known where the request goes. */
   routed(route: RouteConfig): void;
   /**

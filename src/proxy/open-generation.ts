@@ -91,6 +91,7 @@ export class GenerationMaker {
         admission: admissionWith(placeholdersOf(options)),
         limits: options.limits,
         follow: this.#follow(options),
+        callers: options.callers ?? [],
       }),
     );
     warm.retireRest();

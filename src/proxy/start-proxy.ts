@@ -53,7 +53,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     network,
     instanceId,
     noRoute: metrics.forRoute(NO_ROUTE),
-    load: { inFlight: 0, draining: false },
+    load: { inFlight: 0, leaving: false, draining: false },
     peers: new PeerWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
     ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),
@@ -69,6 +69,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
       return { whenUnused: () => before.whenUnused() };
     },
     refusedHosts: () => refused.latest(),
+    askToLeave: () => listener.askToLeave(),
     whenUnused: (boundMs) => listener.whenUnused(boundMs),
     drain: (timeoutMs) => listener.drain(timeoutMs),
   };
@@ -77,13 +78,13 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
 /** @returns the proxy's own address. */
 async function listenEverywhere(
   listener: Listener,
-  { listen, capture, redirect, findOriginal, metrics }: ProxyOptions,
+  { listen, door, capture, redirect, findOriginal, metrics }: ProxyOptions,
   context: AppContext,
   termination: TlsTermination | undefined,
   own: OwnListeners,
 ): Promise<ListenAddress> {
   try {
-    const address = await listener.listen(listen);
+    const address = await listener.listen(listen, door?.(context));
     own.add(address);
     const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
     for (const port of ports) own.add(await listener.listen(port.listen, port.service));

@@ -1,7 +1,13 @@
 /** What a running sidecar cannot change: where it listens, and what it has given the pod at its start. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { CaptureConfig, Config, CredentialConfig, ListenAddress } from '../config/config.ts';
+import type {
+  CaptureConfig,
+  Config,
+  CredentialConfig,
+  GatewayConfig,
+  ListenAddress,
+} from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-interception.ts';
 import { formatAddress } from '../config/values.ts';
 
@@ -17,6 +23,7 @@ export function needsRestart(start: Config, running: Config, next: Config): stri
     ...listed('admin.hosts', running.admin.hosts, next.admin.hosts),
     ...tokenEndpointMoved(running, next),
     ...outputsChanged(running.credentials, next.credentials),
+    ...gatewayMoved(running, next),
     ...listed('redirect', redirectPorts(running), redirectPorts(next)),
     ...listed('capture.hosts', capturedAddresses(running.capture), capturedAddresses(next.capture)),
     ...interceptionChanged(start, next),
@@ -39,6 +46,16 @@ function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to
     return [`tokenEndpoint: a listener that ${from === undefined ? 'is not open yet' : 'is open'}`];
   }
   return moved('tokenEndpoint.listen', from.listen, to.listen);
+}
+
+/** Its files are followed, each where it was at the start. */
+function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): string[] {
+  if (from === undefined && to === undefined) return [];
+  if (from === undefined || to === undefined) {
+    return [`gateway: a listener that ${from === undefined ? 'is not open' : 'is open'}`];
+  }
+  const paths = ({ tls, clientCaFile }: GatewayConfig) => [tls.certFile, tls.keyFile, clientCaFile];
+  return [...moved('gateway.listen', from.listen, to.listen), ...listed('gateway', paths(from), paths(to))];
 }
 
 /** Files of tokens are made, and the endpoint's names settled, when the program starts. */

@@ -1,13 +1,37 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import schema from '../../schema/token-sidecar.schema.json' with { type: 'json' };
 import { type Schema, settingsOf } from '../../scripts/configuration/describe-schema.ts';
 import { SETTINGS } from '../../scripts/configuration/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { selfSigned } from '../wire/certificate.ts';
 
 type Settings = Record<string, unknown>;
 
+/** Of the gateway: files have to be there. */
+const directory = mkdtempSync(join(tmpdir(), 'setting-defaults-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+for (const [name, text] of Object.entries(selfSigned('gateway.test')))
+  writeFileSync(join(directory, name), text);
+const certFile = join(directory, 'cert');
+const files = { clientCaFile: certFile, tls: { certFile, keyFile: join(directory, 'key') } };
+
+/** A gateway serves routes alone. */
+function gatewayBase(path: string): Settings {
+  const allowed = path.endsWith('Routes') ? { allowedCredentials: ['default'] } : { allowedRoutes: ['api'] };
+  const callers = [{ name: 'web', match: { certificate: 'web.test' }, ...allowed }];
+  return {
+    credentials: [{ name: 'default', tokenUrl: 'https://sso.test/token' }],
+    routes: [{ name: 'api', upstream: 'https://api.test' }],
+    gateway: { ...files, ...(path.includes('[]') ? { callers } : {}) },
+  };
+}
+
 /** A file with an entry in each list, in which all else is left out. */
-function base(): Settings {
+function base(path: string): Settings {
+  if (path.startsWith('gateway.')) return gatewayBase(path);
   return {
     credentials: [{ name: 'default', tokenUrl: 'https://sso.test/token', output: { endpoint: true } }],
     routes: [{ name: 'api', upstream: 'https://api.test' }],
@@ -50,7 +74,7 @@ async function loaded(file: Settings) {
 
 /** The file without a setting, and with it as it is said to be by default. */
 function bothWays(path: string, value: unknown): [Settings, Settings] {
-  const without = base();
+  const without = base(path);
   const beside = BESIDE.find(([pattern]) => pattern.test(path));
   if (beside !== undefined) {
     const parent = path.slice(0, path.lastIndexOf('.'));

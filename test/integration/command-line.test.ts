@@ -31,7 +31,7 @@ async function environment(provider: ScriptedTokenEndpoint): Promise<Record<stri
   };
 }
 
-const COMMANDS = ['proxy', 'issuer', 'injector', 'check', 'wait', 'redirect', 'demo'];
+const COMMANDS = ['proxy', 'gateway', 'issuer', 'injector', 'check', 'wait', 'redirect', 'demo'];
 
 describe('help and version', () => {
   it('--help lists the commands', async () => {

@@ -132,7 +132,7 @@ describe.each(supported)('on Node %s', (version, node) => {
   it('every command can be loaded', async () => {
     const { code, stdout, stderr } = await started(['--help']);
     expect([code, stderr]).toEqual([0, '']);
-    for (const command of ['proxy', 'issuer', 'injector', 'inject', 'check', 'redirect', 'demo']) {
+    for (const command of ['proxy', 'gateway', 'issuer', 'injector', 'inject', 'check', 'redirect', 'demo']) {
       expect(stdout).toContain(`  ${command} `);
     }
   });

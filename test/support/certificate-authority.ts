@@ -14,8 +14,10 @@ export interface Certificate {
 export interface CertificateAuthority {
   /** PEM of the root. */
   readonly cert: string;
-  /** @param commonName the whole of the subject; @param names DNS names and IPv4 addresses, of a server. */
+  /** @param commonName the whole of the subject; @param names DNS names, IPv4 addresses and URIs. */
   issue(commonName: string, ...names: string[]): Certificate;
+  /** The same of a certificate that ends sooner. */
+  issueUntil(end: Date, commonName: string, ...names: string[]): Certificate;
 }
 
 const ECDSA_WITH_SHA256 = sequence(oid('2a8648ce3d040302'));
@@ -29,19 +31,29 @@ export function createCertificateAuthority(commonName: string): CertificateAutho
 
   return {
     cert: pem('CERTIFICATE', rootCertificate),
-    issue(subject, ...names) {
-      const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      const extensions = [
-        extension('551d13', sequence(), true),
-        extension('551d25', SERVER_AND_CLIENT),
-        ...(names.length === 0 ? [] : [extension('551d11', sequence(...names.map(alternativeName)))]),
-      ];
-      return {
-        cert: pem('CERTIFICATE', certificate(issuer, subject, publicKey, extensions)),
-        key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-      };
-    },
+    issue: (subject, ...names) => issueUntil(FAR_END, subject, ...names),
+    issueUntil,
   };
+
+  function issueUntil(end: Date, subject: string, ...names: string[]): Certificate {
+    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const extensions = [
+      extension('551d13', sequence(), true),
+      extension('551d25', SERVER_AND_CLIENT),
+      ...(names.length === 0 ? [] : [extension('551d11', sequence(...names.map(alternativeName)))]),
+    ];
+    return {
+      cert: pem('CERTIFICATE', certificate(issuer, subject, publicKey, extensions, end)),
+      key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    };
+  }
+}
+
+const FAR_END = new Date('2049-12-31T23:59:59Z');
+
+/** `YYMMDDhhmmssZ` (RFC 5280 §4.1.2.5.1). */
+function shown(date: Date): string {
+  return `${date.toISOString().replace(/[-:T]/g, '').slice(2, 14)}Z`;
 }
 
 interface Issuer {
@@ -54,6 +66,7 @@ function certificate(
   commonName: string,
   publicKey: KeyObject,
   extensions: readonly Buffer[],
+  end = FAR_END,
 ): Buffer {
   const toBeSigned = sequence(
     der(0xa0, integer('02')),
@@ -61,7 +74,7 @@ function certificate(
     integer(`01${randomBytes(15).toString('hex')}`),
     ECDSA_WITH_SHA256,
     name(issuer.commonName),
-    sequence(utcTime('200101000000Z'), utcTime('491231235959Z')),
+    sequence(utcTime('200101000000Z'), utcTime(shown(end))),
     name(commonName),
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, sequence(...extensions)),
@@ -79,6 +92,7 @@ function extension(id: string, value: Buffer, critical = false): Buffer {
 }
 
 function alternativeName(entry: string): Buffer {
+  if (entry.includes(':')) return der(0x86, Buffer.from(entry));
   return isIPv4(entry) ? der(0x87, Buffer.from(entry.split('.').map(Number))) : der(0x82, Buffer.from(entry));
 }
 

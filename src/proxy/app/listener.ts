@@ -69,6 +69,12 @@ export class Listener {
     return this.#context.generation().destinations.spoken();
   }
 
+  /** See `DataPath.askToLeave`. */
+  askToLeave(): void {
+    this.#context.load.leaving = true;
+    for (const connection of this.#connections) connection.drain();
+  }
+
   /** See `DataPath.drain`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#drained ??= this.#drain();

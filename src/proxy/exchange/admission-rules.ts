@@ -6,6 +6,8 @@ import type { IncomingRequest } from '../streams/message.ts';
 /** Requests in flight over all connections, and whether new ones are taken. */
 export interface ProxyLoad {
   inFlight: number;
+  /** Whether connections are to be closed by who made them: answers over HTTP/1.1 say so. */
+  leaving: boolean;
   /** `finishing`: requests in flight go on. `cutting`: their time is up. */
   draining: false | 'finishing' | 'cutting';
 }

@@ -14,6 +14,7 @@ import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../stre
 import { ConnectTunnel } from './connect-tunnel.ts';
 import type { ExchangeContext } from './context.ts';
 import { Forwarding } from './forwarding.ts';
+import type { AdmittedCaller, Gatekeeper, IdentifiedCaller } from './gatekeeper.ts';
 import type { Generation } from './generation.ts';
 import { grpcStatusOf } from './grpc-outcome.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
@@ -39,6 +40,10 @@ export class Exchange implements ServedExchange {
   readonly isGrpc: boolean;
   readonly follower: RequestFollower | undefined;
   readonly #context: ExchangeContext;
+  /** With the proof of who asks, where that is looked at. */
+  readonly #arrived: IncomingRequest;
+  /** Present where callers are told apart, and this one was let in. */
+  #caller: AdmittedCaller | undefined;
   #observer: RouteObserver;
   #route: RouteConfig | undefined;
   /** Made where it is first asked for, unless the app gave one. */
@@ -55,14 +60,15 @@ export class Exchange implements ServedExchange {
 
   constructor(stream: AppStream, context: ExchangeContext, request: IncomingRequest, nowMs: number) {
     this.stream = stream;
-    this.request = request;
+    this.request = context.gatekeeper === undefined ? request : context.gatekeeper.withoutProof(request);
+    this.#arrived = request;
     this.startedAtMs = nowMs;
     this.isGrpc = isGrpcCall(request);
     this.#context = context;
     this.#observer = context.noRoute;
     const { limits, follow } = context.generation();
     this.#patienceMs = limits.headerTimeoutMs;
-    this.follower = follow(request);
+    this.follower = follow(this.request);
   }
 
   get over(): boolean {
@@ -81,18 +87,11 @@ export class Exchange implements ServedExchange {
   /** Serves the request. Every end of it, good or bad, is on this exchange; nothing is thrown. */
   begin(): void {
     try {
-      const destination = this.#admit();
-      if (isLastHop(this.request)) {
-        this.#answerWith(lastHopAnswer(this.request));
-        return;
-      }
-      this.#service = this.#serviceFor(destination);
-      this.#service.begin();
+      const { gatekeeper } = this.#context;
+      for (const rule of this.#context.generation().admission.onArrival) rule(this.request, this.#context);
+      if (gatekeeper === undefined || this.#letIn(gatekeeper)) this.#serve();
     } catch (error) {
-      const refusal = asProxyError(error);
-      // The others are the app's to see to, and counted.
-      if (refusal.code === 'internal') this.report(refusal);
-      this.fail(refusal);
+      this.#refuse(error);
     }
   }
 
@@ -182,6 +181,7 @@ export class Exchange implements ServedExchange {
     const before = this.#counted;
     if (before === 'ended') return;
     this.#counted = 'ended';
+    this.#caller?.leave();
     const durationMs = nowMs - this.startedAtMs;
     if (this.isGrpc) this.#observer.grpcEnded(this.#grpcStatus);
     this.follower?.ended({
@@ -210,6 +210,57 @@ export class Exchange implements ServedExchange {
     this.follower?.failed(code);
   }
 
+  #serve(): void {
+    const destination = this.#admit();
+    if (isLastHop(this.request)) {
+      this.#answerWith(lastHopAnswer(this.request));
+      return;
+    }
+    this.#service = this.#serviceFor(destination);
+    this.#service.begin();
+  }
+
+  #refuse(error: unknown): void {
+    const refusal = asProxyError(error);
+    // The others are the app's to see to, and counted.
+    if (refusal.code === 'internal') this.report(refusal);
+    this.fail(refusal);
+  }
+
+  /** Whether it is known who asks; if not, the request is served when it is. */
+  #letIn(gatekeeper: Gatekeeper): boolean {
+    const identified = gatekeeper.identify(this.#arrived);
+    if (!(identified instanceof Promise)) {
+      this.#enter(identified);
+      return true;
+    }
+    // A request that has come whole is not held up, so that a caller that leaves is seen to leave.
+    if (!this.stream.requestWhole) this.stream.hold();
+    void this.#serveWhenIdentified(identified);
+    return false;
+  }
+
+  async #serveWhenIdentified(identifying: Promise<IdentifiedCaller>): Promise<void> {
+    try {
+      const identified = await identifying;
+      if (this.over) return;
+      this.#enter(identified);
+      this.#serve();
+    } catch (error) {
+      if (!this.over) this.#refuse(error);
+    }
+    // Where the request could not be sent yet, its service has the app wait on.
+    if (this.over || this.#service?.sentBy === undefined) return;
+    this.stream.proceed();
+    this.flushRequest();
+  }
+
+  /** By the configuration that is in use now, as all that follows. */
+  #enter(identified: IdentifiedCaller): void {
+    this.follower?.identified(identified.name);
+    this.#caller = identified.enter(this.#context.generation().callers);
+  }
+
   #serviceFor(destination: Destination): RequestService {
     const context = this.#context;
     if (!destination.tunnel) return new Forwarding(this, context, destination);
@@ -225,7 +276,6 @@ export class Exchange implements ServedExchange {
     const context = this.#context;
     const generation = context.generation();
     const { destinations, admission } = generation;
-    for (const rule of admission.onArrival) rule(request, context);
     const { listed } = context;
     const destination =
       listed === undefined ? destinations.find(request) : destinations.findListed(listed, request);
@@ -234,6 +284,7 @@ export class Exchange implements ServedExchange {
     this.#route = config;
     this.follower?.routed(config);
     this.#patienceMs = config.timeouts.idleMs;
+    this.#caller?.assertMayUse(config);
     for (const rule of admission.onDestination) rule(request, destination, context, generation);
     this.#counted = 'in-flight';
     context.load.inFlight += 1;

@@ -2,8 +2,12 @@ import type { ProxyLimits } from '../../config/config.ts';
 import type { Follow } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission } from './admission-rules.ts';
+import type { CallerPolicy } from './gatekeeper.ts';
 
-export type GenerationParts = Pick<Generation, 'destinations' | 'admission' | 'limits' | 'follow'>;
+export type GenerationParts = Pick<
+  Generation,
+  'destinations' | 'admission' | 'limits' | 'follow' | 'callers'
+>;
 
 /**
  * What requests are served by: one configuration, whole. Another takes its place at once; a request that it has admitted
@@ -14,14 +18,17 @@ export class Generation {
   readonly admission: Admission;
   readonly limits: ProxyLimits;
   readonly follow: Follow;
+  /** Heeded where there is a gatekeeper. */
+  readonly callers: CallerPolicy;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
 
-  constructor({ destinations, admission, limits, follow }: GenerationParts) {
+  constructor({ destinations, admission, limits, follow, callers }: GenerationParts) {
     this.destinations = destinations;
     this.admission = admission;
     this.limits = limits;
     this.follow = follow;
+    this.callers = callers;
   }
 
   /** A request was admitted. */

@@ -18,15 +18,20 @@ const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
   'uri_too_long',
 ]);
 
+/** RFC 9110 §15.5.2 wants one with each 401. A client certificate has no scheme of its own. */
+const CHALLENGE = ['www-authenticate', 'Bearer realm="token-sidecar"'];
+
 /** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2; of the statuses in the table of errors. */
 const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
   400: 'Bad Request',
+  401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   408: 'Request Timeout',
   413: 'Content Too Large',
   414: 'URI Too Long',
   421: 'Misdirected Request',
+  429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   502: 'Bad Gateway',
@@ -54,6 +59,7 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
       ERROR_FIELD,
       error.code,
       ...(retryAfter === undefined ? [] : ['retry-after', String(retryAfter)]),
+      ...(status === 401 ? CHALLENGE : []),
     ],
     body,
     closes: CLOSING.has(error.code),

@@ -1,8 +1,9 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
+import { CallerHeldBack } from './gatekeeper.ts';
 
 /** When asking again may help, in whole seconds, where that is known. */
 export function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
-  if (error instanceof TokenUnavailable) return error.retryAfterSeconds;
+  if (error instanceof TokenUnavailable || error instanceof CallerHeldBack) return error.retryAfterSeconds;
   return error.code === 'overloaded' ? 1 : undefined;
 }

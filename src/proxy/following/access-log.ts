@@ -6,6 +6,8 @@ export interface AccessRecord {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly spanId: string | undefined;
+  /** By name; absent where callers are not told apart. */
+  readonly caller: string | undefined;
   readonly method: string;
   readonly path: string;
   readonly protocol: string;

@@ -46,6 +46,7 @@ export class FollowedRequest implements RequestFollower {
   readonly #options: FollowingOptions;
   readonly #span: RequestSpan | undefined;
   readonly #hasTrace: boolean;
+  #caller: string | undefined;
   #route: RouteConfig | undefined;
   #attempt: AttemptSpan | undefined;
   #sent = 0;
@@ -64,6 +65,10 @@ export class FollowedRequest implements RequestFollower {
     this.sampled = this.#span?.trace.sampled === true ? this.#span.trace.traceId : undefined;
     const { method, protocol } = request;
     options.log.trace({ requestId: this.requestId, method: shownMethod(method), protocol }, 'request begun');
+  }
+
+  identified(caller: string): void {
+    this.#caller = caller;
   }
 
   routed(route: RouteConfig): void {
@@ -115,6 +120,7 @@ export class FollowedRequest implements RequestFollower {
       requestId: this.requestId,
       traceId: this.trace?.traceId,
       spanId: this.trace?.spanId,
+      caller: this.#caller,
       ...this.#shown(),
       protocol: this.#request.protocol,
       route,

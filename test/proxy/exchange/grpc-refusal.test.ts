@@ -30,8 +30,11 @@ describe('a gRPC call that is refused', () => {
 
   it.each(CODES as ProxyErrorCode[])('%s is never told what only a service may say', (code) => {
     const ofServices = ['INVALID_ARGUMENT', 'NOT_FOUND', 'ALREADY_EXISTS', 'FAILED_PRECONDITION', 'ABORTED'];
-    const others = ['OUT_OF_RANGE', 'DATA_LOSS', 'UNAUTHENTICATED', 'OK'];
+    const others = ['OUT_OF_RANGE', 'DATA_LOSS', 'OK'];
     expect([...ofServices, ...others]).not.toContain(ERRORS[code].grpc);
+    // Whose token is missing is the sidecar: the caller alone is blamed for what it shows of itself.
+    const blamed = ['caller_unknown', 'caller_ambiguous'];
+    expect(ERRORS[code].grpc === 'UNAUTHENTICATED').toBe(blamed.includes(code));
   });
 
   it.each<[string, ProxyErrorCode[]]>([

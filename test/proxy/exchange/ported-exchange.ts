@@ -192,10 +192,15 @@ export function createPorts(ports: Ports = {}) {
     placement: config.inject && new TokenPlacement(config.inject),
     observer: metrics.forRoute('api'),
   };
-  const load: ProxyLoad = { inFlight: ports.inFlight ?? 0, draining: ports.draining ?? false };
+  const load: ProxyLoad = {
+    inFlight: ports.inFlight ?? 0,
+    leaving: false,
+    draining: ports.draining ?? false,
+  };
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({
     follow: () => undefined,
+    callers: [],
     destinations: new Destinations({
       routes: [route],
       forwardProxy: undefined,

@@ -181,7 +181,8 @@ export class Http1AppStream implements AppStream {
   }
 
   #mustClose(): boolean {
-    return !this.#head.persistent || this.#context.load.draining !== false;
+    const { draining, leaving } = this.#context.load;
+    return !this.#head.persistent || draining !== false || leaving;
   }
 
   #isWorthDropping(): boolean {

@@ -1,0 +1,112 @@
+import type { NamedAddress } from '../address-conflicts.ts';
+import { readPod } from '../admin/status/pod.ts';
+import type { Config, GatewayConfig } from '../config/config.ts';
+import { unknownVariables } from '../config/environment.ts';
+import { readConfigText } from '../config/file.ts';
+import { loadConfig } from '../config/load.ts';
+import { ConfigurationError } from '../config/problems.ts';
+import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
+import type { IgnoredVariable } from '../config/resolve-tracing.ts';
+import { type GivenValues, readFlags, type Settings } from '../config/settings.ts';
+import { quoted } from '../config/shown-text.ts';
+import { createLogger } from '../log/logger.ts';
+import type { Command, CommandContext } from './command.ts';
+import { gatewayEntrance } from './entrance.ts';
+import { explainingConflicts } from './explain-conflicts.ts';
+import { whenAborted } from './shutdown.ts';
+import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
+import { loadSidecarConfiguration } from './sidecar-configuration.ts';
+
+/** Callers, routes and credentials are many: they stand in the file. */
+const GATEWAY_SETTINGS = {
+  config: PROXY_SETTINGS.config,
+  'admin-listen': PROXY_SETTINGS['admin-listen'],
+  'admin-hosts': PROXY_SETTINGS['admin-hosts'],
+  'log-level': PROXY_SETTINGS['log-level'],
+  'access-log': PROXY_SETTINGS['access-log'],
+} as const satisfies Settings;
+
+export const gateway: Command = {
+  summary:
+    "Run the gateway: the sidecar's routes over TLS, for callers of other pods that prove who they are",
+  settings: GATEWAY_SETTINGS,
+  examples: [
+    [
+      'token-sidecar gateway --config /etc/token-sidecar/token-sidecar.yaml',
+      'its section gateway says where it listens and who may use which route',
+    ],
+  ],
+  async run(context) {
+    const given = readFlags(GATEWAY_SETTINGS, context.args, context.env);
+    // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
+    const { shutdown } = context;
+    const path = given.config?.text;
+    if (path === undefined) {
+      throw new ConfigurationError([
+        { key: '--config', expected: 'a configuration file with a section gateway' },
+      ]);
+    }
+    // Of a file that cannot be read, loading says why.
+    const text = await readConfigText(path).catch(() => undefined);
+    const problems = unknownVariables(GATEWAY_SETTINGS, context.env);
+    const { config, tracing, ignored } = await loadSidecarConfiguration(given, context.env, problems, text);
+    const section = gatewayOf(config);
+    if (shutdown.signal.aborted) return 0;
+    const load = async (changed?: string): Promise<Config> => {
+      const next = await loadConfig(given, [], changed);
+      gatewayOf(next);
+      return next;
+    };
+    const traced = tracing === undefined ? {} : { tracing };
+    const configured = { config, file: { path, text, load }, ...traced };
+    return await explainingConflicts(
+      () => serve(configured, ignored, section, context),
+      addressesOf(config, section, given),
+    );
+  },
+};
+
+/** @throws {ConfigurationError} where the file says nothing of callers. */
+function gatewayOf({ gateway: section }: Config): GatewayConfig {
+  if (section !== undefined) return section;
+  throw new ConfigurationError([
+    { key: 'gateway', expected: 'where callers come in, and which may use which route' },
+  ]);
+}
+
+function addressesOf(
+  { admin }: Config,
+  section: GatewayConfig,
+  given: GivenValues<typeof GATEWAY_SETTINGS>,
+): NamedAddress[] {
+  return [
+    { key: 'gateway.listen', address: section.listen },
+    { key: given['admin-listen']?.key ?? 'admin.listen', address: admin.listen },
+  ];
+}
+
+async function serve(
+  configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,
+  ignored: readonly IgnoredVariable[],
+  section: GatewayConfig,
+  { logOutput, shutdown, env }: CommandContext,
+): Promise<number> {
+  const log = createLogger(configured.config.logLevel, logOutput);
+  for (const { key, value, expected } of ignored) {
+    log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');
+  }
+  let running: Sidecar | undefined;
+  shutdown.takeHangups(() => running?.reload());
+  running = await startSidecar({
+    ...configured,
+    log,
+    accessLogger: createLogger('info', logOutput),
+    logLosses: logOutput.losses,
+    pod: readPod(env),
+    quit: () => shutdown.request(),
+    entrance: gatewayEntrance(section),
+  });
+  await whenAborted(shutdown.signal);
+  await running.stop();
+  return 0;
+}

@@ -1,0 +1,119 @@
+/** How callers of other pods come in, and which of them may use which route. */
+
+import { dirname } from 'node:path';
+import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConfig } from './config.ts';
+import { checkUnique, type Keyed, keyed } from './entries.ts';
+import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
+import type { Problem } from './problems.ts';
+import { EVERY_ADDRESS } from './values.ts';
+
+/** What one caller may have in flight unless its entry says more or less: this part of what all may. */
+const PART_OF_ALL = 1 / 4;
+
+const DEFAULT_LEAVE_DELAY_MS = 5000;
+
+/** Ways to a token that a gateway does not have: whoever reached it could use them. */
+const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
+
+/** What the callers of a gateway may be allowed, and the bound on all of them together. */
+export interface GatewayNeighbours {
+  readonly routes: readonly Keyed<RouteConfig>[];
+  readonly maxInFlight: number;
+}
+
+export function resolveGateway(
+  file: FileConfig,
+  { routes, maxInFlight }: GatewayNeighbours,
+  problems: Problem[],
+): GatewayConfig | undefined {
+  const entry = file.gateway;
+  if (entry === undefined) return undefined;
+  for (const key of OF_SIDECARS) {
+    if (file[key] === undefined) continue;
+    const expected = 'nothing of it beside gateway, which serves routes alone';
+    problems.push({ key, expected, code: 'conflicting_settings' });
+  }
+  const { certFile, keyFile } = entry.tls ?? {};
+  for (const [key, given, expected] of [
+    ['gateway.tls.certFile', certFile, 'the path of a PEM certificate'],
+    ['gateway.tls.keyFile', keyFile, 'the path of its PEM private key'],
+    ['gateway.clientCaFile', entry.clientCaFile, 'the path of PEM authorities that sign client certificates'],
+  ] as const) {
+    if (given === undefined) problems.push({ key, expected });
+  }
+  if (certFile !== undefined && keyFile !== undefined && dirname(certFile) !== dirname(keyFile)) {
+    const expected = 'a file in the directory of certFile: a mounted Secret changes as a whole';
+    problems.push({ key: 'gateway.tls.keyFile', value: keyFile, expected });
+  }
+  const entries = keyed<GatewayCallerEntry>('gateway.callers', entry.callers);
+  checkUnique(entries, problems);
+  const most = Math.max(1, Math.floor(maxInFlight * PART_OF_ALL));
+  return {
+    listen: entry.listen ?? { host: EVERY_ADDRESS, port: 15_443 },
+    tls: { certFile: certFile ?? '', keyFile: keyFile ?? '' },
+    clientCaFile: entry.clientCaFile ?? '',
+    callers: entries.map((one) => resolveCaller(one, routes, most, problems)),
+    leaveDelayMs: entry.leaveDelay ?? DEFAULT_LEAVE_DELAY_MS,
+  };
+}
+
+function resolveCaller(
+  { key, entry }: Keyed<GatewayCallerEntry>,
+  routes: readonly Keyed<RouteConfig>[],
+  mostInFlight: number,
+  problems: Problem[],
+): GatewayCaller {
+  const allowed = new Set<string>();
+  for (const [index, name] of (entry.allowedRoutes ?? []).entries()) {
+    if (routes.some((route) => route.entry.name === name)) allowed.add(name);
+    else
+      problems.push({ key: `${key}.allowedRoutes[${index}]`, value: name, expected: 'the name of a route' });
+  }
+  for (const [index, name] of (entry.allowedCredentials ?? []).entries()) {
+    const users = routes.filter((route) => route.entry.credential === name);
+    for (const route of users) allowed.add(route.entry.name);
+    if (users.length > 0) continue;
+    const expected = 'the name of a credential that a route uses';
+    problems.push({ key: `${key}.allowedCredentials[${index}]`, value: name, expected });
+  }
+  if (allowed.size === 0 && entry.allowedRoutes === undefined && entry.allowedCredentials === undefined) {
+    problems.push({
+      key: `${key}.allowedRoutes`,
+      expected: 'names of routes, or allowedCredentials beside it',
+    });
+  }
+  return {
+    name: entry.name,
+    match: matchOf(entry.match),
+    routes: [...allowed],
+    limits: limitsOf(key, entry.limits, mostInFlight, problems),
+  };
+}
+
+function matchOf({ spiffe, certificate = '' }: GatewayCallerEntry['match']): CallerMatch {
+  return spiffe === undefined ? { kind: 'certificate', name: certificate } : { kind: 'spiffe', uri: spiffe };
+}
+
+function limitsOf(
+  key: string,
+  limits: GatewayCallerEntry['limits'],
+  mostInFlight: number,
+  problems: Problem[],
+): CallerLimits {
+  const { inFlight, requestsPerSecond, burst, connections } = limits ?? {};
+  if (burst !== undefined && requestsPerSecond === undefined) {
+    const expected = 'requestsPerSecond beside it';
+    problems.push({
+      key: `${key}.limits.burst`,
+      value: String(burst),
+      expected,
+      code: 'setting_without_use',
+    });
+  }
+  return {
+    inFlight: inFlight ?? mostInFlight,
+    ...(requestsPerSecond === undefined ? {} : { requestsPerSecond }),
+    burst: burst ?? requestsPerSecond ?? 1,
+    ...(connections === undefined ? {} : { connections }),
+  };
+}

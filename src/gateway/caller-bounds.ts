@@ -1,0 +1,123 @@
+/** What each caller has in use, and how much of it may be: so that none takes what the others need. */
+
+import type { Clock } from '../clock.ts';
+import type { CallerLimits } from '../config/config.ts';
+import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
+
+/** Callers that are remembered. One that has nothing open makes room for another, the longest quiet first. */
+export const MOST_CALLERS = 10_000;
+
+/** When a request that is one too many may be worth repeating, where nothing tells. */
+const SOON_MS = 1000;
+
+/** One caller, whatever connections it comes by. */
+class Caller {
+  inFlight = 0;
+  connections = 0;
+  /** Requests that may come now, as far as their rate goes. */
+  allowance = Number.POSITIVE_INFINITY;
+  filledAtMs = 0;
+
+  get isResting(): boolean {
+    return this.inFlight === 0 && this.connections === 0;
+  }
+}
+
+export type { Caller };
+
+export class CallerBounds {
+  readonly #clock: Clock;
+  readonly #mostCallers: number;
+  readonly #mostConnections: number;
+  readonly #busy = new Map<string, Caller>();
+  /** The longest quiet first. */
+  readonly #resting = new Map<string, Caller>();
+
+  /** @param mostConnections of one caller, where its entry does not say. */
+  constructor(clock: Clock, mostConnections: number, mostCallers = MOST_CALLERS) {
+    this.#clock = clock;
+    this.#mostConnections = mostConnections;
+    this.#mostCallers = mostCallers;
+  }
+
+  /** Callers that are remembered. */
+  get size(): number {
+    return this.#busy.size + this.#resting.size;
+  }
+
+  /**
+   * A request of the caller begins.
+   * @param onNewConnection whether it is the first of its caller on this connection, which counts from here on.
+   * @returns what ends the request.
+   * @throws {CallerHeldBack} and nothing has changed but the allowance.
+   */
+  begin(key: string, limits: CallerLimits, onNewConnection: boolean): () => void {
+    const caller = this.#find(key);
+    const { connections = this.#mostConnections, inFlight } = limits;
+    this.#takeAllowance(caller, limits);
+    if (caller.inFlight >= inFlight) throw heldBack(`${inFlight} requests in flight`);
+    if (onNewConnection && caller.connections >= connections)
+      throw heldBack(`${connections} connections open`);
+    caller.inFlight += 1;
+    if (onNewConnection) caller.connections += 1;
+    this.#place(key, caller);
+    return () => {
+      caller.inFlight -= 1;
+      this.#place(key, caller);
+    };
+  }
+
+  /** A connection that counted is gone. */
+  connectionClosed(key: string): void {
+    const caller = this.#busy.get(key);
+    if (caller === undefined) return;
+    caller.connections -= 1;
+    this.#place(key, caller);
+  }
+
+  #find(key: string): Caller {
+    const known = this.#busy.get(key) ?? this.#resting.get(key);
+    if (known !== undefined) return known;
+    if (this.size >= this.#mostCallers) {
+      const [longestQuiet] = this.#resting.keys();
+      if (longestQuiet === undefined) {
+        throw new CallerHeldBack(
+          `${this.#mostCallers} callers have something open: no more are told apart`,
+          SOON_MS,
+        );
+      }
+      this.#resting.delete(longestQuiet);
+    }
+    const caller = new Caller();
+    this.#resting.set(key, caller);
+    return caller;
+  }
+
+  #place(key: string, caller: Caller): void {
+    const [from, to] = caller.isResting ? [this.#busy, this.#resting] : [this.#resting, this.#busy];
+    from.delete(key);
+    // At the end, as the one that was busy last.
+    if (caller.isResting) to.delete(key);
+    to.set(key, caller);
+  }
+
+  /** A bucket that fills by `requestsPerSecond` up to `burst`, of which each request takes one. */
+  #takeAllowance(caller: Caller, { requestsPerSecond, burst }: CallerLimits): void {
+    if (requestsPerSecond === undefined) return;
+    const nowMs = this.#clock.monotonicMs();
+    const filled = ((nowMs - caller.filledAtMs) / 1000) * requestsPerSecond;
+    caller.allowance = Math.min(burst, caller.allowance + filled);
+    caller.filledAtMs = nowMs;
+    if (caller.allowance < 1) {
+      throw new CallerHeldBack(
+        `the caller may send ${requestsPerSecond} requests in a second`,
+        ((1 - caller.allowance) / requestsPerSecond) * 1000,
+      );
+    }
+    caller.allowance -= 1;
+  }
+}
+
+function heldBack(what: string): CallerHeldBack {
+  return new CallerHeldBack(`the caller has ${what}, and may have no more`, SOON_MS);
+}

@@ -1,0 +1,165 @@
+import type { Caller } from '../callers/caller.ts';
+import { matches } from '../callers/policy.ts';
+import type { Clock } from '../clock.ts';
+import type { GatewayCaller, RouteConfig } from '../config/config.ts';
+import { type ProxyErrorCode, SidecarError } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+import type { AdmittedCaller, Gatekeeper, IdentifiedCaller } from '../proxy/exchange/gatekeeper.ts';
+import type { IncomingRequest } from '../proxy/streams/message.ts';
+import type { CallerBounds } from './caller-bounds.ts';
+import { keyOf, nameOf } from './caller-name.ts';
+import type { Decision, GatewayMetrics } from './metrics.ts';
+import type { Peer } from './peer.ts';
+import { withoutProofs } from './proofs.ts';
+
+export interface CallerGatesOptions {
+  readonly bounds: CallerBounds;
+  readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
+  /** Whether one of the certificates, by its fingerprint, is trusted now. */
+  readonly trusts: (fingerprints: readonly string[]) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A connection that has been secured. */
+export interface SecuredConnection {
+  readonly peer: Peer;
+  /** Of the other end, where the system knows it. */
+  readonly address: string | undefined;
+  /** Says that it is known whose it is. */
+  readonly known: () => void;
+}
+
+/** What the gates of all connections share. */
+export class CallerGates {
+  readonly #options: CallerGatesOptions;
+
+  constructor(options: CallerGatesOptions) {
+    this.#options = options;
+  }
+
+  open(connection: SecuredConnection): CallerGate {
+    return new CallerGate(this.#options, connection);
+  }
+}
+
+/** What a refusal is counted as. */
+const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
+  caller_unknown: 'unknown',
+  caller_ambiguous: 'ambiguous',
+  caller_not_allowed: 'not_allowed',
+  too_many_requests: 'held_back',
+};
+
+/** Decides who comes in by one connection. Each refusal leaves a line in the log, of which like ones are limited. */
+export class CallerGate implements Gatekeeper {
+  readonly #options: CallerGatesOptions;
+  readonly #connection: SecuredConnection;
+  /** Whose it counts as: the first caller's that was let in. */
+  #countedFor: string | undefined;
+  #closed = false;
+
+  constructor(options: CallerGatesOptions, connection: SecuredConnection) {
+    this.#options = options;
+    this.#connection = connection;
+  }
+
+  withoutProof(request: IncomingRequest): IncomingRequest {
+    return withoutProofs(request);
+  }
+
+  identify(_request: IncomingRequest): IdentifiedCaller {
+    try {
+      return this.#identified(this.#byCertificate());
+    } catch (error) {
+      throw this.#refused(error, {});
+    }
+  }
+
+  /** The connection is gone. */
+  closed(): void {
+    this.#closed = true;
+    if (this.#countedFor !== undefined) this.#options.bounds.connectionClosed(this.#countedFor);
+    this.#countedFor = undefined;
+  }
+
+  /** Asked for each request: a certificate may end, and its authority be taken away, while its connection is kept. */
+  #byCertificate(): Caller {
+    const { peer } = this.#connection;
+    const { clock, trusts } = this.#options;
+    if (peer.kind === 'unnamed') throw unknown('no client certificate came with the connection');
+    if (peer.kind === 'refused') throw unknown(`the client certificate ${peer.why}`);
+    if (clock.now().wallMs >= peer.endsAtMs) {
+      throw unknown('the client certificate, or one above it, has ended since the connection was made');
+    }
+    if (!trusts(peer.fingerprints)) {
+      throw unknown('the authority of the client certificate is not trusted any more');
+    }
+    return peer.caller;
+  }
+
+  #identified(caller: Caller): IdentifiedCaller {
+    const name = nameOf(caller);
+    return {
+      name,
+      enter: (policy) => {
+        const entry = policy.find(({ match }) => matches(match, caller));
+        try {
+          if (entry === undefined) throw notAllowed('no entry of the policy is for the caller');
+          return this.#enter(caller, entry);
+        } catch (error) {
+          throw this.#refused(error, { caller: name, entry: entry?.name });
+        }
+      },
+    };
+  }
+
+  #enter(caller: Caller, entry: GatewayCaller): AdmittedCaller {
+    const { bounds, metrics } = this.#options;
+    const key = keyOf(caller);
+    const isFirst = this.#countedFor === undefined && !this.#closed;
+    const end = bounds.begin(key, entry.limits, isFirst);
+    if (isFirst) {
+      this.#countedFor = key;
+      this.#connection.known();
+    }
+    metrics.began(entry.name);
+    return {
+      assertMayUse: (route) => this.#assertMayUse(nameOf(caller), entry, route),
+      leave: () => {
+        metrics.ended(entry.name);
+        end();
+      },
+    };
+  }
+
+  #assertMayUse(caller: string, entry: GatewayCaller, route: RouteConfig): void {
+    if (entry.routes.includes(route.name)) {
+      this.#options.metrics.decided(entry.name, 'allowed');
+      return;
+    }
+    const error = notAllowed(`the entry ${entry.name} of the policy does not list route ${route.name}`);
+    throw this.#refused(error, { caller, entry: entry.name, route: route.name });
+  }
+
+  /** Counts and logs a refusal. @returns the error. */
+  #refused(error: unknown, who: { caller?: string; entry?: string | undefined; route?: string }): unknown {
+    const decision = error instanceof SidecarError ? DECISIONS[error.code as ProxyErrorCode] : undefined;
+    if (!(error instanceof SidecarError) || decision === undefined) return error;
+    const { metrics, log } = this.#options;
+    metrics.decided(who.entry, decision);
+    log.warn(
+      { ...who, address: this.#connection.address, error: error.code, reason: error.message },
+      'caller refused',
+    );
+    return error;
+  }
+}
+
+function unknown(why: string): SidecarError<'caller_unknown'> {
+  return new SidecarError('caller_unknown', why);
+}
+
+function notAllowed(why: string): SidecarError<'caller_not_allowed'> {
+  return new SidecarError('caller_not_allowed', why);
+}

@@ -1,0 +1,18 @@
+import type { Caller } from '../callers/caller.ts';
+
+/** Names a caller in log lines, and apart from callers of its kind. */
+export function nameOf(caller: Caller): string {
+  switch (caller.kind) {
+    case 'service_account':
+      return `${caller.namespace}/${caller.serviceAccount}`;
+    case 'spiffe':
+      return caller.uri;
+    case 'certificate':
+      return caller.names.join(',');
+  }
+}
+
+/** Tells one caller from every other. */
+export function keyOf(caller: Caller): string {
+  return `${caller.kind}:${nameOf(caller)}`;
+}

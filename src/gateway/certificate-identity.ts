@@ -1,0 +1,81 @@
+/** Whom a verified client certificate names. Pure. */
+
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from '@peculiar/asn1-x509';
+import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
+
+export type NamedByCertificate =
+  | { readonly kind: 'named'; readonly caller: SpiffeCaller | CertificateCaller }
+  /** @property why completes "the client certificate …". */
+  | { readonly kind: 'nobody'; readonly why: string };
+
+/** SPIFFE-ID §2: a trust domain, then segments; nothing else that a URI may have. Characters. */
+const LONGEST_SPIFFE_ID = 2048;
+const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
+const ANY_SPIFFE = /^spiffe:/i;
+
+const DNS_NAME = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
+const LONGEST_DNS_NAME = 253;
+
+const COMMON_NAME = '2.5.4.3';
+const LONGEST_COMMON_NAME = 64;
+
+/** A certificate may have many; a caller is known by few. */
+const MOST_NAMES = 32;
+
+/**
+ * The SPIFFE id where there is one: it stands alone then, and a second URI beside it makes the certificate nobody's (X.509-SVID
+ * §2). Else its DNS names, in lower case; the common name only where there are no alternative names at all (RFC 9525 §2).
+ * @param der of the leaf.
+ */
+export function identityOf(der: Buffer): NamedByCertificate {
+  let parsed: Certificate;
+  let alternatives: SubjectAlternativeName | undefined;
+  try {
+    parsed = AsnConvert.parse(der, Certificate);
+    const extensions = (parsed.tbsCertificate.extensions ?? []).filter(
+      ({ extnID }) => extnID === id_ce_subjectAltName,
+    );
+    if (extensions.length > 1) return nobody('has its alternative names twice');
+    const [extension] = extensions;
+    alternatives = extension && AsnConvert.parse(extension.extnValue.buffer, SubjectAlternativeName);
+  } catch {
+    return nobody('cannot be read');
+  }
+  if (alternatives === undefined) return byCommonName(parsed);
+  const uris = alternatives.flatMap(({ uniformResourceIdentifier: uri }) => (uri === undefined ? [] : [uri]));
+  if (uris.some((uri) => ANY_SPIFFE.test(uri))) return bySpiffeId(uris);
+  const names = alternatives.flatMap(({ dNSName }) => (dNSName === undefined ? [] : [dNSName]));
+  return byDnsNames(names);
+}
+
+function bySpiffeId(uris: readonly string[]): NamedByCertificate {
+  const [id = ''] = uris;
+  if (uris.length > 1) return nobody('has more than one URI, beside which a SPIFFE id is not believed');
+  if (id.length > LONGEST_SPIFFE_ID || !SPIFFE_ID.test(id)) return nobody('has a SPIFFE id that is none');
+  return { kind: 'named', caller: { kind: 'spiffe', uri: id } };
+}
+
+function byDnsNames(names: readonly string[]): NamedByCertificate {
+  if (names.length > MOST_NAMES) return nobody(`has more than ${MOST_NAMES} DNS names`);
+  const usable = names.filter((name) => name.length <= LONGEST_DNS_NAME && DNS_NAME.test(name));
+  // A wildcard is a name of servers.
+  if (usable.length === 0) return nobody('has neither a SPIFFE id nor a DNS name');
+  const sorted = [...new Set(usable.map((name) => name.toLowerCase()))].sort();
+  return { kind: 'named', caller: { kind: 'certificate', names: sorted } };
+}
+
+function byCommonName({ tbsCertificate: { subject } }: Certificate): NamedByCertificate {
+  const values = [...subject].flatMap((part) =>
+    [...part].filter(({ type }) => type === COMMON_NAME).map(({ value }) => value.toString()),
+  );
+  const [name = ''] = values;
+  if (values.length !== 1 || name === '' || name.length > LONGEST_COMMON_NAME) {
+    return nobody('has no alternative names, and not one common name');
+  }
+  return { kind: 'named', caller: { kind: 'certificate', names: [name] } };
+}
+
+function nobody(why: string): NamedByCertificate {
+  return { kind: 'nobody', why };
+}

@@ -1,0 +1,107 @@
+/** The gateway: TLS before the data path, for callers of other pods that prove who they are. */
+
+import { constants } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import type { ClientVerification } from '../certificates/client-verification.ts';
+import type { CertificateSource, ServingCertificate } from '../certificates/serving-certificate.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log/logger.ts';
+import { mostConnections, processLimits } from '../proxy/app/connection-limit.ts';
+import type { AppContext } from '../proxy/app/context.ts';
+import type { Service } from '../proxy/app/listener.ts';
+import { certificatesIn } from '../x509/pem.ts';
+import { CallerBounds } from './caller-bounds.ts';
+import { CallerConnection } from './caller-connection.ts';
+import { CallerGates } from './caller-gate.ts';
+import type { GatewayMetrics } from './metrics.ts';
+import { Strangers } from './strangers.ts';
+
+/** Connections whose caller is not known yet, at once; fewer where the process has few descriptors. */
+export const MOST_STRANGERS = 512;
+
+/** What one part of all that there is may have. */
+const PART_OF_ALL = 4;
+
+/** Where the system names no bound on connections. */
+const MANY_CONNECTIONS = 4096;
+
+/**
+ * One handshake, one caller: it is not begun anew on an open connection, and no session is resumed, whose certificate nobody
+ * would look at again.
+ */
+const SECURE_OPTIONS = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
+
+export interface GatewayOptions {
+  readonly certificate: CertificateSource;
+  readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'>;
+  readonly metrics: GatewayMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface Gateway {
+  /** How what comes at the gateway's address is served. */
+  readonly door: (context: AppContext) => Service;
+  /** Callers that are remembered. */
+  remembered(): number;
+  close(): void;
+}
+
+export function createGateway({ certificate, clients, metrics, clock, log }: GatewayOptions): Gateway {
+  const possible = Math.min(mostConnections(undefined, processLimits()), MANY_CONNECTIONS * PART_OF_ALL);
+  const share = Math.max(1, Math.floor(possible / PART_OF_ALL));
+  const bounds = new CallerBounds(clock, share);
+  const strangers = new Strangers(Math.min(MOST_STRANGERS, share), () => metrics.connection('displaced'));
+  let trusted = fingerprintsOf(clients.authorities());
+  let secureContext = contextOf(certificate.current(), clients.authorities());
+
+  function renew(): void {
+    const authorities = clients.authorities();
+    secureContext = contextOf(certificate.current(), authorities);
+    trusted = fingerprintsOf(authorities);
+  }
+  const stops = [certificate.onChange(renew), clients.onChange(renew)];
+
+  const gates = new CallerGates({
+    bounds,
+    metrics,
+    trusts: (fingerprints) => fingerprints.some((fingerprint) => trusted.has(fingerprint)),
+    clock,
+    log,
+  });
+  return {
+    door: (context) => ({
+      what: 'gateway.listen',
+      clear: false,
+      open(accepted, onFree) {
+        const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
+        return new CallerConnection(accepted, {
+          context,
+          secureContext,
+          gates,
+          onResult: (result) => metrics.connection(result),
+          known,
+          onFree,
+        });
+      },
+    }),
+    remembered: () => bounds.size,
+    close() {
+      for (const stop of stops) stop();
+    },
+  };
+}
+
+/** @throws where TLS does not take them, which sources look at before they offer them. */
+function contextOf(certificate: ServingCertificate | undefined, authorities: string): SecureContext {
+  return createSecureContext({
+    ...(certificate === undefined ? {} : { cert: certificate.cert, key: certificate.key }),
+    ca: authorities,
+    minVersion: 'TLSv1.2',
+    secureOptions: SECURE_OPTIONS,
+  });
+}
+
+function fingerprintsOf(pem: string): ReadonlySet<string> {
+  return new Set(certificatesIn(pem).map(({ fingerprint256 }) => fingerprint256));
+}

@@ -1,0 +1,72 @@
+/** What the other end of a TLS connection has shown. */
+
+import type { TLSSocket } from 'node:tls';
+import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
+import { identityOf } from './certificate-identity.ts';
+
+export type Peer =
+  /** It has shown nothing, or was not asked. */
+  | { readonly kind: 'unnamed' }
+  /** @property why completes "the client certificate …". */
+  | { readonly kind: 'refused'; readonly why: string }
+  | {
+      readonly kind: 'named';
+      readonly caller: SpiffeCaller | CertificateCaller;
+      /** Unix time in ms at which the first certificate of the chain ends. */
+      readonly endsAtMs: number;
+      /** Of all certificates above the leaf, and of the leaf; one of them is an authority's that was trusted. */
+      readonly fingerprints: readonly string[];
+    };
+
+/** Chains are a few certificates long; one that goes round in a circle is not followed for ever. */
+const LONGEST_CHAIN = 16;
+
+interface ChainLink {
+  readonly raw?: Buffer;
+  readonly fingerprint256?: string;
+  readonly valid_to?: string;
+  readonly issuerCertificate?: ChainLink;
+}
+
+/**
+ * Who the peer is, of a connection whose handshake is over. Renegotiation is switched off, and no session is resumed, so that
+ * the answer holds for the connection's life.
+ */
+export function peerOf(socket: TLSSocket): Peer {
+  const chain = chainOf(socket.getPeerCertificate(true) as ChainLink);
+  const [leaf] = chain;
+  if (leaf?.raw === undefined) return { kind: 'unnamed' };
+  const fault = verificationFault(socket);
+  if (fault !== undefined) return { kind: 'refused', why: `is not trusted: ${fault}` };
+  const named = identityOf(leaf.raw);
+  if (named.kind === 'nobody') return { kind: 'refused', why: named.why };
+  const ends = chain.map(({ valid_to }) => Date.parse(valid_to ?? ''));
+  if (ends.some(Number.isNaN)) return { kind: 'refused', why: 'has an end that cannot be read' };
+  return {
+    kind: 'named',
+    caller: named.caller,
+    endsAtMs: Math.min(...ends),
+    fingerprints: chain.flatMap(({ fingerprint256 }) => fingerprint256 ?? []),
+  };
+}
+
+function chainOf(leaf: ChainLink): ChainLink[] {
+  const chain: ChainLink[] = [];
+  let link: ChainLink | undefined = leaf;
+  while (link !== undefined && chain.length < LONGEST_CHAIN && !chain.includes(link)) {
+    chain.push(link);
+    link = link.issuerCertificate;
+  }
+  return chain;
+}
+
+/**
+ * What OpenSSL found wrong with the peer's chain. Node says it of sockets of its own server alone, and keeps it for others where
+ * it is read here. Not found there, nobody is trusted.
+ */
+function verificationFault(socket: TLSSocket): string | undefined {
+  const handle = (socket as unknown as { _handle?: { verifyError?(): Error | null } | null })._handle;
+  if (typeof handle?.verifyError !== 'function') return 'its verification is unknown on this version of Node';
+  const error = handle.verifyError() as (Error & { code?: string }) | null;
+  return error === null ? undefined : (error.code ?? error.message);
+}

@@ -1,0 +1,58 @@
+/**
+ * Connections that have not shown whose they are: in their handshake, or before their first request that was let in. There
+ * is room for so many. One more takes the place of the oldest from the address that has most of them, so that who floods
+ * pushes out his own.
+ */
+export class Strangers {
+  readonly #most: number;
+  readonly #onDisplaced: () => void;
+  /** By address, the oldest first. */
+  readonly #byAddress = new Map<string, Set<() => void>>();
+  #size = 0;
+
+  constructor(most: number, onDisplaced: () => void) {
+    this.#most = most;
+    this.#onDisplaced = onDisplaced;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * @param end ends the connection.
+   * @returns what says that it is known, or gone; safe to call again.
+   */
+  admit(address: string, end: () => void): () => void {
+    if (this.#size >= this.#most) this.#displace();
+    let ofAddress = this.#byAddress.get(address);
+    if (ofAddress === undefined) {
+      ofAddress = new Set();
+      this.#byAddress.set(address, ofAddress);
+    }
+    // Each is an entry of its own, whatever function it was given.
+    const entry = (): void => end();
+    ofAddress.add(entry);
+    this.#size += 1;
+    return () => this.#remove(address, entry);
+  }
+
+  #displace(): void {
+    let most: readonly [string, Set<() => void>] | undefined;
+    for (const entry of this.#byAddress) if (entry[1].size > (most?.[1].size ?? 0)) most = entry;
+    if (most === undefined) return;
+    const [address, ends] = most;
+    const [oldest] = ends;
+    if (oldest === undefined) return;
+    this.#remove(address, oldest);
+    this.#onDisplaced();
+    oldest();
+  }
+
+  #remove(address: string, entry: () => void): void {
+    const ofAddress = this.#byAddress.get(address);
+    if (ofAddress?.delete(entry) !== true) return;
+    this.#size -= 1;
+    if (ofAddress.size === 0) this.#byAddress.delete(address);
+  }
+}

@@ -1,0 +1,80 @@
+import type { Socket } from 'node:net';
+import { type SecureContext, TLSSocket } from 'node:tls';
+import type { Clock } from '../clock.ts';
+import { Deadline } from '../proxy/io/deadline.ts';
+
+/** From its beginning to its end. */
+export const HANDSHAKE_MS = 10_000;
+
+/** In the order of preference (RFC 7301 §3.2). A client that offers neither gets the alert for it. */
+const PROTOCOLS = ['h2', 'http/1.1'];
+
+export interface TlsHandshakeOptions {
+  /** Accepted just now. */
+  readonly socket: Socket;
+  readonly secureContext: SecureContext;
+  readonly clock: Clock;
+  /** Its requests follow. Called in the turn in which the handshake ended. */
+  readonly onSecured: (socket: TLSSocket) => void;
+  /** The connection has ended, or ends. */
+  readonly onFailed: (result: 'handshake_failed' | 'timeout', why: string) => void;
+}
+
+/** The server's side of a handshake with a caller, which is asked for a certificate and may show none. */
+export function beginHandshake({
+  socket,
+  secureContext,
+  clock,
+  onSecured,
+  onFailed,
+}: TlsHandshakeOptions): void {
+  const tls = new TLSSocket(socket, {
+    isServer: true,
+    secureContext,
+    ALPNProtocols: PROTOCOLS,
+    requestCert: true,
+    // Who is not trusted is told so in words.
+    rejectUnauthorized: false,
+  });
+  let over = false;
+  let failure: Error | undefined;
+  const deadline = new Deadline(clock, () => fail('timeout', `was not over in ${HANDSHAKE_MS} ms`));
+  deadline.set(clock.monotonicMs() + HANDSHAKE_MS);
+
+  function fail(result: 'handshake_failed' | 'timeout', why: string): void {
+    if (over) return;
+    over = true;
+    deadline.dispose();
+    tls.destroy();
+    socket.destroy();
+    onFailed(result, why);
+  }
+
+  tls.on('error', (error) => {
+    failure ??= error;
+    tls.destroy();
+  });
+  // After the handshake Node tells of errors of TLS only here, and leaves the socket as it is.
+  tls.on('_tlsError', (error: Error) => {
+    failure ??= error;
+    tls.destroy();
+  });
+  // An end amid the handshake would leave it half open.
+  const onEnd = (): unknown => tls.destroy();
+  tls.once('end', onEnd);
+  const onClose = (): void =>
+    fail(
+      'handshake_failed',
+      failure === undefined ? 'was given up by the caller' : `failed: ${failure.message}`,
+    );
+  tls.once('close', onClose);
+  // Displaced, or ended with the program.
+  socket.once('close', onClose);
+  tls.once('secure', () => {
+    if (over) return;
+    over = true;
+    deadline.dispose();
+    tls.off('end', onEnd);
+    onSecured(tls);
+  });
+}

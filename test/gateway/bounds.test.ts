@@ -1,0 +1,162 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { Agent } from 'node:https';
+import { connect } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
+import { MOST_STRANGERS } from '../../src/gateway/gateway.ts';
+import { Strangers } from '../../src/gateway/strangers.ts';
+import { HANDSHAKE_MS } from '../../src/gateway/tls-handshake.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { ShiftedClock } from '../support/shifted-clock.ts';
+import { askHttp2, callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
+
+const OTHER = 'spiffe://cluster.local/ns/shop/sa/other';
+const other = callers.issue('other', OTHER);
+const OTHER_ENTRY = { name: 'other', match: { spiffe: OTHER }, allowedRoutes: ['api'] };
+
+const SECONDLY = { inFlight: 10, requestsPerSecond: 2, burst: 3 };
+
+it('a caller with as much in flight as it may have is held back, and the others are served', async () => {
+  const held: ServerResponse[] = [];
+  const gateway = await startGateway({
+    callers: [{ ...WEB_ENTRY, limits: { inFlight: 2 } }, OTHER_ENTRY],
+    answer: (request, response) => {
+      if (request.url === '/api/slow') held.push(response);
+      else response.end('ok');
+    },
+  });
+  const slow = await gateway.http2(web);
+  const first = [askHttp2(slow, { ':path': '/api/slow' }), askHttp2(slow, { ':path': '/api/slow' })];
+  await expect.poll(() => held.length).toBe(2);
+
+  const third = await gateway.get(web);
+  expect(third).toMatchObject({ status: 429, code: 'too_many_requests' });
+  expect(third.headers['retry-after']).toBe('1');
+  expect((await gateway.get(other)).status).toBe(200);
+  expect(await gateway.metric('gateway_requests_in_flight{caller="web"}')).toBe(2);
+  expect(await gateway.metric('gateway_requests_total{caller="web",decision="held_back"}')).toBe(1);
+  for (const response of held) response.end('late');
+  expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
+  expect((await gateway.get(web)).status).toBe(200);
+  await expect.poll(() => gateway.metric('gateway_requests_in_flight{caller="web"}')).toBe(0);
+});
+
+it('a caller that asks more often than it may is told when to come back', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({
+    clock,
+    callers: [{ ...WEB_ENTRY, limits: { requestsPerSecond: 1, burst: 2 } }, OTHER_ENTRY],
+  });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const ask = async () => (await gateway.get(web, '/api/', { agent })).status;
+  // Time goes on by itself, so that one more may pass.
+  const statuses = [];
+  for (let asked = 0; asked < 12; asked++) statuses.push(await ask());
+  expect(statuses.slice(0, 2)).toEqual([200, 200]);
+  expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(5);
+  expect((await gateway.get(other)).status).toBe(200);
+  clock.advance(2000);
+  expect(await ask()).toBe(200);
+});
+
+it('a flood by one caller does not keep another from being served', async () => {
+  const gateway = await startGateway({
+    callers: [{ ...WEB_ENTRY, limits: { inFlight: 4, requestsPerSecond: 5 } }, OTHER_ENTRY],
+  });
+  const flood = await gateway.http2(web);
+  const flooded = Promise.all(Array.from({ length: 90 }, () => askHttp2(flood)));
+  const served = await Promise.all(Array.from({ length: 20 }, () => gateway.get(other)));
+  expect(served.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+  const statuses = new Set((await flooded).map(({ status }) => status));
+  expect([...statuses].sort()).toEqual([200, 429]);
+});
+
+it('a caller has so many connections; each counts once it was used', async () => {
+  const gateway = await startGateway({ callers: [{ ...WEB_ENTRY, limits: { connections: 2 } }] });
+  const agents = [0, 1].map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
+  for (const agent of agents) expect((await gateway.get(web, '/api/', { agent })).status).toBe(200);
+  expect(await gateway.get(web)).toMatchObject({ status: 429, code: 'too_many_requests' });
+  for (const agent of agents) expect((await gateway.get(web, '/api/', { agent })).status).toBe(200);
+  agents[0]?.destroy();
+  await expect.poll(async () => (await gateway.get(web)).status).toBe(200);
+  agents[1]?.destroy();
+});
+
+it('a handshake that takes too long is ended, and slow ones displace each other, not callers', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock });
+  const kept = await gateway.http2(web);
+  expect((await askHttp2(kept)).status).toBe(200);
+  const slow = Array.from({ length: 40 }, () => connect(gateway.port, '127.0.0.1'));
+  onTestFinished(() => {
+    for (const socket of slow) socket.destroy();
+  });
+  const ends = slow.map((socket) => {
+    socket.on('error', () => {});
+    socket.resume();
+    return once(socket, 'close');
+  });
+  await Promise.all(slow.map((socket) => once(socket, 'connect')));
+  // Half of a ClientHello's head.
+  for (const socket of slow) socket.write(Buffer.from([22, 3, 1]));
+  expect((await gateway.get(web)).status).toBe(200);
+  clock.advance(HANDSHAKE_MS);
+  await Promise.all(ends);
+  expect(await gateway.metric('gateway_connections_total{result="timeout"}')).toBe(40);
+  expect((await askHttp2(kept)).status).toBe(200);
+});
+
+it('one stranger too many takes the place of the oldest from the address that has most', () => {
+  const ended: string[] = [];
+  let displaced = 0;
+  const strangers = new Strangers(4, () => {
+    displaced += 1;
+  });
+  const admit = (address: string, name: string) => strangers.admit(address, () => void ended.push(name));
+  admit('honest', 'h1');
+  const known = admit('flood', 'f1');
+  admit('flood', 'f2');
+  admit('flood', 'f3');
+  known();
+  known();
+  admit('flood', 'f4');
+  expect([strangers.size, ended]).toEqual([4, []]);
+  admit('flood', 'f5');
+  admit('other', 'o1');
+  expect(ended).toEqual(['f2', 'f3']);
+  expect([strangers.size, displaced]).toEqual([4, 2]);
+  expect(MOST_STRANGERS).toBe(512);
+});
+
+it('callers are remembered up to a number, and those that rest make room first', () => {
+  const bounds = new CallerBounds(new ManualClock(), 10, 3);
+  const end = bounds.begin('busy', SECONDLY, true);
+  for (const key of ['a', 'b', 'c', 'd']) bounds.begin(key, SECONDLY, false)();
+  expect(bounds.size).toBe(3);
+  const ends = ['e', 'f'].map((key) => bounds.begin(key, SECONDLY, true));
+  expect(() => bounds.begin('g', SECONDLY, false)).toThrow('3 callers have something open');
+  end();
+  expect(() => bounds.begin('g', SECONDLY, false)).toThrow('no more are told apart');
+  bounds.connectionClosed('busy');
+  bounds.begin('g', SECONDLY, false)();
+  for (const done of ends) done();
+  expect(bounds.size).toBe(3);
+});
+
+it('an allowance fills with time, up to its burst, and says how long until the next', async () => {
+  const clock = new ManualClock();
+  const bounds = new CallerBounds(clock, 10);
+  const ask = () => bounds.begin('a', SECONDLY, false)();
+  for (let asked = 0; asked < 3; asked++) ask();
+  expect(ask).toThrow('2 requests in a second');
+  await clock.advance(499);
+  expect(ask).toThrow(expect.objectContaining({ retryAfterSeconds: 1 }));
+  await clock.advance(1);
+  ask();
+  expect(ask).toThrow();
+  await clock.advance(60_000);
+  for (let asked = 0; asked < 3; asked++) ask();
+  expect(ask).toThrow();
+});

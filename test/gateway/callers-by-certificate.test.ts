@@ -1,0 +1,126 @@
+import { Agent } from 'node:https';
+import { describe, expect, it } from 'vitest';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
+import { ShiftedClock } from '../support/shifted-clock.ts';
+import { askHttp2, callers, startGateway, UPSTREAM_TOKEN, WEB, WEB_ENTRY, web } from './running-gateway.ts';
+
+describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
+  const tls = { minVersion: version, maxVersion: version };
+
+  it('a caller gets to its route, with the token of the route, over HTTP/1.1 and HTTP/2', async () => {
+    const gateway = await startGateway();
+    expect((await gateway.get(web, '/api/one', { tls })).status).toBe(200);
+    const session = await gateway.http2(web, tls);
+    expect(session.alpnProtocol).toBe('h2');
+    expect((await askHttp2(session, { ':path': '/api/two' })).status).toBe(200);
+    expect(gateway.upstream.requests.map(({ url, headers }) => [url, headers.authorization])).toEqual([
+      ['/api/one', `Bearer ${UPSTREAM_TOKEN}`],
+      ['/api/two', `Bearer ${UPSTREAM_TOKEN}`],
+    ]);
+    expect(await gateway.metric('gateway_requests_total{caller="web",decision="allowed"}')).toBe(2);
+    expect(
+      gateway.logLines.filter((line) => line.includes('"msg":"request"') && line.includes(WEB)),
+    ).toHaveLength(2);
+  });
+
+  it('a caller without a certificate is told so', async () => {
+    const gateway = await startGateway();
+    const answer = await gateway.get(undefined, '/api/', { tls });
+    expect(answer).toMatchObject({ status: 401, code: 'caller_unknown' });
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="token-sidecar"');
+    expect(gateway.upstream.requests).toEqual([]);
+    expect(await gateway.metric('gateway_requests_total{caller="none",decision="unknown"}')).toBe(1);
+  });
+
+  it('a certificate of another authority proves nothing', async () => {
+    const gateway = await startGateway();
+    const stranger = createCertificateAuthority('callers').issue('web', WEB);
+    expect(await gateway.get(stranger, '/api/', { tls })).toMatchObject({
+      status: 401,
+      code: 'caller_unknown',
+      detail: expect.stringContaining('is not trusted'),
+    });
+    expect(gateway.upstream.requests).toEqual([]);
+  });
+});
+
+it('what the policy does not say is denied: another route, another caller, a caller of no entry', async () => {
+  const gateway = await startGateway({
+    callers: [
+      WEB_ENTRY,
+      { name: 'all', match: { certificate: 'a.ops.example' }, allowedCredentials: ['default'] },
+      { name: 'none', match: { certificate: 'idle' }, allowedRoutes: [] },
+    ],
+  });
+  const codes = async (certificate: typeof web) => {
+    const answers = await Promise.all(['/api/', '/admin/'].map((path) => gateway.get(certificate, path)));
+    return answers.map(({ status, code }) => code ?? status);
+  };
+  expect(await codes(web)).toEqual([200, 'caller_not_allowed']);
+  expect(await codes(callers.issue('x', 'a.ops.example'))).toEqual([200, 200]);
+  expect(await codes(callers.issue('x', 'ops.example'))).toEqual([
+    'caller_not_allowed',
+    'caller_not_allowed',
+  ]);
+  expect(await codes(callers.issue('idle'))).toEqual(['caller_not_allowed', 'caller_not_allowed']);
+  expect(await codes(callers.issue('a.ops.example', 'ops.example'))).toEqual([
+    'caller_not_allowed',
+    'caller_not_allowed',
+  ]);
+  expect(gateway.upstream.requests).toHaveLength(3);
+  expect(gateway.logLines.find((line) => line.includes('"msg":"caller refused"'))).toContain(WEB);
+});
+
+it('a gRPC call is refused as gRPC is', async () => {
+  const gateway = await startGateway();
+  const grpc = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
+  const refused = await askHttp2(await gateway.http2(undefined), grpc, 'x');
+  expect(refused.headers).toMatchObject({
+    ':status': 200,
+    'grpc-status': '16',
+    'token-sidecar-error': 'caller_unknown',
+  });
+  const denied = await askHttp2(await gateway.http2(web), { ...grpc, ':path': '/admin/' }, 'x');
+  expect(denied.headers).toMatchObject({ 'grpc-status': '7', 'token-sidecar-error': 'caller_not_allowed' });
+});
+
+it.each([
+  ['two SPIFFE ids', callers.issue('web', WEB, `${WEB}-other`), 'more than one URI'],
+  ['a SPIFFE id beside another URI', callers.issue('web', WEB, 'https://example.org'), 'more than one URI'],
+  ['a SPIFFE id that climbs', callers.issue('web', 'spiffe://cluster.local/ns/x/../shop'), 'that is none'],
+  ['a wildcard alone', callers.issue('web', '*.ops.example'), 'neither a SPIFFE id nor a DNS name'],
+])('a certificate with %s is nobody', async (_, certificate, why) => {
+  const gateway = await startGateway();
+  const answer = await gateway.get(certificate);
+  expect(answer).toMatchObject({ status: 401, code: 'caller_unknown' });
+  expect(answer.detail).toContain(why);
+});
+
+it('a certificate that ends while its connection is kept proves nothing from then on', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock });
+  const brief = callers.issueUntil(new Date(Date.now() + 3_600_000), 'web', WEB);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const session = await gateway.http2(brief);
+  expect((await gateway.get(brief, '/api/', { agent })).status).toBe(200);
+  expect((await askHttp2(session)).status).toBe(200);
+  clock.suspend(3_600_000);
+  expect(await gateway.get(brief, '/api/', { agent })).toMatchObject({ status: 401, code: 'caller_unknown' });
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+  agent.destroy();
+});
+
+it('no session is resumed, and none is begun anew', async () => {
+  const gateway = await startGateway();
+  const first = await gateway.raw(web, { maxVersion: 'TLSv1.2' });
+  const session = first.getSession();
+  const ended = new Promise((resolve) => first.once('close', resolve));
+  first.resume();
+  first.renegotiate({ rejectUnauthorized: false }, () => {});
+  await ended;
+  const second = await gateway.raw(web, {
+    maxVersion: 'TLSv1.2',
+    ...(session === undefined ? {} : { session }),
+  });
+  expect(second.isSessionReused()).toBe(false);
+});

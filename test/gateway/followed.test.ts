@@ -1,0 +1,140 @@
+import type { ServerResponse } from 'node:http';
+import { Agent } from 'node:https';
+import { expect, it, onTestFinished } from 'vitest';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
+import { ShiftedClock } from '../support/shifted-clock.ts';
+import {
+  askHttp2,
+  callers,
+  servingCertificate,
+  startGateway,
+  WEB,
+  WEB_ENTRY,
+  web,
+} from './running-gateway.ts';
+
+it('another certificate is shown from then on; a bad pair keeps the last good one, logged and counted', async () => {
+  const gateway = await startGateway();
+  const shown = async () => (await gateway.raw(web)).getPeerX509Certificate()?.fingerprint256;
+  const before = await shown();
+
+  await gateway.replace('tls.crt', servingCertificate().cert);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="certificate",result="refused"}'))
+    .toBe(1);
+  expect(await shown()).toBe(before);
+  expect(gateway.logLines.join('')).toContain('the last good one stays');
+
+  const next = servingCertificate();
+  await gateway.replace('tls.key', next.key);
+  await gateway.replace('tls.crt', next.cert);
+  await expect.poll(shown).not.toBe(before);
+  expect((await gateway.get(web)).status).toBe(200);
+});
+
+it('an authority that is taken away proves nobody, on kept connections neither; a bad bundle keeps the last good one', async () => {
+  const gateway = await startGateway();
+  const session = await gateway.http2(web);
+  expect((await askHttp2(session)).status).toBe(200);
+  await gateway.replace('ca.crt', 'no certificate');
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="refused"}'))
+    .toBe(1);
+  expect((await askHttp2(session)).status).toBe(200);
+
+  const other = createCertificateAuthority('others');
+  await gateway.replace('ca.crt', `${callers.cert}${other.cert}`);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(2);
+  expect((await askHttp2(session)).status).toBe(200);
+  expect((await gateway.get(other.issue('web', WEB))).status).toBe(200);
+
+  await gateway.replace('ca.crt', other.cert);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(3);
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+  expect(await gateway.get(web)).toMatchObject({ status: 401, code: 'caller_unknown' });
+});
+
+it('a changed policy holds for the next request of a kept connection, and series of entries that are gone end', async () => {
+  const gateway = await startGateway();
+  const session = await gateway.http2(web);
+  expect((await askHttp2(session)).status).toBe(200);
+  await gateway.change({ callers: [{ name: 'web2', match: { spiffe: WEB }, allowedRoutes: ['admin'] }] });
+  expect(await askHttp2(session)).toMatchObject({ status: 403, code: 'caller_not_allowed' });
+  expect((await askHttp2(session, { ':path': '/admin/' })).status).toBe(200);
+  expect(await gateway.metric('gateway_requests_total{caller="web",decision="allowed"}')).toBeUndefined();
+  expect(await gateway.metric('gateway_requests_in_flight{caller="web"}')).toBeUndefined();
+  expect(await gateway.metric('gateway_requests_total{caller="web2",decision="allowed"}')).toBe(1);
+});
+
+it('it is not ready with a certificate that has ended', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock });
+  expect(await gateway.ready()).toBe(200);
+  clock.suspend(100 * 365 * 86_400_000);
+  expect(await gateway.ready()).toBe(503);
+});
+
+it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: close, new connections are taken meanwhile', async () => {
+  const held: ServerResponse[] = [];
+  const gateway = await startGateway({
+    gateway: { leaveDelay: '300ms' },
+    answer: (request, response) => {
+      if (request.url === '/api/slow') held.push(response);
+      else response.end('ok');
+    },
+  });
+  const session = await gateway.http2(web);
+  const goaway = new Promise<number>((resolve) => session.once('goaway', resolve));
+  const slow = askHttp2(session, { ':path': '/api/slow' });
+  await expect.poll(() => held.length).toBe(1);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const before = await gateway.get(web, '/api/', { agent });
+  expect([before.status, before.headers['connection']]).toEqual([200, undefined]);
+
+  const stopped = gateway.sidecar.stop();
+  expect(await goaway).toBe(0);
+  expect(await gateway.ready()).toBe(503);
+  const after = await gateway.get(web, '/api/', { agent });
+  expect([after.status, after.headers['connection']]).toEqual([200, 'close']);
+  expect((await gateway.get(web)).status).toBe(200);
+  for (const response of held) response.end('late');
+  expect((await slow).body).toBe('late');
+  await stopped;
+});
+
+it('under load a drain fails no request', async () => {
+  const gateway = await startGateway({ gateway: { leaveDelay: '200ms' }, callers: [WEB_ENTRY] });
+  let isStopping = false;
+  const statuses: number[] = [];
+  /** As a client of a Service: it goes to another replica once this one is seen to end. */
+  const ask = async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (;;) {
+      const answer = await gateway.get(web, '/api/', { agent });
+      statuses.push(answer.status);
+      if (isStopping && answer.headers['connection'] === 'close') break;
+    }
+    agent.destroy();
+  };
+  const askOverHttp2 = async () => {
+    const session = await gateway.http2(web);
+    let isLeaving = false;
+    session.once('goaway', () => {
+      isLeaving = true;
+    });
+    while (!isLeaving) statuses.push((await askHttp2(session)).status);
+    session.close();
+  };
+  const clients = [ask(), ask(), ask(), ask(), askOverHttp2(), askOverHttp2()];
+  await expect.poll(() => statuses.length).toBeGreaterThan(50);
+  isStopping = true;
+  const stopped = gateway.sidecar.stop();
+  await Promise.all(clients);
+  await stopped;
+  expect(new Set(statuses)).toEqual(new Set([200]));
+});
