@@ -7,7 +7,7 @@
 export const LONGEST_UNJUDGED = 19;
 
 /** Of text that is no name, address or path; what is left out stands for itself. */
-const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*/@[\](){}<>"'|…]/;
+const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*+$/@[\](){}<>"'|…]/;
 
 /** As settings write addresses of IPv6. */
 const IPV6 = /^(?=(?:[^:]*:){2})[\da-f:.[\]/]+(?::\d{1,5})?$/i;
@@ -15,13 +15,21 @@ const IPV6 = /^(?=(?:[^:]*:){2})[\da-f:.[\]/]+(?::\d{1,5})?$/i;
 /** More than this part of a name's pieces have both letters and digits in keys that are written in groups: `AB12-3CD4-…`. */
 const MOST_MIXED = 2 / 3;
 
+/** Pieces with letters are longer in names than between the signs of a password. Characters, on average. */
+const SHORTEST_PIECES = 2.5;
+
 /** @param word without white space. */
 export function looksSecret(word: string): boolean {
   if (word.length <= LONGEST_UNJUDGED || IPV6.test(word)) return false;
   if (OTHER_THAN_NAMES.test(word)) return true;
   const pieces = word.split(/[^A-Za-z0-9]+/).filter((piece) => piece !== '');
   const mixed = pieces.filter((piece) => /\d/.test(piece) && /[A-Za-z]/.test(piece));
-  return mixed.length > pieces.length * MOST_MIXED || !pieces.every(isPlain);
+  const named = pieces.filter((piece) => /[A-Za-z]/.test(piece));
+  return (
+    mixed.length > pieces.length * MOST_MIXED ||
+    named.join('').length < named.length * SHORTEST_PIECES ||
+    !pieces.every(isPlain)
+  );
 }
 
 /** `payments`, `8443`, `v2`, `30s`, `k8s`. */

@@ -1,5 +1,6 @@
 /** Every address that a sidecar listens on, by its configuration: the one list of them. */
 
+import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { CapturedHost, Config, ListenAddress } from './config.ts';
 import type { PROXY_SETTINGS } from './proxy-settings.ts';
@@ -82,7 +83,8 @@ function isAt(listening: string, address: string): boolean {
   if (address === 'localhost') return LOCALHOST.some((one) => isAt(listening, one));
   if (listening === address) return true;
   if (listening === 'localhost') return LOCALHOST.includes(address);
-  return (listening === EVERY_ADDRESS || listening === '0.0.0.0') && isOfThisMachine(address);
+  if (listening === '0.0.0.0') return !isIPv6(address) && isOfThisMachine(address);
+  return listening === EVERY_ADDRESS && isOfThisMachine(address);
 }
 
 function isOfThisMachine(address: string): boolean {

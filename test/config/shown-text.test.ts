@@ -27,6 +27,10 @@ describe('a value', () => {
     ['TOKEN_SIDECAR_AUTH_URL', 'TOKEN_SIDECAR_AUTH_URL'],
     ['existingAuthorization', 'existingAuthorization'],
     ['client_secret_basic2', 'client_secret_basic2'],
+    // What was not put in is told as it stands.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as it is written
+    ['${TOKEN_SIDECAR_UPSTREAM}', '${TOKEN_SIDECAR_UPSTREAM}'],
+    ['application/problem+json', 'application/problem+json'],
     ['https://sso.example.com/realms/a9VqXp3TzLw8RbNcYd2KfGhJ', 'https://sso.example.com/realms/…'],
     ['https://a9VqXp3TzLw8RbNcYd2KfGhJ/token', 'https://…/token'],
     ['/etc/keys/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY', '/etc/keys/…'],
@@ -38,6 +42,7 @@ describe('a value', () => {
   it.each([
     ['a generated password', 'a9VqXp3TzLw8RbNcYd2KfGhJ'],
     ['one with signs', 'Xk#9f!Qz$2m@7Lp&4Rt^8'],
+    ['one with signs that names have', 'Xk$9f+Qz-2m.7Lp_4Rt+8'],
     ['one of letters alone', 'xQmWzLpRtKvBnHsDfGjC'],
     ['one of small letters alone', 'zxcvbnmsdfghjklqwrtp'],
     ['one with hyphens', 'x3Jm0-sQw9vL-pZr7tYb'],
@@ -113,9 +118,10 @@ describe('a line', () => {
     for (const line of [`name: ${' '.repeat(1_000_000)}x`, `{ name: ${'a, '.repeat(500_000)}`]) {
       expect(shown(line)).toBe('…');
     }
-    const started = performance.now();
+    const before = process.cpuUsage();
     shown(`name: x${' '.repeat(9_900)}y`);
-    expect(performance.now() - started).toBeLessThan(5000);
+    // Its own work, however many others there are.
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(5000);
   });
 
   it('knows where a part of it has got to', () => {
