@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
+import { serverOf } from '../config/values.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
@@ -74,12 +75,9 @@ function reachProvider(
   of: About,
   examination: Examination,
 ) {
-  const protocol = url.protocol === 'https:' ? 'https' : 'http';
   return reach(
     {
-      protocol,
-      host: url.hostname.replace(/^\[|\]$/g, ''),
-      port: url.port === '' ? { http: 80, https: 443 }[protocol] : Number(url.port),
+      ...serverOf(url),
       tls,
       offers: ['http/1.1'],
       withinMs: requestTimeoutMs,

@@ -2,7 +2,7 @@
 
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
-import { formatAddress } from '../config/values.ts';
+import { DEFAULT_PORTS, formatAddress, withoutBrackets } from '../config/values.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
 import type { Destination } from './destination.ts';
 import type { Examination } from './examination.ts';
@@ -41,7 +41,7 @@ export function upstreamsOf(
       return {
         subject: `destination ${policy.host}`,
         policy,
-        upstream: upstreamAt(policy.host.replace(/^\[|\]$/g, ''), isTls, port),
+        upstream: upstreamAt(withoutBrackets(policy.host), isTls, port),
       };
     });
   const captured = (capture?.hosts ?? []).map((policy): ExaminedUpstream => {
@@ -58,7 +58,7 @@ export function upstreamsOf(
 
 function upstreamAt(host: string, isTls: boolean, given: number | undefined): Upstream {
   const protocol = isTls ? 'https' : 'http';
-  const standard = { http: 80, https: 443 }[protocol];
+  const standard = DEFAULT_PORTS[protocol];
   const port = given ?? standard;
   const whole = formatAddress({ host, port });
   const authority = port === standard ? whole.slice(0, whole.lastIndexOf(':')) : whole;

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { EgressProxyConfig } from './config.ts';
 import type { EgressProxyEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
-import { serverUrl } from './values.ts';
+import { serverOf, serverUrl } from './values.ts';
 
 const EXPECTED_URL = 'the URL of an HTTP proxy: http://host:port, and nothing behind the port';
 const EXPECTED_HOST =
@@ -30,9 +30,10 @@ export function resolveEgressProxy(
     if (isHostPattern(host)) return;
     problems.push({ key: `${key}.noProxy[${index}]`, value: host, expected: EXPECTED_HOST });
   });
+  const { host, port } = serverOf(url);
   return {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? 80 : Number(url.port),
+    host,
+    port,
     ...(credentialsDir === undefined ? {} : { credentialsDirectory: credentialsDir }),
     noProxy: noProxy.map((host) => host.toLowerCase()),
   };

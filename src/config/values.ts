@@ -171,16 +171,23 @@ export const upstream: ValueFormat<Upstream> = {
   parse(text) {
     const url = serverUrl.parse(text);
     if (url === undefined) return undefined;
-    const protocol = url.protocol === 'https:' ? 'https' : 'http';
-    return {
-      protocol,
-      host: url.hostname.replace(/^\[|\]$/g, ''),
-      port: url.port === '' ? { http: 80, https: 443 }[protocol] : Number(url.port),
-      authority: url.host,
-      basePath: url.pathname.replace(/\/+$/, ''),
-    };
+    return { ...serverOf(url), authority: url.host, basePath: url.pathname.replace(/\/+$/, '') };
   },
 };
+
+export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+
+/** Where a URL, of http or https, leads. */
+export function serverOf(url: URL): Pick<Upstream, 'protocol' | 'host' | 'port'> {
+  const protocol = url.protocol === 'https:' ? 'https' : 'http';
+  const port = url.port === '' ? DEFAULT_PORTS[protocol] : Number(url.port);
+  return { protocol, host: withoutBrackets(url.hostname), port };
+}
+
+/** A host as it is dialled: an authority has an IPv6 address in brackets. */
+export function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
+}
 
 /** Exactly one of the given words. */
 export function oneOf<const Word extends string>(words: readonly Word[]): ValueFormat<Word> {
@@ -224,12 +231,12 @@ export function isDnsName(host: string): boolean {
 
 /** Whether a host of an authority is a name, or a pattern of names, and no address. */
 export function isName(host: string): boolean {
-  return isIP(host.replace(/^\[|\]$/g, '')) === 0;
+  return isIP(withoutBrackets(host)) === 0;
 }
 
 /** Whether a host can only be this machine: what travels to it is seen by nobody else. */
 export function isLoopbackHost(host: string): boolean {
-  const name = host.replace(/^\[|\]$/g, '');
+  const name = withoutBrackets(host);
   return (
     name === 'localhost' || name.endsWith('.localhost') || name === '::1' || /^127(\.\d{1,3}){3}$/.test(name)
   );

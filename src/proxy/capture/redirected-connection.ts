@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../config/config.ts';
+import { DEFAULT_PORTS } from '../../config/values.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppConnection } from '../app/app-connection.ts';
@@ -11,7 +12,7 @@ import { acceptShared, type TakeBytes } from '../io/shared-read.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
-import { type AskedDestination, DEFAULT_PORTS } from '../routing/forward-destination.ts';
+import type { AskedDestination } from '../routing/forward-destination.ts';
 import { hostName } from '../routing/routes.ts';
 import type { ConnectionHeir } from '../streams/app-stream.ts';
 import type { TerminatedConnection, TlsTermination } from '../tls/termination.ts';

@@ -1,7 +1,7 @@
 /** Which destinations an app may reach through the forward proxy, and what goes there with its request. */
 
 import type { AllowedDestination, ForwardProxyConfig, Upstream } from '../../config/config.ts';
-import { isDnsName } from '../../config/values.ts';
+import { DEFAULT_PORTS, isDnsName, withoutBrackets } from '../../config/values.ts';
 
 /** Where an app asks to go: the authority of an absolute-form or CONNECT target (RFC 9112 §3.2). */
 export interface AskedDestination {
@@ -11,8 +11,6 @@ export interface AskedDestination {
   /** Absent: the scheme's own. */
   readonly port: number | undefined;
 }
-
-export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
 /** The first entry of the list that has this host and port, if any. */
 export function allowedDestination(
@@ -35,7 +33,7 @@ export function forwardUpstream(asked: AskedDestination, destination?: AllowedDe
   const port = named === DEFAULT_PORTS[asked.scheme] ? DEFAULT_PORTS[protocol] : named;
   return {
     protocol,
-    host: asked.host.replace(/^\[|\]$/g, ''),
+    host: withoutBrackets(asked.host),
     port,
     authority: port === DEFAULT_PORTS[protocol] ? asked.host : `${asked.host}:${port}`,
     basePath: '',

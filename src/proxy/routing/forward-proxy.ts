@@ -6,7 +6,7 @@ import type {
   RouteConfig,
   Upstream,
 } from '../../config/config.ts';
-import { isLoopbackHost, isName } from '../../config/values.ts';
+import { DEFAULT_PORTS, isLoopbackHost, isName } from '../../config/values.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
@@ -14,12 +14,7 @@ import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
-import {
-  type AskedDestination,
-  allowedDestination,
-  DEFAULT_PORTS,
-  forwardUpstream,
-} from './forward-destination.ts';
+import { type AskedDestination, allowedDestination, forwardUpstream } from './forward-destination.ts';
 import type { RefusedHosts } from './refused-hosts.ts';
 import { hostName } from './routes.ts';
 
