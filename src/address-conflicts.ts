@@ -68,14 +68,18 @@ async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[
 }
 
 function remedyFor(holder: Holder | undefined): { readonly remedy?: string } {
-  if (
-    holder === undefined ||
-    !/(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?) demo(?: |$)/.test(holder.commandLine)
-  )
-    return {};
+  if (holder === undefined || commandOf(holder) !== 'demo') return {};
   return {
     remedy: `A demo is running already: end process ${holder.pid} by Ctrl-C, or choose another port.`,
   };
+}
+
+/** The command of this program that a process runs, `proxy` where none is named; undefined of another program. */
+export function commandOf({ commandLine }: Holder): string | undefined {
+  const [whole, word = ''] =
+    /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(commandLine) ?? [];
+  if (whole === undefined) return undefined;
+  return word === '' || word.startsWith('-') ? 'proxy' : word;
 }
 
 /** By its program alone: `node (process 123)`. */

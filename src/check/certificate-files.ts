@@ -3,9 +3,9 @@
 import { basename } from 'node:path';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { TlsConfig } from '../config/config.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { certificatesIn } from '../x509/pem.ts';
 import { commonName, describeValidity, type Validity, validityOf } from './certificate.ts';
+import { wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 
@@ -41,7 +41,7 @@ async function examineFile(
   try {
     pem = await readBoundedFile(path, MAX_PEM_BYTES);
   } catch (error) {
-    const why = systemCodeOf(error) ?? messageOf(error);
+    const why = wordsFor(error);
     return of.failure(step, 'configuration', `${path}: ${why}`, 'let the sidecar read the file');
   }
   const certificates = certificatesIn(pem, MOST_CERTIFICATES);

@@ -1,6 +1,7 @@
 /** What the configuration shows by itself, once it is valid. */
 
 import type { Config } from '../config/config.ts';
+import { policiesOf } from '../config/policies.ts';
 import { codeOf, type Problem, remedyOf } from '../config/problems.ts';
 import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.ts';
 import { quoted } from '../config/shown-text.ts';
@@ -9,7 +10,7 @@ import { about, type Finding } from './finding.ts';
 /** A valid configuration, with the credentials that nobody uses. */
 export function examineConfiguration(config: Config): Finding[] {
   const { credentials, routes } = config;
-  const used = usedCredentials(config);
+  const used = new Set(policiesOf(config).map(({ credential }) => credential));
   const unused = credentials.filter(({ name, output }) => !used.has(name) && output === undefined);
   const counted = `${credentials.length} credential(s), ${routes.length} route(s)`;
   return [
@@ -38,16 +39,6 @@ export function examineTracing(
       of.warning('tracing', `${key}: ${quoted(value)} is ignored`, `write ${expected}, or take it away`),
     ),
   ];
-}
-
-function usedCredentials({ routes, forwardProxy, capture, redirect }: Config): ReadonlySet<string> {
-  const users = [
-    ...routes,
-    ...(forwardProxy?.allow ?? []),
-    ...(capture?.hosts ?? []),
-    ...(redirect?.hosts ?? []),
-  ];
-  return new Set(users.map(({ credential }) => credential));
 }
 
 /** What is wrong with a configuration that cannot be used; values are left out. */

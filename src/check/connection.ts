@@ -4,10 +4,8 @@ import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { EgressProxyConfig } from '../config/config.ts';
-import type { EgressFailure } from '../egress/egress-tunnel.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import type { Destination } from './destination.ts';
-import { type Examination, inTime, TooLate } from './examination.ts';
+import { type Examination, inTime } from './examination.ts';
 
 /** Undefined where the host is reached without one. */
 export async function proxyOnTheWay({
@@ -97,14 +95,4 @@ async function readMaterial({ tls, identity }: Destination) {
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
     ...identity,
   };
-}
-
-/** The name of errors of the way out, whose code is loaded where it is used. */
-const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
-
-/** The system's code where there is one: a library's message may quote what it was given. */
-export function wordsFor(error: unknown): string {
-  if (error instanceof TooLate) return error.message;
-  if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
-  return systemCodeOf(error) ?? messageOf(error);
 }

@@ -2,6 +2,8 @@
 
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../clock.ts';
+import type { EgressFailure } from '../egress/egress-tunnel.ts';
+import { messageOf, systemCodeOf } from '../errors.ts';
 
 export interface Examination {
   readonly clock: Clock;
@@ -41,4 +43,14 @@ export async function inTime<T>(
     cancel();
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** The name of errors of the way out, whose code is loaded where it is used. */
+const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
+
+/** The system's code where there is one: a library's message may quote what it was given. */
+export function wordsFor(error: unknown): string {
+  if (error instanceof TooLate) return error.message;
+  if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;
+  return systemCodeOf(error) ?? messageOf(error);
 }

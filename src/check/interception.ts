@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
 import { isName, reachableAddress } from '../config/values.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
-import { type Examination, inTime } from './examination.ts';
+import { type Examination, inTime, wordsFor } from './examination.ts';
 import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 import { examineTrust } from './trust.ts';
@@ -44,7 +43,7 @@ export async function examineInterception(
   try {
     root = new X509Certificate(await readBoundedFile(join(directory, 'ca.crt'), MAX_PEM_BYTES));
   } catch (error) {
-    const detail = `${join(directory, 'ca.crt')}: ${systemCodeOf(error) ?? messageOf(error)}`;
+    const detail = `${join(directory, 'ca.crt')}: ${wordsFor(error)}`;
     const remedy = 'look where a sidecar runs that has started, in a container that mounts this directory';
     return [of.warning('authority', detail, remedy)];
   }
@@ -92,7 +91,7 @@ async function examineHost(
     opened = await inTime(opening.opened, examination, WITHIN_MS, opening.abandon);
   } catch (error) {
     if (examination.signal.aborted) return [];
-    const why = systemCodeOf(error) ?? messageOf(error);
+    const why = wordsFor(error);
     return [of.warning('capture', `${host}:${port}: ${why}`, remedyFor(way, user))];
   }
   try {
@@ -106,7 +105,7 @@ async function examineHost(
     const answer = await inTime(asking, examination, 3 * WITHIN_MS, opening.abandon);
     return [captured, judge(answer, `GET https://${host}:${port}${path.replace(/\?.*$/s, '?…')}`, of)];
   } catch (error) {
-    const detail = `${host}:${port}: ${systemCodeOf(error) ?? messageOf(error)}`;
+    const detail = `${host}:${port}: ${wordsFor(error)}`;
     return [of.failure('captured_request', 'provider_unavailable', detail, "look at the sidecar's log")];
   } finally {
     opening.abandon();

@@ -1,6 +1,6 @@
 /** The addresses that the sidecar listens on: free, taken by the sidecar beside which this runs, or by a stranger. */
 
-import { type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
+import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
@@ -54,8 +54,5 @@ async function isSidecar(
   examination: Examination,
 ): Promise<boolean> {
   if (holder === undefined) return 'status' in (await askStatus(reachableAddress(admin), examination));
-  const [, command = ''] =
-    /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(holder.commandLine) ?? [];
-  const isProgram = /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: |$)/.test(holder.commandLine);
-  return isProgram && (command === '' || command === 'proxy' || command.startsWith('-'));
+  return commandOf(holder) === 'proxy';
 }

@@ -2,9 +2,8 @@
 
 import * as v from 'valibot';
 import type { ListenAddress } from '../config/config.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { http } from '../node-http.ts';
-import { type Examination, inTime, TooLate } from './examination.ts';
+import { type Examination, inTime, wordsFor } from './examination.ts';
 
 /** A status of hundreds of routes is smaller. Bytes. */
 const MOST_STATUS_BYTES = 4 * 1024 * 1024;
@@ -67,7 +66,7 @@ export async function askStatus(
     return parsed.success ? { status: parsed.output } : { wrong: 'what answers there is no sidecar' };
   } catch (error) {
     if (error instanceof SyntaxError) return { wrong: 'what answers there is no sidecar' };
-    return { wrong: error instanceof TooLate ? error.message : (systemCodeOf(error) ?? messageOf(error)) };
+    return { wrong: wordsFor(error) };
   }
 }
 

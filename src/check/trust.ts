@@ -4,10 +4,10 @@ import type { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
-import { messageOf, systemCodeOf } from '../errors.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
 import { INTERCEPTION_ROOT } from '../x509/interception-root.ts';
 import { certificatesIn } from '../x509/pem.ts';
+import { wordsFor } from './examination.ts';
 import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 
@@ -122,7 +122,7 @@ async function trustBy(file: string, root: X509Certificate): Promise<Trust> {
   try {
     text = await readBoundedFile(file, MAX_PEM_BYTES);
   } catch (error) {
-    return { kind: 'lacking', why: `${file}: ${systemCodeOf(error) ?? messageOf(error)}` };
+    return { kind: 'lacking', why: `${file}: ${wordsFor(error)}` };
   }
   const found = certificatesIn(text, MOST_CERTIFICATES);
   if (found.some(({ raw }) => raw.equals(root.raw))) return { kind: 'trusting' };

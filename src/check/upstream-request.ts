@@ -6,9 +6,9 @@ import type { ForwardingPolicy, Injection, Upstream } from '../config/config.ts'
 import { http } from '../node-http.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { VERSION } from '../version.ts';
-import { openStream, proxyOnTheWay, secure, wordsFor } from './connection.ts';
+import { openStream, proxyOnTheWay, secure } from './connection.ts';
 import type { Destination } from './destination.ts';
-import { type Examination, inTime } from './examination.ts';
+import { type Examination, inTime, wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 
 export interface ProbedUpstream {

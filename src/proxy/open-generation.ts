@@ -1,7 +1,8 @@
 /** What requests are served by, made of a configuration. */
 
 import type { Clock } from '../clock.ts';
-import type { ForwardingPolicy, ListenAddress, RouteConfig } from '../config/config.ts';
+import type { ListenAddress, RouteConfig } from '../config/config.ts';
+import { policiesOf } from '../config/policies.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
@@ -191,14 +192,4 @@ function placeholdersOf(options: ServingOptions): string[] {
     inject.flatMap((one) => (one.into === 'placeholder' ? [one.placeholder] : [])),
   );
   return [...new Set(texts)];
-}
-
-/** What is done with requests, however their upstream is found. */
-function policiesOf({
-  routes,
-  forwardProxy,
-  capture,
-  redirect,
-}: ServingOptions): readonly ForwardingPolicy[] {
-  return [...routes, ...(forwardProxy?.allow ?? []), ...(capture?.hosts ?? []), ...(redirect?.hosts ?? [])];
 }
