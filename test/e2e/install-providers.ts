@@ -1,14 +1,15 @@
 /**
- * Installs the identity providers into .cache/providers, once for each version: files checked against the digest in
+ * Installs the identity providers into .cache/providers, once for each state of what pins them: files checked against the digest in
  * `providers.ts`, Go modules against `go.sum`, and what Maven and pip bring by their own means. Prints how long each took. What
  * cannot be had is said and left out: the tests then fail in CI and skip elsewhere.
  */
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { type Installation, installOnce } from '../support/installed-once.ts';
 import {
   CACHE,
   DJANGO,
@@ -17,7 +18,6 @@ import {
   type InstalledProvider,
   KEYCLOAK,
   MOCK_OAUTH2_SERVER,
-  missing,
   SPRING,
 } from './providers.ts';
 
@@ -26,25 +26,36 @@ const run = promisify(execFile);
 /** A compiler lists what it downloads. */
 const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
 
-/** Installs into an empty directory, which takes its place only when all went well. */
+/**
+ * Installs into an empty directory, which takes its place only when all went well.
+ * @param sources the files that pin it, beside what `providers.ts` says of it.
+ */
 async function install(
   provider: InstalledProvider,
   into: (directory: string) => Promise<void>,
+  sources?: Installation['sources'],
 ): Promise<void> {
-  if (missing(provider) === undefined) return;
-  const beganAtMs = performance.now();
-  await mkdir(CACHE, { recursive: true });
-  const directory = await mkdtemp(join(CACHE, 'incoming-'));
-  try {
-    await into(directory);
-    await rename(directory, provider.directory);
-    const seconds = (performance.now() - beganAtMs) / 1000;
-    process.stdout.write(`${provider.name}: installed (${seconds.toFixed(0)} s)\n`);
-  } catch (error) {
-    process.stdout.write(`${provider.name} cannot be installed: ${String(error)}\n`);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
+  const { name, directory: made, ...pinned } = provider;
+  await installOnce({
+    name,
+    made,
+    pinned,
+    ...(sources === undefined ? {} : { sources }),
+    async install() {
+      const directory = await mkdtemp(join(CACHE, 'incoming-'));
+      try {
+        await into(directory);
+        await rename(directory, made);
+      } finally {
+        await rm(directory, { recursive: true, force: true });
+      }
+    },
+  });
+}
+
+/** Of a provider's own folder. */
+function sourcesOf(folder: string, files: string): Installation['sources'] {
+  return { directory: join(import.meta.dirname, folder), files };
 }
 
 async function installKeycloak(directory: string): Promise<void> {
@@ -113,13 +124,16 @@ async function installDjango(directory: string): Promise<void> {
 async function installFromRegistries(): Promise<void> {
   // One Maven at a time: they share a repository.
   await install(KEYCLOAK, installKeycloak);
-  await install(SPRING, installSpring);
-  await install(MOCK_OAUTH2_SERVER, (directory) =>
-    copyLibraries(join(import.meta.dirname, 'mock-oauth2-server'), directory),
+  await install(SPRING, installSpring, sourcesOf('spring-authorization-server', '{pom.xml,*.java}'));
+  await install(
+    MOCK_OAUTH2_SERVER,
+    (directory) => copyLibraries(join(import.meta.dirname, 'mock-oauth2-server'), directory),
+    sourcesOf('mock-oauth2-server', 'pom.xml'),
   );
   await install(GLEWLWYD, installGlewlwyd);
-  await install(DJANGO, installDjango);
+  await install(DJANGO, installDjango, sourcesOf('django-oauth-toolkit', 'requirements.txt'));
 }
 
 // Compiling takes as long as all the others together.
-await Promise.all([install(HYDRA, installHydra), installFromRegistries()]);
+const hydra = install(HYDRA, installHydra, sourcesOf('hydra', '{go.mod,go.sum,*.go}'));
+await Promise.all([hydra, installFromRegistries()]);

@@ -5,11 +5,10 @@
  */
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, globSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installOnce } from '../../support/installed-once.ts';
 import { CACHE, GO_PROGRAMS, JAVA_CLASSES, PYTHON_PACKAGES } from './programs.ts';
 
 const run = promisify(execFile);
@@ -18,30 +17,16 @@ const CLIENTS = join(import.meta.dirname, 'clients');
 const NODE_CLIENT = join(CLIENTS, 'node');
 const MAVEN_COPY = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
 
-/** Runs `install` unless it has succeeded with the files as they are, and what it `made` is still there. */
-async function once(
-  name: string,
-  files: string,
-  made: string,
-  install: () => Promise<unknown>,
-): Promise<void> {
-  const stamp = join(CACHE, `${name}.installed`);
-  const digest = createHash('sha256');
-  const exclude = ['**/node_modules/**'];
-  for (const file of globSync(files, { cwd: import.meta.dirname, exclude }).sort()) {
-    digest.update(await readFile(join(import.meta.dirname, file)));
-  }
-  const version = digest.digest('hex');
-  if (existsSync(made) && (await readFile(stamp, 'utf8').catch(() => '')) === version) return;
-  await rm(stamp, { force: true });
-  const beganAtMs = performance.now();
-  const outcome = await install().then(
-    () => 'installed',
-    (error: Error) => `cannot be installed: ${error.message}`,
-  );
-  if (outcome === 'installed') await writeFile(stamp, version);
-  const seconds = (performance.now() - beganAtMs) / 1000;
-  process.stdout.write(`gRPC, ${name}: ${outcome} (${seconds.toFixed(0)} s)\n`);
+/** @param files that pin it. @param made is there once it is installed. */
+function once(name: string, files: string, made: string, install: () => Promise<unknown>) {
+  const sources = { directory: import.meta.dirname, files };
+  return installOnce({
+    name: `gRPC, ${name}`,
+    made,
+    sources,
+    install,
+    stamp: join(CACHE, `${name}.installed`),
+  });
 }
 
 /** One build compiles what they share once. */
@@ -60,7 +45,6 @@ async function installPython(): Promise<void> {
 
 async function installJava(): Promise<void> {
   const directory = join(CLIENTS, 'java');
-  await rm(JAVA_CLASSES, { recursive: true, force: true });
   await run('mvn', ['--batch-mode', '--quiet', MAVEN_COPY, `-DoutputDirectory=${JAVA_CLASSES}`], {
     cwd: directory,
   });

@@ -4,11 +4,10 @@
  */
 
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, globSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installOnce } from '../../support/installed-once.ts';
 import { CACHE, CLIENTS, GO_PROGRAM, PYTHON_PACKAGES, RUST_PROGRAM, RUST_TARGET } from './programs.ts';
 
 const run = promisify(execFile);
@@ -58,25 +57,15 @@ const PARTS: readonly Part[] = [
   },
 ];
 
-async function install({ directory, made, command, env = {} }: Part): Promise<void> {
+function install({ directory, made, command, env = {} }: Part) {
   const [program, ...args] = command;
-  const stamp = join(CACHE, `${program}.installed`);
-  const digest = createHash('sha256');
-  const exclude = ['**/node_modules/**'];
-  for (const file of globSync('**/*.*', { cwd: directory, exclude }).sort()) {
-    digest.update(await readFile(join(directory, file)));
-  }
-  const version = digest.digest('hex');
-  if (existsSync(made) && (await readFile(stamp, 'utf8').catch(() => '')) === version) return;
-  await rm(stamp, { force: true });
-  const beganAtMs = performance.now();
-  const outcome = await run(program, args, { cwd: directory, env: { ...process.env, ...env } }).then(
-    () => 'installed',
-    (error: Error) => `cannot be installed: ${error.message}`,
-  );
-  if (outcome === 'installed') await writeFile(stamp, version);
-  const seconds = (performance.now() - beganAtMs) / 1000;
-  process.stdout.write(`interception, by ${program}: ${outcome} (${seconds.toFixed(0)} s)\n`);
+  return installOnce({
+    name: `interception, by ${program}`,
+    made,
+    sources: { directory, files: '**/*.*' },
+    install: () => run(program, args, { cwd: directory, env: { ...process.env, ...env } }),
+    stamp: join(CACHE, `${program}.installed`),
+  });
 }
 
 await mkdir(CACHE, { recursive: true });
