@@ -46,6 +46,8 @@ const FAULTS: readonly string[] = [
   'HTML 200',
 ];
 
-export const FAULTS_OF_GRANTS: readonly ProviderFault[] = PROVIDER_FAULTS.filter(({ name }) =>
-  FAULTS.includes(name),
-);
+export const FAULTS_OF_GRANTS: readonly ProviderFault[] = FAULTS.map((wanted) => {
+  const fault = PROVIDER_FAULTS.find(({ name }) => name === wanted);
+  if (fault === undefined) throw new Error(`there is no fault of a provider by the name of ${wanted}`);
+  return fault;
+});
