@@ -3,7 +3,17 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startWorld, type World } from './start-world.ts';
-import { API, API_ADDRESS, API_BY_IPV6, BODY, INSIDE, OTHER, OUTSIDE, SIDECAR_USER } from './surroundings.ts';
+import {
+  API,
+  API_ADDRESS,
+  API_BY_IPV6,
+  BODY,
+  IMAGE_USER,
+  INSIDE,
+  OTHER,
+  OUTSIDE,
+  SIDECAR_USER,
+} from './surroundings.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
 
@@ -13,7 +23,11 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const redirect = (...flags: string[]) => world.client(process.execPath, [MAIN, 'redirect', ...flags]);
+const command = (...flags: string[]) => world.client(process.execPath, [MAIN, 'redirect', ...flags]);
+
+/** As the injector has it run, with more flags. */
+const redirect = (...flags: string[]) => command('--exempt-user', SIDECAR_USER, ...flags);
+const remove = () => command('--remove');
 
 /** What the API saw of one request by curl, with the certificates of either. */
 async function asked(url: string, ...flags: string[]): Promise<string | undefined> {
@@ -26,7 +40,7 @@ async function asked(url: string, ...flags: string[]): Promise<string | undefine
 }
 
 /** By `redirect` as the world has it. */
-const usual = () => redirect('--captured-ports', '80,443', '--exempt-user', SIDECAR_USER);
+const usual = () => redirect('--captured-ports', '80,443');
 
 /** What becomes of a packet of UDP: the kernel says so of the next one. */
 const UDP = `
@@ -64,6 +78,13 @@ describe('connections to a listed host', () => {
   it('come there by HTTP in clear as well, which leaves over TLS', async () => {
     expect(await asked(`http://${API}/`)).toBe('ours');
   });
+});
+
+it('an app of the user that the sidecar’s image has, as many images of apps, is redirected', async () => {
+  const image = ['setpriv', `--reuid=${IMAGE_USER}`, '--clear-groups'];
+  const curl = ['curl', '--silent', '--insecure', `https://${API}/nonroot`];
+  expect(await world.client(image[0] as string, [...image.slice(1), ...curl])).toBe(BODY);
+  expect(world.arrived.findLast(({ path }) => path === '/nonroot')?.token).toBe('ours');
 });
 
 describe('what is left alone', () => {
@@ -127,8 +148,8 @@ describe('the command', () => {
     await usual();
     await usual();
     expect(await asked(`https://${API}/`)).toBe('ours');
-    await redirect('--remove');
-    await redirect('--remove');
+    await remove();
+    await remove();
     expect(await asked(`https://${API}/`)).toBe('none');
     expect(await udp('10.99.1.77', 443)).toBe('sent');
     await usual();

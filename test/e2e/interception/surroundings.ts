@@ -1,5 +1,7 @@
 /** What the world and those that look at it have in common. */
 
+import { SIDECAR_USER as OF_IMAGE, REDIRECT_USER } from '../../../src/injector/pod/names.ts';
+
 /**
  * `forward`: clients know a proxy by their environment. `hosts`: names lead to the sidecar by the hosts file. `redirect`: the
  * system sends connections to the sidecar.
@@ -22,8 +24,10 @@ export const POD = 'pod';
 export const OUTSIDE = { ipv4: '10.99.1.1', ipv6: 'fd99::1' } as const;
 export const INSIDE = { ipv4: '10.99.1.2', ipv6: 'fd99::2' } as const;
 
-/** The sidecar's user, whose connections go where they were going. */
-export const SIDECAR_USER = '65532';
+/** The sidecar's user as the injector sets it in the mode redirect: its connections go where they were going. */
+export const SIDECAR_USER = String(REDIRECT_USER);
+/** User and group of the sidecar's image, and of many images of apps. */
+export const IMAGE_USER = String(OF_IMAGE);
 
 /** Makes the pod's network, and the way from there to here. */
 export const MAKE_POD = `

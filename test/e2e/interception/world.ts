@@ -30,6 +30,7 @@ import {
   FORGER_ADDRESS,
   FORGER_TRUST,
   GOOD,
+  IMAGE_USER,
   IN_POD,
   OTHER,
   OUTSIDE,
@@ -125,7 +126,7 @@ async function startTokenEndpoint(): Promise<void> {
 
 /** @returns its process. */
 async function startSidecar(): Promise<number> {
-  const ofItsUser = ['setpriv', `--reuid=${SIDECAR_USER}`, `--regid=${SIDECAR_USER}`, '--clear-groups'];
+  const ofItsUser = ['setpriv', `--reuid=${SIDECAR_USER}`, `--regid=${IMAGE_USER}`, '--clear-groups'];
   const inPod = mode === 'redirect' ? [...IN_POD, ...ofItsUser] : [];
   const program = [process.execPath, MAIN, 'proxy', '--config', join(directory, 'sidecar.json')];
   const [command, ...args] = [...inPod, ...program] as [string, ...string[]];
