@@ -3,11 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { mountSecret } from '../../support/kubelet-secret.ts';
+import { leakedIn } from '../../support/leaked.ts';
 import { RunningCommand } from '../../support/run-command.ts';
-import type { AppAnswer, SidecarUnderTestOptions } from './sidecar.ts';
-import type { Verdict } from './upstream.ts';
+import { type AppAnswer, type SidecarUnderTestOptions, secretsOf } from './sidecar.ts';
+import type { Verdict, VerifyingUpstream } from './upstream.ts';
 
 export interface SidecarProcessOptions extends SidecarUnderTestOptions {
+  readonly upstream: Pick<VerifyingUpstream, 'url' | 'tokens'>;
   /** By so many seconds its wall clock is ahead of the provider's; behind where negative. */
   readonly aheadSeconds?: number;
 }
@@ -24,7 +26,7 @@ const TIMEOUTS = { request: '60s', wait: '60s' };
 
 /**
  * `token-sidecar proxy` as its users run it, with a configuration file and a mounted Secret. When the test ends, all that it
- * printed is searched for what was mounted and for tokens.
+ * printed is searched for what was mounted, for every token that reached the upstream or came from the app, and for JWTs.
  */
 export async function runSidecarProcess(options: SidecarProcessOptions): Promise<SidecarProcess> {
   const { credential, files, upstream, route, settings, aheadSeconds = 0 } = options;
@@ -43,17 +45,17 @@ export async function runSidecarProcess(options: SidecarProcessOptions): Promise
   const command = new RunningCommand(['proxy', '--config', path], shiftedBy(aheadSeconds));
   const [line] = await command.output(/^.*"msg":"listening".*$/m);
   const { proxy } = JSON.parse(line) as { readonly proxy: string };
-  onTestFinished(() => {
-    const printed = command.stdout + command.stderr;
-    const { client_id: _, ...secrets } = files;
-    const lines = Object.values(secrets).flatMap((content) => String(content).split('\n'));
-    const shown = lines.map((text) => JSON.stringify(text).slice(1, -1)).filter((text) => text !== '');
-    expect(shown.filter((text) => printed.includes(text))).toEqual([]);
-    // Access tokens, assertions, subjects: every JWT begins so.
-    expect(printed).not.toMatch(/eyJ[\w-]{8}/);
+  /** The tokens of the app's own requests. */
+  const brought = new Set<string>();
+  onTestFinished(async () => {
+    command.process.kill('SIGTERM');
+    await command.exited;
+    const secrets = [...secretsOf(files), ...upstream.tokens, ...brought];
+    expect(leakedIn(command.stdout + command.stderr, secrets)).toEqual([]);
   });
   return {
     async request(authorization) {
+      if (authorization !== undefined) brought.add(authorization.replace(/^Bearer /, ''));
       const own = authorization === undefined ? {} : { authorization };
       const response = await fetch(`http://${proxy}/`, { headers: { connection: 'close', ...own } });
       const error = response.headers.get('token-sidecar-error');

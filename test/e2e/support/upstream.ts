@@ -12,14 +12,18 @@ export interface VerifyingUpstream {
   readonly url: string;
   /** One for each request, oldest first. */
   readonly verdicts: readonly Verdict[];
+  /** Each that came. */
+  readonly tokens: ReadonlySet<string>;
 }
 
 /** An API that verifies the token of every request before it answers; gone after the test. */
 export async function startUpstream(verify: VerifyToken): Promise<VerifyingUpstream> {
   const verdicts: Verdict[] = [];
+  const tokens = new Set<string>();
   const server = createServer(async (request, response) => {
     request.resume();
     const [, token] = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '') ?? [];
+    if (token !== undefined) tokens.add(token);
     const verdict = token === undefined ? { refused: 'no bearer token' } : await verify(token);
     verdicts.push(verdict);
     response.writeHead('claims' in verdict ? 200 : 401, { 'content-type': 'application/json' });
@@ -30,7 +34,7 @@ export async function startUpstream(verify: VerifyToken): Promise<VerifyingUpstr
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, verdicts };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, verdicts, tokens };
 }
 
 /** Checks signature and expiry, to the second, against keys that were fetched beforehand. */
