@@ -8,8 +8,9 @@ const MOST_OF_NAMESPACE = { profiles: 1250, characters: MOST_CHARACTERS / 8 };
 export interface ProfileRoom {
   /** Whether the namespace may have another profile at all. */
   mayHaveAnother(namespace: string | undefined): boolean;
-  /** @returns what there is no room for, which then takes none; undefined where it fits. */
-  take(namespace: string | undefined, characters: number): string | undefined;
+  /** What there is no room for; undefined where so many fit. */
+  refuses(namespace: string | undefined, characters: number): string | undefined;
+  take(namespace: string | undefined, characters: number): void;
   give(namespace: string | undefined, characters: number): void;
   counted(namespace: string | undefined, change: 1 | -1): void;
 }
@@ -40,15 +41,15 @@ export function createProfileRoom(): ProfileRoom {
 
   return {
     mayHaveAnother: (namespace) => heldBy(namespace).profiles < MOST_OF_NAMESPACE.profiles,
-    take(namespace, characters) {
+    refuses(namespace, characters) {
       if (total + characters > MOST_CHARACTERS) return `of one kind ${MOST_CHARACTERS} characters are kept`;
       const isOfNamespace = namespace !== undefined;
       if (isOfNamespace && heldBy(namespace).characters + characters > MOST_OF_NAMESPACE.characters) {
         return `of one namespace ${MOST_OF_NAMESPACE.characters} characters are kept`;
       }
-      add(namespace, { profiles: 0, characters });
       return undefined;
     },
+    take: (namespace, characters) => add(namespace, { profiles: 0, characters }),
     give: (namespace, characters) => add(namespace, { profiles: 0, characters: -characters }),
     counted: (namespace, change) => add(namespace, { profiles: change, characters: 0 }),
   };

@@ -61,10 +61,9 @@ interface ProfileObject extends ApiObject {
 type Labels = Readonly<Record<string, string>>;
 
 interface Counted extends KeptProfile {
-  /** Whether there was room for what was judged; where there was none, that is the one problem. */
-  readonly fits: boolean;
-  /** That it takes of the room. */
+  /** What was judged takes so much of the room. Where there is not so much, that is the one problem, and nothing is taken. */
   readonly characters: number;
+  readonly fits: boolean;
 }
 
 interface NamespaceObject extends ApiObject {
@@ -128,21 +127,28 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
           return undefined;
         }
         room.counted(namespace, 1);
-      } else room.give(namespace, before.characters);
-      // What only its status changed of need not be judged again.
-      const isJudged =
-        before?.fits === true && before.uid === uid && before.judged.identity.generation === generation;
-      const judged = isJudged ? before.judged : withFirstProblems(options.judge(identity, spec));
+      } else if (before.fits) room.give(namespace, before.characters);
+      // What only its status changed of need not be judged again, nor what there is still no room for.
+      const isSame = before?.uid === uid && before.judged.identity.generation === generation;
+      const stillNone = isSame && !before.fits ? room.refuses(namespace, before.characters) : undefined;
+      if (isSame && stillNone !== undefined) {
+        leftOut();
+        return { ...before, judged: tooMany(identity, stillNone), status };
+      }
+      const judged = isSame && before.fits ? before.judged : withFirstProblems(options.judge(identity, spec));
       const characters = charactersOf(judged, spec);
-      const refusal = room.take(namespace, characters);
-      if (refusal === undefined) return { uid, judged, status, fits: true, characters };
+      const refusal = room.refuses(namespace, characters);
+      if (refusal === undefined) {
+        room.take(namespace, characters);
+        return { uid, judged, status, fits: true, characters };
+      }
       options.log.error({ kind, namespace, name }, 'profile not kept: there are too many');
       leftOut();
-      return { uid, judged: tooMany(identity, refusal), status, fits: false, characters: 0 };
+      return { uid, judged: tooMany(identity, refusal), status, fits: false, characters };
     },
-    forget({ judged, characters }) {
+    forget({ judged, characters, fits }) {
       const { namespace } = judged.identity;
-      room.give(namespace, characters);
+      if (fits) room.give(namespace, characters);
       room.counted(namespace, -1);
     },
   });

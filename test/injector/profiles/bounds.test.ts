@@ -133,6 +133,37 @@ it('a profile is judged once for each change of what it says, and not when its s
   expect(store.namespaced('team', 'payments')?.state).toBe('invalid');
 });
 
+it('what there is no room for is not judged again while there is none, however often it is listed', async () => {
+  const most = Math.floor(MIB / LARGE_SIZE);
+  const items = Array.from({ length: most + 1 }, (_, at) => object(`p${at}`, LARGE));
+  const { store, streams, judgements } = await stored(items);
+  expect(judgements()).toBe(most + 1);
+  const left = { ...object(`p${most}`, LARGE), status: { pods: 1 } };
+  for (let times = 0; times < 3; times++) streams[0]?.send({ type: 'MODIFIED', object: left });
+  expect(judgements()).toBe(most + 1);
+  expect([...store.all()].filter(({ status }) => status?.pods === 1)).toHaveLength(1);
+  // One of the same name that says something else, and one that was made anew, are others.
+  const small = { credentials: [CREDENTIAL], routes: [ROUTE] };
+  const changed = { metadata: { ...left.metadata, generation: 2 }, spec: LARGE };
+  streams[0]?.send({ type: 'MODIFIED', object: changed });
+  streams[0]?.send({
+    type: 'MODIFIED',
+    object: { metadata: { ...changed.metadata, uid: 'new' }, spec: small },
+  });
+  expect(judgements()).toBe(most + 3);
+  expect(store.namespaced('team', `p${most}`)?.state).toBe('valid');
+});
+
+it('what there was no room for is judged once there is, and takes it', async () => {
+  const most = Math.floor(MIB / LARGE_SIZE);
+  const items = Array.from({ length: most + 2 }, (_, at) => object(`p${at}`, LARGE));
+  const { store, streams } = await stored(items);
+  streams[0]?.send({ type: 'DELETED', object: items[0] });
+  for (const at of [most, most + 1]) streams[0]?.send({ type: 'MODIFIED', object: items[at] });
+  const states = [most, most + 1].map((at) => store.namespaced('team', `p${at}`)?.state);
+  expect(states).toEqual(['valid', 'invalid']);
+});
+
 it('profiles that were unknown for a moment are read again, without a change of any of them', async () => {
   const { store, streams, clock } = await stored([
     object('payments', { credentials: [CREDENTIAL], routes: [ROUTE] }),
