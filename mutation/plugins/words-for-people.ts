@@ -3,6 +3,8 @@
  * bettered and finds no fault; that no text holds a secret is tested elsewhere, on whatever is written.
  */
 
+import { LOG_LEVELS as LEVELS } from '../../src/log/logger.ts';
+
 interface Node {
   readonly type: string;
   readonly name?: string;
@@ -21,7 +23,7 @@ interface NodePath {
   readonly listKey?: string;
 }
 
-const LOG_LEVELS = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal']);
+const LOG_LEVELS = new Set<string>(LEVELS.filter((level) => level !== 'silent'));
 
 /** Properties whose text is for people: of a metric, of a flag, of a check of the configuration. */
 const DESCRIPTIONS = new Set(['help', 'description', 'title']);

@@ -9,7 +9,7 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import type { InjectionDefaults } from '../injector/pod/injection-defaults.ts';
-import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
+import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
 import { type BrokerOfPodsConfig, readBrokerOfPods } from './broker-of-pods.ts';
 import { INJECTION_SETTINGS, readInjectionDefaults } from './injection-settings.ts';
 
@@ -125,7 +125,7 @@ export const INJECTOR_SETTINGS = {
     description: 'How long `injector wait` waits for an answer of the webhook',
     default: '60s',
   },
-  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+  'log-level': { argument: 'LEVEL', description: ONE_OF_LOG_LEVELS, default: 'info' },
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
 

@@ -7,7 +7,7 @@ import { duration, listenAddress, oneOf, serverUrl, type ValueFormat } from '../
 import { parseTokenLifetime, TOKEN_LIFETIME_EXPECTED } from '../issuer/client.ts';
 import { isRealmName } from '../issuer/issuer.ts';
 import { SIGNING_ALGORITHMS, type SigningAlgorithm } from '../issuer/signing-key.ts';
-import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
+import { LOG_LEVELS, type LogLevel, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
 
 export const ISSUER_SETTINGS = {
   listen: {
@@ -60,7 +60,7 @@ export const ISSUER_SETTINGS = {
     description: 'How long requests in flight may take to finish when the service is stopped',
     default: '10s',
   },
-  'log-level': { argument: 'LEVEL', description: `One of ${LOG_LEVELS.join(', ')}`, default: 'info' },
+  'log-level': { argument: 'LEVEL', description: ONE_OF_LOG_LEVELS, default: 'info' },
 } as const satisfies Settings;
 
 export interface IssuerConfig {

@@ -1,4 +1,4 @@
-import { LOG_LEVELS } from '../log/logger.ts';
+import { LOG_LEVELS, ONE_OF_LOG_LEVELS } from '../log/logger.ts';
 import { ACCESS_LOGS } from './access-logs.ts';
 import type { GivenValues, Settings } from './settings.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
@@ -76,7 +76,7 @@ export const PROXY_SETTINGS = {
   config: { argument: 'FILE', description: 'Configuration file, YAML or JSON' },
   'log-level': {
     argument: 'LEVEL',
-    description: `One of ${LOG_LEVELS.join(', ')}`,
+    description: ONE_OF_LOG_LEVELS,
     words: LOG_LEVELS,
     default: 'info',
   },

@@ -16,6 +16,9 @@ export type { Logger };
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** What a setting of the level may be, as its description says it. */
+export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
+
 const SECRET_KEYS = [
   'access_token',
   'accessToken',

@@ -2,7 +2,7 @@ import type { FinishedGrant, GrantMinute, PastGrants } from './token-snapshot.ts
 
 /** The latest grants are remembered one by one. */
 const LATEST = 20;
-/** Those before them by the minute, for two hours. */
+/** All of them are counted by the minute, for two hours. */
 const MINUTES = 120;
 
 const MINUTE_MS = 60_000;

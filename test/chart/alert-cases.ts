@@ -377,7 +377,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: CREDENTIAL_LABELS,
       description:
-        'What is mounted for credential default in shop/shop-1 cannot be used: a file is missing, empty or not what it should be. The last good one, if there was any, stays in use until the pod is restarted.',
+        'What is mounted for credential default in shop/shop-1 cannot be used: a file is missing, empty or not what it should be. What was read before stays in use; a pod that starts now gets no token.',
     },
   },
   {

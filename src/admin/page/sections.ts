@@ -1,5 +1,6 @@
 /** The parts of the page, each a function of what it shows. Failing things come first. */
 
+import { LOG_LEVELS } from '../../log/logger.ts';
 import type {
   CredentialReport,
   ForwardProxyReport,
@@ -256,8 +257,11 @@ function standingOf(standing: StandingReport): { readonly sentence: string; read
 
 const ONLY_LOOPBACK = html`<p class="dim">To ask for a token or to change the log level, come by <code>kubectl port-forward</code>.</p>`;
 
+/** Those by which more or less is seen, the quietest first; with the others nobody would be warned. */
+const OFFERED_LEVELS = LOG_LEVELS.filter((level) => level !== 'fatal' && level !== 'silent').toReversed();
+
 function logLevels(current: string): Html {
-  const buttons = ['error', 'warn', 'info', 'debug', 'trace'].map(
+  const buttons = OFFERED_LEVELS.map(
     (level) =>
       html`<button formaction="api/log-level?level=${level}" aria-pressed="${String(level === current)}">${level}</button>`,
   );
