@@ -29,6 +29,15 @@ export const TABLE = 'token-sidecar';
 /** NFPROTO_INET: one table for IPv4 and IPv6. */
 const INET = 1;
 const LOCAL_OUT = 3;
+/**
+ * RFC 4291 §2.5.6. A connection from such an address cannot be redirected: what loopback would answer to it finds no way back, and
+ * nothing says on which link its destination is.
+ */
+const LINK_LOCAL: AddressRange = {
+  family: 6,
+  address: Buffer.from('fe800000000000000000000000000000', 'hex'),
+  prefix: 10,
+};
 const CREATED = FLAGS.request | FLAGS.create;
 
 export interface Redirection {
@@ -91,6 +100,7 @@ function chainsFor({
   const exempt = [
     rule(ofUser(exemptUser), leave()),
     rule(toLoopback(), leave()),
+    rule(toRange(LINK_LOCAL), leave()),
     ...excluded.excludedRanges.map((range) => rule(toRange(range), leave())),
   ];
   const without = (protocol: 'tcp' | 'udp') =>

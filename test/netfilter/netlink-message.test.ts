@@ -62,9 +62,11 @@ describe('a message', () => {
       'rule 1 of the chain redirect',
       'rule 2 of the chain redirect',
       'rule 3 of the chain redirect',
+      'rule 4 of the chain redirect',
       'the chain refuse',
       'rule 1 of the chain refuse',
       'rule 2 of the chain refuse',
+      'rule 3 of the chain refuse',
       'the end of a batch',
     ]);
     expect(removal()).toHaveLength(4);

@@ -93,6 +93,10 @@ describe('what is left alone', () => {
     expect(await asked(`https://${API_ADDRESS}/`, '--insecure')).toBe('none');
   });
 
+  it('are addresses of a link, which cannot be answered from loopback', async () => {
+    expect(await asked(`https://[${OUTSIDE.onLink}%25eth0]/`, '--insecure', '--max-time', '20')).toBe('none');
+  });
+
   it('are connections of the sidecar’s own user', async () => {
     const own = ['setpriv', `--reuid=${SIDECAR_USER}`, '--clear-groups'];
     const curl = ['curl', '--silent', '--cacert', 'api.crt', `https://${API}/own`];

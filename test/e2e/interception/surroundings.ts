@@ -21,7 +21,7 @@ export const API_BY_IPV6 = 'six.example.com';
 
 /** Of the pod in the mode redirect, which has a network of its own: what is on loopback is never redirected. */
 export const POD = 'pod';
-export const OUTSIDE = { ipv4: '10.99.1.1', ipv6: 'fd99::1' } as const;
+export const OUTSIDE = { ipv4: '10.99.1.1', ipv6: 'fd99::1', onLink: 'fe80::99' } as const;
 export const INSIDE = { ipv4: '10.99.1.2', ipv6: 'fd99::2' } as const;
 
 /** The sidecar's user as the injector sets it in the mode redirect: its connections go where they were going. */
@@ -35,6 +35,7 @@ ip netns add ${POD}
 ip link add veth-pod type veth peer name eth0 netns ${POD}
 ip address add ${OUTSIDE.ipv4}/24 dev veth-pod
 ip address add ${OUTSIDE.ipv6}/64 dev veth-pod nodad
+ip address add ${OUTSIDE.onLink}/64 dev veth-pod nodad
 ip link set veth-pod up
 ip -n ${POD} link set lo up
 ip -n ${POD} address add ${INSIDE.ipv4}/24 dev eth0
