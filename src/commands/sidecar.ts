@@ -162,7 +162,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     entrance?.use(config);
     if (options.tracing !== undefined) {
       const { openTracing } = await import('./tracing.ts');
-      tracing = openTracing(options.tracing, log);
+      tracing = openTracing(options.tracing, log, { lookup });
     }
     // Before any probe is answered: apps that it lets start find what to trust.
     const leaves = await openLeaves(config, clock, log);

@@ -1,5 +1,6 @@
 /** Spans, and their way out by OTLP over HTTP. Loaded only where somebody asks for traces. */
 
+import type { LookupFunction } from 'node:net';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
@@ -37,11 +38,17 @@ export interface Tracing {
   close(boundMs: number): Promise<void>;
 }
 
-/** @param exporter by the standard variables unless given. */
+export interface TracingOptions {
+  /** Finds the collector: where its name is a captured one, the system's own leads back to this very sidecar. */
+  readonly lookup?: LookupFunction | undefined;
+  /** By the standard variables unless given. */
+  readonly exporter?: SpanExporter;
+}
+
 export function openTracing(
   config: TracingConfig,
   log: Logger,
-  exporter: SpanExporter = otlpExporter(config),
+  { lookup, exporter = otlpExporter(config, lookup) }: TracingOptions = {},
 ): Tracing {
   const provider = new TracerProvider({
     resource: describeProgram(),
@@ -69,9 +76,10 @@ export function openTracing(
   };
 }
 
-function otlpExporter({ protocol }: TracingConfig): SpanExporter {
-  // Said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
-  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {} } };
+function otlpExporter({ protocol }: TracingConfig, lookup: LookupFunction | undefined): SpanExporter {
+  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
+  const found = lookup === undefined ? {} : { lookup };
+  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {}, ...found } };
   return protocol === 'http/json' ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 

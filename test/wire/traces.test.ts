@@ -32,7 +32,7 @@ async function startTraced(
     kept.push(...spans);
     keep(spans, done);
   };
-  const tracing: Tracing = openTracing(config, createLogger('silent'), exporter);
+  const tracing: Tracing = openTracing(config, createLogger('silent'), { exporter });
   onTestFinished(() => tracing.close(1000));
   const sidecar = await startSidecar({ ...settings, tracer: tracing.tracer });
   return {
