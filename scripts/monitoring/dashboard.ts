@@ -258,8 +258,8 @@ const fleet: Row = {
     ]),
     about(
       lines(
-        'Secrets that cannot be used, or are only polled',
-        'Mounted Secrets in which something is missing or wrong; and those of whose changes the system does not tell, so that they are seen later.',
+        'Secrets that cannot be used, are rejected, or are only polled',
+        'Mounted Secrets in which something is missing or wrong; those that the provider rejects while it takes the ones before; and those of whose changes the system does not tell, so that they are seen later.',
         'short',
         [
           {
@@ -269,6 +269,10 @@ const fleet: Row = {
           {
             expr: `sum(1 - ${series('credentials_usable', FLEET)}) or on () vector(0)`,
             legend: 'not usable',
+          },
+          {
+            expr: `sum(${series('credentials_previous_in_use', FLEET)}) or on () vector(0)`,
+            legend: 'rejected, the ones before in use',
           },
         ],
       ),

@@ -87,6 +87,13 @@ export const METRICS = {
     labels: ['credential'],
     meaning: '1 while the mounted credentials can be used as they are.',
   },
+  credentials_previous_in_use: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning:
+      '1 while the held token was granted to the credentials before the newest, because the provider rejects these, 0 otherwise.',
+  },
   tls_certificate_expiry_timestamp_seconds: {
     type: 'gauge',
     program: 'proxy',

@@ -51,7 +51,7 @@ const withoutToken = record(
 )`,
 );
 
-/** Pods of whose requests the provider has refused one lately, and granted none since. */
+/** Pods of whose requests the provider has refused one lately, and granted none since, or none but to credentials that were replaced. */
 const rejected = record(
   'namespace_pod_credential:token_sidecar_rejected',
   // A counter's first increment makes the series, which increase() cannot see; `unless offset` can.
@@ -59,7 +59,8 @@ const rejected = record(
   increase(${series('token_refresh_total', 'result="rejected"')}[15m]) > 0
   or (${series('token_refresh_total', 'result="rejected"')} > 0 unless ${series('token_refresh_total', 'result="rejected"')} offset 15m)
 )
-and ${CREDENTIAL} ${series('token_refresh_consecutive_failures')} > 0`,
+and ${CREDENTIAL} ${series('token_refresh_consecutive_failures')} > 0
+or max by (namespace, pod, credential) (${series('credentials_previous_in_use')} == 1)`,
 );
 
 /** A share that counts: of more than one pod, or of the only one. */

@@ -26,6 +26,8 @@ export interface TokenGauges {
   readonly credentials: {
     /** `loaded`, or what is wrong with the mounted files. */
     readonly state: string;
+    /** The held token was granted to the credentials before the newest, which are rejected. */
+    readonly previousInUse: boolean;
   };
 }
 
@@ -77,6 +79,11 @@ export function createTokenMetrics(registry: Registry): TokenMetrics {
     'credentials_usable',
     '1 while the mounted credentials can be used as they are, 0 while they cannot: the last good ones, if any, stay in use.',
     ({ credentials }) => (credentials.state === 'loaded' ? 1 : 0),
+  );
+  gauge(
+    'credentials_previous_in_use',
+    '1 while the held token was granted to the credentials before the newest, because the provider rejects these, 0 otherwise.',
+    ({ credentials }) => (credentials.previousInUse ? 1 : 0),
   );
 
   const refreshes = new Counter({

@@ -90,6 +90,10 @@ function usable(untilSeconds: number, value: (seconds: number) => number): Input
   return series(`token_sidecar_credentials_usable{${CREDENTIAL}}`, untilSeconds, value);
 }
 
+function previousInUse(untilSeconds: number, value: (seconds: number) => number): InputSeries {
+  return series(`token_sidecar_credentials_previous_in_use{${CREDENTIAL}}`, untilSeconds, value);
+}
+
 const holding = (pods: number): readonly number[] => Array.from({ length: pods }, () => 1);
 
 /** By namespace, whether each of its pods holds a token. */
@@ -317,6 +321,27 @@ export const ALERT_CASES: readonly AlertCase[] = [
       failures(1200, (at) => (at === 600 ? 1 : 0)),
     ],
     atSeconds: 750,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'the newest secret is wrong, and the one before it goes on getting tokens',
+    input: [
+      rejections(7200, (at) => 1 + Math.floor(at / 300)),
+      failures(7200, (at) => (at % 300 < 225 ? 0 : 1)),
+      previousInUse(7200, () => 1),
+    ],
+    atSeconds: 7200,
+    fires: REJECTED,
+  },
+  {
+    alert: 'TokenSidecarCredentialsRejected',
+    when: 'the newest secret has come to the provider, too',
+    input: [
+      rejections(7200, () => 3),
+      failures(7200, () => 0),
+      previousInUse(7200, (at) => (at < 3600 ? 1 : 0)),
+    ],
+    atSeconds: 7200,
   },
   {
     alert: 'TokenSidecarCredentialsRejected',

@@ -244,10 +244,12 @@ describe('rotation', () => {
     expect(await metrics()).toContain(
       'token_sidecar_token_refresh_total{credential="default",result="success",reason="previous_credentials"} 1',
     );
+    expect(await metrics()).toContain('token_sidecar_credentials_previous_in_use{credential="default"} 1');
     await clock.advance(225_000);
     expect(last().secret).toBe('two');
     await last().answer(token('c'));
     expect(source.snapshot().credentials.previousInUse).toBe(false);
+    expect(await metrics()).toContain('token_sidecar_credentials_previous_in_use{credential="default"} 0');
   });
 
   it('asks at once when what vouches for the client was written anew during a backoff', async () => {
