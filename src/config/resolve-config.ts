@@ -17,6 +17,7 @@ import { checkOutputs, resolveTokenEndpoint } from './resolve-outputs.ts';
 import { resolveRedirect } from './resolve-redirect.ts';
 import { checkRoutes, resolveRoutes } from './resolve-routes.ts';
 import { readValue } from './settings.ts';
+import { checkListeners } from './sidecar-listeners.ts';
 import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
 
 /** Every setting resolved and checked; what is wrong joins `problems`, and the result is only right when nothing does. */
@@ -53,7 +54,7 @@ export function resolveConfig(
   const limits = resolveLimits(file.limits);
   const gateway = resolveGateway(file, { routes, maxInFlight: limits.maxInFlight }, problems);
 
-  return {
+  const config: Config = {
     listen: readValue(given.listen, listenAddress, problems) ??
       file.listen ?? { host: '127.0.0.1', port: 15_080 },
     admin: {
@@ -76,4 +77,6 @@ export function resolveConfig(
     limits,
     shutdown: { drainTimeoutMs: file.shutdown?.drainTimeout ?? 25_000 },
   };
+  checkListeners(config, given, problems);
+  return config;
 }

@@ -3,8 +3,10 @@
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { CapturedHost, Config, ListenAddress } from './config.ts';
-import type { PROXY_SETTINGS } from './proxy-settings.ts';
-import { EVERY_ADDRESS, isLoopbackHost } from './values.ts';
+import { isDoubtful } from './follow-ups.ts';
+import type { Problem } from './problems.ts';
+import type { PROXY_SETTINGS, ProxyValues } from './proxy-settings.ts';
+import { EVERY_ADDRESS, formatAddress, isLoopbackHost } from './values.ts';
 
 export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */
@@ -18,8 +20,10 @@ export interface SidecarListener {
   readonly mayLack?: true;
 }
 
+type WithListeners = Pick<Config, 'listen' | 'admin' | 'tokenEndpoint' | 'capture' | 'redirect'>;
+
 /** Port 0 is one that the system picks. */
-export function sidecarListeners(config: Config): readonly SidecarListener[] {
+export function sidecarListeners(config: WithListeners): readonly SidecarListener[] {
   const { listen, admin, tokenEndpoint, capture, redirect } = config;
   return [
     { what: 'proxy', address: listen, key: 'listen', flag: 'listen' },
@@ -73,6 +77,37 @@ export function sidecarListenerAt(
   return sidecarListeners(config).find(
     ({ address }) => address.port === port && port !== 0 && addresses.some((one) => isAt(address.host, one)),
   );
+}
+
+/** Two of them at one address: the sidecar could not start. Captured hosts have been compared with each other. */
+export function checkListeners(config: WithListeners, given: ProxyValues, problems: Problem[]): void {
+  const named = sidecarListeners(config).map(({ key, flag, ...listener }) => ({
+    ...listener,
+    key: (flag && given[flag]?.key) ?? key,
+    isCaptured: flag === 'capture-hosts',
+  }));
+  // What was not understood has the place of its default.
+  const known = named.filter(({ key }) => !isDoubtful(problems, key));
+  known.forEach(({ key, address, isCaptured }, index) => {
+    const other = known
+      .slice(0, index)
+      .find((before) => !(isCaptured && before.isCaptured) && isShared(before.address, address));
+    if (other === undefined) return;
+    const expected = `an address that the sidecar does not have already: ${other.key} is ${formatAddress(other.address)}`;
+    problems.push({ key, value: formatAddress(address), expected, code: 'conflicting_settings' });
+  });
+}
+
+/** Whoever listens at every address leaves none of that port to others. */
+function isShared(a: ListenAddress, b: ListenAddress): boolean {
+  if (a.port !== b.port || a.port === 0) return false;
+  return takes(a.host, b.host) || takes(b.host, a.host);
+}
+
+function takes(host: string, other: string): boolean {
+  if (host === EVERY_ADDRESS) return true;
+  if (host === '0.0.0.0') return !isIPv6(other);
+  return isAt(host, other);
 }
 
 /** Names that stand for both loopback addresses, on every machine. */
