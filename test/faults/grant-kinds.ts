@@ -34,7 +34,6 @@ export const GRANT_KINDS: readonly GrantKind[] = [
   },
 ];
 
-/** Without those in which only time goes on: a grant that reads a file is sent in real time. */
 const FAULTS: readonly string[] = [
   'connection refused',
   'reset mid-response',
@@ -44,6 +43,9 @@ const FAULTS: readonly string[] = [
   '429 Retry-After: 75',
   '500',
   'HTML 200',
+  'accepts and never answers',
+  'stops in the middle of its answer',
+  'stops in the middle of its answer, over TLS',
 ];
 
 export const FAULTS_OF_GRANTS: readonly ProviderFault[] = FAULTS.map((wanted) => {

@@ -50,6 +50,15 @@ function resetMidway(response: Parameters<Behaviour>[0]): void {
   setImmediate(() => response.socket?.resetAndDestroy());
 }
 
+/** Of a token that is never given whole. */
+const HALF = 'half-of-a-tok';
+
+/** Head and the beginning of a token; then nothing, for as long as the client stays. */
+function stopMidway(response: Parameters<Behaviour>[0]): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': '500' });
+  response.write(`{"access_token":"${HALF}`);
+}
+
 /** A byte now and then for as long as the client stays: every read succeeds, the whole never comes. */
 function drip(response: Parameters<Behaviour>[0]): void {
   response.writeHead(200, { 'content-length': '100000' });
@@ -239,6 +248,16 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
     behaviour: drip,
     stalls: true,
   },
+  ...(['', ', over TLS'] as const).map(
+    (transport): ProviderFault => ({
+      name: `stops in the middle of its answer${transport}`,
+      result: 'unavailable',
+      detail: /no whole answer within 10000 ms/,
+      behaviour: stopMidway,
+      stalls: true,
+      secure: transport !== '',
+    }),
+  ),
   {
     name: 'redirect',
     result: 'invalid_response',
@@ -318,6 +337,7 @@ export async function runProviderFault(
   expect(mended.sum('token_refresh_consecutive_failures')).toBe(0);
   expect(mended.sum('token_refresh_total', { result: fault.result })).toBe(failures + inFlight);
   expect(upstream.violations).toEqual([]);
+  expect(world.logLines.filter((line) => line.includes(HALF))).toEqual([]);
   expect(mostInAnyMinute(world.attempts)).toBeLessThanOrEqual(designed);
   expect([...provider.grantTypes]).toEqual([grant?.type ?? 'client_credentials']);
   record({

@@ -32,6 +32,8 @@ export class FaultProvider {
   behaviour: Behaviour = grantToken;
   /** Set by behaviours that leave the sidecar waiting: only time ends that. */
   stalls = false;
+  /** Requests whose answer is not whole yet, and whose client still waits for it. */
+  open = 0;
 
   private constructor(options: ProviderOptions) {
     this.#options = options;
@@ -39,6 +41,10 @@ export class FaultProvider {
       options.certificate === undefined ? createServer() : createSecureServer(options.certificate);
     this.#server.on('request', (request, response) => {
       this.requestsAtMs.push(options.nowMs());
+      this.open += 1;
+      response.once('close', () => {
+        this.open -= 1;
+      });
       // It would be the machine's, not that of the time in which tokens live.
       response.sendDate = false;
       let form = '';

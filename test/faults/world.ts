@@ -184,7 +184,8 @@ export class World {
   /** Something is under way that will end without time moving on. */
   private isBusy(): boolean {
     const { grantInFlight, ready } = this.token;
-    if (grantInFlight) return !this.provider.stalls;
+    // What a grant is asked with may be read from files first, which takes real time.
+    if (grantInFlight) return !this.provider.stalls || this.provider.open === 0;
     return this.app.pending > 0 && ready;
   }
 }
