@@ -23,19 +23,20 @@ export class App {
   }
 
   /** Never rejects: a connection that breaks is an answer with status 0. */
-  async send(): Promise<AppAnswer> {
+  async send(authorization?: string): Promise<AppAnswer> {
     const sentAtMs = this.#nowMs();
     this.pending += 1;
-    const facts = await this.#exchange();
+    const facts = await this.#exchange(authorization);
     this.pending -= 1;
     const answer = { ...facts, sentAtMs, tookMs: this.#nowMs() - sentAtMs };
     this.answers.push(answer);
     return answer;
   }
 
-  #exchange(): Promise<Pick<AppAnswer, 'status' | 'error' | 'retryAfter'>> {
+  #exchange(authorization: string | undefined): Promise<Pick<AppAnswer, 'status' | 'error' | 'retryAfter'>> {
     return new Promise((resolve) => {
-      const sent = request({ ...this.#address, path: '/orders', agent: false }, (response) => {
+      const headers = authorization === undefined ? {} : { authorization };
+      const sent = request({ ...this.#address, path: '/orders', agent: false, headers }, (response) => {
         response.resume();
         response.once('close', () =>
           resolve({

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Certificates, makeCertificates } from './certificates.ts';
 import { CLOCK_FAULTS, runClockFault } from './clock-faults.ts';
 import { runAdminCrowd } from './crowds.ts';
+import { EXCHANGE_FAULTS, runExchangeFault } from './exchange-faults.ts';
 import { FAULTS_OF_GRANTS, GRANT_KINDS } from './grant-kinds.ts';
 import { printMatrix } from './matrix.ts';
 import { runBlackHole, runDnsFailure, runPausedProcess, whyNoNamespaces } from './process-faults.ts';
@@ -77,6 +78,10 @@ describe('the upstream', () => {
 describe.each(GRANT_KINDS)('the provider of a grant by $name', (grant) => {
   for (const fault of FAULTS_OF_GRANTS)
     row(fault.name, (seed) => runProviderFault(fault, certificates, seed, grant));
+});
+
+describe('the provider that exchanges the token of each request', () => {
+  for (const fault of EXCHANGE_FAULTS) row(fault.name, (seed) => runExchangeFault(fault, certificates, seed));
 });
 
 describe('processes and the network', () => {

@@ -1,7 +1,7 @@
 /** Kinds of grant besides client credentials, each of which meets the faults that ought to differ by what is asked with. */
 
 import { generateKeyPairSync } from 'node:crypto';
-import { PROVIDER_FAULTS, type ProviderFault } from './provider-faults.ts';
+import { faultsNamed, type ProviderFault } from './provider-faults.ts';
 
 export interface GrantKind {
   readonly name: string;
@@ -48,8 +48,4 @@ const FAULTS: readonly string[] = [
   'stops in the middle of its answer, over TLS',
 ];
 
-export const FAULTS_OF_GRANTS: readonly ProviderFault[] = FAULTS.map((wanted) => {
-  const fault = PROVIDER_FAULTS.find(({ name }) => name === wanted);
-  if (fault === undefined) throw new Error(`there is no fault of a provider by the name of ${wanted}`);
-  return fault;
-});
+export const FAULTS_OF_GRANTS: readonly ProviderFault[] = faultsNamed(FAULTS);

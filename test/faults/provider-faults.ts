@@ -266,6 +266,15 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
   },
 ];
 
+/** @throws where there is none of a name. */
+export function faultsNamed(names: readonly string[]): readonly ProviderFault[] {
+  return names.map((wanted) => {
+    const fault = PROVIDER_FAULTS.find(({ name }) => name === wanted);
+    if (fault === undefined) throw new Error(`there is no fault of a provider by the name of ${wanted}`);
+    return fault;
+  });
+}
+
 /**
  * A pod with a token; the fault, for longer than the token lives; the cure. The app must be served while the token
  * lives, told 503 within the bound from then on, and served again one backoff step after the cure at the latest.

@@ -146,9 +146,9 @@ export class World {
     for (const { atMs } of this.#source.grants().latest) this.#attempts.add(atMs);
   }
 
-  /** One request of the app, and as much time as it takes. */
-  async ask(): Promise<number> {
-    const answered = this.app.send();
+  /** One request of the app, and as much time as it takes. @param authorization that the app brings. */
+  async ask(authorization?: string): Promise<number> {
+    const answered = this.app.send(authorization);
     while (this.app.pending > 0) await this.advance(100);
     return (await answered).status;
   }
