@@ -1,11 +1,14 @@
 /** Profiles of a cluster: the injector follows them, injects by them and reports on them. */
 
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/commands/profile-rules.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
 import { watchProfiles } from '../../../src/injector/profiles/profile-store.ts';
 import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { reviewOf } from '../../injector/review.ts';
+import { createCertificateAuthority } from '../../support/certificate-authority.ts';
+import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { FakeKubernetes, type StoredObject } from './fake-kubernetes.ts';
@@ -107,6 +110,29 @@ describe('the webhook', () => {
     );
     fake.put(NAMESPACES, { metadata: { name: 'team', labels: { tier: 'web' } } });
     await becomes('crm', 'https://api.example.com');
+  });
+
+  it('sends pods to the broker that it is told of, by the CAs that its file has at the moment', async () => {
+    const fake = await cluster();
+    const viaBroker = SPEC.credentials.map((credential) => ({ ...credential, via: 'broker' }));
+    const { metadata } = profile('crm');
+    fake.put(CLUSTER_PROFILES, {
+      metadata: { ...metadata, namespace: undefined },
+      spec: { ...SPEC, credentials: viaBroker, namespaces: { names: ['team'] } },
+    });
+    const [first, next] = ['first', 'next'].map((name) => createCertificateAuthority(name).cert);
+    const mounted = await mountSecret({ 'ca.crt': first as string });
+    const told = ['--broker-url', 'https://broker.tokens.svc:15084', '--broker-ca-file'];
+    const { made, becomes, ready } = await start(
+      fake,
+      ...['--watch-profiles', 'true', ...told, join(mounted.directory, 'ca.crt')],
+    );
+    await ready();
+    const inPatch = (pem: string | undefined): string => JSON.stringify(pem).slice(1, -1);
+    expect(await made('crm')).toContain('https://broker.tokens.svc:15084/token/crm/crm');
+    expect(await made('crm')).toContain(inPatch(first));
+    await mounted.update({ 'ca.crt': next as string });
+    await becomes('crm', inPatch(next));
   });
 
   it('goes on with what it knows while the API server is away, and follows it when it is back', async () => {
