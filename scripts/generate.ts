@@ -7,6 +7,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { registerProcessMetrics } from '../src/admin/process-metrics.ts';
+import { createCallerMetrics } from '../src/callers/metrics.ts';
 import { check } from '../src/commands/check.ts';
 import type { Command } from '../src/commands/command.ts';
 import { demo } from '../src/commands/demo.ts';
@@ -215,7 +216,7 @@ function errorReference(): string {
     '',
     'Problem details (`application/problem+json`, RFC 9457) with a member `code`, and the header `token-sidecar-error` with',
     'the same code. An answer of the upstream never carries that header, so a 503 with it is ours and one without is not.',
-    '`token_unavailable`, `overloaded` and `too_many_requests` come with `Retry-After`.',
+    '`token_unavailable`, `overloaded`, `too_many_requests` and `caller_unverified` come with `Retry-After`.',
     '',
     'A gRPC call (`application/grpc` over HTTP/2) gets a gRPC answer in place of the problem: HTTP status 200, trailers only, with',
     '`grpc-status` as below, the detail in `grpc-message` (at most 1 KiB, percent-encoded), and `token-sidecar-error`. In place of',
@@ -252,6 +253,7 @@ async function metricsReference(): Promise<string> {
   createReloadMetrics(sidecar, () => ({ generation: 1, sinceMs: 0, upToDate: true }));
   const gateway = new Registry();
   createGatewayMetrics(gateway, () => 0);
+  createCallerMetrics(gateway);
   const service = new Registry();
   createIssuerMetrics(service);
   const webhook = new Registry();

@@ -130,6 +130,11 @@ export const ERRORS = {
     title: 'The TLS handshake with the upstream failed',
   },
   token_unavailable: { status: 503, grpc: 'UNAVAILABLE', title: 'No valid access token is held' },
+  caller_unverified: {
+    status: 503,
+    grpc: 'UNAVAILABLE',
+    title: 'Whether the caller is who it says cannot be told now',
+  },
   draining: { status: 503, grpc: 'UNAVAILABLE', title: 'The sidecar is shutting down' },
   overloaded: {
     status: 503,

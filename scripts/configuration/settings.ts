@@ -331,12 +331,22 @@ export const SETTINGS: Texts = {
   'gateway.clientCaFile': say(
     'PEM authorities whose client certificates prove callers; read again when the file changes.',
   ),
+  'gateway.serviceAccountTokens': say(
+    'Callers may prove themselves by projected service account tokens of this cluster, which the Kubernetes API is asked about.',
+  ),
+  'gateway.serviceAccountTokens.audience': say(
+    'The one audience that these tokens have.',
+    'token-sidecar-gateway',
+  ),
   'gateway.callers': say(
     'Who may use which routes: the first match decides, and who matches none is refused.',
     [],
   ),
   'gateway.callers[].name': say('Tells the entry apart. It is a metric label.'),
   'gateway.callers[].match': say('Which callers it is for; exactly one of these.'),
+  'gateway.callers[].match.serviceAccount': say(
+    'namespace/name of the service account whose token the caller shows; namespace/* for all of the namespace.',
+  ),
   'gateway.callers[].match.spiffe': say(
     'The SPIFFE id of the certificate, its one URI; with /* at the end, all ids below.',
   ),

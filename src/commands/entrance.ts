@@ -1,5 +1,7 @@
 /** The gateway's entrance, wired. Loaded by the command `gateway` alone. */
 
+import type { MissingPart } from '../admin/probes.ts';
+import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import { followClientAuthorities } from '../certificates/client-authorities.ts';
 import { followCertificateFiles } from '../certificates/file-certificate.ts';
 import { certificateMissing } from '../certificates/serving-certificate.ts';
@@ -11,14 +13,40 @@ import type { Entrance, EntranceSurroundings, OpenEntrance } from './sidecar.ts'
 /** How often files are read whether or not a notification came. */
 const POLL_MS = 30_000;
 
-export function gatewayEntrance(config: GatewayConfig): Entrance {
-  const { listen, leaveDelayMs } = config;
-  return { listen, leaveDelayMs, open: (surroundings) => open(config, surroundings) };
+export interface EntranceOptions {
+  /** Path; without it, the pod's service account. */
+  readonly kubeconfig?: string | undefined;
+  /** Numbers in [0, 1) for jitter. */
+  readonly random?: () => number;
 }
 
+export function gatewayEntrance(config: GatewayConfig, options: EntranceOptions = {}): Entrance {
+  const { listen, leaveDelayMs } = config;
+  return { listen, leaveDelayMs, open: (surroundings) => open(config, options, surroundings) };
+}
+
+/** What is open so far, to be closed with the entrance, or where the rest cannot be opened. */
+type Closers = (() => Promise<void> | void)[];
+
 async function open(
-  { tls, clientCaFile }: GatewayConfig,
+  config: GatewayConfig,
+  options: EntranceOptions,
+  surroundings: EntranceSurroundings,
+): Promise<OpenEntrance> {
+  const closers: Closers = [];
+  try {
+    return await openAll(config, options, surroundings, closers);
+  } catch (error) {
+    for (const close of closers) await close();
+    throw error;
+  }
+}
+
+async function openAll(
+  { tls, clientCaFile, serviceAccountTokens }: GatewayConfig,
+  options: EntranceOptions,
   { registry, clock, log }: EntranceSurroundings,
+  closers: Closers,
 ): Promise<OpenEntrance> {
   let gateway: Gateway | undefined;
   const metrics = createGatewayMetrics(registry, () => gateway?.remembered() ?? 0);
@@ -36,28 +64,58 @@ async function open(
       },
     },
   );
-  try {
-    const clients = await followClientAuthorities(
-      { caFile: clientCaFile, names: [], key: 'gateway.clientCaFile' },
-      { ...watching, onReload: (result) => metrics.fileReloaded('client_ca', result) },
-    );
-    const opened = createGateway({ certificate, clients, metrics, clock, log });
-    gateway = opened;
-    return {
-      door: opened.door,
-      use: (next) => metrics.keepCallers(new Set(next.gateway?.callers.map(({ name }) => name))),
-      missing() {
-        const why = certificateMissing(certificate.current(), clock.now().wallMs);
-        return why === undefined ? [] : [{ part: 'listener', name: 'gateway certificate', detail: why }];
-      },
-      async close() {
-        opened.close();
-        clients.close();
-        await certificate.close();
-      },
-    };
-  } catch (error) {
-    await certificate.close();
-    throw error;
-  }
+  closers.push(certificate.close);
+  const clients =
+    clientCaFile === undefined
+      ? undefined
+      : await followClientAuthorities(
+          { caFile: clientCaFile, names: [], key: 'gateway.clientCaFile' },
+          { ...watching, onReload: (result) => metrics.fileReloaded('client_ca', result) },
+        );
+  if (clients !== undefined) closers.push(clients.close);
+  const tokens =
+    serviceAccountTokens && (await openVerifier(serviceAccountTokens, options, { registry, clock, log }));
+  if (tokens !== undefined) closers.push(tokens.close);
+  const opened = createGateway({ certificate, clients, tokens, metrics, clock, log });
+  closers.push(opened.close);
+  gateway = opened;
+  return {
+    door: opened.door,
+    use: (next) => metrics.keepCallers(new Set(next.gateway?.callers.map(({ name }) => name))),
+    missing() {
+      const why = certificateMissing(certificate.current(), clock.now().wallMs);
+      return [
+        ...(why === undefined ? [] : [missing('gateway certificate', why)]),
+        ...(tokens?.ready() === false
+          ? [missing('cluster keys', 'the keys that sign service account tokens have not been read yet')]
+          : []),
+      ];
+    },
+    async close() {
+      for (const close of closers) await close();
+    },
+  };
+}
+
+function missing(name: string, detail: string): MissingPart {
+  return { part: 'listener', name, detail };
+}
+
+/** @throws {SidecarError} `configuration` where there is no cluster. */
+async function openVerifier(
+  { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
+  { kubeconfig, random = Math.random }: EntranceOptions,
+  { registry, clock, log }: EntranceSurroundings,
+): Promise<ServiceAccountVerifier> {
+  // Loaded where tokens are judged alone: the client of the API is large.
+  const { connectKubernetes } = await import('../kubernetes/client.ts');
+  const { createServiceAccountVerifier } = await import('../callers/service-account-verifier.ts');
+  const { createCallerMetrics } = await import('../callers/metrics.ts');
+  return createServiceAccountVerifier(connectKubernetes(kubeconfig, clock), {
+    audience,
+    clock,
+    random,
+    log,
+    metrics: createCallerMetrics(registry),
+  });
 }

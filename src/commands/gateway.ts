@@ -14,7 +14,7 @@ import type { Command, CommandContext } from './command.ts';
 import { gatewayEntrance } from './entrance.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
 import { whenAborted } from './shutdown.ts';
-import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
+import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
 
 /** Callers, routes and credentials are many: they stand in the file. */
@@ -24,6 +24,10 @@ const GATEWAY_SETTINGS = {
   'admin-hosts': PROXY_SETTINGS['admin-hosts'],
   'log-level': PROXY_SETTINGS['log-level'],
   'access-log': PROXY_SETTINGS['access-log'],
+  kubeconfig: {
+    argument: 'FILE',
+    description: 'Cluster whose service account tokens callers show, where this is no pod of it',
+  },
 } as const satisfies Settings;
 
 export const gateway: Command = {
@@ -37,7 +41,7 @@ export const gateway: Command = {
     ],
   ],
   async run(context) {
-    const given = readFlags(GATEWAY_SETTINGS, context.args, context.env);
+    const { kubeconfig, ...given } = readFlags(GATEWAY_SETTINGS, context.args, context.env);
     // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
     const { shutdown } = context;
     const path = given.config?.text;
@@ -60,7 +64,7 @@ export const gateway: Command = {
     const traced = tracing === undefined ? {} : { tracing };
     const configured = { config, file: { path, text, load }, ...traced };
     return await explainingConflicts(
-      () => serve(configured, ignored, section, context),
+      () => serve(configured, ignored, gatewayEntrance(section, { kubeconfig: kubeconfig?.text }), context),
       addressesOf(config, section, given),
     );
   },
@@ -77,7 +81,7 @@ function gatewayOf({ gateway: section }: Config): GatewayConfig {
 function addressesOf(
   { admin }: Config,
   section: GatewayConfig,
-  given: GivenValues<typeof GATEWAY_SETTINGS>,
+  given: Omit<GivenValues<typeof GATEWAY_SETTINGS>, 'kubeconfig'>,
 ): NamedAddress[] {
   return [
     { key: 'gateway.listen', address: section.listen },
@@ -88,7 +92,7 @@ function addressesOf(
 async function serve(
   configured: Pick<SidecarOptions, 'config' | 'file' | 'tracing'>,
   ignored: readonly IgnoredVariable[],
-  section: GatewayConfig,
+  entrance: Entrance,
   { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
@@ -104,7 +108,7 @@ async function serve(
     logLosses: logOutput.losses,
     pod: readPod(env),
     quit: () => shutdown.request(),
-    entrance: gatewayEntrance(section),
+    entrance,
   });
   await whenAborted(shutdown.signal);
   await running.stop();

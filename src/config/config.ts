@@ -288,7 +288,9 @@ export interface GatewayConfig {
   /** PEM certificate with its chain, and its key, in the same directory. */
   readonly tls: { readonly certFile: string; readonly keyFile: string };
   /** PEM authorities whose client certificates prove callers. */
-  readonly clientCaFile: string;
+  readonly clientCaFile?: string;
+  /** Present where service account tokens of this cluster prove callers; one of the two is. */
+  readonly serviceAccountTokens?: { readonly audience: string };
   /** First match wins; who matches none is refused. Names are unique. */
   readonly callers: readonly GatewayCaller[];
   /** How long requests come in after the program was told to end, while others learn that it does. */
@@ -307,6 +309,8 @@ export interface GatewayCaller {
 
 /** Which callers an entry is for. Names are compared letter by letter. */
 export type CallerMatch =
+  /** @property serviceAccount `*` for all of the namespace. */
+  | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }
   /** The whole id, or with `/*` at its end all ids below. */
   | { readonly kind: 'spiffe'; readonly uri: string }
   /** One of the certificate's DNS names, lower-case; where it has none, its one common name. */

@@ -360,13 +360,24 @@ const redirect = v.strictObject(
 const CALLER_ID =
   'a SPIFFE id such as spiffe://example.org/ns/shop/sa/web, or spiffe://example.org/ns/shop/* for all below';
 const CALLER_NAME = 'a DNS name or common name such as web.shop.example, without wildcards';
-const MATCHES = 'a mapping with one of spiffe and certificate';
+const MATCHES = 'a mapping with one of serviceAccount, spiffe and certificate';
+const SERVICE_ACCOUNT =
+  'namespace/name of a service account, such as shop/web, or shop/* for all of the namespace';
 const gatewayCaller = v.strictObject(
   {
     name,
     match: v.pipe(
       v.strictObject(
         {
+          serviceAccount: v.optional(
+            v.pipe(
+              v.string(SERVICE_ACCOUNT),
+              v.regex(
+                /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\/(?:[a-z0-9][a-z0-9.-]{0,252}|\*)$/,
+                SERVICE_ACCOUNT,
+              ),
+            ),
+          ),
           spiffe: v.optional(
             v.pipe(
               v.string(CALLER_ID),
@@ -408,6 +419,7 @@ const gateway = v.strictObject(
     listen: v.optional(formatted(listenAddress)),
     tls: v.optional(v.strictObject({ certFile: v.optional(path), keyFile: v.optional(path) }, 'a mapping')),
     clientCaFile: v.optional(path),
+    serviceAccountTokens: v.optional(v.strictObject({ audience: v.optional(text) }, 'a mapping')),
     callers: v.optional(v.pipe(v.array(gatewayCaller, GATEWAY_CALLERS), v.maxLength(1000, GATEWAY_CALLERS))),
     leaveDelay: v.optional(formatted(duration)),
   },

@@ -10,6 +10,8 @@ import { EVERY_ADDRESS } from './values.ts';
 /** What one caller may have in flight unless its entry says more or less: this part of what all may. */
 const PART_OF_ALL = 1 / 4;
 
+const DEFAULT_AUDIENCE = 'token-sidecar-gateway';
+
 const DEFAULT_LEAVE_DELAY_MS = 5000;
 
 /** Ways to a token that a gateway does not have: whoever reached it could use them. */
@@ -37,7 +39,6 @@ export function resolveGateway(
   for (const [key, given, expected] of [
     ['gateway.tls.certFile', certFile, 'the path of a PEM certificate'],
     ['gateway.tls.keyFile', keyFile, 'the path of its PEM private key'],
-    ['gateway.clientCaFile', entry.clientCaFile, 'the path of PEM authorities that sign client certificates'],
   ] as const) {
     if (given === undefined) problems.push({ key, expected });
   }
@@ -45,14 +46,26 @@ export function resolveGateway(
     const expected = 'a file in the directory of certFile: a mounted Secret changes as a whole';
     problems.push({ key: 'gateway.tls.keyFile', value: keyFile, expected });
   }
+  const { clientCaFile, serviceAccountTokens: tokens } = entry;
+  if (clientCaFile === undefined && tokens === undefined) {
+    const expected =
+      'the path of PEM authorities that sign client certificates, or serviceAccountTokens beside it';
+    problems.push({ key: 'gateway.clientCaFile', expected });
+  }
   const entries = keyed<GatewayCallerEntry>('gateway.callers', entry.callers);
   checkUnique(entries, problems);
   const most = Math.max(1, Math.floor(maxInFlight * PART_OF_ALL));
   return {
     listen: entry.listen ?? { host: EVERY_ADDRESS, port: 15_443 },
     tls: { certFile: certFile ?? '', keyFile: keyFile ?? '' },
-    clientCaFile: entry.clientCaFile ?? '',
-    callers: entries.map((one) => resolveCaller(one, routes, most, problems)),
+    ...(clientCaFile === undefined ? {} : { clientCaFile }),
+    ...(tokens === undefined
+      ? {}
+      : { serviceAccountTokens: { audience: tokens.audience ?? DEFAULT_AUDIENCE } }),
+    callers: entries.map((one) => {
+      checkProvable(one, entry, problems);
+      return resolveCaller(one, routes, most, problems);
+    }),
     leaveDelayMs: entry.leaveDelay ?? DEFAULT_LEAVE_DELAY_MS,
   };
 }
@@ -90,7 +103,26 @@ function resolveCaller(
   };
 }
 
-function matchOf({ spiffe, certificate = '' }: GatewayCallerEntry['match']): CallerMatch {
+/** Who can prove nothing is let in by no entry. */
+function checkProvable(
+  { key, entry: { match } }: Keyed<GatewayCallerEntry>,
+  { clientCaFile, serviceAccountTokens }: NonNullable<FileConfig['gateway']>,
+  problems: Problem[],
+): void {
+  const [by, needed, isThere] =
+    match.serviceAccount === undefined
+      ? (['certificate', 'clientCaFile', clientCaFile !== undefined] as const)
+      : (['serviceAccount', 'serviceAccountTokens', serviceAccountTokens !== undefined] as const);
+  if (isThere) return;
+  const expected = `gateway.${needed} beside it: nobody could prove to be such a caller`;
+  problems.push({ key: `${key}.match.${match.spiffe === undefined ? by : 'spiffe'}`, expected });
+}
+
+function matchOf({ serviceAccount, spiffe, certificate = '' }: GatewayCallerEntry['match']): CallerMatch {
+  if (serviceAccount !== undefined) {
+    const [namespace = '', name = ''] = serviceAccount.split('/');
+    return { kind: 'service_account', namespace, serviceAccount: name };
+  }
   return spiffe === undefined ? { kind: 'certificate', name: certificate } : { kind: 'spiffe', uri: spiffe };
 }
 

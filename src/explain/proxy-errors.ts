@@ -26,9 +26,14 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     remedy: 'Nothing, if you do not know the page: it was kept from using your token.',
   },
   caller_unknown: {
-    text: 'The gateway does not know who sent the request: no client certificate came with the connection, or one that has ended, that no authority of gateway.clientCaFile signed, or that names nobody. The detail of the answer says which.',
+    text: 'The gateway does not know who sent the request: it shows neither a client certificate nor a service account token; or a certificate that has ended, that no authority of gateway.clientCaFile signed, or that names nobody; or a token of another audience, issuer or cluster, that has expired, or whose pod is gone. The detail of the answer says which.',
     remedy:
-      'Have the caller show a client certificate of the authority that the gateway trusts, and renew it in time.',
+      'Have the caller show a client certificate of the authority that the gateway trusts, or a projected token of its audience, and renew it in time.',
+  },
+  caller_unverified: {
+    text: 'The caller shows a service account token, and the cluster that could tell whether it is good does not answer, or too many tokens wait for its word.',
+    remedy:
+      'Repeat the request after Retry-After; look at token_sidecar_caller_token_reviews_total and at the API server if it lasts.',
   },
   caller_ambiguous: {
     text: 'The request proves two callers at once, or one in a form that two programs could read in two ways, so that none is believed.',

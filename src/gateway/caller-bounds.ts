@@ -82,6 +82,7 @@ export class CallerBounds {
       const [longestQuiet] = this.#resting.keys();
       if (longestQuiet === undefined) {
         throw new CallerHeldBack(
+          'too_many_requests',
           `${this.#mostCallers} callers have something open: no more are told apart`,
           SOON_MS,
         );
@@ -110,6 +111,7 @@ export class CallerBounds {
     caller.filledAtMs = nowMs;
     if (caller.allowance < 1) {
       throw new CallerHeldBack(
+        'too_many_requests',
         `the caller may send ${requestsPerSecond} requests in a second`,
         ((1 - caller.allowance) / requestsPerSecond) * 1000,
       );
@@ -119,5 +121,5 @@ export class CallerBounds {
 }
 
 function heldBack(what: string): CallerHeldBack {
-  return new CallerHeldBack(`the caller has ${what}, and may have no more`, SOON_MS);
+  return new CallerHeldBack('too_many_requests', `the caller has ${what}, and may have no more`, SOON_MS);
 }

@@ -11,6 +11,7 @@ import { beginHandshake, type TlsHandshakeOptions } from './tls-handshake.ts';
 export interface CallerConnectionOptions {
   readonly context: AppContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
+  readonly asksForCertificate: boolean;
   readonly gates: CallerGates;
   /** Its handshake has ended, as this. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
@@ -28,7 +29,7 @@ export class CallerConnection implements AppConnection {
   #gate: CallerGate | undefined;
 
   constructor(socket: Socket, options: CallerConnectionOptions) {
-    const { context, secureContext, onResult, known, onFree } = options;
+    const { context, secureContext, asksForCertificate, onResult, known, onFree } = options;
     const { clock, log } = context;
     this.socket = socket;
     // Whatever ends a connection ends in 'close'.
@@ -40,6 +41,7 @@ export class CallerConnection implements AppConnection {
     beginHandshake({
       socket,
       secureContext,
+      asksForCertificate,
       clock,
       onSecured: (tls) => {
         onResult('secured');

@@ -1,20 +1,27 @@
-import type { Caller } from '../callers/caller.ts';
+import type { Caller, Verdict } from '../callers/caller.ts';
 import { matches } from '../callers/policy.ts';
 import type { Clock } from '../clock.ts';
 import type { GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
-import type { AdmittedCaller, Gatekeeper, IdentifiedCaller } from '../proxy/exchange/gatekeeper.ts';
+import {
+  type AdmittedCaller,
+  CallerHeldBack,
+  type Gatekeeper,
+  type IdentifiedCaller,
+} from '../proxy/exchange/gatekeeper.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 import type { CallerBounds } from './caller-bounds.ts';
 import { keyOf, nameOf } from './caller-name.ts';
 import type { Decision, GatewayMetrics } from './metrics.ts';
 import type { Peer } from './peer.ts';
-import { withoutProofs } from './proofs.ts';
+import { shownToken, withoutProofs } from './proofs.ts';
 
 export interface CallerGatesOptions {
   readonly bounds: CallerBounds;
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
+  /** Judges service account tokens; none are heeded when absent. */
+  readonly verify: ((token: string) => Promise<Verdict>) | undefined;
   /** Whether one of the certificates, by its fingerprint, is trusted now. */
   readonly trusts: (fingerprints: readonly string[]) => boolean;
   readonly clock: Clock;
@@ -43,11 +50,14 @@ export class CallerGates {
   }
 }
 
+const NO_TOKEN = { kind: 'none' } as const;
+
 /** What a refusal is counted as. */
 const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
   caller_unknown: 'unknown',
   caller_ambiguous: 'ambiguous',
   caller_not_allowed: 'not_allowed',
+  caller_unverified: 'unverified',
   too_many_requests: 'held_back',
 };
 
@@ -68,9 +78,21 @@ export class CallerGate implements Gatekeeper {
     return withoutProofs(request);
   }
 
-  identify(_request: IncomingRequest): IdentifiedCaller {
+  identify(request: IncomingRequest): IdentifiedCaller | Promise<IdentifiedCaller> {
     try {
-      return this.#identified(this.#byCertificate());
+      const certified = this.#byCertificate();
+      const shown = this.#options.verify === undefined ? NO_TOKEN : shownToken(request);
+      switch (shown.kind) {
+        case 'none':
+          if (certified === undefined) throw unknown(this.#whatIsMissing());
+          return this.#identified(certified);
+        case 'token':
+          return this.#byToken(shown.token, certified);
+        case 'malformed':
+          throw unknown(`the request ${shown.why}`);
+        case 'ambiguous':
+          throw new SidecarError('caller_ambiguous', `the request ${shown.why}`);
+      }
     } catch (error) {
       throw this.#refused(error, {});
     }
@@ -83,11 +105,34 @@ export class CallerGate implements Gatekeeper {
     this.#countedFor = undefined;
   }
 
+  async #byToken(token: string, certified: Caller | undefined): Promise<IdentifiedCaller> {
+    try {
+      const { verify } = this.#options;
+      if (verify === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
+      const caller = judged(await verify(token));
+      if (certified !== undefined && !isSame(certified, caller)) {
+        throw new SidecarError(
+          'caller_ambiguous',
+          'client certificate and service account token are of two callers',
+        );
+      }
+      return this.#identified(certified ?? caller);
+    } catch (error) {
+      throw this.#refused(error, {});
+    }
+  }
+
+  #whatIsMissing(): string {
+    return this.#options.verify === undefined
+      ? 'no client certificate came with the connection'
+      : 'neither a client certificate nor a service account token is shown';
+  }
+
   /** Asked for each request: a certificate may end, and its authority be taken away, while its connection is kept. */
-  #byCertificate(): Caller {
+  #byCertificate(): Caller | undefined {
     const { peer } = this.#connection;
     const { clock, trusts } = this.#options;
-    if (peer.kind === 'unnamed') throw unknown('no client certificate came with the connection');
+    if (peer.kind === 'unnamed') return undefined;
     if (peer.kind === 'refused') throw unknown(`the client certificate ${peer.why}`);
     if (clock.now().wallMs >= peer.endsAtMs) {
       throw unknown('the client certificate, or one above it, has ended since the connection was made');
@@ -154,6 +199,28 @@ export class CallerGate implements Gatekeeper {
     );
     return error;
   }
+}
+
+function judged(verdict: Verdict): Caller {
+  switch (verdict.kind) {
+    case 'accepted':
+      return verdict.caller;
+    case 'refused':
+      throw unknown(`the service account token is refused: ${verdict.reason}`);
+    case 'unavailable':
+      throw new CallerHeldBack(
+        'caller_unverified',
+        'the cluster cannot tell now whether the service account token is good',
+        verdict.retryAfterMs,
+      );
+  }
+}
+
+/** Whether a SPIFFE id is that of the service account, as SPIRE and Istio name them. */
+function isSame(certified: Caller, shown: Caller): boolean {
+  if (certified.kind !== 'spiffe' || shown.kind !== 'service_account') return false;
+  const path = /^spiffe:\/\/[^/]+(\/.*)$/.exec(certified.uri)?.[1];
+  return path === `/ns/${shown.namespace}/sa/${shown.serviceAccount}`;
 }
 
 function unknown(why: string): SidecarError<'caller_unknown'> {

@@ -2,6 +2,7 @@
 
 import { constants } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
+import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { ClientVerification } from '../certificates/client-verification.ts';
 import type { CertificateSource, ServingCertificate } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
@@ -33,7 +34,10 @@ const SECURE_OPTIONS = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_T
 
 export interface GatewayOptions {
   readonly certificate: CertificateSource;
-  readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'>;
+  /** Absent where no certificate proves a caller. */
+  readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
+  /** Absent where no token does. */
+  readonly tokens: Pick<ServiceAccountVerifier, 'verify'> | undefined;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -47,24 +51,33 @@ export interface Gateway {
   close(): void;
 }
 
-export function createGateway({ certificate, clients, metrics, clock, log }: GatewayOptions): Gateway {
+export function createGateway({
+  certificate,
+  clients,
+  tokens,
+  metrics,
+  clock,
+  log,
+}: GatewayOptions): Gateway {
   const possible = Math.min(mostConnections(undefined, processLimits()), MANY_CONNECTIONS * PART_OF_ALL);
   const share = Math.max(1, Math.floor(possible / PART_OF_ALL));
   const bounds = new CallerBounds(clock, share);
   const strangers = new Strangers(Math.min(MOST_STRANGERS, share), () => metrics.connection('displaced'));
-  let trusted = fingerprintsOf(clients.authorities());
-  let secureContext = contextOf(certificate.current(), clients.authorities());
+  const authoritiesNow = (): string => clients?.authorities() ?? '';
+  let trusted = fingerprintsOf(authoritiesNow());
+  let secureContext = contextOf(certificate.current(), authoritiesNow());
 
   function renew(): void {
-    const authorities = clients.authorities();
+    const authorities = authoritiesNow();
     secureContext = contextOf(certificate.current(), authorities);
     trusted = fingerprintsOf(authorities);
   }
-  const stops = [certificate.onChange(renew), clients.onChange(renew)];
+  const stops = [certificate.onChange(renew), clients?.onChange(renew)];
 
   const gates = new CallerGates({
     bounds,
     metrics,
+    verify: tokens?.verify,
     trusts: (fingerprints) => fingerprints.some((fingerprint) => trusted.has(fingerprint)),
     clock,
     log,
@@ -78,6 +91,7 @@ export function createGateway({ certificate, clients, metrics, clock, log }: Gat
         return new CallerConnection(accepted, {
           context,
           secureContext,
+          asksForCertificate: clients !== undefined,
           gates,
           onResult: (result) => metrics.connection(result),
           known,
@@ -87,7 +101,7 @@ export function createGateway({ certificate, clients, metrics, clock, log }: Gat
     }),
     remembered: () => bounds.size,
     close() {
-      for (const stop of stops) stop();
+      for (const stop of stops) stop?.();
     },
   };
 }
@@ -96,7 +110,8 @@ export function createGateway({ certificate, clients, metrics, clock, log }: Gat
 function contextOf(certificate: ServingCertificate | undefined, authorities: string): SecureContext {
   return createSecureContext({
     ...(certificate === undefined ? {} : { cert: certificate.cert, key: certificate.key }),
-    ca: authorities,
+    // The public roots vouch for no caller.
+    ca: authorities === '' ? [] : authorities,
     minVersion: 'TLSv1.2',
     secureOptions: SECURE_OPTIONS,
   });

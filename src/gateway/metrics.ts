@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 /** What became of a request at the gateway. */
-export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back';
+export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back' | 'unverified';
 
 /** `displaced`: there were too many without a caller. `timeout`: the handshake took too long. */
 export type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced';
@@ -22,7 +22,14 @@ export interface GatewayMetrics {
 }
 
 const NO_CALLER = 'none';
-const DECISIONS: readonly Decision[] = ['allowed', 'unknown', 'ambiguous', 'not_allowed', 'held_back'];
+const DECISIONS: readonly Decision[] = [
+  'allowed',
+  'unknown',
+  'ambiguous',
+  'not_allowed',
+  'held_back',
+  'unverified',
+];
 
 /** @param remembered how many callers are, when it is asked for. */
 export function createGatewayMetrics(registry: Registry, remembered: () => number): GatewayMetrics {
@@ -68,7 +75,8 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
     labelNames: ['file', 'result'] as const,
     registers,
   });
-  for (const decision of ['unknown', 'ambiguous'] as const) requests.inc({ caller: NO_CALLER, decision }, 0);
+  for (const decision of ['unknown', 'ambiguous', 'unverified'] as const)
+    requests.inc({ caller: NO_CALLER, decision }, 0);
   for (const result of ['secured', 'handshake_failed', 'timeout', 'displaced'] as const) {
     connections.inc({ result }, 0);
   }

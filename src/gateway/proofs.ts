@@ -11,6 +11,39 @@ export const PROXY_AUTHORIZATION_FIELD = 'proxy-authorization';
 /** Where names become variables (CGI, WSGI), these would become the fields above. */
 const ALIKE = /^(?:token[-_]sidecar[-_]caller|proxy[-_]authorization)$/i;
 
+/** RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1). */
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+
+/** The token that a request shows for its caller. */
+export type ShownToken =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'token'; readonly token: string }
+  /** @property why completes "the request …". */
+  | { readonly kind: 'malformed'; readonly why: string }
+  | { readonly kind: 'ambiguous'; readonly why: string };
+
+/** More than one field is none that can be believed, be their tokens the same. */
+export function shownToken({ fields }: Pick<IncomingRequest, 'fields'>): ShownToken {
+  let shown: ShownToken = { kind: 'none' };
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = (fields[at] as string).toLowerCase();
+    if (!isProof(name)) continue;
+    if (name.includes('_')) return { kind: 'ambiguous', why: 'names its caller in a field with _ for -' };
+    if (shown.kind !== 'none') return { kind: 'ambiguous', why: 'shows more than one token of its caller' };
+    shown = tokenOf(name, fields[at + 1] as string);
+  }
+  return shown;
+}
+
+function tokenOf(name: string, value: string): ShownToken {
+  const isOwn = name === CALLER_FIELD;
+  const token = isOwn ? TOKEN.exec(value)?.[0] : BEARER.exec(value)?.[1];
+  if (token !== undefined) return { kind: 'token', token };
+  const expected = isOwn ? 'a token alone' : 'Bearer and a token';
+  return { kind: 'malformed', why: `has a field ${name} that is not ${expected}` };
+}
+
 const WITHOUT = new MadeOf<string[]>();
 
 /** Whether a field of this name is, or may be taken for, one of them. */

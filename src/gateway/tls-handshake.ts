@@ -13,6 +13,8 @@ export interface TlsHandshakeOptions {
   /** Accepted just now. */
   readonly socket: Socket;
   readonly secureContext: SecureContext;
+  /** Whether the caller is asked for a certificate, of which it may show none. */
+  readonly asksForCertificate: boolean;
   readonly clock: Clock;
   /** Its requests follow. Called in the turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
@@ -20,10 +22,11 @@ export interface TlsHandshakeOptions {
   readonly onFailed: (result: 'handshake_failed' | 'timeout', why: string) => void;
 }
 
-/** The server's side of a handshake with a caller, which is asked for a certificate and may show none. */
+/** The server's side of a handshake with a caller. */
 export function beginHandshake({
   socket,
   secureContext,
+  asksForCertificate,
   clock,
   onSecured,
   onFailed,
@@ -32,7 +35,7 @@ export function beginHandshake({
     isServer: true,
     secureContext,
     ALPNProtocols: PROTOCOLS,
-    requestCert: true,
+    requestCert: asksForCertificate,
     // Who is not trusted is told so in words.
     rejectUnauthorized: false,
   });

@@ -48,14 +48,19 @@ function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to
   return moved('tokenEndpoint.listen', from.listen, to.listen);
 }
 
-/** Its files are followed, each where it was at the start. */
+/** Its files are followed, each where it was at the start, and so is the cluster's word. */
 function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): string[] {
   if (from === undefined && to === undefined) return [];
   if (from === undefined || to === undefined) {
     return [`gateway: a listener that ${from === undefined ? 'is not open' : 'is open'}`];
   }
-  const paths = ({ tls, clientCaFile }: GatewayConfig) => [tls.certFile, tls.keyFile, clientCaFile];
-  return [...moved('gateway.listen', from.listen, to.listen), ...listed('gateway', paths(from), paths(to))];
+  const fixed = ({ tls, clientCaFile = 'no CA', serviceAccountTokens }: GatewayConfig) => [
+    tls.certFile,
+    tls.keyFile,
+    clientCaFile,
+    serviceAccountTokens?.audience ?? 'no tokens',
+  ];
+  return [...moved('gateway.listen', from.listen, to.listen), ...listed('gateway', fixed(from), fixed(to))];
 }
 
 /** Files of tokens are made, and the endpoint's names settled, when the program starts. */

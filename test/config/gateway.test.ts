@@ -40,6 +40,25 @@ it('has what is left out put in', async () => {
   });
 });
 
+it('knows service accounts, where their tokens are asked for', async () => {
+  const entry = (serviceAccount: string) => ({
+    ...CALLER,
+    name: serviceAccount.slice(0, 4),
+    match: { serviceAccount },
+  });
+  const { gateway, problems } = await resolved({
+    clientCaFile: undefined,
+    serviceAccountTokens: {},
+    callers: [entry('shop/web'), entry('tool/*')],
+  });
+  expect(problems).toEqual([]);
+  expect(gateway?.serviceAccountTokens).toEqual({ audience: 'token-sidecar-gateway' });
+  expect(gateway?.callers.map(({ match }) => match)).toEqual([
+    { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' },
+    { kind: 'service_account', namespace: 'tool', serviceAccount: '*' },
+  ]);
+});
+
 it('knows callers by all that a certificate says, and routes by their credential', async () => {
   const matches = [
     { spiffe: 'spiffe://example.org/ns/shop/*' },
@@ -105,7 +124,12 @@ describe('says what is wrong, and what would be right', () => {
       {},
       'expected a mapping with one of',
     ],
-    ['no name', caller({ match: {} }), {}, 'expected a mapping with one of spiffe and certificate'],
+    [
+      'no name',
+      caller({ match: {} }),
+      {},
+      'expected a mapping with one of serviceAccount, spiffe and certificate',
+    ],
     ['a SPIFFE id that climbs', caller({ match: { spiffe: 'spiffe://a/../b' } }), {}, 'expected a SPIFFE id'],
     ['a wildcard', caller({ match: { certificate: '*.test' } }), {}, 'expected a DNS name'],
     [

@@ -25,7 +25,7 @@ function gatewayBase(path: string): Settings {
   return {
     credentials: [{ name: 'default', tokenUrl: 'https://sso.test/token' }],
     routes: [{ name: 'api', upstream: 'https://api.test' }],
-    gateway: { ...files, ...(path.includes('[]') ? { callers } : {}) },
+    gateway: { ...files, serviceAccountTokens: {}, ...(path.includes('[]') ? { callers } : {}) },
   };
 }
 

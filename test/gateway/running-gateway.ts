@@ -38,6 +38,8 @@ export interface GatewaySettings {
   readonly file?: Readonly<Record<string, unknown>>;
   readonly gateway?: Readonly<Record<string, unknown>>;
   readonly clock?: Clock;
+  /** Of the cluster whose service account tokens callers show. */
+  readonly kubeconfig?: string;
   /** Of the server behind it; says `ok` to everything unless given. */
   readonly answer?: (request: IncomingMessage, response: ServerResponse) => void;
 }
@@ -200,7 +202,7 @@ export async function startGateway(settings: GatewaySettings = {}): Promise<Runn
     log,
     quit: () => {},
     clock: settings.clock ?? systemClock,
-    entrance: gatewayEntrance(config.gateway as GatewayConfig),
+    entrance: gatewayEntrance(config.gateway as GatewayConfig, { kubeconfig: settings.kubeconfig }),
   });
   onTestFinished(async () => {
     await sidecar.stop();

@@ -14,7 +14,7 @@ export interface Gatekeeper {
   /**
    * Finds out who asks.
    * @param request as it came.
-   * @throws {SidecarError} `caller_unknown` or `caller_ambiguous`; a promise rejects with these.
+   * @throws {SidecarError} `caller_unknown`, `caller_ambiguous` or `caller_unverified`; a promise rejects with these.
    */
   identify(request: IncomingRequest): IdentifiedCaller | Promise<IdentifiedCaller>;
 }
@@ -38,12 +38,12 @@ export interface AdmittedCaller {
 }
 
 /** The caller is to come back later. */
-export class CallerHeldBack extends SidecarError<'too_many_requests'> {
+export class CallerHeldBack extends SidecarError<'too_many_requests' | 'caller_unverified'> {
   /** When asking again may help, in whole seconds (RFC 9110 §10.2.3); at least 1. */
   readonly retryAfterSeconds: number;
 
-  constructor(message: string, retryAfterMs: number) {
-    super('too_many_requests', message);
+  constructor(code: 'too_many_requests' | 'caller_unverified', message: string, retryAfterMs: number) {
+    super(code, message);
     this.retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
   }
 }
