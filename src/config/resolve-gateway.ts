@@ -35,6 +35,11 @@ export function resolveGateway(
     const expected = 'nothing of it beside gateway, which serves routes alone';
     problems.push({ key, expected, code: 'conflicting_settings' });
   }
+  for (const [index, { output }] of (file.credentials ?? []).entries()) {
+    if (output === undefined) continue;
+    const expected = 'nothing of it beside gateway: no app is there to be given a token';
+    problems.push({ key: `credentials[${index}].output`, expected, code: 'conflicting_settings' });
+  }
   const { certFile, keyFile } = entry.tls ?? {};
   for (const [key, given, expected] of [
     ['gateway.tls.certFile', certFile, 'the path of a PEM certificate'],

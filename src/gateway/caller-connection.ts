@@ -29,8 +29,8 @@ export class CallerConnection implements AppConnection {
   #gate: CallerGate | undefined;
 
   constructor(socket: Socket, options: CallerConnectionOptions) {
-    const { context, secureContext, asksForCertificate, onResult, known, onFree } = options;
-    const { clock, log } = context;
+    const { context, known } = options;
+    const { log } = context;
     this.socket = socket;
     // Whatever ends a connection ends in 'close'.
     socket.on('error', () => socket.destroy());
@@ -38,14 +38,20 @@ export class CallerConnection implements AppConnection {
       known();
       this.#gate?.closed();
     });
+    guarded(socket, log, () => this.#begin(options));
+  }
+
+  #begin(options: CallerConnectionOptions): void {
+    const { context, secureContext, asksForCertificate, onResult, onFree } = options;
+    const { clock, log } = context;
     beginHandshake({
-      socket,
+      socket: this.socket,
       secureContext,
       asksForCertificate,
       clock,
       onSecured: (tls) => {
         onResult('secured');
-        guarded(socket, log, () => this.#speak(tls, options));
+        guarded(this.socket, log, () => this.#speak(tls, options));
       },
       onFailed: (result, why) => {
         onResult(result);

@@ -37,20 +37,41 @@ export interface SecuredConnection {
   readonly known: () => void;
 }
 
+/** Requests that wait for the cluster's word on their token, at once. */
+export const MOST_WAITING = 2000;
+
 /** What the gates of all connections share. */
 export class CallerGates {
   readonly #options: CallerGatesOptions;
+  #waiting = 0;
 
   constructor(options: CallerGatesOptions) {
     this.#options = options;
   }
 
   open(connection: SecuredConnection): CallerGate {
-    return new CallerGate(this.#options, connection);
+    return new CallerGate(this.#options, connection, (token) => this.#judge(token));
+  }
+
+  async #judge(token: string): Promise<Caller> {
+    const { verify } = this.#options;
+    if (verify === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
+    if (this.#waiting >= MOST_WAITING) {
+      const why = `${MOST_WAITING} requests wait until the cluster has told whether their tokens are good`;
+      throw new CallerHeldBack('caller_unverified', why, SOON_MS);
+    }
+    this.#waiting += 1;
+    try {
+      return judged(await verify(token));
+    } finally {
+      this.#waiting -= 1;
+    }
   }
 }
 
 const NO_TOKEN = { kind: 'none' } as const;
+
+const SOON_MS = 1000;
 
 /** What a refusal is counted as. */
 const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
@@ -65,13 +86,19 @@ const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
 export class CallerGate implements Gatekeeper {
   readonly #options: CallerGatesOptions;
   readonly #connection: SecuredConnection;
+  readonly #judge: (token: string) => Promise<Caller>;
   /** Whose it counts as: the first caller's that was let in. */
   #countedFor: string | undefined;
   #closed = false;
 
-  constructor(options: CallerGatesOptions, connection: SecuredConnection) {
+  constructor(
+    options: CallerGatesOptions,
+    connection: SecuredConnection,
+    judge: (token: string) => Promise<Caller>,
+  ) {
     this.#options = options;
     this.#connection = connection;
+    this.#judge = judge;
   }
 
   withoutProof(request: IncomingRequest): IncomingRequest {
@@ -107,9 +134,7 @@ export class CallerGate implements Gatekeeper {
 
   async #byToken(token: string, certified: Caller | undefined): Promise<IdentifiedCaller> {
     try {
-      const { verify } = this.#options;
-      if (verify === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
-      const caller = judged(await verify(token));
+      const caller = await this.#judge(token);
       if (certified !== undefined && !isSame(certified, caller)) {
         throw new SidecarError(
           'caller_ambiguous',

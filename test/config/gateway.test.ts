@@ -156,6 +156,12 @@ describe('says what is wrong, and what would be right', () => {
       { forwardProxy: { allow: [{ host: 'a.test' }] } },
       'forwardProxy: expected nothing of it',
     ],
+    [
+      'a token for an app',
+      {},
+      { credentials: [{ name: 'default', tokenUrl: 'https://sso.test/token', output: { endpoint: true } }] },
+      'credentials[0].output: expected nothing of it beside gateway',
+    ],
   ])('%s', async (_, gateway, more, expected) => {
     const { problems } = await resolved(gateway, more);
     expect(problems.join('\n').replaceAll(/"(\d+)": expected a whole/g, '$1: expected a whole')).toContain(

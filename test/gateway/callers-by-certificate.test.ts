@@ -44,6 +44,14 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
   });
 });
 
+it('an authority below the listed one proves callers, whose chain they show', async () => {
+  const gateway = await startGateway();
+  const below = callers.intermediate('below');
+  const { cert, key } = below.issue('web', WEB);
+  expect((await gateway.get({ cert: `${cert}${below.cert}`, key })).status).toBe(200);
+  expect(await gateway.get({ cert, key })).toMatchObject({ status: 401, code: 'caller_unknown' });
+});
+
 it('what the policy does not say is denied: another route, another caller, a caller of no entry', async () => {
   const gateway = await startGateway({
     callers: [

@@ -4,8 +4,15 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from '
 import { Agent } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Verdict } from '../../src/callers/caller.ts';
 import { systemClock } from '../../src/clock.ts';
+import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
+import { CallerGates, MOST_WAITING } from '../../src/gateway/caller-gate.ts';
+import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
+import { Registry } from '../../src/prometheus.ts';
+import type { IncomingRequest } from '../../src/proxy/streams/message.ts';
 import { AUDIENCE, FakeCluster } from '../callers/fake-cluster.ts';
+import { captureLog } from '../support/log-capture.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import {
   askHttp2,
@@ -151,6 +158,30 @@ it('a cluster that does not answer is told apart from a bad token', async () => 
   expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1);
   expect(await gateway.metric('gateway_requests_total{caller="none",decision="unverified"}')).toBe(1);
   expect(gateway.upstream.requests).toEqual([]);
+});
+
+it('so many requests wait for the word of the cluster, and no more', async () => {
+  const verdict = Promise.withResolvers<Verdict>();
+  const { log } = captureLog();
+  const gates = new CallerGates({
+    bounds: new CallerBounds(systemClock, 1),
+    metrics: createGatewayMetrics(new Registry(), () => 0),
+    verify: () => verdict.promise,
+    trusts: () => false,
+    clock: systemClock,
+    log,
+  });
+  const gate = gates.open({ peer: { kind: 'unnamed' }, address: undefined, known: () => {} });
+  const request = { fields: [OWN, 'token'] } as unknown as IncomingRequest;
+  const waiting = Array.from({ length: MOST_WAITING }, () => gate.identify(request));
+  await expect(gate.identify(request)).rejects.toMatchObject({
+    code: 'caller_unverified',
+    retryAfterSeconds: 1,
+  });
+  verdict.resolve({ kind: 'refused', reason: 'revoked' });
+  const ends = await Promise.allSettled(waiting);
+  expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']));
+  await expect(gate.identify(request)).rejects.toMatchObject({ code: 'caller_unknown' });
 });
 
 describe('two proofs', () => {

@@ -16,6 +16,8 @@ export interface CertificateAuthority {
   readonly cert: string;
   /** @param commonName the whole of the subject; @param names DNS names, IPv4 addresses and URIs. */
   issue(commonName: string, ...names: string[]): Certificate;
+  /** An authority below this one. */
+  intermediate(commonName: string): CertificateAuthority;
   /** The same of a certificate that ends sooner. */
   issueUntil(end: Date, commonName: string, ...names: string[]): Certificate;
 }
@@ -24,14 +26,19 @@ const ECDSA_WITH_SHA256 = sequence(oid('2a8648ce3d040302'));
 const SERVER_AND_CLIENT = sequence(oid('2b06010505070301'), oid('2b06010505070302'));
 
 export function createCertificateAuthority(commonName: string): CertificateAuthority {
+  return authorityBelow(undefined, commonName);
+}
+
+function authorityBelow(above: Issuer | undefined, commonName: string): CertificateAuthority {
   const root = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const issuer = { commonName, key: root.privateKey };
   const certifies = extension('551d13', sequence(der(0x01, Buffer.from([0xff]))), true);
-  const rootCertificate = certificate(issuer, commonName, root.publicKey, [certifies]);
+  const rootCertificate = certificate(above ?? issuer, commonName, root.publicKey, [certifies]);
 
   return {
     cert: pem('CERTIFICATE', rootCertificate),
     issue: (subject, ...names) => issueUntil(FAR_END, subject, ...names),
+    intermediate: (name) => authorityBelow(issuer, name),
     issueUntil,
   };
 
