@@ -3,11 +3,11 @@
  * metrics, at 6 MB of memory in every pod; the parts below cost 1 MB.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import Counter from '@prometheus-io/client/lib/counter.js';
 import Gauge from '@prometheus-io/client/lib/gauge.js';
 import Histogram from '@prometheus-io/client/lib/histogram.js';
 import Registry from '@prometheus-io/client/lib/registry.js';
+import { nextTurn, pauseEvery } from './next-turn.ts';
 
 export { Counter, Gauge, Histogram, Registry };
 
@@ -29,12 +29,13 @@ const SERIES_AT_ONCE = 500;
  * meanwhile. Metrics that count elsewhere and are read when they are scraped have to be told themselves.
  */
 export async function forgetSeries(registry: Registry, isGone: (labels: Labels) => boolean): Promise<void> {
-  let looked = 0;
+  const pause = pauseEvery(SERIES_AT_ONCE);
   for (const metric of registry.getMetricsAsArray() as unknown as Partial<Labelled>[]) {
     if (metric.remove === undefined || metric.get === undefined) continue;
     await nextTurn();
     for (const labels of metric.labelSets?.() ?? (await metric.get()).values.map((series) => series.labels)) {
-      if (++looked % SERIES_AT_ONCE === 0) await nextTurn();
+      const turn = pause();
+      if (turn !== undefined) await turn;
       // The buckets of a histogram go with its sum.
       if (!('le' in labels) && isGone(labels)) metric.remove(labels);
     }

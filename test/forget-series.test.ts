@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { forgetSeries, Gauge, Registry } from '../src/prometheus.ts';
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
+import { turnsDuring } from './support/turns.ts';
 
 /** Routes `gone-N` and `kept-N`, each with requests of three kinds. */
 function metricsOf(routes: number) {
@@ -33,15 +34,7 @@ it('reads each metric once, and lets the loop turn meanwhile', async () => {
   const { registry } = metricsOf(500);
   let reads = 0;
   new Gauge({ name: 'read', help: 'Counts.', registers: [registry], collect: () => void reads++ });
-  let turns = 0;
-  let isOver = false;
-  const turn = (): void => {
-    turns++;
-    if (!isOver) setImmediate(turn);
-  };
-  turn();
-  await forgetSeries(registry, isGone);
-  isOver = true;
+  const turns = await turnsDuring(() => forgetSeries(registry, isGone));
   expect(reads).toBe(1);
   // A thousand routes with three series each in several metrics, five hundred series a turn.
   expect(turns).toBeGreaterThan(15);

@@ -19,8 +19,10 @@ export function keyed<Entry extends { name: string }>(
 }
 
 export function checkUnique(entries: readonly Keyed<{ name: string }>[], problems: Problem[]): void {
-  entries.forEach(({ key, entry: { name } }, index) => {
-    if (entries.findIndex(({ entry }) => entry.name === name) < index) {
+  const names = new Set<string>();
+  for (const { key, entry } of entries) {
+    const { name } = entry;
+    if (names.has(name)) {
       problems.push({
         key: `${key}.name`,
         value: name,
@@ -28,5 +30,6 @@ export function checkUnique(entries: readonly Keyed<{ name: string }>[], problem
         code: 'duplicate_name',
       });
     }
-  });
+    names.add(name);
+  }
 }

@@ -1,9 +1,11 @@
 /** YAML, and JSON as a part of it, taken apart: what is wrong with the text itself, each at its place. */
 
 import type { Alias, Document, YAMLParseError } from 'yaml';
+import { nextTurn } from '../next-turn.ts';
 import type { ProblemCode } from './problem-codes.ts';
 import type { Problem } from './problems.ts';
 import { type Place, SourceText } from './source-text.ts';
+import { parseInParts } from './yaml-document.ts';
 import { expectedYaml } from './yaml-mistakes.ts';
 
 export interface ParsedText {
@@ -43,7 +45,7 @@ export async function parseYaml(
   problems: Problem[],
 ): Promise<ParsedText | undefined> {
   // Loaded here, so that a sidecar without a file does not carry the parser.
-  const { isAlias, parseDocument, visit } = await import('yaml');
+  const { isAlias, visit } = await import('yaml');
   const source = new SourceText(path, text, (key) => keys.has(key));
   const report = (at: Place, code: ProblemCode, expected: string): void => {
     problems.push({ key: `${at.file}:${at.line}:${at.column}`, expected, code, place: at });
@@ -62,7 +64,7 @@ export async function parseYaml(
   }
   let document: Document.Parsed;
   try {
-    document = parseDocument(text, { uniqueKeys: true, strict: true, prettyErrors: false });
+    document = await parseInParts(text);
   } catch {
     // Its stack, as a rule: a list of a list of a list.
     report(source.at(0), 'too_deep', 'a file that the parser can take apart');
@@ -91,6 +93,7 @@ export async function parseYaml(
   for (const { range } of unknown) report(source.at(...rangeOf(range)), 'unknown_alias', ANCHOR);
   if (unknown.length > 0) return undefined;
   source.understoodAs(document);
+  await nextTurn();
   try {
     return { value: document.toJS({ maxAliasCount: MOST_ALIASES }), source };
   } catch {

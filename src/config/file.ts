@@ -3,6 +3,7 @@
 import * as v from 'valibot';
 import { readBoundedFile } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
+import { nextTurn } from '../next-turn.ts';
 import { describeIssue, keysOf, kindOfValue, withInsideOfUnion } from './file-issues.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import { parseYaml } from './file-syntax.ts';
@@ -61,6 +62,7 @@ export async function parseConfig(text: string, path: string, problems: Problem[
   const parsed = await parseYaml(text, path, FILE_KEYS, problems);
   if (parsed === undefined) return NOTHING_UNDERSTOOD;
   const { source } = parsed;
+  await nextTurn();
   const value = parsed.value ?? {};
   if (Array.isArray(value) || typeof value !== 'object') {
     problems.push({

@@ -1,5 +1,6 @@
 /** Flags, environment and configuration file, in this order of precedence, to one frozen Config. */
 
+import { nextTurn } from '../next-turn.ts';
 import type { Config } from './config.ts';
 import { type FileReading, readConfigFile } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
@@ -26,11 +27,13 @@ export async function loadConfig(
     given.config === undefined
       ? { config: {} as FileConfig, understood: true }
       : await readConfigFile(given.config.text, given.config.key, problems, text);
-  checkTlsFiles(reading.config, problems);
+  await checkTlsFiles(reading.config, problems);
+  await nextTurn();
   const config = resolveConfig(reading, given, problems);
   if (problems.length > 0) {
     throw new ConfigurationError(withoutFollowUps(problems).map(placed(reading.source)));
   }
+  await nextTurn();
   return deepFreeze(config);
 }
 

@@ -100,25 +100,42 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
 export function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
   checkUnique(routes, problems);
   const understood = routes.filter(({ key }) => !isDoubtful(problems, key, 'match'));
-  understood.forEach(({ key, entry: route }, index) => {
-    const shadow = understood.slice(0, index).find(({ entry }) => covers(entry.match, route.match));
+  const earlier = new Map<string, { readonly at: number; readonly route: Keyed<RouteConfig> }>();
+  understood.forEach((route, at) => {
+    const { key, entry } = route;
+    const [shadow] = coveringMatches(entry.match)
+      .flatMap((match) => earlier.get(match) ?? [])
+      .sort((one, other) => one.at - other.at);
     if (shadow !== undefined) {
       problems.push({
         key: `${key}.match`,
-        value: describeMatch(route.match),
-        expected: `requests that ${shadow.key} (${shadow.entry.name}) does not take before it; the more specific route comes first`,
+        value: describeMatch(entry.match),
+        expected: `requests that ${shadow.route.key} (${shadow.route.entry.name}) does not take before it; the more specific route comes first`,
         code: 'unreachable_route',
       });
     }
+    const own = matchOf(entry.match.host, withoutSlash(entry.match.pathPrefix));
+    if (!earlier.has(own)) earlier.set(own, { at, route });
   });
 }
 
-/** Whether every request that matches `later` also matches `earlier`. */
-function covers(earlier: RouteConfig['match'], later: RouteConfig['match']): boolean {
-  if (earlier.host !== undefined && earlier.host !== later.host) return false;
-  const prefix = earlier.pathPrefix.replace(/\/$/, '');
-  const path = later.pathPrefix.replace(/\/$/, '');
-  return path === prefix || path.startsWith(`${prefix}/`);
+/** Every match, this one included, that all requests of this one have: by any host or its own, and by what its path begins with. */
+function coveringMatches({ host, pathPrefix }: RouteConfig['match']): string[] {
+  const path = withoutSlash(pathPrefix);
+  const prefixes = [path];
+  for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+    prefixes.push(path.slice(0, end));
+  }
+  const hosts = host === undefined ? [undefined] : [undefined, host];
+  return hosts.flatMap((one) => prefixes.map((prefix) => matchOf(one, prefix)));
+}
+
+function matchOf(host: string | undefined, prefix: string): string {
+  return JSON.stringify([host ?? null, prefix]);
+}
+
+function withoutSlash(pathPrefix: string): string {
+  return pathPrefix.endsWith('/') ? pathPrefix.slice(0, -1) : pathPrefix;
 }
 
 function describeMatch({ host, pathPrefix }: RouteConfig['match']): string {

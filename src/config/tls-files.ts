@@ -1,11 +1,16 @@
 import { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
+import { pauseEvery } from '../next-turn.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 
+/** Entries whose files are read in one turn. */
+const ENTRIES_AT_ONCE = 20;
+
 /** The files of all TLS settings are read once now, so that a wrong path stops the start and not the first request. */
-export function checkTlsFiles(file: FileConfig, problems: Problem[]): void {
+export async function checkTlsFiles(file: FileConfig, problems: Problem[]): Promise<void> {
+  const pause = pauseEvery(ENTRIES_AT_ONCE);
   const lists = {
     credentials: file.credentials,
     routes: file.routes,
@@ -14,9 +19,11 @@ export function checkTlsFiles(file: FileConfig, problems: Problem[]): void {
     'redirect.hosts': file.redirect?.hosts,
   };
   for (const [list, entries = []] of Object.entries(lists)) {
-    entries.forEach(({ tls }, index) => {
-      checkFiles(`${list}[${index}].tls`, tls ?? {}, problems);
-    });
+    for (const [index, { tls }] of entries.entries()) {
+      if (tls === undefined) continue;
+      checkFiles(`${list}[${index}].tls`, tls, problems);
+      await pause();
+    }
   }
   const { tls, clientCaFile } = file.gateway ?? {};
   if (tls !== undefined) checkFiles('gateway.tls', tls, problems);

@@ -7,9 +7,7 @@ import type { Destination } from './destination.ts';
 import { destinationOf } from './find-destination.ts';
 import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
-
-/** By which list a host gets the token: that of the forward proxy, of captured hosts, or of redirected connections. */
-export type HostList = 'forwardProxy' | 'captured' | 'redirected';
+import type { HostList } from './host-list.ts';
 
 /** A host that connections are to which end here, and the list that it is on. */
 export interface ListedHost {
@@ -91,14 +89,14 @@ export class Destinations implements DestinationFinder {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
-  /** All that have been activated. */
-  get activeRoutes(): readonly ActiveRoute[] {
-    const { routes, forwardProxy, captured, redirected } = this;
-    return [...routes, ...[forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? [])];
+  /** Of hosts on lists, and what passes beside them: those that have been activated so far. */
+  get listedRoutes(): readonly ActiveRoute[] {
+    const { forwardProxy, captured, redirected } = this;
+    return [forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? []);
   }
 
   close(): void {
-    for (const { upstream } of this.activeRoutes) upstream.close();
+    for (const { upstream } of [...this.routes, ...this.listedRoutes]) upstream.close();
   }
 
   #proxyOf(list: HostList): ForwardProxy {

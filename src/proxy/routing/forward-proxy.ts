@@ -15,12 +15,13 @@ import type { IncomingRequest } from '../streams/message.ts';
 import type { ActivateRoute, ActiveRoute } from './active-route.ts';
 import type { Destination } from './destination.ts';
 import { type AskedDestination, allowedDestination, forwardUpstream } from './forward-destination.ts';
+import { HOST_LISTS, type HostList } from './host-list.ts';
 import type { RefusedHosts } from './refused-hosts.ts';
 import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
-  /** Of the names of its routes, in metrics and logs. */
-  readonly prefix: 'forward' | 'capture' | 'redirect';
+  /** Whose hosts these are. */
+  readonly list: HostList;
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
@@ -204,7 +205,7 @@ export class ForwardProxy {
     this.#options.refused.add(nameOf(asked));
     return new SidecarError(
       'destination_not_allowed',
-      `${nameOf(asked)} is not on the list of the forward proxy`,
+      `${nameOf(asked)} is not on the list of ${HOST_LISTS[this.#options.list].what}`,
     );
   }
 
@@ -223,7 +224,7 @@ export class ForwardProxy {
   }
 
   #routeVia(upstream: Upstream, listed: AllowedDestination | undefined): ActiveRoute {
-    const name = `${this.#options.prefix}:${listed?.host ?? 'other'}`;
+    const name = `${HOST_LISTS[this.#options.list].prefix}:${listed?.host ?? 'other'}`;
     // Entries of one host, for other ports, may lead to one upstream: each has a credential of its own.
     const entry = listed === undefined ? 'other' : this.#options.config.allow.indexOf(listed);
     const key = `${entry} ${upstream.protocol}://${upstream.authority}`;

@@ -35,7 +35,7 @@ it.each([
   ['in another', ASKED.toReversed()],
 ])('entries that lead to one upstream keep their own credential, asked for %s', (_, asked) => {
   const options: ForwardProxyOptions = {
-    prefix: 'forward',
+    list: 'forwardProxy',
     config: {
       allow: [
         entry({ port: 443, credential: 'tls' }),

@@ -5,10 +5,11 @@ import { systemClock } from '../../src/clock.ts';
 import type { CaptureConfig } from '../../src/config/config.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
 import { LeafContexts } from '../../src/proxy/tls/leaf-contexts.ts';
+import { turnsDuring } from '../support/turns.ts';
 import { FakeBearer } from '../wire/fake-bearer.ts';
 import { message, ok } from '../wire/messages.ts';
 import { answering, startUpstream } from '../wire/raw-upstream.ts';
-import { forwardTo, type SidecarSettings, startSidecar } from '../wire/sidecar.ts';
+import { forwardTo, routeTo, type SidecarSettings, startSidecar } from '../wire/sidecar.ts';
 
 const REPLACED = 8;
 
@@ -44,4 +45,18 @@ it('what a configuration held, tokens among it, is let go when another has taken
   expect(upstream.connections).toHaveLength(1);
   const kept = bearers.map((bearer) => bearer.deref() !== undefined);
   expect(kept).toEqual([...Array.from({ length: REPLACED }, () => false), true]);
+});
+
+it('a configuration of many routes is opened bit by bit, and those that stay keep their connections', async () => {
+  const upstream = await startUpstream(answering(ok('hello')), undefined);
+  const routes = Array.from({ length: 500 }, (_, index) => ({
+    ...routeTo(upstream),
+    name: `route-${index}`,
+    match: { pathPrefix: `/route-${index}/` },
+  }));
+  const sidecar = await startSidecar({ routes });
+  expect((await sidecar.exchange(message('GET /route-7/ HTTP/1.1', ['Host: app.test']))).body).toBe('hello');
+  expect(await turnsDuring(() => sidecar.reconfigure({ routes }))).toBeGreaterThan(8);
+  expect((await sidecar.exchange(message('GET /route-7/ HTTP/1.1', ['Host: app.test']))).body).toBe('hello');
+  expect(upstream.connections).toHaveLength(1);
 });

@@ -1,10 +1,11 @@
 /** What requests are served by, made of a configuration. */
 
 import type { Clock } from '../clock.ts';
-import type { ListenAddress, RouteConfig } from '../config/config.ts';
+import type { ForwardProxyConfig, ListenAddress, RouteConfig } from '../config/config.ts';
 import { policiesOf } from '../config/policies.ts';
 import { SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
+import { pauseEvery } from '../next-turn.ts';
 import type { BearerSource } from '../token/bearer-source.ts';
 import { mostConnections, processLimits } from './app/connection-limit.ts';
 import { capturedList } from './capture/captured-ports.ts';
@@ -22,6 +23,7 @@ import type { Follow } from './observer.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
+import { HOST_LISTS, type HostList } from './routing/host-list.ts';
 import type { RefusedHosts } from './routing/refused-hosts.ts';
 import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
@@ -64,22 +66,37 @@ export class GenerationMaker {
    */
   async make(options: ServingOptions, use: (made: Generation) => void): Promise<void> {
     const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
-    const warm = new WarmPools(this.#before?.activeRoutes ?? []);
+    const before = this.#before;
     /** While the generation is being made: what is opened later is opened for a request. */
     let opened: UpstreamPools[] | undefined = [];
-    const activate: Activate = (config, bearer, keptFrom) => {
-      const taken = warm.take(config, bearer !== undefined);
-      if (taken !== undefined) return this.#active(config, bearer, taken);
-      const { clock, log, network, metrics } = this.#surroundings;
-      const all = this.#upstreams;
-      const observer = metrics.forRoute(config.name);
-      const pools = new UpstreamPools(config, { clock, log, network, all, dialThrough, keptFrom, observer });
-      opened?.push(pools);
-      return this.#active(config, bearer, pools);
-    };
+    const activateWith =
+      (warm: WarmPools): Activate =>
+      (config, bearer, keptFrom) => {
+        const taken = warm.take(config, bearer !== undefined);
+        if (taken !== undefined) return this.#active(config, bearer, taken);
+        const { clock, log, network, metrics } = this.#surroundings;
+        const all = this.#upstreams;
+        const observer = metrics.forRoute(config.name);
+        const pools = new UpstreamPools(config, {
+          clock,
+          log,
+          network,
+          all,
+          dialThrough,
+          keptFrom,
+          observer,
+        });
+        opened?.push(pools);
+        return this.#active(config, bearer, pools);
+      };
+    const ofRoutes = new WarmPools(before?.routes ?? []);
+    let ofLists: WarmPools;
     let destinations: Destinations;
     try {
-      destinations = this.#openDestinations(options, activate);
+      const routes = await openRoutes(options, activateWith(ofRoutes));
+      // In one turn from here on: requests that are served meanwhile open and retire what lists lead to.
+      ofLists = new WarmPools(before?.listedRoutes ?? []);
+      destinations = this.#openDestinations(routes, options, activateWith(ofLists));
     } catch (error) {
       for (const pools of opened) pools.close();
       throw error;
@@ -95,7 +112,8 @@ export class GenerationMaker {
         callers: options.callers ?? [],
       }),
     );
-    warm.retireRest();
+    ofRoutes.retireRest();
+    ofLists.retireRest();
   }
 
   #follow({ accessLog }: ServingOptions): Follow {
@@ -115,55 +133,60 @@ export class GenerationMaker {
     };
   }
 
-  #openDestinations(options: ServingOptions, activate: Activate): Destinations {
-    const { log, listen, own, refused } = this.#surroundings;
-    const routes = options.routes.map((config) =>
-      activate(config, bearerOf(`route ${config.name}`, config.credential, options)),
-    );
-    const forwardProxy =
-      options.forwardProxy &&
-      new ForwardProxy({
-        prefix: 'forward',
-        config: options.forwardProxy,
-        refused,
-        bearerOf: ({ host, credential }) => bearerOf(`forward proxy, ${host}`, credential, options),
-        // Without a token are those that nobody has listed.
-        activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),
-        log,
-        before: this.#before?.forwardProxy,
-      });
-    const captured =
-      options.capture &&
-      new ForwardProxy({
-        prefix: 'capture',
-        config: capturedList(options.capture.hosts),
-        refused,
-        bearerOf: ({ host, credential }) => bearerOf(`capture of ${host}`, credential, options),
-        activate,
-        log,
-        before: this.#before?.captured,
-      });
-    const redirected =
-      options.redirect &&
-      new ForwardProxy({
-        prefix: 'redirect',
-        config: redirectedList(options.redirect),
-        refused,
-        bearerOf: ({ host, credential }) => bearerOf(`redirection of ${host}`, credential, options),
-        // What passes leads nobody to the sidecar's own listeners.
-        activate: (config, bearer) => activate(config, bearer, bearer === undefined ? own : undefined),
-        log,
-        before: this.#before?.redirected,
-      });
-    const refuses = options.crossSiteRequests === 'refuse';
+  #openDestinations(
+    routes: readonly ActiveRoute[],
+    options: ServingOptions,
+    activate: Activate,
+  ): Destinations {
+    const { listen, own } = this.#surroundings;
+    const { forwardProxy, capture, redirect, crossSiteRequests } = options;
+    // What passes without a token, because nobody has listed it, leads nobody to the sidecar's own listeners.
+    const keptFromOwn: Activate = (config, bearer) =>
+      activate(config, bearer, bearer === undefined ? own : undefined);
+    const open = (list: HostList, config: ForwardProxyConfig | undefined, activateRoute: Activate) =>
+      config && this.#openList({ list, config, activate: activateRoute, options });
     return new Destinations({
       routes,
-      forwardProxy,
-      captured,
-      redirected,
-      ownNames: refuses ? ownNames(options.routes, listen) : undefined,
+      forwardProxy: open('forwardProxy', forwardProxy, keptFromOwn),
+      captured: open('captured', capture && capturedList(capture.hosts), activate),
+      redirected: open('redirected', redirect && redirectedList(redirect), keptFromOwn),
+      ownNames: crossSiteRequests === 'refuse' ? ownNames(options.routes, listen) : undefined,
     });
   }
+
+  #openList({ list, config, activate, options }: ListToOpen): ForwardProxy {
+    const { log, refused } = this.#surroundings;
+    return new ForwardProxy({
+      list,
+      config,
+      refused,
+      bearerOf: ({ host, credential }) => bearerOf(`${HOST_LISTS[list].what}, ${host}`, credential, options),
+      activate,
+      log,
+      before: this.#before?.[list],
+    });
+  }
+}
+
+interface ListToOpen {
+  readonly list: HostList;
+  readonly config: ForwardProxyConfig;
+  readonly activate: Activate;
+  readonly options: ServingOptions;
+}
+
+/** Routes that are opened in one turn of the event loop. */
+const ROUTES_AT_ONCE = 50;
+
+/** Bit by bit: requests go on meanwhile. */
+async function openRoutes(options: ServingOptions, activate: Activate): Promise<ActiveRoute[]> {
+  const pause = pauseEvery(ROUTES_AT_ONCE);
+  const routes: ActiveRoute[] = [];
+  for (const config of options.routes) {
+    routes.push(activate(config, bearerOf(`route ${config.name}`, config.credential, options)));
+    await pause();
+  }
+  return routes;
 }
 
 /** @param keptFrom where its connections may not lead. */

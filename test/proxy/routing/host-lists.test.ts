@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { ForwardProxy } from '../../../src/proxy/routing/forward-proxy.ts';
+import { HOST_LISTS, type HostList } from '../../../src/proxy/routing/host-list.ts';
+import { RefusedHosts } from '../../../src/proxy/routing/refused-hosts.ts';
+import { captureLog } from '../../support/log-capture.ts';
+import { TIMEOUTS } from '../../wire/sidecar.ts';
+
+it.each(Object.keys(HOST_LISTS) as HostList[])(
+  'a host that is not on the list %s is refused by its name',
+  (list) => {
+    const hosts = new ForwardProxy({
+      list,
+      config: { allow: [], otherHosts: 'deny', connect: 'intercept', timeouts: TIMEOUTS },
+      bearerOf: () => expect.unreachable(),
+      activate: () => expect.unreachable(),
+      refused: new RefusedHosts(systemClock),
+      log: captureLog().log,
+    });
+    expect(() => hosts.listedRoute({ scheme: 'https', host: 'other.test', port: 443 })).toThrow(
+      `other.test:443 is not on the list of ${HOST_LISTS[list].what}`,
+    );
+  },
+);
