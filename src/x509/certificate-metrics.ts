@@ -1,6 +1,6 @@
-import type { X509Certificate } from 'node:crypto';
+import { nextTurn } from '../next-turn.ts';
 import { Gauge, type Registry } from '../prometheus.ts';
-import { certificatesIn } from './pem.ts';
+import { ValidityReader } from './validity.ts';
 
 /** Who uses a file of certificates. */
 export type CertificateUser = { readonly route: string } | { readonly credential: string };
@@ -15,9 +15,11 @@ export interface CertificateMetrics {
   inUse(user: CertificateUser, file: string, role: 'identity' | 'trust', pem: string): void;
 }
 
-interface Validity {
-  readonly fromMs: number;
-  readonly endsAtMs: number;
+interface FileInUse {
+  readonly user: CertificateUser;
+  readonly file: string;
+  readonly role: 'identity' | 'trust';
+  readonly pem: string;
 }
 
 /**
@@ -26,34 +28,49 @@ interface Validity {
  */
 export function createCertificateMetrics(registry: Registry): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
+  const reader = new ValidityReader();
+  /** Those that are still to be read, each once. */
+  const waiting = new Map<string, FileInUse>();
+  let reading: Promise<void> | undefined;
+
+  /** Requests do not wait for it; scrapes do. */
+  async function readWaiting(): Promise<void> {
+    // What joins meanwhile is the map's last, and read as well.
+    for (const [key, { user, file, role, pem }] of waiting) {
+      await nextTurn();
+      const validity = await reader.read(pem);
+      // Another content has come in the meantime, and stands behind.
+      if (waiting.get(key)?.pem !== pem) continue;
+      waiting.delete(key);
+      if (validity === undefined) continue;
+      const decisive = role === 'identity' ? validity.first : validity.last;
+      ends.set({ ...user, file }, decisive.endsAtMs / 1000);
+      begins.set({ ...user, file }, decisive.fromMs / 1000);
+    }
+    reading = undefined;
+  }
+
   const ends = new Gauge({
     name: 'token_sidecar_tls_certificate_expiry_timestamp_seconds',
     help: 'Unix time at which a file of certificates that is in use ends: the first of a chain, the last of a list of authorities.',
     labelNames,
     registers: [registry],
+    collect: () => reading,
   });
   const begins = new Gauge({
     name: 'token_sidecar_tls_certificate_not_before_timestamp_seconds',
     help: 'Unix time from which the certificate is valid whose end the expiry of its file is.',
     labelNames,
     registers: [registry],
+    collect: () => reading,
   });
   return {
     inUse(user, file, role, pem) {
-      const [first, ...rest] = certificatesIn(pem).flatMap(validityOf);
-      if (first === undefined) return;
-      const decisive = rest.reduce(
-        (one, other) => (other.endsAtMs < one.endsAtMs === (role === 'identity') ? other : one),
-        first,
-      );
-      ends.set({ ...user, file }, decisive.endsAtMs / 1000);
-      begins.set({ ...user, file }, decisive.fromMs / 1000);
+      const key = JSON.stringify([user, file]);
+      // At the end of the line, wherever one before it stands.
+      waiting.delete(key);
+      waiting.set(key, { user, file, role, pem });
+      reading ??= readWaiting();
     },
   };
-}
-
-/** Empty where it cannot be told: whoever uses the file says what is wrong with it. */
-function validityOf({ validFromDate, validToDate }: X509Certificate): Validity[] {
-  const validity = { fromMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() };
-  return Object.values(validity).every(Number.isFinite) ? [validity] : [];
 }

@@ -3,6 +3,8 @@ import { beforeEach, expect, it } from 'vitest';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { type CertificateMetrics, createCertificateMetrics } from '../../src/x509/certificate-metrics.ts';
+import { CERTIFICATES_AT_ONCE, MOST_BUNDLES, ValidityReader } from '../../src/x509/validity.ts';
+import { turnsDuring } from '../support/turns.ts';
 
 const DAY_MS = 86_400_000;
 const NAME = 'token_sidecar_tls_certificate_expiry_timestamp_seconds';
@@ -67,4 +69,35 @@ it('what is no certificate says nothing', async () => {
   metrics.inUse({ route: 'api' }, 'certFile', 'identity', '');
 
   expect(await series()).toEqual([]);
+});
+
+it('a file that is replaced while it is read has the series of the last', async () => {
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', long);
+  const scraped = series();
+  await new Promise((resolve) => setImmediate(resolve));
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', short);
+
+  await scraped;
+  expect(await series()).toEqual([`${NAME}{route="api",file="caFile"} ${endOf(short)}`]);
+});
+
+it('a large file is read bit by bit, when it is in use already', async () => {
+  const large = short.repeat(10 * CERTIFICATES_AT_ONCE);
+  const turns = await turnsDuring(async () => {
+    metrics.inUse({ route: 'api' }, 'caFile', 'trust', large);
+    expect(await series()).toEqual([`${NAME}{route="api",file="caFile"} ${endOf(short)}`]);
+  });
+  expect(turns).toBeGreaterThan(9);
+});
+
+it('what was read is remembered by its content, of so many files', async () => {
+  const reader = new ValidityReader();
+  const read = (pem: string) => turnsDuring(() => reader.read(pem));
+  const large = short.repeat(10 * CERTIFICATES_AT_ONCE);
+  expect(await read(large)).toBeGreaterThan(9);
+  expect(await read(`${large}`)).toBeLessThan(3);
+  for (let count = 1; count < MOST_BUNDLES; count++) await reader.read(`# ${count}\n`);
+  expect(await read(large)).toBeLessThan(3);
+  for (let count = 0; count < MOST_BUNDLES; count++) await reader.read(`# another ${count}\n`);
+  expect(await read(large)).toBeGreaterThan(9);
 });
