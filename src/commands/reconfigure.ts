@@ -41,12 +41,16 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   let forgetting: Promise<void> = Promise.resolve();
 
   async function reconfigure(config: Config, reconfigureOptions: ReconfigureOptions): Promise<boolean> {
-    await forgetting;
+    // Before what is being forgotten is waited for: whatever is to be forgotten after that leaves out what is coming.
     coming.add(config);
+    await forgetting;
+    let isTaken = false;
     try {
-      return await takeIntoUse(config, reconfigureOptions);
+      isTaken = await takeIntoUse(config, reconfigureOptions);
+      return isTaken;
     } finally {
       coming.delete(config);
+      if (!isTaken) void forget(config);
     }
   }
 

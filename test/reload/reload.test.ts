@@ -1,5 +1,8 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LONGEST_FAREWELL_MS, OPTIONAL_WAIT_MS } from '../../src/commands/reconfigure.ts';
+import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
 import { mountClient, RunningSidecar, startApi } from './running-sidecar.ts';
@@ -272,6 +275,32 @@ describe('what cannot be used changes nothing', () => {
   });
 });
 
+it('what was opened of a configuration that cannot be used leaves no series', async () => {
+  const { config, route, running } = await startShop();
+  const issue = () => issueCertificate({ hosts: ['a.test'], nowMs: Date.now(), lifetimeMs: 60_000 });
+  const [one, other] = await Promise.all([issue(), issue()]);
+  const { directory } = await mountSecret({ 'tls.crt': one.cert, 'tls.key': other.key });
+  const tls = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') };
+  const { credential } = await startSecond();
+  await running.write({
+    credentials: [...config.credentials, credential],
+    routes: [
+      { ...route, name: 'opened', credential: 'second' },
+      {
+        ...route,
+        name: 'unusable',
+        match: { pathPrefix: '/unusable' },
+        upstream: 'https://127.0.0.1:1',
+        tls,
+      },
+    ],
+  });
+
+  await running.logged('the configuration cannot be used');
+  await eventually(() => running.text('/metrics')).not.toMatch(/route="opened"|credential="second"/);
+  expect(await (await running.get('/api')).text()).toBe('Bearer first');
+});
+
 describe('while the provider of a new credential gives nothing', () => {
   it('what was in use stays, and what is waited for is said; a file that does without takes its place', async () => {
     const { config, route, running } = await startShop();
@@ -289,6 +318,7 @@ describe('while the provider of a new credential gives nothing', () => {
 
     await running.change({ ...config, routes: [{ ...route, name: 'renamed' }] });
     expect(running.sidecar.tokens).toHaveLength(1);
+    await eventually(() => running.text('/metrics')).not.toContain('credential="second"');
     expect(
       await running.metric('proxy_requests_total{route="renamed",method="GET",code="200"}'),
     ).toBeUndefined();
