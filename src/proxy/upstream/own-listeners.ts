@@ -24,7 +24,7 @@ export class OwnListeners {
     if (!isLoopbackHost(address) && remoteAddress !== localAddress) return undefined;
     return new SidecarError(
       'destination_not_allowed',
-      `port ${remotePort} of this machine is the sidecar's own and not on the list of the forward proxy`,
+      `port ${remotePort} of this machine is the sidecar's own and on no list of hosts`,
     );
   }
 }
