@@ -21,7 +21,7 @@ export const UPSTREAM_TOKEN = 'upstream-token-0123456789';
 
 /** Signs what the callers of all tests show. */
 export const callers = createCertificateAuthority('callers');
-const servers = createCertificateAuthority('servers');
+export const servers = createCertificateAuthority('servers');
 
 /** As an entry of `gateway.callers`, with what is left out put in. */
 export interface CallerEntry {
@@ -180,17 +180,23 @@ export function servingCertificate(name = 'gateway.test'): Certificate {
   return servers.issue(name, name);
 }
 
-export async function startGateway(settings: GatewaySettings = {}): Promise<RunningGateway> {
+/** A directory with all that the gateway reads, for the length of the test. */
+export async function mountGateway(settings: GatewaySettings, upstream: string) {
   const directory = await mkdtemp(join(tmpdir(), 'gateway-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const upstream = await startUpstream(settings.answer);
   const serving = servingCertificate();
+  const path = join(directory, 'config.yaml');
   await writeFile(join(directory, 'tls.crt'), serving.cert);
   await writeFile(join(directory, 'tls.key'), serving.key);
   await writeFile(join(directory, 'ca.crt'), callers.cert);
   await writeFile(join(directory, 'token'), UPSTREAM_TOKEN);
-  const path = join(directory, 'config.yaml');
-  await writeFile(path, fileText(settings, directory, upstream.url));
+  await writeFile(path, fileText(settings, directory, upstream));
+  return { directory, path };
+}
+
+export async function startGateway(settings: GatewaySettings = {}): Promise<RunningGateway> {
+  const upstream = await startUpstream(settings.answer);
+  const { directory, path } = await mountGateway(settings, upstream.url);
   const load = (text?: string): Promise<Config> =>
     loadConfig({ config: { key: '--config', text: path } }, [], text);
   const config = await load();
@@ -218,7 +224,7 @@ export interface Upstream {
   readonly requests: IncomingMessage[];
 }
 
-async function startUpstream(answer?: GatewaySettings['answer']): Promise<Upstream> {
+export async function startUpstream(answer?: GatewaySettings['answer']): Promise<Upstream> {
   const requests: IncomingMessage[] = [];
   const server: Server = createServer((request, response) => {
     requests.push(request);
