@@ -7,7 +7,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { registerProcessMetrics } from '../src/admin/process-metrics.ts';
+import { createBrokerMetrics } from '../src/broker/metrics.ts';
 import { createCallerMetrics } from '../src/callers/metrics.ts';
+import { broker } from '../src/commands/broker.ts';
 import { check } from '../src/commands/check.ts';
 import type { Command } from '../src/commands/command.ts';
 import { demo } from '../src/commands/demo.ts';
@@ -59,6 +61,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
       redirect,
       issuer,
       injector,
+      broker,
       inject,
       demo,
       explain,
@@ -258,6 +261,9 @@ async function metricsReference(): Promise<string> {
   createIssuerMetrics(service);
   const webhook = new Registry();
   createInjectorMetrics(webhook);
+  const tokensOfPods = new Registry();
+  createBrokerMetrics(tokensOfPods);
+  createCallerMetrics(tokensOfPods);
   return [
     '# Metrics',
     '',
@@ -306,6 +312,13 @@ async function metricsReference(): Promise<string> {
     ...(await metricRows(webhook)),
     '',
     'and the `process_` and `build_info` metrics as above. `result` and `reason`: see [injector.md](injector.md#outcomes).',
+    '',
+    '## The broker',
+    '',
+    ...(await metricRows(tokensOfPods)),
+    '',
+    'and of the sidecar those whose names begin with `token_sidecar_token_` and `token_sidecar_credentials_`, with `PROFILE/CREDENTIAL` as `credential`; the `process_` and',
+    '`build_info` metrics as above. `result` and `reason`: see [broker.md](broker.md#answers).',
     '',
   ].join('\n');
 }

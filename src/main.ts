@@ -14,6 +14,7 @@ const COMMANDS: Commands = {
   proxy: async () => (await import('./commands/proxy.ts')).proxy,
   issuer: async () => (await import('./commands/issuer.ts')).issuer,
   injector: async () => (await import('./commands/injector.ts')).injector,
+  broker: async () => (await import('./commands/broker.ts')).broker,
   inject: async () => (await import('./commands/inject.ts')).inject,
   gateway: async () => (await import('./commands/gateway.ts')).gateway,
   check: async () => (await import('./commands/check.ts')).check,

@@ -10,6 +10,7 @@ const OLDEST_NODE = 'node22.15';
 
 /** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
 const PARTS: readonly string[] = [
+  'broker-cluster',
   'injector-cluster',
   'interception',
   'profile-rules',

@@ -47,7 +47,7 @@ const WAIT_FOR_NEXT_MS = 1000;
 const DENIED_FOR_MS = 10_000;
 
 /** Unknown tokens that are looked at in the same moment. */
-export const MOST_UNKNOWN_AT_ONCE = 2000;
+export const MOST_UNKNOWN_AT_ONCE = 5000;
 
 const CROWDED: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 

@@ -15,7 +15,7 @@ export type ReviewOutcome =
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 export interface TokenReviews {
-  /** Never rejects. Answers within 5 s: 2 s in line and 3 s on the way. */
+  /** Never rejects. Answers within 6 s: 3 s in line and 3 s on the way. */
   review(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome>;
 }
 
@@ -25,7 +25,8 @@ export interface TokenReviewsOptions extends BackoffOptions {
   readonly metrics: CallerMetrics;
 }
 
-const LINE = { atOnce: 16, mostWaiting: 1000, mostWaitingOfOne: 250, patienceMs: 2000 };
+/** A rollout of two thousand pods in one namespace finds room, and leaves as much to the others. */
+const LINE = { atOnce: 16, mostWaiting: 4000, mostWaitingOfOne: 2000, patienceMs: 3000 };
 
 const TIMEOUT_MS = 3000;
 

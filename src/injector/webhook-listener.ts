@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { boundCallerConnections } from '../callers/caller-connections.ts';
 import type { ClientVerification } from '../certificates/client-verification.ts';
 import type { CertificateSource } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
@@ -14,10 +15,12 @@ import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
 import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
-import { boundCallerConnections } from './caller-connections.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { readReviewBody } from './review-body.ts';
 import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
+
+/** An API server keeps as many as it has calls at a time, each for a few milliseconds. */
+const MOST_CONNECTIONS = 256;
 
 /** For a TLS handshake, and then for the head of a request. */
 const HANDSHAKE_MS = 5000;
@@ -71,7 +74,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   });
   const stopPresenting = presentCertificates(server, options);
 
-  const connections = boundCallerConnections(() => metrics.connectionDropped('displaced'));
+  const connections = boundCallerConnections(MOST_CONNECTIONS, () => metrics.connectionDropped('displaced'));
   // Before the handshake, which is what a connection costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {

@@ -1,4 +1,4 @@
-import { decodeFormComponent } from './form.ts';
+import { decodeFormComponent } from '../form.ts';
 
 /** One way to understand a Basic field: who the caller says to be, and the proof. */
 export interface ClaimedCredentials {

@@ -1,8 +1,8 @@
 /** The registered clients as a live value: one immutable set at a time, replaced as a whole. */
 
 import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { decodeFormComponent } from '../form.ts';
 import { type Client, type ClientDefinition, defineClient } from './client.ts';
-import { decodeFormComponent } from './form.ts';
 import type { ScryptCost } from './scrypt-hash.ts';
 
 export interface ClientSet {

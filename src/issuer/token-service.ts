@@ -4,10 +4,10 @@
  */
 
 import type { Clock } from '../clock.ts';
+import { FormFault, parseForm } from '../form.ts';
 import type { Logger } from '../log/logger.ts';
 import { accessTokenClaims, issuedToken, signAccessToken } from './access-token.ts';
 import type { CallerVerification } from './caller-verification.ts';
-import { parseForm } from './form.ts';
 import { decideGrant } from './grant.ts';
 import { readGrantRequest } from './grant-request.ts';
 import type { KeyRing } from './key-ring.ts';
@@ -143,7 +143,8 @@ function readForm(message: TokenMessage, maxBodyBytes: number): ReadonlyMap<stri
   if (message.body === 'too_large') {
     return new Refusal('invalid_request', `the form is larger than ${maxBodyBytes} bytes`);
   }
-  return parseForm(message.body);
+  const form = parseForm(message.body);
+  return form instanceof FormFault ? new Refusal('invalid_request', form.description) : form;
 }
 
 /** The path alone: a query is allowed (RFC 6749 §3.2), and nothing is read from it. */

@@ -135,14 +135,14 @@ it('asks about so many tokens at once, lets so many wait, and turns the rest awa
   for (let n = 0; n < 16; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
   const asked = () => cluster.api.requests.filter((line) => TOKEN_REVIEWS.test(line)).length;
   let turnedAway = 0;
-  const flood = Array.from({ length: 600 }, (_, n) =>
+  const flood = Array.from({ length: 2100 }, (_, n) =>
     verify(cluster.token(cluster.pod('flood', 'web', `web-${n}`))).then((verdict) => {
       if (verdict.kind === 'unavailable') turnedAway++;
       return verdict;
     }),
   );
-  // 16 on their way, 250 of this namespace in line.
-  await until(() => asked() === 16 && turnedAway === 600 - 16 - 250);
+  // 16 on their way, 2000 of this namespace in line.
+  await until(() => asked() === 16 && turnedAway === 2100 - 16 - 2000);
   // One of another namespace has its turn before those that came earlier.
   const other = cluster.token(cluster.pod('quiet', 'web'));
   const verdict = verify(other);
@@ -150,7 +150,7 @@ it('asks about so many tokens at once, lets so many wait, and turns the rest awa
   expect(await verdict).toMatchObject({ kind: 'accepted' });
   expect(cluster.reviewed.indexOf(other)).toBeLessThan(40);
   const verdicts = await Promise.all(flood);
-  expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(266);
+  expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(2016);
   expect(clock.pendingTimers).toBeLessThan(5);
 });
 

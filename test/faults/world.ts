@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { seededRandom } from '../../scripts/simulation/random.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import type { KubeletSecret } from '../../src/demo/kubelet-secret.ts';
+import type { KubeletSecret } from '../../src/credentials/secret-layout.ts';
 import type { TokenSnapshot } from '../../src/token/token-snapshot.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';

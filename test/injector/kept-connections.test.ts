@@ -3,13 +3,13 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { boundCallerConnections } from '../../src/injector/caller-connections.ts';
+import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
 
 function bounded() {
   const given: string[] = [];
   let displaced = 0;
   let port = 0;
-  const connections = boundCallerConnections(() => void displaced++);
+  const connections = boundCallerConnections(256, () => void displaced++);
   return {
     ...connections,
     given,

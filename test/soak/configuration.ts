@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type KubeletSecret, layOutSecret } from '../../src/demo/kubelet-secret.ts';
+import { type KubeletSecret, layOutSecret } from '../../src/credentials/secret-layout.ts';
 
 const FILE = 'token-sidecar.yaml';
 

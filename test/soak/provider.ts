@@ -6,7 +6,7 @@ import { startAdminServer } from '../../src/admin/admin-server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { issuerAdminEndpoints } from '../../src/commands/issuer-admin.ts';
 import { formatAddress } from '../../src/config/values.ts';
-import { layOutSecret } from '../../src/demo/kubelet-secret.ts';
+import { layOutSecret } from '../../src/credentials/secret-layout.ts';
 import { createClientStore, defineClients } from '../../src/issuer/client-store.ts';
 import { startIssuer } from '../../src/issuer/issuer.ts';
 import { createKeyRing } from '../../src/issuer/key-ring.ts';

@@ -50,7 +50,8 @@ export function findProfiles(
   });
 }
 
-function isAdmitted(
+/** Whether a profile may be used in a namespace; its labels are looked up where they are not at hand. */
+export function isAdmitted(
   profile: NonNullable<ReturnType<ProfileSource['cluster']>>,
   namespace: Namespace,
   source: ProfileSource,

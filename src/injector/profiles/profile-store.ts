@@ -91,12 +91,7 @@ export const LISTED_ANEW_AFTER_MS = 300_000;
 export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
   const namespaced = watchKind(api, 'TokenProfile', options);
   const ofCluster = watchKind(api, 'ClusterTokenProfile', options);
-  const namespaces = keepCollection<NamespaceObject, Labels>(api, NAMESPACES, options, {
-    reduce({ metadata: { labels = {} } }) {
-      return JSON.stringify(labels).length > MOST_LABELS ? undefined : labels;
-    },
-    forget: () => undefined,
-  });
+  const namespaces = watchLabels(api, options);
   const all = [namespaced, ofCluster, namespaces];
   return {
     unread: () => namespaced.unread() ?? ofCluster.unread(),
@@ -112,6 +107,35 @@ export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions):
       for (const each of all) each.close();
     },
   };
+}
+
+/** Of the cluster alone, with labels of namespaces: what the broker may read. */
+export function watchClusterProfiles(
+  api: KubernetesApi,
+  options: ProfileStoreOptions,
+): ProfileSource & Pick<ProfileStore, 'settled' | 'close'> {
+  const ofCluster = watchKind(api, 'ClusterTokenProfile', options);
+  const namespaces = watchLabels(api, options);
+  return {
+    unread: () => ofCluster.unread() ?? namespaces.unread(),
+    namespaced: () => undefined,
+    cluster: (name) => ofCluster.get(keyOf({ name }))?.judged,
+    labels: (name) => namespaces.get(keyOf({ name })),
+    settled: () => ofCluster.settled() && namespaces.settled(),
+    close() {
+      ofCluster.close();
+      namespaces.close();
+    },
+  };
+}
+
+function watchLabels(api: KubernetesApi, options: ProfileStoreOptions) {
+  return keepCollection<NamespaceObject, Labels>(api, NAMESPACES, options, {
+    reduce({ metadata: { labels = {} } }) {
+      return JSON.stringify(labels).length > MOST_LABELS ? undefined : labels;
+    },
+    forget: () => undefined,
+  });
 }
 
 function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreOptions) {

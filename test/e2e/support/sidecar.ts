@@ -5,7 +5,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type Sidecar, startSidecar } from '../../../src/commands/sidecar.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatAddress } from '../../../src/config/values.ts';
-import type { SecretValues } from '../../../src/demo/kubelet-secret.ts';
+import type { SecretValues } from '../../../src/credentials/secret-layout.ts';
 import type { TokenSnapshot } from '../../../src/token/token-snapshot.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { leakedIn } from '../../support/leaked.ts';

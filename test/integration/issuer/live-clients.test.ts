@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Registry } from '@prometheus-io/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import type { KubeletSecret } from '../../../src/demo/kubelet-secret.ts';
+import type { KubeletSecret } from '../../../src/credentials/secret-layout.ts';
 import { type Client, defineClient } from '../../../src/issuer/client.ts';
 import { type ClientSet, createClientSet } from '../../../src/issuer/client-store.ts';
 import { readClientsDirectory } from '../../../src/issuer/clients-directory.ts';

@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { boundCallerConnections } from '../../src/injector/caller-connections.ts';
+import { boundCallerConnections } from '../../src/callers/caller-connections.ts';
 
 const MOST = 256;
 
 /** A listener whose connections are bounded, and connections to it from addresses of loopback. */
 async function start() {
   let displaced = 0;
-  const bound = boundCallerConnections(() => displaced++);
+  const bound = boundCallerConnections(256, () => displaced++);
   /** By address and port of the caller: two addresses may use one port. */
   const accepted = new Map<string, Socket>();
   const open = new Set<Socket>();

@@ -1,9 +1,6 @@
-/** The webhook listener's connections: so many and no more, shared fairly among the addresses that open them. */
+/** A listener's connections: so many and no more, shared fairly among the addresses that open them. */
 
 import type { Socket } from 'node:net';
-
-/** An API server keeps as many as it has calls at a time, each for a few milliseconds. */
-const MOST_CONNECTIONS = 256;
 
 export interface CallerConnections {
   /**
@@ -22,8 +19,8 @@ interface Connection {
   state: 'waiting' | 'busy';
 }
 
-/** @param onDisplaced called for each connection that gives way. */
-export function boundCallerConnections(onDisplaced: () => void): CallerConnections {
+/** @param most at a time. @param onDisplaced called for each connection that gives way. */
+export function boundCallerConnections(most: number, onDisplaced: () => void): CallerConnections {
   /** By address and port; the one that was used last comes last. */
   const connections = new Map<string, Connection>();
 
@@ -55,7 +52,7 @@ export function boundCallerConnections(onDisplaced: () => void): CallerConnectio
         socket.destroy();
         return;
       }
-      if (connections.size >= MOST_CONNECTIONS) displaceOne();
+      if (connections.size >= most) displaceOne();
       const key = keyOf(socket);
       const connection: Connection = { socket, address: socket.remoteAddress, state: 'waiting' };
       connections.set(key, connection);

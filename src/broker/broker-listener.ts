@@ -1,0 +1,212 @@
+/**
+ * The token endpoint's HTTPS listener: a certificate that is replaced under way, callers that may be anybody, and are
+ * bounded in connections, bytes and time; and a drain that drops no request.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
+import type { Socket } from 'node:net';
+import { boundCallerConnections } from '../callers/caller-connections.ts';
+import type { CertificateSource } from '../certificates/serving-certificate.ts';
+import type { Clock } from '../clock.ts';
+import type { ListenAddress } from '../config/config.ts';
+import { listenOn } from '../listen.ts';
+import type { Logger } from '../log/logger.ts';
+import { https } from '../node-https.ts';
+import { type BrokerAnswer, onTheWire, refusal } from './broker-answer.ts';
+import type { BrokerMetrics } from './metrics.ts';
+import type { TokenEndpoint } from './token-endpoint.ts';
+import { readAddress } from './token-request.ts';
+
+/** A connection takes some 50 KiB; of as many again the oldest idle one gives way. */
+export const MOST_CONNECTIONS = 1024;
+
+/** For a TLS handshake, which a herd makes slow, and then for the head of a request. */
+const HANDSHAKE_MS = 10_000;
+
+/** For a whole request to come. */
+const REQUEST_MS = 10_000;
+
+/** From the head of a request to the last byte of its answer. */
+const ANSWER_MS = 20_000;
+
+/** How often Node looks for requests that take too long. */
+const CHECK_EVERY_MS = 1000;
+
+/** A sidecar has no further request for minutes. */
+const KEEP_ALIVE_MS = 5000;
+
+const HEADER_BYTES = 8192;
+
+/** A token of 8 KiB, its escapes and the parameters beside it. */
+export const BODY_BYTES = 16 * 1024;
+
+export interface BrokerListener {
+  readonly address: ListenAddress;
+  /** Requests whose answers have not left. */
+  readonly inFlight: number;
+  /**
+   * Goes on serving for `delayMs`, while Services still send requests here, and asks for each connection to be closed;
+   * then stops accepting and lets what is in flight finish for at most `timeoutMs`.
+   */
+  drain(delayMs: number, timeoutMs: number): Promise<void>;
+}
+
+export interface BrokerListenerOptions {
+  readonly listen: ListenAddress;
+  readonly certificates: CertificateSource;
+  readonly endpoint: TokenEndpoint;
+  readonly metrics: BrokerMetrics;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+export async function startBrokerListener(options: BrokerListenerOptions): Promise<BrokerListener> {
+  const { certificates, metrics, clock, log } = options;
+  let draining = false;
+  let inFlight = 0;
+  const server = https.createServer({
+    minVersion: 'TLSv1.2',
+    allowHalfOpen: true,
+    handshakeTimeout: HANDSHAKE_MS,
+    headersTimeout: HANDSHAKE_MS,
+    requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: HEADER_BYTES,
+    highWaterMark: BODY_BYTES,
+  });
+  // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
+  // public option for it.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  const stopPresenting = presentCertificates(server, certificates);
+
+  const connections = boundCallerConnections(MOST_CONNECTIONS, () => metrics.connectionDropped('displaced'));
+  // Before the handshake, which is what a connection costs most.
+  server.prependListener('connection', (socket: Socket) => connections.admit(socket));
+  server.on('tlsClientError', (error) => {
+    metrics.connectionDropped('handshake');
+    log.debug({ err: error }, 'TLS handshake failed');
+  });
+
+  function serve(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    if (!connections.begin(socket)) {
+      // Requests that are sent ahead of their answers are nobody's who waits for a token.
+      socket.destroy();
+      return;
+    }
+    const startedAtMs = clock.monotonicMs();
+    inFlight++;
+    let result = 'aborted';
+    const cancel = clock.after(ANSWER_MS, () => socket.destroy());
+    response.once('close', () => {
+      cancel();
+      inFlight--;
+      metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
+    });
+    answer(request, options.endpoint, log).then(
+      (given) => {
+        if (given === 'aborted') {
+          socket.destroy();
+          return;
+        }
+        result = given.kind === 'given' ? 'given' : given.code;
+        const { status, headers, body } = onTheWire(given);
+        response.writeHead(status, {
+          ...headers,
+          'Content-Length': Buffer.byteLength(body),
+          // Only a whole request may be followed by another on the same connection.
+          ...(draining || !request.complete ? { Connection: 'close' } : {}),
+        });
+        response.end(body);
+        connections.end(socket);
+      },
+      (error: unknown) => {
+        log.debug({ err: error }, 'the caller went away before its request was read');
+        socket.destroy();
+      },
+    );
+  }
+  server.on('request', serve);
+  // Without a body the answer is the same, and nothing need be sent.
+  server.on('checkContinue', (request, response) => {
+    if (readAddress(messageOf(request)).kind === 'address') response.writeContinue();
+    serve(request, response);
+  });
+
+  const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
+    stopPresenting();
+    throw error;
+  });
+  return {
+    address,
+    get inFlight() {
+      return inFlight;
+    },
+    async drain(delayMs, timeoutMs) {
+      draining = true;
+      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
+      await new Promise<void>((resolve) => {
+        const cancel = clock.after(timeoutMs, () => server.closeAllConnections());
+        server.close(() => {
+          cancel();
+          resolve();
+        });
+        server.closeIdleConnections();
+      });
+      stopPresenting();
+    },
+  };
+}
+
+/** Connections that are open keep theirs: both certificates are good while one takes the place of the other. */
+function presentCertificates(server: Server, certificates: CertificateSource): () => void {
+  function present(): void {
+    const certificate = certificates.current();
+    if (certificate === undefined) return;
+    server.setSecureContext({ cert: certificate.cert, key: certificate.key, minVersion: 'TLSv1.2' });
+  }
+  present();
+  return certificates.onChange(present);
+}
+
+async function answer(
+  request: IncomingMessage,
+  endpoint: TokenEndpoint,
+  log: Logger,
+): Promise<BrokerAnswer | 'aborted'> {
+  const address = readAddress(messageOf(request));
+  if (address.kind === 'refused') return address;
+  const body = await readBody(request);
+  if (body === 'aborted') return body;
+  if (body === 'too_large') return refusal('request_too_large', `the form has at most ${BODY_BYTES} bytes`);
+  try {
+    return await endpoint(address, body);
+  } catch (error) {
+    log.error({ err: error, profile: address.profile, credential: address.credential }, 'a request failed');
+    return refusal('server_error', 'the broker failed; its log says why');
+  }
+}
+
+function messageOf({ method, url, headersDistinct }: IncomingMessage): Parameters<typeof readAddress>[0] {
+  return { method, target: url ?? '', headers: headersDistinct };
+}
+
+async function readBody(request: IncomingMessage): Promise<Buffer | 'too_large' | 'aborted'> {
+  if (Number(request.headers['content-length'] ?? 0) > BODY_BYTES) return 'too_large';
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > BODY_BYTES) return 'too_large';
+      chunks.push(chunk);
+    }
+  } catch {
+    // The connection broke off: there is nobody to answer.
+    return 'aborted';
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,215 @@
+/**
+ * The tokens of brokered credentials: one grant of each at a time, however many ask. A credential is opened when it is asked
+ * for first, and closed when nobody has asked for long, or its profile says something else.
+ */
+
+import { isDeepStrictEqual } from 'node:util';
+import { type Clock, remainingMs } from '../clock.ts';
+import type { CredentialConfig } from '../config/config.ts';
+import { messageOf } from '../errors.ts';
+import type { Logger } from '../log/logger.ts';
+import type { TokenSource } from '../token/token-source.ts';
+import { TokenUnavailable } from '../token/token-unavailable.ts';
+import { type BrokerAnswer, type GivenToken, refusal } from './broker-answer.ts';
+import type { BrokeredCredential, BrokeredCredentials } from './brokered-credential.ts';
+import { type LiveVolume, openLiveVolume } from './live-volume.ts';
+import type { WatchedObjects } from './object-values.ts';
+
+export interface Grants {
+  /** Never rejects for what is the provider's fault, and answers within `LONGEST_WAIT_MS` and a bit. */
+  answer(credential: BrokeredCredential): Promise<BrokerAnswer>;
+  /** Credentials that are open. */
+  readonly size: number;
+  close(): Promise<void>;
+}
+
+export interface GrantsOptions {
+  readonly credentials: Pick<BrokeredCredentials, 'now'>;
+  readonly objects: WatchedObjects;
+  readonly openSource: (config: CredentialConfig) => Promise<TokenSource>;
+  readonly closeSource: (source: TokenSource) => Promise<void>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** An asker waits for a grant as long, and for a Secret to be read before the first one. */
+export const LONGEST_WAIT_MS = 5000;
+
+/** Nobody has asked for so long: the next who does waits for a grant. */
+const IDLE_MS = 1_800_000;
+const LOOK_EVERY_MS = 10_000;
+
+/** Attempts of a few replicas bear to be closer together than those of ten thousand pods. */
+const RECOVERY_MS = 3000;
+
+/** Of the life of a token what must be left when it is given: a sidecar renews in peace with that. */
+const LEAST_LEFT = { ms: 30_000, ofLifetime: 0.2 };
+
+interface Open {
+  credential: BrokeredCredential;
+  readonly volumes: readonly LiveVolume[];
+  readonly source: Promise<TokenSource>;
+  /** Those who wait for the next token. */
+  next: Promise<void> | undefined;
+  askedAtMs: number;
+}
+
+export function createGrants(options: GrantsOptions): Grants {
+  const { credentials, objects, clock, log } = options;
+  const open = new Map<string, Open>();
+  /** Directories are removed before others of the same name are made. */
+  const closing = new Map<string, Promise<void>>();
+  let cancelLook = clock.after(LOOK_EVERY_MS, look);
+
+  function look(): void {
+    cancelLook = clock.after(LOOK_EVERY_MS, look);
+    for (const [name, one] of open) {
+      const isIdle = clock.monotonicMs() - one.askedAtMs >= IDLE_MS;
+      const now = credentials.now(name);
+      if (isIdle || now === undefined || !isSame(one.credential, now)) shut(name, one);
+    }
+  }
+
+  function shut(name: string, one: Open): void {
+    open.delete(name);
+    const before = closing.get(name) ?? Promise.resolve();
+    const closed = before
+      .then(() => end(one))
+      .catch((error: unknown) => {
+        log.error({ err: messageOf(error), credential: name }, 'a credential could not be closed');
+      });
+    closing.set(name, closed);
+    void closed.then(() => {
+      if (closing.get(name) === closed) closing.delete(name);
+    });
+  }
+
+  async function end({ source, volumes }: Open): Promise<void> {
+    const opened = await source.catch(() => undefined);
+    if (opened !== undefined) await options.closeSource(opened);
+    for (const volume of volumes) await volume.close();
+  }
+
+  function openOne(credential: BrokeredCredential): Open {
+    const { name, config } = credential;
+    const volumes: LiveVolume[] = [];
+    const source = (async () => {
+      await closing.get(name);
+      for (const volume of credential.volumes) volumes.push(openLiveVolume(volume, { objects, log }));
+      await Promise.all(volumes.map(({ made }) => made));
+      await within(LONGEST_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)));
+      const { renewal, waitTimeoutMs } = config;
+      return await options.openSource({
+        ...config,
+        waitTimeoutMs: Math.min(waitTimeoutMs, LONGEST_WAIT_MS),
+        renewal: {
+          ...renewal,
+          // Somebody waits for it already.
+          startupJitterMs: 0,
+          recoveryMs: Math.min(renewal.recoveryMs, RECOVERY_MS),
+        },
+      });
+    })();
+    return { credential, volumes, source, next: undefined, askedAtMs: clock.monotonicMs() };
+  }
+
+  function openFor(credential: BrokeredCredential): Open {
+    const before = open.get(credential.name);
+    if (before !== undefined) {
+      before.askedAtMs = clock.monotonicMs();
+      if (before.credential === credential) return before;
+      if (isSame(before.credential, credential)) {
+        before.credential = credential;
+        return before;
+      }
+      shut(credential.name, before);
+    }
+    const opened = openOne(credential);
+    open.set(credential.name, opened);
+    // Whoever asks is told; the next one tries again.
+    opened.source.catch(() => {
+      if (open.get(credential.name) === opened) shut(credential.name, opened);
+    });
+    return opened;
+  }
+
+  function given(source: TokenSource): GivenToken | undefined {
+    const held = source.held();
+    if (held === undefined) return undefined;
+    const leftMs = remainingMs(held.sendableUntil, clock.now());
+    if (leftMs < leastLeftMs(source)) return undefined;
+    return { kind: 'given', token: held.token, expiresInSeconds: Math.max(1, Math.floor(leftMs / 1000)) };
+  }
+
+  /** Resolves with the next token, or when it has been waited for long enough. */
+  function nextToken(one: Open, source: TokenSource): Promise<void> {
+    one.next ??= new Promise<void>((resolve) => {
+      const done = (): void => {
+        cancel();
+        stopListening();
+        one.next = undefined;
+        resolve();
+      };
+      const cancel = clock.after(LONGEST_WAIT_MS, done);
+      const stopListening = source.onToken(done);
+    });
+    return one.next;
+  }
+
+  /** Resolves when it has, and after `ms` in any case. */
+  function within(ms: number, promise: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(ms, resolve);
+      void promise.finally(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  return {
+    async answer(credential) {
+      const one = openFor(credential);
+      const source = await one.source;
+      const now = given(source);
+      if (now !== undefined) return now;
+      try {
+        // There is none; or what is left of it is too little, and its successor is on its way.
+        await source.obtain();
+        const { grantInFlight } = source.snapshot();
+        if (given(source) === undefined && grantInFlight) await nextToken(one, source);
+      } catch (error) {
+        if (!(error instanceof TokenUnavailable)) throw error;
+        return unavailable(error.retryAfterSeconds * 1000);
+      }
+      return given(source) ?? unavailable(untilRenewalMs(source, clock));
+    },
+    get size() {
+      return open.size;
+    },
+    async close() {
+      cancelLook();
+      for (const [name, one] of open) shut(name, one);
+      await Promise.all(closing.values());
+    },
+  };
+}
+
+function unavailable(retryAfterMs: number): BrokerAnswer {
+  return refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
+}
+
+function untilRenewalMs(source: TokenSource, clock: Clock): number {
+  const { renewalAtMs } = source.snapshot();
+  return renewalAtMs === undefined ? 0 : Math.max(0, renewalAtMs - clock.now().wallMs);
+}
+
+function leastLeftMs(source: TokenSource): number {
+  const { requestedAtMs, expiresAtMs } = source.snapshot();
+  if (requestedAtMs === undefined || expiresAtMs === undefined) return 0;
+  return Math.min(LEAST_LEFT.ms, (expiresAtMs - requestedAtMs) * LEAST_LEFT.ofLifetime);
+}
+
+function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
+  return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
+}

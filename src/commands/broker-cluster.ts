@@ -1,0 +1,121 @@
+/** The broker's parts that need the Kubernetes API. Loaded once the settings are in order: the client takes some 30 MB. */
+
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createGrants } from '../broker/grants.ts';
+import type { BrokerMetrics } from '../broker/metrics.ts';
+import { watchObjects } from '../broker/object-values.ts';
+import { createTokenEndpoint, type TokenEndpoint } from '../broker/token-endpoint.ts';
+import { createCallerMetrics } from '../callers/metrics.ts';
+import { createServiceAccountVerifier } from '../callers/service-account-verifier.ts';
+import type { Clock } from '../clock.ts';
+import { createCredentialsMetrics } from '../credentials/metrics.ts';
+import { messageOf, SidecarError } from '../errors.ts';
+import { watchClusterProfiles } from '../injector/profiles/profile-store.ts';
+import { connectKubernetes } from '../kubernetes/client.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Registry } from '../prometheus.ts';
+import { createTokenMetrics } from '../token/metrics.ts';
+import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
+import { brokeredCredentials } from './broker-profiles.ts';
+import type { BrokerConfig } from './broker-settings.ts';
+import { judge } from './profile-rules.ts';
+import { TokenSources } from './token-sources.ts';
+
+export interface BrokerCluster {
+  readonly endpoint: TokenEndpoint;
+  /** What is not there yet. */
+  missing(): readonly { readonly part: string; readonly name: string; readonly detail: string }[];
+  openCredentials(): number;
+  close(): Promise<void>;
+}
+
+export interface BrokerClusterOptions {
+  readonly registry: Registry;
+  readonly metrics: BrokerMetrics;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+}
+
+/** @throws {SidecarError} `configuration` when there is no API server to be found, or no directory for Secrets. */
+export async function connectBroker(
+  config: BrokerConfig,
+  { registry, clock, random, log }: BrokerClusterOptions,
+): Promise<BrokerCluster> {
+  const api = connectKubernetes(config.kubeconfig, clock);
+  const namespace = config.namespace ?? api.namespace;
+  if (namespace === undefined) {
+    throw new SidecarError('configuration', '--namespace: expected the namespace that the broker runs in');
+  }
+  const directory = await privateDirectory(config.secretsDirectory);
+  const verifier = createServiceAccountVerifier(api, {
+    audience: config.audience,
+    clock,
+    random,
+    log,
+    metrics: createCallerMetrics(registry),
+  });
+  const profiles = watchClusterProfiles(api, { judge, clock, random, log });
+  const credentials = brokeredCredentials(profiles, directory);
+  const tokenMetrics = createTokenMetrics(registry);
+  const sources = new TokenSources({
+    clock,
+    random,
+    metrics: tokenMetrics,
+    credentialsMetrics: createCredentialsMetrics(registry),
+    certificateMetrics: createCertificateMetrics(registry),
+    log,
+    lookup: undefined,
+  });
+  const grants = createGrants({
+    credentials,
+    objects: watchObjects(api, namespace, { clock, random, log }),
+    async openSource(credential) {
+      const [opened] = await sources.open([credential]);
+      if (opened === undefined) throw new Error('no source was opened');
+      sources.show([opened]);
+      return opened.source;
+    },
+    async closeSource(source) {
+      tokenMetrics.forget(source.name);
+      await sources.close([source]);
+    },
+    clock,
+    log,
+  });
+  return {
+    endpoint: createTokenEndpoint({ verify: verifier.verify, credentials, grants, clock, log }),
+    missing() {
+      const unread = profiles.unread();
+      return [
+        ...(verifier.ready() ? [] : [{ part: 'cluster keys', name: 'jwks', detail: 'they are being read' }]),
+        ...(unread === undefined ? [] : [{ part: 'profiles', name: 'cluster', detail: unread }]),
+      ];
+    },
+    openCredentials: () => grants.size,
+    async close() {
+      verifier.close();
+      profiles.close();
+      await grants.close();
+      await sources.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Of this process alone, below the one that is given. */
+async function privateDirectory(parent: string): Promise<string> {
+  try {
+    await mkdir(parent, { recursive: true });
+    const directory = await mkdtemp(join(parent, 'broker-'));
+    await chmod(directory, 0o700);
+    return directory;
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `--secrets-dir: ${parent}: expected a directory that can be written in: ${messageOf(error)}`,
+      { cause: error },
+    );
+  }
+}

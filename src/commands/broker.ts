@@ -1,0 +1,119 @@
+import { startAdminServer } from '../admin/admin-server.ts';
+import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
+import { type MissingPart, probes } from '../admin/probes.ts';
+import { registerProcessMetrics } from '../admin/process-metrics.ts';
+import { type BrokerListener, startBrokerListener } from '../broker/broker-listener.ts';
+import { createBrokerMetrics } from '../broker/metrics.ts';
+import { type CertificateFiles, followCertificateFiles } from '../certificates/file-certificate.ts';
+import { certificateMissing } from '../certificates/serving-certificate.ts';
+import { systemClock } from '../clock.ts';
+import { unknownVariables } from '../config/environment.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
+import { readSettings } from '../config/settings.ts';
+import { formatAddress } from '../config/values.ts';
+import { SidecarError } from '../errors.ts';
+import { createLogger } from '../log/logger.ts';
+import { Registry } from '../prometheus.ts';
+import { BROKER_SETTINGS, type BrokerConfig, readBrokerConfig } from './broker-settings.ts';
+import type { Command, CommandContext } from './command.ts';
+import { explainingConflicts } from './explain-conflicts.ts';
+import { whenAborted } from './shutdown.ts';
+
+/** How often files are read whether or not a notification came. */
+const POLL_MS = 30_000;
+
+export const broker: Command = {
+  summary: "Run the broker: one place that holds client secrets and asks for tokens, for many pods' sidecars",
+  settings: BROKER_SETTINGS,
+  examples: [
+    [
+      'token-sidecar broker --tls-cert-file tls.crt --tls-key-file tls.key',
+      "in a pod whose service account may review tokens and read ClusterTokenProfiles and its namespace's Secrets",
+    ],
+  ],
+  async run(context) {
+    const { given, positionals } = readSettings(BROKER_SETTINGS, context.args, context.env);
+    if (positionals.length > 0) {
+      throw new SidecarError('usage', `broker takes no operand, not ${positionals.join(' ')}`);
+    }
+    const problems: Problem[] = unknownVariables(BROKER_SETTINGS, context.env);
+    const config = readBrokerConfig(given, problems);
+    if (problems.length > 0 || config.certificate === undefined) throw new ConfigurationError(problems);
+    const { certificate } = config;
+    return await explainingConflicts(
+      () => serve(config, certificate, context),
+      [
+        { key: given.listen?.key ?? '--listen', address: config.listen },
+        { key: given['admin-listen']?.key ?? '--admin-listen', address: config.adminListen },
+      ],
+    );
+  },
+};
+
+async function serve(
+  config: BrokerConfig,
+  certificateFiles: CertificateFiles,
+  { logOutput, shutdown }: CommandContext,
+): Promise<number> {
+  const clock = systemClock;
+  const log = createLogger(config.logLevel, logOutput);
+  const registry = new Registry();
+  const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
+  const metrics = createBrokerMetrics(registry);
+  /** In the order of starting; undone in reverse. */
+  const closers: (() => Promise<void> | void)[] = [];
+  try {
+    const certificates = await followCertificateFiles(certificateFiles, {
+      clock,
+      pollMs: POLL_MS,
+      metrics,
+      log,
+    });
+    closers.push(certificates.close);
+    const { connectBroker } = await import('./broker-cluster.ts');
+    const cluster = await connectBroker(config, { registry, metrics, clock, random: Math.random, log });
+    closers.push(cluster.close);
+    const listener: BrokerListener = await startBrokerListener({
+      listen: config.listen,
+      certificates,
+      endpoint: cluster.endpoint,
+      metrics,
+      clock,
+      log,
+    });
+    closers.push(() => listener.drain(config.drainDelayMs, config.drainTimeoutMs));
+    metrics.observe({
+      requestsInFlight: () => listener.inFlight,
+      openCredentials: () => cluster.openCredentials(),
+    });
+
+    function missing(): MissingPart[] {
+      const detail = certificateMissing(certificates.current(), clock.now().wallMs);
+      const certificate = detail === undefined ? [] : [{ part: 'certificate', name: 'serving', detail }];
+      return [...certificate, ...cluster.missing()];
+    }
+    const admin = await startAdminServer(
+      config.adminListen,
+      {
+        ...probes({
+          draining: () => shutdown.signal.aborted,
+          started: () => missing().length === 0,
+          missing,
+        }),
+        '/metrics': metricsEndpoint(registry),
+      },
+      log,
+      { metrics: adminMetrics },
+    );
+    // Probes are answered until the very end of the drain.
+    closers.splice(-1, 0, admin.close);
+    const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
+    log.info({ ...addresses, audience: config.audience }, 'listening');
+    await whenAborted(shutdown.signal);
+    log.info({ drainDelayMs: config.drainDelayMs, drainTimeoutMs: config.drainTimeoutMs }, 'draining');
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
+  log.info('stopped');
+  return 0;
+}

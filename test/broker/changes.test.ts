@@ -1,0 +1,132 @@
+import { setTimeout as passed } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
+import { PROFILES, runBroker, SECRETS, secret, startWorld } from './running-broker.ts';
+
+it('says when to come again while the provider is away, and asks it once when it is back', async () => {
+  const world = await startWorld(answer(503, ''));
+  const { askAs } = await runBroker(world);
+  const pods = Array.from({ length: 20 }, (_, n) => world.cluster.pod('shop', 'web', `web-${n}`));
+  const away = await Promise.all(pods.map((pod) => askAs(pod)));
+  for (const { status, headers, body } of away) {
+    expect([status, body.error]).toEqual([503, 'temporarily_unavailable']);
+    expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(Number(headers['retry-after'])).toBeLessThanOrEqual(10);
+  }
+  world.provider.script = answerToken();
+  const before = world.provider.received.length;
+  const backAt = performance.now();
+  for (const pod of pods) {
+    while ((await askAs(pod)).status !== 200) await passed(100);
+  }
+  expect(performance.now() - backAt).toBeLessThan(5000);
+  expect(world.provider.received.length).toBe(before + 1);
+}, 20_000);
+
+it('has askers wait for a provider that is slow, and answers all of them by its one answer', async () => {
+  const world = await startWorld();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const give = answerToken();
+  world.provider.script = (response, request) => void promise.then(() => give(response, request));
+  const { askAs } = await runBroker(world);
+  const answers = Promise.all([1, 2, 3].map((n) => askAs(world.cluster.pod('shop', 'web', `web-${n}`))));
+  await world.provider.requests(1);
+  resolve();
+  expect((await answers).map(({ body }) => body.access_token)).toEqual(['token-1', 'token-1', 'token-1']);
+});
+
+it('follows the Secret: one that comes late, and one that changes', async () => {
+  const world = await startWorld();
+  const { cluster, provider } = world;
+  cluster.api.delete(SECRETS, 'oauth');
+  const { askAs } = await runBroker(world);
+  const pod = cluster.pod('shop', 'web');
+  expect(await askAs(pod)).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
+  cluster.api.put(SECRETS, {
+    metadata: { name: 'oauth' },
+    data: secret({ client_id: 'a', client_secret: 'first' }),
+  });
+  await provider.requests(1);
+  cluster.api.put(SECRETS, {
+    metadata: { name: 'oauth' },
+    data: secret({ client_id: 'a', client_secret: 'second' }),
+  });
+  await provider.requests(2);
+  expect(provider.received.map(({ form }) => form.get('client_secret'))).toEqual(['first', 'second']);
+  while ((await askAs(pod)).body.access_token !== 'token-2');
+});
+
+it('follows profiles: who may have a token, what it is, and that it is gone', async () => {
+  const world = await startWorld();
+  const { cluster, putProfile, spec, credential, provider } = world;
+  const { askAs } = await runBroker(world);
+  const web = cluster.pod('shop', 'web');
+  const other = cluster.pod('other', 'web');
+  expect((await askAs(web)).status).toBe(200);
+  expect((await askAs(other)).status).toBe(400);
+  putProfile('payments', { ...spec, namespaces: { names: ['other'] } });
+  while ((await askAs(other)).status !== 200) await passed(50);
+  expect((await askAs(web)).body.error).toBe('unauthorized_client');
+  // The credential has stayed what it was: so has its token.
+  expect(provider.received).toHaveLength(1);
+
+  putProfile('payments', {
+    ...spec,
+    namespaces: { names: ['other'] },
+    credentials: [{ ...credential, scope: 'write' }],
+  });
+  while ((await askAs(other)).body.access_token !== 'token-2') await passed(50);
+  expect(provider.received[1]?.form.get('scope')).toBe('write');
+
+  cluster.api.delete(PROFILES, 'payments');
+  while ((await askAs(other)).body.error !== 'unauthorized_client') await passed(50);
+}, 20_000);
+
+it('keeps profiles and tokens while the API server is away', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { ask } = await runBroker(world);
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  expect((await ask(token)).status).toBe(200);
+  cluster.api.breakWatches();
+  cluster.review = () => ({ code: 503, value: {} });
+  expect((await ask(token)).status).toBe(200);
+  expect((await ask(cluster.token(cluster.pod('shop', 'new')))).status).toBe(503);
+});
+
+it('drains: answers what is in flight, asks connections to close, and leaves no Secret behind', async () => {
+  const world = await startWorld();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const give = answerToken();
+  world.provider.script = (response, request) => void promise.then(() => give(response, request));
+  const { askAs, stop, status, logged, probe, directory } = await runBroker(world);
+  const asking = askAs(world.cluster.pod('shop', 'web'));
+  await world.provider.requests(1);
+  stop();
+  await logged(({ msg }) => msg === 'draining');
+  expect((await probe('/readyz')).status).toBe(503);
+  resolve();
+  const answered = await asking;
+  expect(answered).toMatchObject({ status: 200, headers: { connection: 'close' } });
+  expect(await status).toBe(0);
+  const { readdir } = await import('node:fs/promises');
+  expect(await readdir(`${directory}/secrets`)).toEqual([]);
+});
+
+it('counts what it does', async () => {
+  const world = await startWorld();
+  const { askAs, probe } = await runBroker(world);
+  await askAs(world.cluster.pod('shop', 'web'));
+  await askAs(world.cluster.pod('other', 'web'));
+  const { text } = await probe('/metrics');
+  for (const line of [
+    'token_sidecar_broker_requests_total{result="given"} 1',
+    'token_sidecar_broker_requests_total{result="unauthorized_client"} 1',
+    'token_sidecar_broker_credentials_open 1',
+    'token_sidecar_caller_verdicts_total{result="accepted",reason=""} 2',
+    'token_sidecar_caller_token_reviews_total{result="confirmed"} 2',
+    'token_sidecar_token_ready{credential="payments/payments"} 1',
+  ]) {
+    expect(text).toContain(line);
+  }
+});

@@ -1,0 +1,193 @@
+import { expect, it } from 'vitest';
+import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
+import { volume } from '../support/volume.ts';
+import { formOf, NAMESPACES, runBroker, startWorld } from './running-broker.ts';
+
+it("gives the provider's own token, and says what is left of its life", async () => {
+  const world = await startWorld();
+  const { askAs } = await runBroker(world);
+  const answered = await askAs(world.cluster.pod('shop', 'web'));
+  expect(answered).toMatchObject({
+    status: 200,
+    body: { access_token: 'token-1', token_type: 'Bearer' },
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+  });
+  expect(answered.body.expires_in).toBeGreaterThan(290);
+  expect(answered.body.expires_in).toBeLessThan(300);
+  const [grant] = world.provider.received;
+  expect(Object.fromEntries(grant?.form ?? [])).toEqual({
+    grant_type: 'client_credentials',
+    client_id: 'shop',
+    client_secret: 's3cret',
+  });
+});
+
+it('asks the provider once, however many pods ask', async () => {
+  const world = await startWorld();
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const give = answerToken();
+  world.provider.script = (response, request) => void held.then(() => give(response, request));
+  const { askAs } = await runBroker(world);
+  const pods = Array.from({ length: volume(200, 1000) }, (_, n) =>
+    world.cluster.pod('shop', 'web', `web-${n}`),
+  );
+  /** As sidecars do. */
+  const askUntilGiven = async (pod: (typeof pods)[number]) => {
+    for (;;) {
+      const answered = await askAs(pod);
+      if (answered.status !== 503) return answered;
+    }
+  };
+  const answers = Promise.all(pods.map(askUntilGiven));
+  await world.provider.requests(1);
+  release();
+  const statuses = (await answers).map(({ status, body }) => `${status} ${body.access_token}`);
+  expect(new Set(statuses)).toEqual(new Set(['200 token-1']));
+  expect(world.provider.received).toHaveLength(1);
+}, 60_000);
+
+it('denies by default: another namespace, another service account, what no profile says', async () => {
+  const world = await startWorld();
+  const { cluster, putProfile, spec } = world;
+  putProfile('narrow', { ...spec, serviceAccounts: ['web'] });
+  putProfile('closed', { ...spec, namespaces: undefined });
+  putProfile('labelled', { ...spec, namespaces: { selector: { matchLabels: { team: 'shop' } } } });
+  putProfile('own', { ...spec, credentials: [{ ...world.credential, via: 'sidecar' }] });
+  putProfile('broken', { ...spec, credentials: [{ ...world.credential, clientAuth: 'magic' }] });
+  cluster.api.put(NAMESPACES, { metadata: { name: 'shop', labels: { team: 'shop' } } });
+  cluster.api.put(NAMESPACES, { metadata: { name: 'other', labels: { team: 'other' } } });
+  const { askAs } = await runBroker(world);
+  const web = cluster.pod('shop', 'web');
+  const batch = cluster.pod('shop', 'batch');
+  const stranger = cluster.pod('other', 'web');
+  const at = async (pod: typeof web, name: string) => {
+    const { status, body } = await askAs(pod, { path: `/token/${name}/${name}` });
+    return status === 200 ? 'given' : `${status} ${body.error}`;
+  };
+  const denied = '400 unauthorized_client';
+  expect(await at(web, 'payments')).toBe('given');
+  expect(await at(batch, 'payments')).toBe('given');
+  expect(await at(stranger, 'payments')).toBe(denied);
+  expect(await at(web, 'narrow')).toBe('given');
+  expect(await at(batch, 'narrow')).toBe(denied);
+  expect(await at(web, 'closed')).toBe(denied);
+  expect(await at(web, 'labelled')).toBe('given');
+  expect(await at(stranger, 'labelled')).toBe(denied);
+  // What is not the broker's, is broken or does not exist looks alike to who asks.
+  for (const name of ['own', 'broken', 'unknown']) expect(await at(web, name)).toBe(denied);
+});
+
+it('takes the one path, form and proof there are, and nothing that could be read in two ways', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  world.putProfile('admin', { ...world.spec, namespaces: { names: ['kube-system'] } });
+  const { ask } = await runBroker(world);
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  const path = (text: string) => ({ path: text });
+  const cases: readonly (readonly [object, string])[] = [
+    [path('/token/payments/../admin'), '404 not_found'],
+    [path('/token/payments%2Fadmin/admin'), '404 not_found'],
+    [path('/token/%61dmin/admin'), '404 not_found'],
+    [path('/token/payments/payments?profile=admin'), '404 not_found'],
+    [path('/token/payments/payments/'), '404 not_found'],
+    [path('/token//payments'), '404 not_found'],
+    [path('/token/./payments'), '404 not_found'],
+    [path('/token/payments/payments;admin'), '404 not_found'],
+    [path('/token/Payments/payments'), '404 not_found'],
+    [path('https://broker/token/payments/payments'), '404 not_found'],
+    [path('/token/__proto__/constructor'), '404 not_found'],
+    [path('/token/constructor/constructor'), '400 unauthorized_client'],
+    [{ method: 'GET', body: '' }, '405 method_not_allowed'],
+    [{ method: 'PUT' }, '405 method_not_allowed'],
+    [{ headers: { 'content-type': 'application/json' } }, '415 unsupported_media_type'],
+    [{ headers: { 'content-encoding': 'gzip' } }, '415 unsupported_media_type'],
+    [{ headers: { authorization: `Bearer ${token}` } }, '400 invalid_request'],
+    [{ form: { client_secret: 'x' } }, '400 invalid_request'],
+    [{ form: { client_assertion_type: 'jwt' } }, '400 invalid_request'],
+    [{ form: { client_assertion: undefined } }, '400 invalid_request'],
+    [{ form: { client_assertion: '' } }, '400 invalid_request'],
+    [{ form: { grant_type: 'password' } }, '400 unsupported_grant_type'],
+    [{ form: { scope: 'admin' } }, '400 invalid_scope'],
+    [{ form: { audience: 'other' } }, '400 invalid_target'],
+    [{ form: { resource: 'https://other' } }, '400 invalid_target'],
+    [{ form: { client_id: 'system:serviceaccount:shop:admin' } }, '401 invalid_client'],
+    [{ form: { client_assertion: 'a.b.c' } }, '401 invalid_client'],
+    [{ body: `${formOf(token)}&client_assertion=x` }, '400 invalid_request'],
+    [{ body: `${formOf(token)}&%zz=1` }, '400 invalid_request'],
+  ];
+  for (const [asking, expected] of cases) {
+    const { status, body } = await ask(token, asking);
+    expect([asking, `${status} ${body.error}`]).toEqual([asking, expected]);
+  }
+  const right = await ask(token, { form: { client_id: 'system:serviceaccount:shop:web' } });
+  expect(right.status).toBe(200);
+});
+
+it('knows the caller by its token alone, whatever fields say', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { ask } = await runBroker(world);
+  const headers = {
+    'x-remote-user': 'system:serviceaccount:shop:web',
+    'x-forwarded-for': '127.0.0.1',
+    'x-forwarded-client-cert': 'URI=spiffe://cluster.local/ns/shop/sa/web',
+    'token-sidecar-caller': cluster.token(cluster.pod('shop', 'web')),
+    'proxy-authorization': `Bearer ${cluster.token(cluster.pod('shop', 'web'))}`,
+  };
+  const stranger = cluster.token(cluster.pod('other', 'web'));
+  expect((await ask(stranger, { headers })).body.error).toBe('unauthorized_client');
+  expect((await ask('none.at.all', { headers })).body.error).toBe('invalid_client');
+});
+
+it("refuses the token of a deleted pod, replayed by whoever has it, and another cluster's", async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { askAs } = await runBroker(world);
+  const pod = cluster.pod('shop', 'web');
+  cluster.deletePod(pod);
+  expect(await askAs(pod)).toMatchObject({ status: 401, body: { error: 'invalid_client' } });
+});
+
+it('writes a line for each decision, and no token or secret in any', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { ask, seen } = await runBroker(world);
+  const good = cluster.token(cluster.pod('shop', 'web'));
+  const denied = cluster.token(cluster.pod('other', 'web'));
+  await ask(good);
+  await ask(denied);
+  await ask(`${good}x`);
+  world.provider.script = answer(400, JSON.stringify({ error: 'invalid_client' }));
+  const lines = seen.filter(({ msg }) => msg === 'token given' || msg === 'token not given');
+  const who = {
+    namespace: 'shop',
+    serviceAccount: 'web',
+    pod: 'web-0',
+    profile: 'payments',
+    credential: 'payments',
+  };
+  expect(lines).toMatchObject([
+    { ...who, level: 'info', result: 'given' },
+    { ...who, namespace: 'other', level: 'warn', result: 'unauthorized_client' },
+    { profile: 'payments', level: 'warn', result: 'invalid_client', reason: 'signature' },
+  ]);
+  const text = JSON.stringify(seen);
+  for (const token of [good, denied]) for (const part of token.split('.')) expect(text).not.toContain(part);
+  for (const hidden of ['token-1', 's3cret']) expect(text).not.toContain(hidden);
+});
+
+it('bears a caller who asks all the time, and keeps it from nobody else', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { ask, askAs } = await runBroker(world);
+  const token = cluster.token(cluster.pod('shop', 'loop'));
+  const statuses: number[] = [];
+  for (let n = 0; n < 60; n++) {
+    const { status, headers } = await ask(token);
+    statuses.push(status);
+    if (status === 429) expect(headers['retry-after']).toBe('1');
+  }
+  expect(statuses).toContain(429);
+  expect((await askAs(cluster.pod('shop', 'web'))).status).toBe(200);
+});
