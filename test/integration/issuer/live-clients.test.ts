@@ -109,7 +109,8 @@ describe('clients in a file', () => {
   it('that cannot be read are a problem from the start', async () => {
     const path = join(await directory(), 'absent.yaml');
     await expect(follow(() => readClientsFile(path, '--clients-file'))).rejects.toThrow(
-      `--clients-file: "${path}": expected a readable file`,
+      // The name of a directory that was made at random may look like a secret, and is shortened then.
+      /--clients-file: "\/.*\/absent\.yaml": expected a readable file/,
     );
   });
 });
