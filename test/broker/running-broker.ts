@@ -14,7 +14,7 @@ import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 export const PROFILES = '/apis/token-sidecar.dev/v1alpha1/clustertokenprofiles';
 export const NAMESPACES = '/api/v1/namespaces';
 export const SECRETS = '/api/v1/namespaces/token-sidecar/secrets';
-const HOST = 'broker.token-sidecar.svc';
+export const HOST = 'broker.token-sidecar.svc';
 
 export type LogLine = Readonly<Record<string, unknown>>;
 
@@ -77,7 +77,7 @@ export async function startWorld(script?: Parameters<typeof ScriptedTokenEndpoin
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export async function runBroker({ cluster }: World, ...args: readonly string[]) {
+export async function runBroker({ cluster }: World, settings: Readonly<Record<string, string>> = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-broker-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const { cert, key } = authority.issue('broker', HOST, '127.0.0.1');
@@ -95,9 +95,10 @@ export async function runBroker({ cluster }: World, ...args: readonly string[]) 
     'secrets-dir': join(directory, 'secrets'),
     kubeconfig: await cluster.api.kubeconfig(),
     'drain-delay': '0s',
+    ...settings,
   };
   const status = broker.run({
-    args: [...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]), ...args],
+    args: Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
     env: {},
     stdout: { write: () => undefined },
     logOutput: {

@@ -1,0 +1,105 @@
+/** A sidecar's own token engine as the asker: by the pod's projected token, over TLS, by the broker's name. */
+
+import { writeFile } from 'node:fs/promises';
+import type { LookupFunction } from 'node:net';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { TokenSources } from '../../src/commands/token-sources.ts';
+import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
+import { Registry } from '../../src/prometheus.ts';
+import { createTokenMetrics } from '../../src/token/metrics.ts';
+import type { TokenSource } from '../../src/token/token-source.ts';
+import { createCertificateMetrics } from '../../src/x509/certificate-metrics.ts';
+import { credentialConfig } from '../support/credential-config.ts';
+import { freePort } from '../support/free-port.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { RENEWAL } from '../token/policy.ts';
+import { CA, HOST, runBroker, startWorld, type World } from './running-broker.ts';
+
+const addresses: LookupFunction = (_host, options, callback) => {
+  const all = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+  if (options.all === true) callback(null, all);
+  else callback(null, '127.0.0.1', 4);
+};
+
+async function startSidecar({ cluster }: World, port: number): Promise<TokenSource> {
+  const pod = cluster.pod('shop', 'web');
+  const volume = await mountSecret({ token: cluster.token(pod) });
+  const caFile = join(volume.directory, 'ca.crt');
+  await writeFile(caFile, CA);
+  const registry = new Registry();
+  const sources = new TokenSources({
+    clock: systemClock,
+    random: Math.random,
+    metrics: createTokenMetrics(registry),
+    credentialsMetrics: createCredentialsMetrics(registry),
+    certificateMetrics: createCertificateMetrics(registry),
+    log: captureLog().log,
+    lookup: addresses,
+  });
+  onTestFinished(() => sources.close());
+  const [opened] = await sources.open([
+    credentialConfig({
+      directory: volume.directory,
+      tokenUrl: `https://${HOST}:${port}/token/payments/payments`,
+      clientAuth: { method: 'kubernetes_jwt', tokenFile: 'token' },
+      tls: { caFile },
+      // As the injector writes it.
+      renewal: { ...RENEWAL, startupJitterMs: 0, recoveryMs: 5000 },
+    }),
+  ]);
+  if (opened === undefined) throw new Error('not opened');
+  return opened.source;
+}
+
+function nextToken(source: TokenSource): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const end = source.onToken(() => {
+      end();
+      resolve(source.held()?.token);
+    });
+  });
+}
+
+it('has the token of the provider, and is back within 5 s of the return of a broker that was away', async () => {
+  const world = await startWorld();
+  const port = await freePort();
+  const source = await startSidecar(world, port);
+  while (source.snapshot().consecutiveFailures < 2) await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(source.held()).toBeUndefined();
+  await runBroker(world, { listen: `127.0.0.1:${port}` });
+  const backAt = performance.now();
+  await source.firstToken;
+  expect(performance.now() - backAt).toBeLessThan(5000);
+  expect(source.held()?.token).toBe('token-1');
+}, 20_000);
+
+it('tries the next address when a replica is gone', async () => {
+  const world = await startWorld();
+  const first = await runBroker(world, { listen: '127.0.0.1:0' });
+  const second = await runBroker(world, { listen: `127.0.0.2:${first.port}` });
+  const source = await startSidecar(world, first.port);
+  await source.firstToken;
+  first.stop();
+  await first.status;
+  const next = nextToken(source);
+  expect(source.renew()).toBe('begun');
+  expect(await next).toBe('token-2');
+  await second.logged(({ msg }) => msg === 'token given');
+  expect(source.snapshot().consecutiveFailures).toBe(0);
+}, 20_000);
+
+it('is refused once its pod is deleted, and keeps the token that it has', async () => {
+  const world = await startWorld();
+  const broker = await runBroker(world);
+  const source = await startSidecar(world, broker.port);
+  await source.firstToken;
+  world.cluster.review = () => ({ code: 201, value: { status: { authenticated: false } } });
+  const stranger = await startSidecar(world, broker.port);
+  while (stranger.snapshot().lastFailure === undefined)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  expect(stranger.snapshot().lastFailure?.result).toBe('rejected');
+  expect(source.held()?.token).toBe('token-1');
+});
