@@ -18,6 +18,7 @@ import { BROKER_SETTINGS, type BrokerConfig, readBrokerConfig } from './broker-s
 import type { Command, CommandContext } from './command.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
 import { whenAborted } from './shutdown.ts';
+import { keepHeapSmall } from './small-heap.ts';
 
 /** How often files are read whether or not a notification came. */
 const POLL_MS = 30_000;
@@ -109,6 +110,7 @@ async function serve(
     closers.splice(-1, 0, admin.close);
     const addresses = { listen: formatAddress(listener.address), admin: formatAddress(admin.address) };
     log.info({ ...addresses, audience: config.audience }, 'listening');
+    keepHeapSmall();
     await whenAborted(shutdown.signal);
     log.info({ drainDelayMs: config.drainDelayMs, drainTimeoutMs: config.drainTimeoutMs }, 'draining');
   } finally {
