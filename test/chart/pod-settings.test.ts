@@ -20,9 +20,10 @@ async function injectorEnvironment(...set: string[]): Promise<Record<string, str
 
 const ISSUER = ['issuer.enabled=true', 'issuer.clients.secrets={shop}'];
 
-describe.each(['injector', 'issuer'])('the %s', (component) => {
-  const on = component === 'issuer' ? ISSUER : [];
+const BROKER = ['broker.enabled=true', 'injector.profiles.enabled=true'];
+const ON: Readonly<Record<string, readonly string[]>> = { injector: [], issuer: ISSUER, broker: BROKER };
 
+describe.each(Object.entries(ON))('the %s', (component, on) => {
   test('takes the settings that all share, unless it has its own', async () => {
     const shared = [
       'global.priorityClassName=shared',

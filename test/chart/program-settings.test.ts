@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BROKER_SETTINGS } from '../../src/commands/broker-settings.ts';
 import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
 import { ISSUER_SETTINGS } from '../../src/commands/issuer-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -66,6 +67,16 @@ test('the injector of the chart is set by settings that it has', async () => {
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-injector'),
     );
     expect(unknownSettings(injector.spec.template.spec.containers[0], INJECTOR_SETTINGS)).toEqual([]);
+  }
+});
+
+test('the broker of the chart is set by settings that it has, and the injector by those for it', async () => {
+  const all = await manifests({ ci: 'broker-values.yaml' });
+  for (const [name, settings] of Object.entries({ broker: BROKER_SETTINGS, injector: INJECTOR_SETTINGS })) {
+    const program = all.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith(`-${name}`),
+    );
+    expect(unknownSettings(program.spec.template.spec.containers[0], settings)).toEqual([]);
   }
 });
 

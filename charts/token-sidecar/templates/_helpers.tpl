@@ -98,3 +98,33 @@ app.kubernetes.io/component: {{ .component }}
 {{- printf "%s-%s" (include "token-sidecar.injector.fullname" .) (ternary "self-managed" "certificates" (eq .Values.injector.certificates.source "self-managed")) -}}
 {{- end -}}
 {{- end -}}
+
+{{- define "token-sidecar.broker.fullname" -}}
+{{- printf "%s-broker" (include "token-sidecar.fullname" .) -}}
+{{- end -}}
+
+{{/* Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. */}}
+{{- define "token-sidecar.broker.clusterName" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.broker.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "token-sidecar.broker.serviceAccountName" -}}
+{{- if .Values.broker.serviceAccount.create -}}
+{{- default (include "token-sidecar.broker.fullname" .) .Values.broker.serviceAccount.name -}}
+{{- else -}}
+{{- required "broker.serviceAccount.name: name the account that may do what the broker has to when broker.serviceAccount.create is false" .Values.broker.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "token-sidecar.broker.certificateSecret" -}}
+{{- if eq .Values.broker.certificates.source "existing" -}}
+{{- required "broker.certificates.existing.secretName: name the TLS Secret when broker.certificates.source is \"existing\"" .Values.broker.certificates.existing.secretName -}}
+{{- else -}}
+{{- printf "%s-certificate" (include "token-sidecar.broker.fullname" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where sidecars of every namespace find it. */}}
+{{- define "token-sidecar.broker.host" -}}
+{{- printf "%s.%s.svc" (include "token-sidecar.broker.fullname" .) (include "token-sidecar.namespace" .) -}}
+{{- end -}}
