@@ -1,5 +1,6 @@
-/** The Grafana dashboard: the fleet first, then the proxy, one pod, what the processes take, the injector and the issuer. */
+/** The Grafana dashboard: the fleet first, then the proxy, one pod, what the processes take, the injector, the issuer and the broker. */
 
+import { BROKER_JOB } from './broker-rules.ts';
 import {
   about,
   DATASOURCE,
@@ -717,6 +718,109 @@ const issuer: Row = {
   ],
 };
 
+const broker: Row = {
+  title: 'Broker',
+  collapsed: true,
+  panels: [
+    about(
+      lines(
+        'Requests for tokens of pods',
+        'Requests to the broker, by how they ended.',
+        'ops',
+        [
+          {
+            expr: `sum by (result) (rate(${series('broker_requests_total')}[$__rate_interval]))`,
+            legend: '{{result}}',
+          },
+        ],
+        { stacked: true, width: 6 },
+      ),
+      'TokenSidecarBrokerFailing',
+    ),
+    lines(
+      'Latency of the broker',
+      'Median and 99th percentile of its answers, and of the TokenReviews that it asks for.',
+      's',
+      [
+        {
+          expr: `histogram_quantile(0.5, sum by (le) (rate(${buckets('broker_request_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p50',
+        },
+        {
+          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('broker_request_duration_seconds')}[$__rate_interval])))`,
+          legend: 'p99',
+        },
+        {
+          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('caller_token_review_duration_seconds')}[$__rate_interval])))`,
+          legend: 'TokenReview p99',
+        },
+      ],
+      { width: 6 },
+    ),
+    lines(
+      'Who asks',
+      'Service account tokens by what became of them, and TokenReviews by result.',
+      'ops',
+      [
+        {
+          expr: `sum by (result, reason) (rate(${series('caller_verdicts_total')}[$__rate_interval]))`,
+          legend: '{{result}} {{reason}}',
+        },
+        {
+          expr: `sum by (result) (rate(${series('caller_token_reviews_total')}[$__rate_interval]))`,
+          legend: 'TokenReview {{result}}',
+        },
+      ],
+      { width: 6 },
+    ),
+    about(
+      lines(
+        'Replicas of the broker',
+        'Replicas that Prometheus can scrape, what each has in hand, and the credentials that it keeps alive.',
+        'short',
+        [
+          { expr: `sum(up{job="${BROKER_JOB}"})`, legend: 'up' },
+          { expr: series('broker_requests_in_flight'), legend: '{{pod}} in flight' },
+          { expr: series('broker_credentials_open'), legend: '{{pod}} credentials' },
+        ],
+        { width: 6 },
+      ),
+      'TokenSidecarBrokerDown',
+    ),
+    about(
+      lines(
+        'Life of the broker’s certificate',
+        'Time to the end of the serving certificate.',
+        's',
+        [
+          {
+            expr: `(${series('broker_certificate_expiry_timestamp_seconds')} > 0) - time()`,
+            legend: '{{pod}}',
+          },
+        ],
+        { width: 12 },
+      ),
+      'TokenSidecarBrokerCertificateExpiring',
+    ),
+    lines(
+      'Certificates of the broker, connections ended',
+      'Certificates that were loaded or refused, and connections to the broker that were ended early.',
+      'short',
+      [
+        {
+          expr: `sum by (result) (increase(${series('broker_certificate_reload_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: 'certificate {{result}}',
+        },
+        {
+          expr: `sum by (reason) (increase(${series('broker_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: 'connection {{reason}}',
+        },
+      ],
+      { width: 12 },
+    ),
+  ],
+};
+
 function variable(name: string, label: string, query: string): unknown {
   return {
     name,
@@ -771,6 +875,6 @@ export function dashboard(): Readonly<Record<string, unknown>> {
         },
       ],
     },
-    panels: layOut([fleet, proxy, pod, resources, injector, issuer]),
+    panels: layOut([fleet, proxy, pod, resources, injector, issuer, broker]),
   };
 }

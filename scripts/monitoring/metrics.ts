@@ -6,7 +6,7 @@
 export interface Metric {
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** The subcommand that exports it. */
-  readonly program: 'every' | 'proxy' | 'injector' | 'issuer';
+  readonly program: 'every' | 'proxy' | 'injector' | 'issuer' | 'broker';
   readonly labels: readonly string[];
   readonly meaning: string;
 }
@@ -262,6 +262,66 @@ export const METRICS = {
     program: 'injector',
     labels: ['result'],
     meaning: 'Evictions of pods without their sidecar: done, blocked by a PodDisruptionBudget, or failed.',
+  },
+  broker_requests_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result'],
+    meaning: 'Requests for tokens, by how they ended: given, aborted, or the error of the answer.',
+  },
+  broker_request_duration_seconds: {
+    type: 'histogram',
+    program: 'broker',
+    labels: [],
+    meaning: 'Time from the head of a request for a token to its answer.',
+  },
+  broker_requests_in_flight: {
+    type: 'gauge',
+    program: 'broker',
+    labels: [],
+    meaning: 'Requests for tokens that are being answered.',
+  },
+  broker_credentials_open: {
+    type: 'gauge',
+    program: 'broker',
+    labels: [],
+    meaning: 'Credentials whose tokens a replica keeps alive.',
+  },
+  broker_connections_dropped_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['reason'],
+    meaning: 'Connections that were ended before a request was answered.',
+  },
+  broker_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    program: 'broker',
+    labels: [],
+    meaning: 'Unix time at which the serving certificate ends.',
+  },
+  broker_certificate_reload_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result'],
+    meaning: 'Serving certificates that were offered: loaded, or refused so that the last good one stays.',
+  },
+  caller_verdicts_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result', 'reason'],
+    meaning: 'Service account tokens of callers, by what became of them.',
+  },
+  caller_token_reviews_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result'],
+    meaning: 'TokenReviews that were asked of the API server.',
+  },
+  caller_token_review_duration_seconds: {
+    type: 'histogram',
+    program: 'broker',
+    labels: [],
+    meaning: 'Time of a TokenReview, answered or failed.',
   },
   issuer_tokens_total: {
     type: 'counter',

@@ -12,7 +12,7 @@ export interface AlertCase {
   readonly alert: string;
   readonly when: string;
   /** The chart's rules of this part; absent: those for plain Prometheus. */
-  readonly ofChart?: 'injector' | 'issuer';
+  readonly ofChart?: 'injector' | 'issuer' | 'broker';
   readonly input: readonly InputSeries[];
   readonly atSeconds: number;
   /** Absent: the alert is silent. */
@@ -180,6 +180,29 @@ const INJECTOR_CERTIFICATE = {
   description:
     'The certificate that token-sidecar/injector-1 serves ends within a week and has not been renewed. Once it has ended the API server does not accept the injector any more.',
 };
+
+const BROKER_END = 'token_sidecar_broker_certificate_expiry_timestamp_seconds';
+
+const BROKER_DOWN = {
+  labels: {},
+  description:
+    'Pods whose credentials are via the broker get no tokens. Sidecars serve the ones they hold until those end.',
+};
+
+function brokerCertificate(untilSeconds: number, end: (seconds: number) => number): InputSeries {
+  return series(`${BROKER_END}{namespace="token-sidecar", pod="broker-1"}`, untilSeconds, end);
+}
+
+/** Requests to the broker, as many at each step as it says. */
+function asked(untilSeconds: number, results: Readonly<Record<string, number>>): InputSeries[] {
+  return Object.entries(results).map(([result, each]) =>
+    series(
+      `token_sidecar_broker_requests_total{result="${result}"}`,
+      untilSeconds,
+      (at) => (at / STEP_SECONDS) * each,
+    ),
+  );
+}
 
 const INJECTOR_END = 'token_sidecar_injector_certificate_expiry_timestamp_seconds';
 
@@ -850,6 +873,74 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'it was never installed',
     input: [],
     atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarBrokerDown',
+    when: 'the chart installed it and no replica ever came up',
+    ofChart: 'broker',
+    input: [],
+    atSeconds: 1800,
+    fires: BROKER_DOWN,
+  },
+  {
+    alert: 'TokenSidecarBrokerDown',
+    when: 'every replica is down',
+    input: ['broker-1', 'broker-2'].map((pod) =>
+      series(`up{job="token-sidecar-broker", pod="${pod}"}`, 600, () => 0),
+    ),
+    atSeconds: 120,
+    fires: BROKER_DOWN,
+  },
+  {
+    alert: 'TokenSidecarBrokerDown',
+    when: 'one of two replicas is down',
+    input: [
+      ...['broker-1', 'broker-2'].map((pod, index) =>
+        series(`up{job="token-sidecar-broker", pod="${pod}"}`, 600, () => index),
+      ),
+      series(`${BROKER_END}{job="token-sidecar-broker", pod="broker-2"}`, 600, () => 9e9),
+    ],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarBrokerDown',
+    when: 'it was never installed',
+    input: [],
+    atSeconds: 600,
+  },
+  {
+    alert: 'TokenSidecarBrokerFailing',
+    when: 'the provider is away for one request in ten',
+    input: asked(1800, { given: 9, temporarily_unavailable: 1 }),
+    atSeconds: 1200,
+    fires: {
+      labels: {},
+      description:
+        '10% of the requests to the broker end without a token for a reason of the broker, the cluster or the provider.',
+    },
+  },
+  {
+    alert: 'TokenSidecarBrokerFailing',
+    when: 'pods ask for what they may not have',
+    input: asked(1800, { given: 1, unauthorized_client: 10, invalid_client: 10, temporarily_unavailable: 0 }),
+    atSeconds: 1800,
+  },
+  {
+    alert: 'TokenSidecarBrokerCertificateExpiring',
+    when: 'a certificate was not renewed',
+    input: [brokerCertificate(7200, () => 7 * 86_400 + 1800)],
+    atSeconds: 5700,
+    fires: {
+      labels: { namespace: 'token-sidecar', pod: 'broker-1' },
+      description:
+        'The certificate that token-sidecar/broker-1 serves ends within a week and has not been renewed. Once it has ended no sidecar takes a token from there.',
+    },
+  },
+  {
+    alert: 'TokenSidecarBrokerCertificateExpiring',
+    when: 'a certificate is renewed with days left',
+    input: [brokerCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
+    atSeconds: 7200,
   },
   {
     alert: 'TokenSidecarIssuerReloadFailing',

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { brokerGroups } from '../../scripts/monitoring/broker-rules.ts';
 import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
 import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import type { AlertingRule } from '../../scripts/monitoring/rule-groups.ts';
@@ -13,12 +14,14 @@ import { ROOT, run } from './tools.ts';
 const RULES = `${ROOT}deploy/monitoring/rules.yaml`;
 
 /** What the chart has Prometheus load where this part is installed. */
-const chartRules = (part: 'injector' | 'issuer') => `${ROOT}charts/token-sidecar/files/rules-${part}.yaml`;
+const chartRules = (part: NonNullable<AlertCase['ofChart']>) =>
+  `${ROOT}charts/token-sidecar/files/rules-${part}.yaml`;
 
 const ALERTS: readonly AlertingRule[] = [
   ...SIDECAR_GROUPS,
   ...injectorGroups('perhaps'),
   ...issuerGroups('perhaps'),
+  ...brokerGroups('perhaps'),
 ]
   .flatMap(({ rules }) => rules)
   .filter((rule) => 'alert' in rule);

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { monitoringFiles } from '../../scripts/generate-monitoring.ts';
+import { brokerGroups } from '../../scripts/monitoring/broker-rules.ts';
 import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
 import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import { exportedSeriesNames } from '../../scripts/monitoring/metrics.ts';
@@ -118,6 +119,8 @@ test('the chart carries the rules of what it installs, and the dashboard', async
     'monitoring.dashboard.enabled=true',
     'issuer.enabled=true',
     'issuer.clients.secrets={a}',
+    'broker.enabled=true',
+    'injector.profiles.enabled=true',
   ];
   const all = await manifests({ set });
 
@@ -125,6 +128,7 @@ test('the chart carries the rules of what it installs, and the dashboard', async
     ...SIDECAR_GROUPS,
     ...injectorGroups('installed'),
     ...issuerGroups('installed'),
+    ...brokerGroups('installed'),
   ]);
   expect(JSON.parse(only(all, 'ConfigMap').data['token-sidecar.json'])).toEqual(
     JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')),
@@ -148,6 +152,8 @@ test('the job names of the rules are those that the monitors set', async () => {
     'monitoring.serviceMonitor.enabled=true',
     'issuer.enabled=true',
     'issuer.clients.secrets={a}',
+    'broker.enabled=true',
+    'injector.profiles.enabled=true',
   ];
   const jobs = (await manifests({ set }))
     .flatMap(({ spec }) => [...(spec?.podMetricsEndpoints ?? []), ...(spec?.endpoints ?? [])])

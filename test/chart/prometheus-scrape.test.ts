@@ -21,7 +21,7 @@ const MAIN = `${ROOT}src/main.ts`;
 
 let directory: string;
 const programs: RunningProgram[] = [];
-let admins: { healthy: string; rejected: string; issuer: string; injector: string };
+let admins: { healthy: string; rejected: string; issuer: string; injector: string; broker: string };
 let prometheus: string;
 
 function run(command: string, args: readonly string[]): RunningProgram {
@@ -124,6 +124,38 @@ async function startInjector(): Promise<string> {
   return admin ?? '';
 }
 
+/** The broker, before a cluster that does not answer. */
+async function startBroker(): Promise<string> {
+  const certificates = join(directory, 'certificates');
+  const kubeconfig = join(directory, 'kubeconfig');
+  const nowhere = { name: 'nowhere', cluster: { server: 'https://127.0.0.1:9' } };
+  const context = { cluster: 'nowhere', user: 'nobody', namespace: 'token-sidecar' };
+  await writeFile(
+    kubeconfig,
+    stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      clusters: [nowhere],
+      users: [{ name: 'nobody', user: { token: 'none' } }],
+      contexts: [{ name: 'nowhere', context }],
+      'current-context': 'nowhere',
+    }),
+  );
+  const flags: Readonly<Record<string, string>> = {
+    listen: '127.0.0.1:0',
+    'admin-listen': '127.0.0.1:0',
+    'tls-cert-file': join(certificates, 'tls.crt'),
+    'tls-key-file': join(certificates, 'tls.key'),
+    'secrets-dir': join(directory, 'secrets'),
+    'drain-delay': '0s',
+    kubeconfig,
+  };
+  const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+  const broker = run(process.execPath, [MAIN, 'broker', ...args]);
+  const [, admin] = await broker.output(/"admin":"([^"]+)"/);
+  return admin ?? '';
+}
+
 async function startPrometheus(): Promise<string> {
   const config = join(directory, 'prometheus.yaml');
   const target = (address: string, namespace: string, pod: string) => ({
@@ -147,6 +179,10 @@ async function startPrometheus(): Promise<string> {
           job_name: 'token-sidecar-injector',
           static_configs: [target(admins.injector, 'token-sidecar', 'injector')],
         },
+        {
+          job_name: 'token-sidecar-broker',
+          static_configs: [target(admins.broker, 'token-sidecar', 'broker')],
+        },
         { job_name: 'token-sidecar-issuer', static_configs: [target(admins.issuer, 'sso', 'issuer')] },
       ],
     }),
@@ -168,6 +204,8 @@ beforeAll(async () => {
     healthy: await startHealthySidecar(),
     rejected: await startRejectedSidecar(issuer.tokenUrl),
     injector: await startInjector(),
+    // By the certificate of the injector.
+    broker: await startBroker(),
   };
   prometheus = await startPrometheus();
 });
