@@ -8,11 +8,13 @@ import { followBroker, readBroker, readBrokerOfPods } from '../../../src/command
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Problem } from '../../../src/config/problems.ts';
 import { type BrokerOfPods, MOST_AUTHORITIES } from '../../../src/injector/pod/broker.ts';
+import { credentialsViaBroker } from '../../../src/injector/profiles/via-broker.ts';
+import { credentialFiles } from '../../../src/token/credentials.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
-import { type Around, injectedBy, ROUTE, refusalBy } from './pods-with-profiles.ts';
+import { type Around, injectedBy, judged, ROUTE, refusalBy } from './pods-with-profiles.ts';
 
 const PEM = createCertificateAuthority('broker').cert;
 const BROKER: BrokerOfPods = {
@@ -76,6 +78,20 @@ describe('a pod whose profile is via the broker', () => {
         ],
       },
     });
+  });
+
+  it('asks by the names that the broker has', () => {
+    const named = profile({ name: 'orders' });
+    for (const written of [profile(), named]) {
+      const verdict = judged(written);
+      if (verdict.state !== 'valid') throw new Error(JSON.stringify(verdict.problems));
+      const held = credentialsViaBroker(verdict, credentialFiles, (name) => `/${name}`);
+      const { configuration } = injectedBy([written], TOLD);
+      expect(configuration.credentials.map(({ tokenUrl }) => tokenUrl)).toEqual(
+        held.map(({ name }) => `${BROKER.url}/token/payments/${name}`),
+      );
+      expect(held).toHaveLength(1);
+    }
   });
 
   it('has nothing of what proves the client to the provider, nor of what is asked for there', () => {
