@@ -5,7 +5,7 @@ import { type CountedErrorCode, SidecarError } from '../../errors.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { Deadline } from '../io/deadline.ts';
 import type { GivenUpConnection } from '../streams/app-stream.ts';
-import { readClientHello } from './client-hello.ts';
+import { MOST_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { failureOf } from './client-verdict.ts';
 import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
 
@@ -35,8 +35,8 @@ export interface HandshakeOptions {
 type Phase =
   /** The ClientHello is still coming. */
   | { readonly kind: 'reading'; readonly octets: Buffer }
-  /** The upstream is asked what it speaks. */
-  | { readonly kind: 'asking'; readonly end: () => void }
+  /** The upstream is asked what it speaks. Reading goes on: a connection that nobody reads hides that its app has left. */
+  | { readonly kind: 'asking'; readonly end: () => void; readonly octets: Buffer }
   | { readonly kind: 'securing'; readonly tls: TLSSocket }
   | { readonly kind: 'over' };
 
@@ -79,8 +79,15 @@ export class Handshake {
   };
 
   #read(chunk: Buffer): void {
-    if (this.#phase.kind !== 'reading') return;
-    const octets = Buffer.concat([this.#phase.octets, chunk]);
+    const phase = this.#phase;
+    if (phase.kind !== 'reading' && phase.kind !== 'asking') return;
+    const octets = Buffer.concat([phase.octets, chunk]);
+    if (phase.kind === 'asking') {
+      // Before it has been answered a client has little to add to its ClientHello.
+      if (octets.length <= 2 * MOST_HELLO_BYTES) this.#phase = { ...phase, octets };
+      else this.#fail('client_tls_error', 'went on without waiting for an answer');
+      return;
+    }
     const hello = readClientHello(octets);
     switch (hello.kind) {
       case 'partial':
@@ -101,8 +108,6 @@ export class Handshake {
       this.#fail('server_name_mismatch', 'asks for another name (SNI)');
       return;
     }
-    // What comes next is for OpenSSL to read.
-    this.#socket.pause();
     const known = spoken();
     if (known !== undefined || !mustAskUpstream(offered)) {
       this.#secure(octets, offered, known);
@@ -111,9 +116,11 @@ export class Handshake {
     let answered = false;
     const end = ask((found) => {
       answered = true;
-      if (this.#phase.kind !== 'over') this.#secure(octets, offered, found);
+      const phase = this.#phase;
+      if (phase.kind === 'over') return;
+      this.#secure(phase.kind === 'asking' ? phase.octets : octets, offered, found);
     });
-    if (!answered) this.#phase = { kind: 'asking', end };
+    if (!answered) this.#phase = { kind: 'asking', end, octets };
   }
 
   #secure(octets: Buffer, offered: readonly string[] | undefined, spoken: Protocol | undefined): void {
@@ -124,6 +131,8 @@ export class Handshake {
       choice.kind === 'unsaid'
         ? {}
         : { ALPNProtocols: [choice.kind === 'none' ? ALPN_NAMES.http1 : choice.name] };
+    // What comes next is for OpenSSL to read, after what has been read here.
+    this.#socket.pause();
     this.#socket.unshift(octets);
     const tls = new TLSSocket(this.#socket, {
       isServer: true,
