@@ -1,28 +1,14 @@
 /** Parses the command line, picks a command, and maps what it throws to an exit status. */
 
 import { systemClock } from './clock.ts';
+import { COMMANDS } from './commands/all.ts';
 import type { CommandContext, Shutdown } from './commands/command.ts';
-import { type Commands, describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
+import { describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
 import { listenForShutdown } from './commands/shutdown.ts';
 import { describeError } from './log/error-description.ts';
 import { LogOutput } from './log/output.ts';
 import { readableLine } from './log/readable-lines.ts';
 import { openStandardOutput } from './log/standard-output.ts';
-
-/** Each command is a bundle of its own: the sidecar never loads what only another one needs. */
-const COMMANDS: Commands = {
-  proxy: async () => (await import('./commands/proxy.ts')).proxy,
-  issuer: async () => (await import('./commands/issuer.ts')).issuer,
-  injector: async () => (await import('./commands/injector.ts')).injector,
-  broker: async () => (await import('./commands/broker.ts')).broker,
-  inject: async () => (await import('./commands/inject.ts')).inject,
-  gateway: async () => (await import('./commands/gateway.ts')).gateway,
-  check: async () => (await import('./commands/check.ts')).check,
-  wait: async () => (await import('./commands/wait.ts')).wait,
-  redirect: async () => (await import('./commands/redirect.ts')).redirect,
-  explain: async () => (await import('./commands/explain.ts')).explain,
-  demo: async () => (await import('./commands/demo.ts')).demo,
-};
 
 /** How long a process that ends waits for a slow reader of its last lines. Milliseconds. */
 const LAST_LINES_MS = 500;

@@ -11,6 +11,7 @@ import { quitEndpoint } from '../../src/admin/quit.ts';
 import type { ListenAddress } from '../../src/config/config.ts';
 import { Gauge, Registry } from '../../src/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
+import { volume } from '../support/volume.ts';
 import { WorkingClock } from './working-clock.ts';
 
 const LIVEZ: AdminEndpoint = { method: 'GET', probe: true, answer: () => plain(200, 'ok') };
@@ -94,6 +95,7 @@ describe('connections', () => {
 
 describe('the cost of answers', () => {
   const SPIN_MS = 5;
+  const SCRAPES = volume(160, 400);
 
   function spinningMetrics() {
     const registry = new Registry();
@@ -118,7 +120,7 @@ describe('the cost of answers', () => {
     const startedAtMs = performance.now();
     let answers = 0;
     const scrape = async (): Promise<void> => {
-      while (answers < 400) {
+      while (answers < SCRAPES) {
         expect(await ask(address, '/metrics')).toBe(200);
         answers += 1;
       }

@@ -7,25 +7,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { check } from '../../src/commands/check.ts';
-import { type Commands, describeFailure, runCommandLine } from '../../src/commands/command-line.ts';
-import { demo } from '../../src/commands/demo.ts';
-import { explain } from '../../src/commands/explain.ts';
-import { inject } from '../../src/commands/inject.ts';
-import { injector } from '../../src/commands/injector.ts';
-import { issuer } from '../../src/commands/issuer.ts';
-import { proxy } from '../../src/commands/proxy.ts';
-import { redirect } from '../../src/commands/redirect.ts';
-import { wait } from '../../src/commands/wait.ts';
 import { PROBLEM_CODES } from '../../src/config/problem-codes.ts';
+import { runHere } from '../support/run-here.ts';
 
 const DOCUMENTS = join(import.meta.dirname, 'mistakes');
-
-const COMMANDS: Commands = Object.fromEntries(
-  Object.entries({ proxy, issuer, injector, inject, check, wait, redirect, demo, explain }).map(
-    ([name, command]) => [name, async () => command],
-  ),
-);
 
 interface Mistake {
   readonly title: string;
@@ -69,30 +54,9 @@ async function messageOf({ file, started }: Mistake): Promise<string> {
   const args = words
     .slice(start + 1)
     .map((word) => word.replace(/^token-sidecar\.(?=yaml|json)/, `${directory}/$&`));
-  let output = '';
-  const stream = {
-    write(text: string) {
-      output += text;
-    },
-  };
-  try {
-    await runCommandLine(args, COMMANDS, (rest) => ({
-      args: rest,
-      env,
-      stdout: stream,
-      stderr: stream,
-      logOutput: { ...stream, losses: { output: 0, repeated: 0 } },
-      stdin: (async function* () {})(),
-      shutdown: {
-        signal: new AbortController().signal,
-        request: () => undefined,
-        takeHangups: () => undefined,
-      },
-    }));
-  } catch (error) {
-    return `token-sidecar: ${describeFailure(error, { colour: false })}`.replaceAll(`${directory}/`, '');
-  }
-  throw new Error(`${started} found no mistake:\n${output}`);
+  const { code, stdout, stderr } = await runHere(args, env);
+  if (code !== 0) return stderr.replaceAll(`${directory}/`, '').replace(/\n$/, '');
+  throw new Error(`${started} found no mistake:\n${stdout}`);
 }
 
 function format(mistake: Mistake, message: string): string {

@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { MAIN, RunningCommand, runToEnd, SURROUNDINGS } from '../support/run-command.ts';
+import { runHere } from '../support/run-here.ts';
 import { answer, answerToken, ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 import { selfSigned } from '../wire/certificate.ts';
 
@@ -35,13 +36,13 @@ const COMMANDS = ['proxy', 'gateway', 'issuer', 'injector', 'check', 'wait', 're
 
 describe('help and version', () => {
   it('--help lists the commands', async () => {
-    const { code, stdout } = await runToEnd(['--help']);
+    const { code, stdout } = await runHere(['--help']);
     expect(code).toBe(0);
     for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
   });
 
   it.each(COMMANDS)('%s --help lists its flags with their variables', async (command) => {
-    const { code, stdout } = await runToEnd([command, '--help']);
+    const { code, stdout } = await runHere([command, '--help']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/--[a-z-]+ [A-Z:]+\n.*\(TOKEN_SIDECAR_/);
   });
@@ -51,7 +52,7 @@ describe('help and version', () => {
     ['help', 'wait'],
     ['wait', '--help'],
   ])('%s %s describes the command, with examples', async (...args) => {
-    const { code, stdout } = await runToEnd(args);
+    const { code, stdout } = await runHere(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /^Block until[\s\S]*\n {2}token-sidecar wait && exec .\/app\n[\s\S]*--wait-timeout DURATION/,
@@ -59,7 +60,7 @@ describe('help and version', () => {
   });
 
   it('takes help for a command that there is not as a mistake', async () => {
-    expect(await runToEnd(['help', 'chekc'])).toMatchObject({
+    expect(await runHere(['help', 'chekc'])).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('did you mean "check"?'),
     });
@@ -68,7 +69,7 @@ describe('help and version', () => {
   it('--version says the version of the package, the revision and Node', async () => {
     const said = /^token-sidecar (\S+) \(revision unknown, Node (\S+)\)\n$/;
     for (const args of [['--version'], ['-V'], ['issuer', '--version']]) {
-      const { code, stdout } = await runToEnd(args);
+      const { code, stdout } = await runHere(args);
       expect([code, ...(said.exec(stdout) ?? []).slice(1)]).toEqual([
         0,
         manifest.version,
@@ -100,18 +101,18 @@ describe('exit status', () => {
   );
 
   it('64 for a command or flag that there is not, with the nearest one there is', async () => {
-    expect(await runToEnd(['prox'])).toMatchObject({
+    expect(await runHere(['prox'])).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('did you mean "proxy"?'),
     });
-    expect(await runToEnd(['--lisen=x'])).toMatchObject({
+    expect(await runHere(['--lisen=x'])).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('did you mean "--listen"?'),
     });
   });
 
   it.each(['proxy', 'check', 'wait', 'demo'])('64 for a word of %s that is no flag', async (command) => {
-    expect(await runToEnd([command, 'token-sidecar.yaml'])).toMatchObject({
+    expect(await runHere([command, 'token-sidecar.yaml'])).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('unexpected argument token-sidecar.yaml'),
     });
@@ -189,15 +190,15 @@ describe('exit status', () => {
 
 describe('names that every object has are no names of ours', () => {
   it.each(['--constructor', '--constructor=x'])('%s is no flag', async (flag) => {
-    expect(await runToEnd([flag])).toMatchObject({
+    expect(await runHere([flag])).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('unknown flag --constructor'),
     });
   });
 
   it('constructor is a command no more than a host', async () => {
-    expect(await runToEnd(['constructor'])).toMatchObject({ code: 64 });
-    const waited = await runToEnd(['wait', '--admin-listen=constructor:1', '--wait-timeout=1ms']);
+    expect(await runHere(['constructor'])).toMatchObject({ code: 64 });
+    const waited = await runHere(['wait', '--admin-listen=constructor:1', '--wait-timeout=1ms']);
     expect(waited).toMatchObject({
       code: 69,
       stderr: expect.stringContaining('constructor:1 was not ready'),
@@ -222,7 +223,7 @@ describe('a file that is none', () => {
     ['huge', 'larger than 1048576 bytes'],
   ] as const)('is refused as configuration and as certificate: a %s', async (kind, why) => {
     const path = await odd(kind);
-    const asConfiguration = await runToEnd(['check', `--config=${path}`]);
+    const asConfiguration = await runHere(['check', `--config=${path}`]);
     expect(asConfiguration).toMatchObject({ code: 78, stderr: expect.stringContaining(why) });
 
     const directory = await mkdtemp(join(tmpdir(), 'odd-file-'));
@@ -234,7 +235,7 @@ describe('a file that is none', () => {
       `credentials: [{ name: a, tokenUrl: "http://127.0.0.1/t", tls: { caFile: ${path} } }]\n` +
         `routes: [{ name: a, upstream: "https://127.0.0.1", credential: a, ${tls} }]\n`,
     );
-    const { code, stderr } = await runToEnd(['check', `--config=${config}`]);
+    const { code, stderr } = await runHere(['check', `--config=${config}`]);
     expect(code).toBe(78);
     for (const key of ['routes[0].tls.caFile', 'routes[0].tls.keyFile', 'credentials[0].tls.caFile']) {
       expect(stderr.split('\n').find((line) => line.includes(`${key}: `))).toContain(why);
@@ -365,7 +366,7 @@ describe('check', () => {
   it('looks at files alone where it is offline, and speaks JSON', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const env = await environment(provider);
-    const { code, stdout } = await runToEnd(['check', '--offline', '--json'], env);
+    const { code, stdout } = await runHere(['check', '--offline', '--json'], env);
     expect(JSON.parse(stdout)).toEqual({
       findings: [
         {
@@ -383,7 +384,7 @@ describe('check', () => {
       ],
     });
     expect([code, provider.received.length]).toEqual([0, 0]);
-    const missing = await runToEnd(['check', '--offline', '--json'], {
+    const missing = await runHere(['check', '--offline', '--json'], {
       ...env,
       TOKEN_SIDECAR_CREDENTIALS_DIR: '/nonexistent',
     });
@@ -396,7 +397,7 @@ describe('check', () => {
 
   it('says that all is well, and ends with 0', async () => {
     const provider = await ScriptedTokenEndpoint.start();
-    const { code, stdout } = await runToEnd(['check'], await environment(provider));
+    const { code, stdout } = await runHere(['check'], await environment(provider));
     expect(stdout).toMatch(/^ok {4}configuration .*1 credential/m);
     expect(stdout).toMatch(/^ok {4}credential default: token +granted by 127.0.0.1:\d+, lives 300 s/m);
     expect(stdout).toMatch(/^ok {4}route default: upstream/m);
@@ -405,7 +406,7 @@ describe('check', () => {
 
   it('ends with 77 when the credentials are rejected', async () => {
     const provider = await ScriptedTokenEndpoint.start(answer(401, '{"error":"invalid_client"}'));
-    const { code, stdout } = await runToEnd(['check'], await environment(provider));
+    const { code, stdout } = await runHere(['check'], await environment(provider));
     expect(stdout).toMatch(
       /^FAIL {2}credential default: token +http:.* rejected the client \(status 401 invalid_client\)\n +→ compare the Secret/m,
     );
@@ -415,12 +416,12 @@ describe('check', () => {
   it('ends with 69 when the provider or an upstream cannot be reached', async () => {
     const provider = await ScriptedTokenEndpoint.start(answerToken());
     const env = await environment(provider);
-    const upstreamAway = await runToEnd(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
+    const upstreamAway = await runHere(['check'], { ...env, TOKEN_SIDECAR_UPSTREAM: 'http://127.0.0.1:1' });
     expect(upstreamAway.stdout).toMatch(
       /^FAIL {2}route default: upstream +http:\/\/127.0.0.1:1: ECONNREFUSED\n +→ check host and port/m,
     );
     expect(upstreamAway.code).toBe(69);
-    const providerAway = await runToEnd(['check'], {
+    const providerAway = await runHere(['check'], {
       ...env,
       TOKEN_SIDECAR_TOKEN_URL: 'http://127.0.0.1:1/token',
     });
@@ -430,7 +431,7 @@ describe('check', () => {
   it('ends with 78 when the Secret is not mounted', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const env = { ...(await environment(provider)), TOKEN_SIDECAR_CREDENTIALS_DIR: '/nonexistent' };
-    const { code, stdout } = await runToEnd(['check'], env);
+    const { code, stdout } = await runHere(['check'], env);
     expect(stdout).toMatch(
       /^FAIL {2}credential default: mounted Secret +\/nonexistent\/client_id does not exist/m,
     );
@@ -460,7 +461,7 @@ describe('check', () => {
           })),
         }),
       );
-      return await runToEnd(['check', `--config=${config}`]);
+      return await runHere(['check', `--config=${config}`]);
     }
     const { code, stdout, stderr } = await check(provider.url);
     expect(stderr).toBe('');
@@ -499,7 +500,7 @@ describe('check', () => {
       { name: 'post', issuerUrl, dir, clientAuth: 'client_secret_post' },
     ];
     await writeFile(config, JSON.stringify({ credentials, routes: [{ name: 'a', upstream }] }));
-    const { code, stdout } = await runToEnd(['check', `--config=${config}`]);
+    const { code, stdout } = await runHere(['check', `--config=${config}`]);
     expect(stdout).toMatch(
       /^ok {4}credential default: issuer +http:\S+\/realms\/dx\/.well-known\/openid-configuration names http:\S+\/token$/m,
     );
@@ -522,7 +523,7 @@ describe('wait', () => {
   });
 
   it('returns 69 when it is not ready in time, with what it last saw', async () => {
-    const { code, stderr } = await runToEnd(['wait', '--admin-listen=127.0.0.1:1', '--wait-timeout=200ms']);
+    const { code, stderr } = await runHere(['wait', '--admin-listen=127.0.0.1:1', '--wait-timeout=200ms']);
     expect(code).toBe(69);
     expect(stderr).toContain('the sidecar at 127.0.0.1:1 was not ready within 200 ms: ECONNREFUSED');
   });

@@ -133,7 +133,8 @@ describe('rule 2: a missing grant_type or an invalid parameter answers 400', () 
   });
 });
 
-describe('rule 3: invalid credentials answer 401 with a Basic challenge', () => {
+// Each wrong secret is answered after a second.
+describe.concurrent('rule 3: invalid credentials answer 401 with a Basic challenge', () => {
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   const wrong: [name: string, authorization: string | null][] = [
     ['no header', null],
@@ -233,8 +234,8 @@ describe('the one operation', () => {
 describe('what is told to others', () => {
   it('holds no secret and no unknown client id', async () => {
     const sent = ['hunter2', 'mistyped-secret-as-id', 's3cret'];
-    await askForToken(issuer.tokenUrl, { authorization: basic('shop', 'hunter2') });
-    await askForToken(issuer.tokenUrl, { authorization: basic('mistyped-secret-as-id', 'hunter2') });
+    const wrong = [basic('shop', 'hunter2'), basic('mistyped-secret-as-id', 'hunter2')];
+    await Promise.all(wrong.map((authorization) => askForToken(issuer.tokenUrl, { authorization })));
     await askForToken(issuer.tokenUrl, { body: `${GRANT}&client_secret=s3cret` });
     await askForToken(issuer.tokenUrl, { body: `${GRANT}&scope=hunter2`, query: '?s3cret' });
     const { json } = await askForToken(issuer.tokenUrl);
