@@ -4,13 +4,16 @@ import { X509Certificate } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { type Manifest, manifests, NAMESPACE, template } from './manifests.ts';
 
-const ON = ['broker.enabled=true', 'injector.profiles.enabled=true'];
+const UNNAMED = ['broker.enabled=true', 'injector.profiles.enabled=true'];
+const ON = [...UNNAMED, 'broker.secrets={payments,crm}'];
 const BROKER = 'token-sidecar-broker';
 const HOST = `${BROKER}.${NAMESPACE}.svc`;
 
 /** The object of a kind that is the broker's. */
-async function ofBroker(kind: string, ...set: string[]): Promise<Manifest> {
-  const found = (await manifests({ set: [...ON, ...set] })).filter(
+const ofBroker = (kind: string, ...set: string[]): Promise<Manifest> => only(kind, [...ON, ...set]);
+
+async function only(kind: string, set: string[]): Promise<Manifest> {
+  const found = (await manifests({ set })).filter(
     (each) => each.kind === kind && each.metadata.labels?.['app.kubernetes.io/component'] === 'broker',
   );
   if (found.length !== 1) throw new Error(`${found.length} of kind ${kind}`);
@@ -48,26 +51,24 @@ describe('its account', () => {
       {
         apiGroups: ['token-sidecar.dev'],
         resources: ['clustertokenprofiles'],
-        verbs: ['get', 'list', 'watch'],
+        verbs: ['list', 'watch'],
       },
-      { apiGroups: [''], resources: ['namespaces'], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'watch'] },
     ]);
   });
 
-  test('may read Secrets of its own namespace alone, and of these only the ones that are named', async () => {
-    const verbs = ['get', 'list', 'watch'];
+  test('may read Secrets of its own namespace alone, and of these the ones that are named, or all where that is said', async () => {
+    const verbs = ['list', 'watch'];
     const role = await ofBroker('Role');
     expect(role.metadata.namespace).toBe(NAMESPACE);
     expect(role.rules).toEqual([
+      { apiGroups: [''], resources: ['secrets'], resourceNames: ['payments', 'crm'], verbs },
+      { apiGroups: [''], resources: ['configmaps'], verbs },
+    ]);
+    expect((await only('Role', [...UNNAMED, 'broker.allSecrets=true'])).rules).toEqual([
       { apiGroups: [''], resources: ['secrets'], verbs },
       { apiGroups: [''], resources: ['configmaps'], verbs },
     ]);
-    expect((await ofBroker('Role', 'broker.secrets={payments,crm}')).rules[0]).toEqual({
-      apiGroups: [''],
-      resources: ['secrets'],
-      resourceNames: ['payments', 'crm'],
-      verbs,
-    });
   });
 
   test('is the one that the bindings name', async () => {
@@ -189,18 +190,37 @@ test('an autoscaler has the number of replicas to itself', async () => {
   });
 });
 
+const PROVIDERS = 'networkPolicy.brokerTo[0].ipBlock.cidr=192.0.2.0/24';
+
 test('a closed network lets it out to providers that are named, and to the API server', async () => {
   const closed = ['networkPolicy.enabled=true'];
   expect((await ofBroker('NetworkPolicy', ...closed)).spec.egress).toEqual([{}]);
-  const named = 'networkPolicy.brokerTo[0].ipBlock.cidr=192.0.2.0/24';
-  const { egress } = (await ofBroker('NetworkPolicy', ...closed, named)).spec;
-  expect(egress).toContainEqual({ to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] });
-  expect(egress).not.toContainEqual({});
-  expect(JSON.stringify(egress)).toContain('6443');
+  const named = [PROVIDERS, 'networkPolicy.apiServerTo[0].ipBlock.cidr=198.51.100.1/32'];
+  const { egress } = (await ofBroker('NetworkPolicy', ...closed, ...named)).spec;
+  const tcp = (port: number) => ({ port, protocol: 'TCP' });
+  expect(egress).toEqual([
+    { ports: [tcp(443), tcp(6443)], to: [{ ipBlock: { cidr: '198.51.100.1/32' } }] },
+    // Names are looked up wherever the cluster has its DNS.
+    { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
+    { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] },
+  ]);
 });
 
 test.each([
-  [['broker.enabled=true'], 'injector.profiles.enabled: set it to true with broker.enabled'],
+  [
+    ['broker.enabled=true', 'broker.secrets={a}'],
+    'injector.profiles.enabled: set it to true with broker.enabled',
+  ],
+  [UNNAMED, 'broker.secrets: name the Secrets of profiles with via: broker, or set broker.allSecrets'],
+  [
+    ['broker.enabled=true', 'injector.enabled=false', 'issuer.enabled=true', 'issuer.clients.secrets={a}'],
+    'broker.secrets: name the Secrets',
+  ],
+  [[...ON, 'broker.allSecrets=true'], 'broker.allSecrets: set it to false beside broker.secrets'],
+  [
+    [...ON, 'networkPolicy.enabled=true', PROVIDERS],
+    'networkPolicy.apiServerTo: name the API server with networkPolicy.brokerTo',
+  ],
   [
     [...ON, 'broker.autoscaling.enabled=true', 'broker.autoscaling.minReplicas=7'],
     'broker.autoscaling.maxReplicas: 6 is less than minReplicas, which is 7',

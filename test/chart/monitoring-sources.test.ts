@@ -120,6 +120,7 @@ test('the chart carries the rules of what it installs, and the dashboard', async
     'issuer.enabled=true',
     'issuer.clients.secrets={a}',
     'broker.enabled=true',
+    'broker.secrets={a}',
     'injector.profiles.enabled=true',
   ];
   const all = await manifests({ set });
@@ -153,6 +154,7 @@ test('the job names of the rules are those that the monitors set', async () => {
     'issuer.enabled=true',
     'issuer.clients.secrets={a}',
     'broker.enabled=true',
+    'broker.secrets={a}',
     'injector.profiles.enabled=true',
   ];
   const jobs = (await manifests({ set }))

@@ -95,10 +95,10 @@ test('it says how to upgrade and uninstall', async () => {
 
 test('with the broker it says where Secrets are, what of them it may read, and by what its certificate is kept', async () => {
   const on = ['broker.enabled=true', 'injector.profiles.enabled=true'];
-  const text = await notes(...on);
+  const text = await notes(...on, 'broker.allSecrets=true');
   expect(text).toContain('rollout status deployment/token-sidecar-broker');
   expect(text).toContain('broker.certificates.source=cert-manager');
-  expect(text).toContain('name those of its profiles in broker.secrets');
-  expect(await notes(...on, 'broker.secrets={a}')).not.toContain('broker.secrets');
+  expect(text).toContain('every Secret of that namespace: name those of its profiles in broker.secrets');
+  expect(await notes(...on, 'broker.secrets={a}')).not.toContain('every Secret');
   expect(await notes()).not.toContain('broker');
 });

@@ -20,7 +20,7 @@ async function injectorEnvironment(...set: string[]): Promise<Record<string, str
 
 const ISSUER = ['issuer.enabled=true', 'issuer.clients.secrets={shop}'];
 
-const BROKER = ['broker.enabled=true', 'injector.profiles.enabled=true'];
+const BROKER = ['broker.enabled=true', 'broker.secrets={a}', 'injector.profiles.enabled=true'];
 const ON: Readonly<Record<string, readonly string[]>> = { injector: [], issuer: ISSUER, broker: BROKER };
 
 describe.each(Object.entries(ON))('the %s', (component, on) => {
