@@ -5,8 +5,14 @@ import { alert, noneIsUp, type Presence, type RuleGroup } from './rule-groups.ts
 
 export const BROKER_JOB = 'token-sidecar-broker';
 
+const READY = series('broker_ready');
+
 /** Answers that are the broker's or the provider's fault, and not the asker's. */
-const FAILED = 'result=~"server_error|temporarily_unavailable"';
+const FAILED = 'server_error|temporarily_unavailable';
+
+/** A request counts where the asker may have a token: floods of others hide no failure. */
+const answered = (results: string): string =>
+  `sum(rate(${series('broker_requests_total', `result=~"${results}"`)}[10m]))`;
 
 export const brokerGroups = (presence: Presence): readonly RuleGroup[] => [
   {
@@ -14,20 +20,22 @@ export const brokerGroups = (presence: Presence): readonly RuleGroup[] => [
     rules: [
       alert('TokenSidecarBrokerDown', {
         severity: 'critical',
-        expr: noneIsUp(presence, BROKER_JOB, series('broker_certificate_expiry_timestamp_seconds')),
+        // A replica that has never read keys or profiles is up, and gives no tokens.
+        expr: `${noneIsUp(presence, BROKER_JOB, READY)}
+or max(${READY}) == 0`,
         for: '2m',
-        summary: 'No replica of the broker is up.',
+        summary: 'No replica of the broker is ready.',
         description:
           'Pods whose credentials are via the broker get no tokens. Sidecars serve the ones they hold until those end.',
       }),
       alert('TokenSidecarBrokerFailing', {
         severity: 'warning',
-        expr: `sum(rate(${series('broker_requests_total', FAILED)}[10m]))
-/ sum(rate(${series('broker_requests_total')}[10m])) > 0.05`,
+        expr: `${answered(FAILED)}
+/ ${answered(`given|${FAILED}`)} > 0.05`,
         for: '5m',
         summary: 'The broker has no tokens for pods that may have them.',
         description:
-          '{{ $value | humanizePercentage }} of the requests to the broker end without a token for a reason of the broker, the cluster or the provider.',
+          '{{ $value | humanizePercentage }} of the requests of pods that may have a token end without one for a reason of the broker, the cluster or the provider.',
       }),
       alert('TokenSidecarBrokerCertificateExpiring', {
         severity: 'warning',

@@ -63,7 +63,7 @@ const fleet: Row = {
         'Pods with a sidecar that is scraped.',
         'short',
         {
-          expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)}))`,
+          expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)} unless on (job, instance) ${series('broker_ready')}))`,
         },
         ALWAYS_GREEN,
       ),
@@ -776,10 +776,11 @@ const broker: Row = {
     about(
       lines(
         'Replicas of the broker',
-        'Replicas that Prometheus can scrape, what each has in hand, and the credentials that it keeps alive.',
+        'Replicas that Prometheus can scrape, those that are ready, what each has in hand, and the credentials that it keeps alive.',
         'short',
         [
           { expr: `sum(up{job="${BROKER_JOB}"})`, legend: 'up' },
+          { expr: `sum(${series('broker_ready')})`, legend: 'ready' },
           { expr: series('broker_requests_in_flight'), legend: '{{pod}} in flight' },
           { expr: series('broker_credentials_open'), legend: '{{pod}} credentials' },
         ],

@@ -263,6 +263,12 @@ export const METRICS = {
     labels: ['result'],
     meaning: 'Evictions of pods without their sidecar: done, blocked by a PodDisruptionBudget, or failed.',
   },
+  broker_ready: {
+    type: 'gauge',
+    program: 'broker',
+    labels: [],
+    meaning: '1 while a replica can answer, as `/readyz` says, 0 otherwise.',
+  },
   broker_requests_total: {
     type: 'counter',
     program: 'broker',

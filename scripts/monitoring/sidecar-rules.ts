@@ -16,6 +16,15 @@ const CREDENTIAL = 'on (namespace, pod, credential)';
 /** `unless`, so that sidecars from before this metric are watched as ever. */
 const unlessOptional = `unless ${CREDENTIAL} ${series('credential_required')} == 0`;
 
+/** One process that is scraped, and not another one that had its address before. */
+const TARGET = 'on (job, instance, namespace, pod)';
+
+/** The broker holds tokens, too, and has rules of its own on who goes without. Whatever scrapes it, it alone exports this. */
+const unlessBroker = `unless ${TARGET} ${series('broker_ready')}`;
+
+/** The same, of targets that may be gone. */
+const unlessOnceBroker = `unless ${TARGET} last_over_time(${series('broker_ready')}[6h])`;
+
 /** Counted from the scrape, not from now: a scrape may be older than a short token's whole margin. */
 const remaining = record(
   'token_sidecar:token_remaining_seconds',
@@ -37,7 +46,8 @@ and (
 
 /** Credentials that a pod requires and has no token of. */
 const UNAVAILABLE = `${series('token_ready')} == 0
-${unlessOptional}`;
+${unlessOptional}
+${unlessBroker}`;
 
 /** 1 for each pod that has no token of a credential which it requires, or is about to lose it; 0 for the others. */
 const withoutToken = record(
@@ -48,6 +58,7 @@ const withoutToken = record(
     or (${series('token_ready')} == bool 0)
   )
   ${unlessOptional}
+  ${unlessBroker}
 )`,
 );
 
@@ -171,6 +182,7 @@ unless on () (
       alert('TokenSidecarTokenExpiring', {
         severity: 'warning',
         expr: `${EXPIRING}
+${unlessBroker}
 ${UNLESS_KNOWN_BETTER}
 unless ${CREDENTIAL} (${UNAVAILABLE})`,
         for: '1m',
@@ -220,16 +232,25 @@ unless ${CREDENTIAL} (${UNAVAILABLE})`,
       alert('TokenSidecarDown', {
         severity: 'warning',
         // By the job that the chart sets, or by any that scraped a sidecar there.
-        expr: `up{job="${SIDECAR_JOB}"} == 0
-or (up == 0 and on (job, instance) last_over_time(${series('token_ready')}[6h]))`,
+        expr: `(
+  up{job="${SIDECAR_JOB}"} == 0
+  or (up == 0 and on (job, instance) last_over_time(${series('token_ready')}[6h]))
+)
+${unlessOnceBroker}`,
         for: '5m',
         summary: 'A sidecar does not answer its metrics endpoint.',
         description: `Prometheus cannot scrape the sidecar of ${POD}; it may be crashing, and its app without a proxy.`,
       }),
       alert('TokenSidecarAbsent', {
         severity: 'warning',
-        expr: `count by (namespace) (last_over_time(${series('token_ready')}[6h]))
-unless count by (namespace) (${series('token_ready')})`,
+        expr: `count by (namespace) (
+  last_over_time(${series('token_ready')}[6h])
+  ${unlessOnceBroker}
+)
+unless count by (namespace) (
+  ${series('token_ready')}
+  ${unlessBroker}
+)`,
         for: '15m',
         summary: 'A namespace has lost all its sidecars.',
         description:

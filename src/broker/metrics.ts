@@ -4,12 +4,19 @@ import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 /** `given`, `aborted` by the asker, or a code of `REFUSAL_STATUS`. */
 export type RequestResult = string;
 
+export interface BrokerFigures {
+  /** Whether `/readyz` says so. */
+  ready(): boolean;
+  requestsInFlight(): number;
+  openCredentials(): number;
+}
+
 export interface BrokerMetrics extends CertificateMetrics {
   /** @param durationSeconds from the head of a request to its answer. */
   answered(result: RequestResult, durationSeconds: number): void;
   connectionDropped(reason: 'displaced' | 'handshake'): void;
   /** Reads the gauges when they are scraped. */
-  observe(figures: { requestsInFlight(): number; openCredentials(): number }): void;
+  observe(figures: BrokerFigures): void;
 }
 
 export function createBrokerMetrics(registry: Registry): BrokerMetrics {
@@ -43,7 +50,19 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
     labelNames: ['result'],
     registers,
   });
-  let observed = { requestsInFlight: () => 0, openCredentials: () => 0 };
+  let observed: BrokerFigures = {
+    ready: () => false,
+    requestsInFlight: () => 0,
+    openCredentials: () => 0,
+  };
+  new Gauge({
+    name: 'token_sidecar_broker_ready',
+    help: '1 while this replica can answer, as /readyz says, 0 otherwise.',
+    registers,
+    collect() {
+      this.set(observed.ready() ? 1 : 0);
+    },
+  });
   new Gauge({
     name: 'token_sidecar_broker_requests_in_flight',
     help: 'Requests for tokens that are being answered.',

@@ -84,6 +84,7 @@ async function serve(
     });
     closers.push(() => listener.drain(config.drainDelayMs, config.drainTimeoutMs));
     metrics.observe({
+      ready: () => !shutdown.signal.aborted && missing().length === 0,
       requestsInFlight: () => listener.inFlight,
       openCredentials: () => cluster.openCredentials(),
     });

@@ -105,6 +105,7 @@ it('drains: answers what is in flight, asks connections to close, and leaves no 
   stop();
   await logged(({ msg }) => msg === 'draining');
   expect((await probe('/readyz')).status).toBe(503);
+  expect((await probe('/metrics')).text).toContain('token_sidecar_broker_ready 0\n');
   resolve();
   const answered = await asking;
   expect(answered).toMatchObject({ status: 200, headers: { connection: 'close' } });
@@ -120,6 +121,7 @@ it('counts what it does', async () => {
   await askAs(world.cluster.pod('other', 'web'));
   const { text } = await probe('/metrics');
   for (const line of [
+    'token_sidecar_broker_ready 1',
     'token_sidecar_broker_requests_total{result="given"} 1',
     'token_sidecar_broker_requests_total{result="unauthorized_client"} 1',
     'token_sidecar_broker_credentials_open 1',

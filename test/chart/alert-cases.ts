@@ -182,6 +182,20 @@ const INJECTOR_CERTIFICATE = {
 };
 
 const BROKER_END = 'token_sidecar_broker_certificate_expiry_timestamp_seconds';
+const REPLICA = 'job="token-sidecar-broker", instance="10.0.0.9:15081", namespace="shop", pod="broker-1"';
+
+/** A replica of the broker, by itself in its namespace, until it goes. */
+function replica(untilSeconds: number, goesAt = Number.POSITIVE_INFINITY): InputSeries {
+  return series(`token_sidecar_broker_ready{${REPLICA}}`, untilSeconds, (at) => (at < goesAt ? 1 : 'stale'));
+}
+
+function ofReplica(
+  name: string,
+  untilSeconds: number,
+  value: (seconds: number) => number | 'stale',
+): InputSeries {
+  return series(`token_sidecar_${name}{${REPLICA}, credential="payments/orders"}`, untilSeconds, value);
+}
 
 const BROKER_DOWN = {
   labels: {},
@@ -898,10 +912,38 @@ export const ALERT_CASES: readonly AlertCase[] = [
       ...['broker-1', 'broker-2'].map((pod, index) =>
         series(`up{job="token-sidecar-broker", pod="${pod}"}`, 600, () => index),
       ),
-      series(`${BROKER_END}{job="token-sidecar-broker", pod="broker-2"}`, 600, () => 9e9),
+      series('token_sidecar_broker_ready{job="token-sidecar-broker", pod="broker-2"}', 600, () => 1),
     ],
     atSeconds: 600,
   },
+  ...([undefined, 'broker'] as const).flatMap((ofChart): AlertCase[] => {
+    const rules = ofChart === undefined ? {} : { ofChart };
+    const ready = (pod: string, value: number) =>
+      series(`token_sidecar_broker_ready{job="token-sidecar-broker", pod="${pod}"}`, 600, () => value);
+    return [
+      {
+        alert: 'TokenSidecarBrokerDown',
+        when: 'every replica is up and none gets ready',
+        ...rules,
+        input: [
+          ...['broker-1', 'broker-2'].map((pod) =>
+            series(`up{job="token-sidecar-broker", pod="${pod}"}`, 600, () => 1),
+          ),
+          ready('broker-1', 0),
+          ready('broker-2', 0),
+        ],
+        atSeconds: 120,
+        fires: BROKER_DOWN,
+      },
+      {
+        alert: 'TokenSidecarBrokerDown',
+        when: 'one of two replicas is ready',
+        ...rules,
+        input: [ready('broker-1', 0), ready('broker-2', 1)],
+        atSeconds: 600,
+      },
+    ];
+  }),
   {
     alert: 'TokenSidecarBrokerDown',
     when: 'it was never installed',
@@ -916,7 +958,18 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: {},
       description:
-        '10% of the requests to the broker end without a token for a reason of the broker, the cluster or the provider.',
+        '10% of the requests of pods that may have a token end without one for a reason of the broker, the cluster or the provider.',
+    },
+  },
+  {
+    alert: 'TokenSidecarBrokerFailing',
+    when: 'the provider is away, amid a flood of requests for what nobody may have',
+    input: asked(1800, { given: 9, temporarily_unavailable: 1, invalid_client: 500, too_many_requests: 500 }),
+    atSeconds: 1200,
+    fires: {
+      labels: {},
+      description:
+        '10% of the requests of pods that may have a token end without one for a reason of the broker, the cluster or the provider.',
     },
   },
   {
@@ -941,6 +994,117 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'a certificate is renewed with days left',
     input: [brokerCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
     atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'the broker closed its only credential, for nobody asks',
+    input: [replica(3600), ofReplica('token_ready', 3600, (at) => (at < 600 ? 1 : 'stale'))],
+    atSeconds: 3600,
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'the broker was removed from a namespace of its own',
+    input: [replica(3600, 600), ofReplica('token_ready', 3600, (at) => (at < 600 ? 1 : 'stale'))],
+    atSeconds: 3600,
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'a namespace lost its sidecars, and the broker there is well',
+    input: [
+      replica(3600),
+      ofReplica('token_ready', 3600, () => 1),
+      series(
+        `token_sidecar_token_ready{job="token-sidecar", instance="10.0.0.1:15081", ${CREDENTIAL}}`,
+        3600,
+        (at) => (at < 600 ? 1 : 'stale'),
+      ),
+    ],
+    atSeconds: 3600,
+    fires: {
+      labels: { namespace: 'shop' },
+      description:
+        'Namespace shop had sidecars within the last six hours and has none now: they were removed, are not injected any more, or are not scraped.',
+    },
+  },
+  {
+    alert: 'TokenSidecarDown',
+    when: 'a replica of the broker cannot be scraped any more',
+    input: [
+      series(`up{${REPLICA}}`, 1200, (at) => (at < 600 ? 1 : 0)),
+      replica(1200, 600),
+      ofReplica('token_ready', 1200, (at) => (at < 600 ? 1 : 'stale')),
+    ],
+    atSeconds: 1200,
+  },
+  {
+    alert: 'TokenSidecarDown',
+    when: 'a sidecar cannot be scraped whose address a replica of the broker had before, in one job with it',
+    input: [
+      series(
+        `token_sidecar_broker_ready{job="token-sidecar", instance="10.0.0.1:15081", pod="broker-1"}`,
+        1200,
+        (at) => (at < 300 ? 1 : 'stale'),
+      ),
+      series(`up{job="token-sidecar", instance="10.0.0.1:15081", ${POD}}`, 1200, (at) => (at < 600 ? 1 : 0)),
+    ],
+    atSeconds: 1200,
+    fires: {
+      labels: { job: 'token-sidecar', instance: '10.0.0.1:15081', namespace: 'shop', pod: 'shop-1' },
+      description:
+        'Prometheus cannot scrape the sidecar of shop/shop-1; it may be crashing, and its app without a proxy.',
+    },
+  },
+  ...[
+    'TokenSidecarFleetWithoutTokens',
+    'TokenSidecarNamespaceWithoutTokens',
+    'TokenSidecarTokenUnavailable',
+  ].map(
+    (alert): AlertCase => ({
+      alert,
+      when: 'the broker has no token of what a profile names, and no sidecar is without one',
+      input: [
+        replica(900),
+        ofReplica('token_ready', 900, () => 0),
+        series(
+          `token_sidecar_token_ready{job="token-sidecar", instance="10.0.0.1:15081", ${CREDENTIAL}}`,
+          900,
+          () => 1,
+        ),
+      ],
+      atSeconds: 900,
+    }),
+  ),
+  {
+    alert: 'TokenSidecarTokenExpiring',
+    when: 'a token of the broker nears its end and renewals fail',
+    input: [
+      replica(3600),
+      ofReplica('token_expiry_timestamp_seconds', 3600, () => 3600),
+      ofReplica('token_renewal_timestamp_seconds', 3600, () => 2700),
+      ofReplica('token_refresh_consecutive_failures', 3600, (at) => (at < 2700 ? 0 : 4)),
+    ],
+    atSeconds: 3330,
+  },
+  {
+    alert: 'TokenSidecarRefreshFailing',
+    when: 'grants of the broker fail, with a token or without',
+    input: [
+      replica(600),
+      ofReplica('token_ready', 600, () => 0),
+      ofReplica('token_refresh_consecutive_failures', 600, () => 7),
+    ],
+    atSeconds: 300,
+    fires: {
+      labels: {
+        job: 'token-sidecar-broker',
+        instance: '10.0.0.9:15081',
+        namespace: 'shop',
+        pod: 'broker-1',
+        credential: 'payments/orders',
+      },
+      description:
+        'The last 7 grants for credential payments/orders in shop/broker-1 failed. A token that is held is served until it ends.',
+    },
   },
   {
     alert: 'TokenSidecarIssuerReloadFailing',
