@@ -184,7 +184,7 @@ const INJECTOR_CERTIFICATE = {
 const BROKER_END = 'token_sidecar_broker_certificate_expiry_timestamp_seconds';
 const REPLICA = 'job="token-sidecar-broker", instance="10.0.0.9:15081", namespace="shop", pod="broker-1"';
 
-/** A replica of the broker, by itself in its namespace, until it goes. */
+/** A replica of the broker, until it goes. */
 function replica(untilSeconds: number, goesAt = Number.POSITIVE_INFINITY): InputSeries {
   return series(`token_sidecar_broker_ready{${REPLICA}}`, untilSeconds, (at) => (at < goesAt ? 1 : 'stale'));
 }
@@ -1055,23 +1055,15 @@ export const ALERT_CASES: readonly AlertCase[] = [
     },
   },
   ...[
-    'TokenSidecarFleetWithoutTokens',
-    'TokenSidecarNamespaceWithoutTokens',
-    'TokenSidecarTokenUnavailable',
+    { alert: 'TokenSidecarFleetWithoutTokens', sidecars: fleet({}) },
+    { alert: 'TokenSidecarNamespaceWithoutTokens', sidecars: fleet({ billing: holding(30) }) },
+    { alert: 'TokenSidecarTokenUnavailable', sidecars: fleet({ shop: holding(2) }) },
   ].map(
-    (alert): AlertCase => ({
+    ({ alert, sidecars }): AlertCase => ({
       alert,
       when: 'the broker has no token of what a profile names, and no sidecar is without one',
-      input: [
-        replica(900),
-        ofReplica('token_ready', 900, () => 0),
-        series(
-          `token_sidecar_token_ready{job="token-sidecar", instance="10.0.0.1:15081", ${CREDENTIAL}}`,
-          900,
-          () => 1,
-        ),
-      ],
-      atSeconds: 900,
+      input: [replica(600), ofReplica('token_ready', 600, () => 0), ...sidecars],
+      atSeconds: 600,
     }),
   ),
   {
