@@ -76,7 +76,11 @@ export class CallerConnection implements AppConnection {
   }
 
   #speak(tls: TLSSocket, { context, gates, known, onFree }: CallerConnectionOptions): void {
-    const gate = gates.open({ peer: peerOf(tls), address: this.socket.remoteAddress, known });
+    const gate = gates.open({
+      peer: peerOf(tls, context.clock.now()),
+      address: this.socket.remoteAddress,
+      known,
+    });
     this.#gate = gate;
     this.#inside = new AcceptedConnection(tls, { ...context, gatekeeper: gate }, onFree);
     if (context.load.draining) this.#inside.drain();

@@ -1,6 +1,6 @@
 import type { Caller, Verdict } from '../callers/caller.ts';
 import { matches } from '../callers/policy.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, isPast } from '../clock.ts';
 import type { GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -159,7 +159,7 @@ export class CallerGate implements Gatekeeper {
     const { clock, trusts } = this.#options;
     if (peer.kind === 'unnamed') return undefined;
     if (peer.kind === 'refused') throw unknown(`the client certificate ${peer.why}`);
-    if (clock.now().wallMs >= peer.endsAtMs) {
+    if (isPast(peer.endsAt, clock.now())) {
       throw unknown('the client certificate, or one above it, has ended since the connection was made');
     }
     if (!trusts(peer.fingerprints)) {

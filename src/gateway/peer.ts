@@ -1,7 +1,9 @@
 /** What the other end of a TLS connection has shown. */
 
+import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { CertificateCaller, SpiffeCaller } from '../callers/caller.ts';
+import { type Instant, later } from '../clock.ts';
 import { identityOf } from './certificate-identity.ts';
 
 export type Peer =
@@ -12,8 +14,8 @@ export type Peer =
   | {
       readonly kind: 'named';
       readonly caller: SpiffeCaller | CertificateCaller;
-      /** Unix time in ms at which the first certificate of the chain ends. */
-      readonly endsAtMs: number;
+      /** When the first certificate of the chain ends. */
+      readonly endsAt: Instant;
       /** Of all certificates above the leaf, and of the leaf; one of them is an authority's that was trusted. */
       readonly fingerprints: readonly string[];
     };
@@ -32,32 +34,52 @@ interface ChainLink {
  * Who the peer is, of a connection whose handshake is over. Renegotiation is switched off, and no session is resumed, so that
  * the answer holds for the connection's life.
  */
-export function peerOf(socket: TLSSocket): Peer {
-  const chain = chainOf(socket.getPeerCertificate(true) as ChainLink);
-  const [leaf] = chain;
-  if (leaf?.raw === undefined) return { kind: 'unnamed' };
+export function peerOf(socket: TLSSocket, now: Instant): Peer {
+  const leaf = socket.getPeerCertificate(true) as ChainLink;
+  if (leaf.raw === undefined) return { kind: 'unnamed' };
   const fault = verificationFault(socket);
   if (fault !== undefined) return { kind: 'refused', why: `is not trusted: ${fault}` };
   const named = identityOf(leaf.raw);
   if (named.kind === 'nobody') return { kind: 'refused', why: named.why };
+  const chain = chainOf(leaf);
+  if (chain === undefined) {
+    return { kind: 'refused', why: 'came with one that has the name of its authority, and did not sign it' };
+  }
   const ends = chain.map(({ valid_to }) => Date.parse(valid_to ?? ''));
   if (ends.some(Number.isNaN)) return { kind: 'refused', why: 'has an end that cannot be read' };
   return {
     kind: 'named',
     caller: named.caller,
-    endsAtMs: Math.min(...ends),
+    endsAt: later(now, Math.min(...ends) - now.wallMs),
     fingerprints: chain.flatMap(({ fingerprint256 }) => fingerprint256 ?? []),
   };
 }
 
-function chainOf(leaf: ChainLink): ChainLink[] {
+/**
+ * From the leaf upwards. Node links what the peer has sent by names and key ids alone, so that each signature is verified
+ * here: the chain is then the one that OpenSSL has found good.
+ * @returns undefined where a link is not signed by the next.
+ */
+function chainOf(leaf: ChainLink): ChainLink[] | undefined {
   const chain: ChainLink[] = [];
   let link: ChainLink | undefined = leaf;
   while (link !== undefined && chain.length < LONGEST_CHAIN && !chain.includes(link)) {
     chain.push(link);
-    link = link.issuerCertificate;
+    const issuer: ChainLink | undefined = link.issuerCertificate;
+    if (issuer !== undefined && !isSignedBy(link, issuer)) return undefined;
+    link = issuer;
   }
   return chain;
+}
+
+function isSignedBy({ raw }: ChainLink, issuer: ChainLink): boolean {
+  if (raw === undefined || issuer.raw === undefined) return false;
+  try {
+    return new X509Certificate(raw).verify(new X509Certificate(issuer.raw).publicKey);
+  } catch {
+    // A key that OpenSSL cannot read has signed nothing that it found good.
+    return false;
+  }
 }
 
 /**

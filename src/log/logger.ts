@@ -34,7 +34,7 @@ const SECRET_KEYS = [
 ];
 
 /** What tells one kind of warning from another beside its text: the fields that have few values. */
-const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace'];
+const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 
 /** Takes lines, each with its line end. */
 export interface LogDestination {

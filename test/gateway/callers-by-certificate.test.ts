@@ -118,6 +118,17 @@ it('a certificate that ends while its connection is kept proves nothing from the
   agent.destroy();
 });
 
+it('a wall clock that is set back makes no certificate last longer', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock });
+  const session = await gateway.http2(callers.issueUntil(new Date(Date.now() + 60_000), 'web', WEB));
+  expect((await askHttp2(session)).status).toBe(200);
+  clock.stepBack(3_600_000);
+  expect((await askHttp2(session)).status).toBe(200);
+  clock.advance(60_000);
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+});
+
 it('no session is resumed, and none is begun anew', async () => {
   const gateway = await startGateway();
   const first = await gateway.raw(web, { maxVersion: 'TLSv1.2' });

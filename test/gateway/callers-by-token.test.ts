@@ -244,7 +244,10 @@ it('a token nominated by Connection counts, and leaves with nothing; one in trai
   const nominated = `GET /api/ HTTP/1.1\r\nHost: a\r\n${OWN}: ${token}\r\nConnection: close, ${OWN}\r\n\r\n`;
   expect(await gateway.sends(undefined, nominated)).toMatch(/^HTTP\/1.1 200 /);
   const chunked = 'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n';
-  const trailers = `${OWN}: ${token}\r\nProxy-Authorization: Bearer ${token}\r\n\r\n`;
+  const trailers = [OWN, 'Proxy-Authorization', 'token_sidecar_caller', 'Proxy_Authorization']
+    .map((name) => `${name}: ${token}\r\n`)
+    .concat('\r\n')
+    .join('');
   const head = 'POST /api/ HTTP/1.1\r\nHost: a\r\n';
   expect(await gateway.sends(undefined, `${head}${chunked}${trailers}`)).toMatch(/^HTTP\/1.1 401 /);
   expect(await gateway.sends(web, `${head}${chunked}${trailers}`)).toMatch(/^HTTP\/1.1 200 /);

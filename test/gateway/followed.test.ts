@@ -58,6 +58,26 @@ it('an authority that is taken away proves nobody, on kept connections neither; 
   expect(await gateway.get(web)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
+it('a forged certificate with the name of an authority puts no other authority in its place', async () => {
+  const gateway = await startGateway();
+  const other = createCertificateAuthority('others');
+  await gateway.replace('ca.crt', `${callers.cert}${other.cert}`);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(2);
+  const forged = createCertificateAuthority('others').intermediate('callers');
+  const session = await gateway.http2({ ...web, cert: `${web.cert}${forged.cert}` });
+  expect(await askHttp2(session)).toMatchObject({
+    status: 401,
+    detail: expect.stringContaining('did not sign it'),
+  });
+  await gateway.replace('ca.crt', other.cert);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(3);
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+});
+
 it('a changed policy holds for the next request of a kept connection, and series of entries that are gone end', async () => {
   const gateway = await startGateway();
   const session = await gateway.http2(web);

@@ -37,6 +37,13 @@ it('of warnings of one kind the first ten are printed, and how many followed', a
   expect(lines).toHaveLength(12);
 });
 
+it('one caller that is refused all the time leaves room for the lines of another', () => {
+  const { log, lines } = setUp();
+  for (let n = 0; n < 50; n++) log.warn({ entry: 'noisy', error: 'too_many_requests' }, 'caller refused');
+  log.warn({ entry: 'quiet', error: 'too_many_requests' }, 'caller refused');
+  expect(lines.at(-1)).toMatchObject({ entry: 'quiet' });
+});
+
 it('another route, error, text, level or credential is another kind', () => {
   const { lines, log } = setUp();
   const flood = (write: () => void) => {

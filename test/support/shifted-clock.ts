@@ -47,4 +47,9 @@ export class ShiftedClock implements Clock {
   suspend(ms: number): void {
     this.#wallShiftMs += ms;
   }
+
+  /** Sets the wall clock back by so much. */
+  stepBack(ms: number): void {
+    this.#wallShiftMs -= ms;
+  }
 }

@@ -36,7 +36,8 @@ const FORBIDDEN = new Set([
   'warning',
 ]);
 
-const FORBIDDEN_PREFIX = /^(?:access-control-|content-|if-|proxy-|sec-|token-sidecar-|x-forwarded-)/;
+/** Proofs of callers come with underscores too, which some servers read as hyphens. */
+const FORBIDDEN_PREFIX = /^(?:access-control-|content-|if-|proxy[-_]|sec-|token[-_]sidecar[-_]|x-forwarded-)/;
 
 /** Fields by which the proxy speaks for itself. */
 const OWN_PREFIX = /^token-sidecar-/i;
