@@ -36,8 +36,8 @@ export interface GrantsOptions {
 export const LONGEST_WAIT_MS = 5000;
 
 /** Nobody has asked for so long: the next who does waits for a grant. */
-const IDLE_MS = 1_800_000;
-const LOOK_EVERY_MS = 10_000;
+export const IDLE_MS = 1_800_000;
+export const LOOK_EVERY_MS = 10_000;
 
 /** Attempts of a few replicas bear to be closer together than those of ten thousand pods. */
 const RECOVERY_MS = 3000;

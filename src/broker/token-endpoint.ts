@@ -42,12 +42,14 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
     const credential = credentials.find(request.profile, request.credential, caller);
     if (credential === undefined) {
-      return refusal('unauthorized_client', 'no profile gives this service account such a credential');
+      return notTheirs();
     }
     if (request.scope !== undefined && request.scope !== credential.config.scope) {
       return refusal('invalid_scope', 'the profile says what the token is for');
     }
-    return await grants.answer(credential);
+    const answer = await grants.answer(credential);
+    // Profiles may have changed while the grant was waited for.
+    return credentials.find(request.profile, request.credential, caller) === undefined ? notTheirs() : answer;
   }
 
   /** Never holds a token; what the caller is called was signed by the cluster. */
@@ -95,4 +97,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       }
     }
   };
+}
+
+function notTheirs(): BrokerAnswer {
+  return refusal('unauthorized_client', 'no profile gives this service account such a credential');
 }

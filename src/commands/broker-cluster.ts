@@ -1,6 +1,6 @@
 /** The broker's parts that need the Kubernetes API. Loaded once the settings are in order: the client takes some 30 MB. */
 
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGrants } from '../broker/grants.ts';
 import type { BrokerMetrics } from '../broker/metrics.ts';
@@ -14,7 +14,7 @@ import { messageOf, SidecarError } from '../errors.ts';
 import { watchClusterProfiles } from '../injector/profiles/profile-store.ts';
 import { connectKubernetes } from '../kubernetes/client.ts';
 import type { Logger } from '../log/logger.ts';
-import type { Registry } from '../prometheus.ts';
+import { forgetSeries, type Registry } from '../prometheus.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
 import { brokeredCredentials } from './broker-profiles.ts';
@@ -78,8 +78,9 @@ export async function connectBroker(
       return opened.source;
     },
     async closeSource(source) {
-      tokenMetrics.forget(source.name);
       await sources.close([source]);
+      tokenMetrics.forget(source.name);
+      await forgetSeries(registry, ({ credential }) => credential === source.name);
     },
     clock,
     log,
@@ -104,11 +105,16 @@ export async function connectBroker(
   };
 }
 
-/** Of this process alone, below the one that is given. */
+const PREFIX = 'broker-';
+
+/** Of this process alone, below the one that is given. Removes what processes before it left there when they were killed. */
 async function privateDirectory(parent: string): Promise<string> {
   try {
     await mkdir(parent, { recursive: true });
-    const directory = await mkdtemp(join(parent, 'broker-'));
+    for (const name of await readdir(parent)) {
+      if (name.startsWith(PREFIX)) await rm(join(parent, name), { recursive: true, force: true });
+    }
+    const directory = await mkdtemp(join(parent, PREFIX));
     await chmod(directory, 0o700);
     return directory;
   } catch (error) {

@@ -1,5 +1,8 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as passed } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
 import { PROFILES, runBroker, SECRETS, secret, startWorld } from './running-broker.ts';
 
@@ -82,6 +85,22 @@ it('follows profiles: who may have a token, what it is, and that it is gone', as
   while ((await askAs(other)).body.error !== 'unauthorized_client') await passed(50);
 }, 20_000);
 
+it('gives no token to who lost the right to it while the provider was waited for', async () => {
+  const world = await startWorld();
+  const { cluster, putProfile, spec, provider } = world;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const give = answerToken();
+  provider.script = (response, request) => void promise.then(() => give(response, request));
+  const { askAs } = await runBroker(world);
+  const waiting = askAs(cluster.pod('shop', 'web'));
+  await provider.requests(1);
+  const stranger = cluster.pod('shop', 'late');
+  putProfile('payments', { ...spec, namespaces: { names: ['other'] } });
+  while ((await askAs(stranger)).body.error !== 'unauthorized_client');
+  resolve();
+  expect(await waiting).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } });
+});
+
 it('keeps profiles and tokens while the API server is away', async () => {
   const world = await startWorld();
   const { cluster } = world;
@@ -110,8 +129,21 @@ it('drains: answers what is in flight, asks connections to close, and leaves no 
   const answered = await asking;
   expect(answered).toMatchObject({ status: 200, headers: { connection: 'close' } });
   expect(await status).toBe(0);
-  const { readdir } = await import('node:fs/promises');
   expect(await readdir(`${directory}/secrets`)).toEqual([]);
+});
+
+it('removes what a broker that was killed has left, and nothing else', async () => {
+  const world = await startWorld();
+  const parent = await mkdtemp(join(tmpdir(), 'token-sidecar-secrets-'));
+  onTestFinished(() => rm(parent, { recursive: true, force: true }));
+  await mkdir(join(parent, 'broker-before', 'payments'), { recursive: true });
+  await writeFile(join(parent, 'broker-before', 'payments', 'client_secret'), 's3cret');
+  await writeFile(join(parent, 'kept'), '');
+  const { stop, status } = await runBroker(world, { 'secrets-dir': parent });
+  expect(await readdir(parent)).not.toContain('broker-before');
+  stop();
+  expect(await status).toBe(0);
+  expect(await readdir(parent)).toEqual(['kept']);
 });
 
 it('counts what it does', async () => {

@@ -1,0 +1,98 @@
+/** Credentials that nobody asks for any more: they are closed, and no figure of theirs stays. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { IDLE_MS, LOOK_EVERY_MS } from '../../src/broker/grants.ts';
+import { createBrokerMetrics } from '../../src/broker/metrics.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
+import { connectBroker } from '../../src/commands/broker-cluster.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { Registry } from '../../src/prometheus.ts';
+import { formOf, PROFILES, startWorld } from './running-broker.ts';
+
+/** The parts behind the listener, whose looks at what is idle are had at will, `passedMs` after now. */
+async function start() {
+  const world = await startWorld();
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-broker-'));
+  const looks = new Set<() => void>();
+  let passedMs = 0;
+  const clock: Clock = {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + passedMs,
+    after(ms, run) {
+      if (ms !== LOOK_EVERY_MS) return systemClock.after(ms, run);
+      const cancel = systemClock.after(ms, run);
+      looks.add(run);
+      return () => {
+        looks.delete(run);
+        cancel();
+      };
+    },
+  };
+  const registry = new Registry();
+  const options = {
+    registry,
+    metrics: createBrokerMetrics(registry),
+    clock,
+    random: () => 0.5,
+    log: createLogger('silent'),
+  };
+  const config = {
+    kubeconfig: await world.cluster.api.kubeconfig(),
+    namespace: 'token-sidecar',
+    secretsDirectory: directory,
+    audience: 'token-sidecar-broker',
+  };
+  const broker = await connectBroker(config as Parameters<typeof connectBroker>[0], options);
+  onTestFinished(async () => {
+    await broker.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const body = Buffer.from(formOf(world.cluster.token(world.cluster.pod('shop', 'web'))));
+  async function askUntil(expected: string): Promise<void> {
+    for (;;) {
+      const answer = await broker.endpoint(
+        { kind: 'address', profile: 'payments', credential: 'payments' },
+        body,
+      );
+      if ((answer.kind === 'given' ? 'given' : answer.code) === expected) return;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  while (broker.missing().length > 0) await new Promise((resolve) => setImmediate(resolve));
+  await askUntil('given');
+  return {
+    ...world,
+    broker,
+    askUntil,
+    lookAfter(ms: number) {
+      passedMs = ms;
+      for (const look of [...looks]) look();
+    },
+    figures: () => registry.metrics(),
+  };
+}
+
+const OURS = 'credential="payments/payments"';
+
+it('a credential that no profile has any more is closed, and its figures go', async () => {
+  const { cluster, broker, askUntil, lookAfter, figures } = await start();
+  expect(await figures()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
+  cluster.api.delete(PROFILES, 'payments');
+  await askUntil('unauthorized_client');
+  lookAfter(0);
+  expect(broker.openCredentials()).toBe(0);
+  await expect.poll(figures).not.toContain(OURS);
+});
+
+it('one that nobody has asked for in half an hour is closed, and opened anew by the next who asks', async () => {
+  const { broker, askUntil, lookAfter, figures } = await start();
+  lookAfter(IDLE_MS - 1000);
+  expect(broker.openCredentials()).toBe(1);
+  lookAfter(IDLE_MS + 1000);
+  expect(broker.openCredentials()).toBe(0);
+  await askUntil('given');
+  expect(await figures()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
+});
