@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
 export interface KubeletSecret {
@@ -22,7 +23,9 @@ export async function layOutSecret(
   let current: string | undefined;
 
   async function update(next: SecretValues): Promise<void> {
-    const version = await mkdtemp(join(directory, '..version_'));
+    const version = join(directory, `..version_${randomUUID()}`);
+    // Readable as its parent is, which says who may: a pod's user by the group of the volume.
+    await mkdir(version);
     for (const [name, value] of Object.entries(next)) {
       await writeFile(join(version, name), value, { mode: 0o440 });
     }
