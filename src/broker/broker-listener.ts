@@ -106,7 +106,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
       inFlight--;
       metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
     });
-    answer(request, options.endpoint, log).then(
+    answer(request, options.endpoint, startedAtMs).then(
       (given) => {
         if (given === 'aborted') {
           socket.destroy();
@@ -175,19 +175,14 @@ function presentCertificates(server: Server, certificates: CertificateSource): (
 async function answer(
   request: IncomingMessage,
   endpoint: TokenEndpoint,
-  log: Logger,
+  beganAtMs: number,
 ): Promise<BrokerAnswer | 'aborted'> {
   const address = readAddress(messageOf(request));
   if (address.kind === 'refused') return address;
   const body = await readBody(request);
   if (body === 'aborted') return body;
   if (body === 'too_large') return refusal('request_too_large', `the form has at most ${BODY_BYTES} bytes`);
-  try {
-    return await endpoint(address, body);
-  } catch (error) {
-    log.error({ err: error, profile: address.profile, credential: address.credential }, 'a request failed');
-    return refusal('server_error', 'the broker failed; its log says why');
-  }
+  return await endpoint(address, body, beganAtMs);
 }
 
 function messageOf({ method, url, headersDistinct }: IncomingMessage): Parameters<typeof readAddress>[0] {

@@ -2,14 +2,21 @@
 
 import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
-import type { Logger } from '../log/logger.ts';
+import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
 import type { BrokeredCredentials } from './brokered-credential.ts';
 import { createCallerRates } from './caller-rates.ts';
 import type { Grants } from './grants.ts';
 import { type Address, readTokenRequest, type TokenRequest } from './token-request.ts';
 
-export type TokenEndpoint = (address: Address, body: Uint8Array) => Promise<BrokerAnswer>;
+/**
+ * Never rejects, and answers within `DECISION_MS` of the request's head.
+ * @param beganAtMs when the head had come, by the monotonic clock.
+ */
+export type TokenEndpoint = (address: Address, body: Uint8Array, beganAtMs: number) => Promise<BrokerAnswer>;
+
+/** Sidecars wait 10 s. */
+export const DECISION_MS = 8000;
 
 export interface TokenEndpointOptions {
   readonly verify: (token: string) => Promise<Verdict>;
@@ -25,11 +32,9 @@ const READ_SOON_MS = 1000;
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
   const { verify, credentials, grants, clock, log } = options;
   const rates = createCallerRates(clock);
+  const wholeLog = withoutRepeatLimit(log);
 
   async function decide(request: TokenRequest, caller: ServiceAccountCaller): Promise<BrokerAnswer> {
-    if (!rates.take(caller)) {
-      return refusal('too_many_requests', 'ask once in the life of a token', READ_SOON_MS);
-    }
     const { namespace, serviceAccount } = caller;
     if (
       request.clientId !== undefined &&
@@ -52,51 +57,98 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return credentials.find(request.profile, request.credential, caller) === undefined ? notTheirs() : answer;
   }
 
-  /** Never holds a token; what the caller is called was signed by the cluster. */
-  function audit(address: Address, caller: Caller | undefined, answer: BrokerAnswer, reason?: string): void {
+  /** What is begun goes on after the deadline, for the next who asks. */
+  function byDeadline<T>(work: Promise<T>, beganAtMs: number): Promise<T | 'late'> {
+    return new Promise((resolve, reject) => {
+      const leftMs = Math.max(0, beganAtMs + DECISION_MS - clock.monotonicMs());
+      const cancel = clock.after(leftMs, () => resolve('late'));
+      work.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
+  function audit(address: Address, by: Proved | undefined, answer: BrokerAnswer, reason?: string): void {
     const who =
-      caller?.kind === 'service_account'
-        ? { namespace: caller.namespace, serviceAccount: caller.serviceAccount, pod: caller.pod?.name }
-        : {};
+      by === undefined
+        ? {}
+        : {
+            namespace: by.caller.namespace,
+            serviceAccount: by.caller.serviceAccount,
+            pod: by.caller.pod?.name,
+          };
     const asked = { ...who, profile: address.profile, credential: address.credential };
     if (answer.kind === 'given') {
       log.info({ ...asked, result: 'given', expiresIn: answer.expiresInSeconds }, 'token given');
     } else {
       const why = reason ?? answer.description;
-      log.warn({ ...asked, result: answer.code, reason: why }, 'token not given');
+      const lines = by?.isWithinRate === true ? wholeLog : log;
+      lines.warn({ ...asked, result: answer.code, reason: why }, 'token not given');
     }
   }
 
-  return async (address, body) => {
-    const request = readTokenRequest(address, body);
-    if (request.kind === 'refused') {
-      audit(address, undefined, request);
-      return request;
+  /** Who the cluster has signed the caller to be, and that it asked once more. */
+  function proved(caller: Caller | undefined): Proved | undefined {
+    return caller?.kind === 'service_account' ? { caller, isWithinRate: rates.take(caller) } : undefined;
+  }
+
+  async function conclude(
+    request: TokenRequest,
+    by: Proved | undefined,
+    beganAtMs: number,
+  ): Promise<BrokerAnswer> {
+    if (by === undefined) return refusal('invalid_client', 'the caller is no service account');
+    if (!by.isWithinRate) {
+      return refusal('too_many_requests', 'ask once in the life of a token', READ_SOON_MS);
     }
-    const verdict = await verify(request.assertion);
-    switch (verdict.kind) {
-      case 'refused': {
-        const answer = refusal('invalid_client', 'the service account token is not taken');
-        audit(address, undefined, answer, verdict.reason);
-        return answer;
+    const answer = await byDeadline(decide(request, by.caller), beganAtMs);
+    return answer === 'late' ? late() : answer;
+  }
+
+  function failed(address: Address, error: unknown): BrokerAnswer {
+    log.error({ err: error, profile: address.profile, credential: address.credential }, 'a request failed');
+    return refusal('server_error', 'the broker failed; its log says why');
+  }
+
+  return async (address, body, beganAtMs) => {
+    let by: Proved | undefined;
+    let answer: BrokerAnswer;
+    let reason: string | undefined;
+    try {
+      const request = readTokenRequest(address, body);
+      if (request.kind === 'refused') {
+        answer = request;
+      } else {
+        const verdict = await byDeadline(verify(request.assertion), beganAtMs);
+        if (verdict === 'late') {
+          answer = late();
+        } else {
+          by = proved(verdict.caller);
+          if (verdict.kind === 'accepted') {
+            answer = await conclude(request, by, beganAtMs);
+          } else if (verdict.kind === 'refused') {
+            answer = refusal('invalid_client', 'the service account token is not taken');
+            reason = verdict.reason;
+          } else {
+            const description = 'the service account token cannot be verified now';
+            answer = refusal('temporarily_unavailable', description, verdict.retryAfterMs);
+          }
+        }
       }
-      case 'unavailable': {
-        const description = 'the service account token cannot be verified now';
-        const answer = refusal('temporarily_unavailable', description, verdict.retryAfterMs);
-        audit(address, undefined, answer);
-        return answer;
-      }
-      case 'accepted': {
-        const { caller } = verdict;
-        const answer =
-          caller.kind === 'service_account'
-            ? await decide(request, caller)
-            : refusal('invalid_client', 'the caller is no service account');
-        audit(address, caller, answer);
-        return answer;
-      }
+    } catch (error) {
+      answer = failed(address, error);
     }
+    audit(address, by, answer, reason);
+    return answer;
   };
+}
+
+interface Proved {
+  readonly caller: ServiceAccountCaller;
+  readonly isWithinRate: boolean;
+}
+
+function late(): BrokerAnswer {
+  return refusal('temporarily_unavailable', 'there was no token in time', READ_SOON_MS);
 }
 
 function notTheirs(): BrokerAnswer {

@@ -5,7 +5,8 @@ import type { Socket } from 'node:net';
 export interface CallerConnections {
   /**
    * Counts a connection until it closes. When there are as many as there may be, one gives way: of the address that
-   * has the most, the one that has been without a request for longest.
+   * has the most, the one that has been without a request for longest. Where no other address has more than that of
+   * the new one, a connection that was answered gives way; without any, the new one: handshakes under way come to an end.
    */
   admit(socket: Socket): void;
   /** Marks a connection as busy with a request. Returns false when it is busy already: nobody asks twice at a time. */
@@ -16,7 +17,7 @@ export interface CallerConnections {
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  state: 'waiting' | 'busy';
+  state: 'waiting' | 'busy' | 'answered';
 }
 
 /** @param most at a time. @param onDisplaced called for each connection that gives way. */
@@ -24,16 +25,29 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
   /** By address and port; the one that was used last comes last. */
   const connections = new Map<string, Connection>();
 
-  function displaceOne(): void {
+  /** @returns the connection that gives way to one of this address; undefined where the new one does. */
+  function victimOf(newcomer: string): Connection | undefined {
     const held = new Map<string, number>();
     for (const { address } of connections.values()) held.set(address, (held.get(address) ?? 0) + 1);
     const most = Math.max(...held.values());
-    const candidates = [...connections.values()].filter(({ address }) => held.get(address) === most);
-    const victim = candidates.find(({ state }) => state === 'waiting') ?? candidates[0];
-    if (victim === undefined) return;
-    connections.delete(keyOf(victim.socket));
+    const own = held.get(newcomer) ?? 0;
+    const all = [...connections.values()];
+    if (most === own + 1) return all.find(({ state }) => state === 'answered');
+    const candidates = all.filter(({ address }) =>
+      most === own ? address === newcomer : held.get(address) === most,
+    );
+    return candidates.find(({ state }) => state !== 'busy') ?? candidates[0];
+  }
+
+  /** Whether there is room for one of this address now. */
+  function makeRoom(newcomer: string): boolean {
+    if (connections.size < most) return true;
     onDisplaced();
+    const victim = victimOf(newcomer);
+    if (victim === undefined) return false;
+    connections.delete(keyOf(victim.socket));
     victim.socket.destroy();
+    return true;
   }
 
   /** Moves a connection to the end of the row. */
@@ -48,11 +62,10 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
 
   return {
     admit(socket) {
-      if (socket.remoteAddress === undefined) {
+      if (socket.remoteAddress === undefined || !makeRoom(socket.remoteAddress)) {
         socket.destroy();
         return;
       }
-      if (connections.size >= most) displaceOne();
       const key = keyOf(socket);
       const connection: Connection = { socket, address: socket.remoteAddress, state: 'waiting' };
       connections.set(key, connection);
@@ -65,7 +78,7 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
       mark(socket, 'busy');
       return true;
     },
-    end: (socket) => mark(socket, 'waiting'),
+    end: (socket) => mark(socket, 'answered'),
   };
 }
 

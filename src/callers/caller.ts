@@ -28,11 +28,13 @@ export interface CertificateCaller {
  * What became of a proof.
  * - `refused`: it proves nothing, now or later.
  * - `unavailable`: whoever could tell does not answer; the same proof may be good after `retryAfterMs`.
+ *
+ * Both have the caller where the cluster's signature holds.
  */
 export type Verdict =
   | { readonly kind: 'accepted'; readonly caller: Caller }
-  | { readonly kind: 'refused'; readonly reason: RefusedProof }
-  | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
+  | { readonly kind: 'refused'; readonly reason: RefusedProof; readonly caller?: Caller }
+  | { readonly kind: 'unavailable'; readonly retryAfterMs: number; readonly caller?: Caller };
 
 /** Why a service account token is refused: fit for logs and labels, and of little use to who guesses. */
 export const REFUSED_PROOFS = [

@@ -85,9 +85,9 @@ export function createServiceAccountVerifier(
         return { kind: 'accepted', caller };
       case 'denied':
         known.set(hash, { kind: 'denied', caller, until: later(clock.now(), DENIED_FOR_MS) });
-        return refused('revoked');
+        return { ...refused('revoked'), caller };
       case 'unavailable':
-        return outcome;
+        return { ...outcome, caller };
     }
   }
 
@@ -117,13 +117,13 @@ export function createServiceAccountVerifier(
     if (before === undefined) return await shared(hash, () => look(token, hash));
     const now = clock.now();
     if (before.kind === 'denied') {
-      if (!isPast(before.until, now)) return refused('revoked');
+      if (!isPast(before.until, now)) return { ...refused('revoked'), caller: before.caller };
       known.delete(hash);
       return await shared(hash, () => look(token, hash));
     }
     if (isPast(before.expiresAt, now)) {
       known.delete(hash);
-      return refused('expired');
+      return { ...refused('expired'), caller: before.caller };
     }
     if (elapsedMs(before.reviewedAt, now) < REVIEWED_FOR_MS)
       return { kind: 'accepted', caller: before.caller };

@@ -72,7 +72,7 @@ export function createLogger(
       hooks: {
         logMethod(args, method, severity) {
           const [facts, text] = typeof args[0] === 'object' ? [args[0], args[1]] : [{}, args[0]];
-          const kind = LIMITED.has(severity) ? kindOf(facts) : undefined;
+          const kind = LIMITED.has(severity) && !WHOLE.has(this) ? kindOf(facts) : undefined;
           const passes =
             kind === undefined ||
             limit.admits(keyOf(this, severity, text, kind), ({ leftOut, withinMs, mixed }) =>
@@ -104,6 +104,16 @@ export function setLogLevel(logger: Logger, level: LogLevel): void {
     const child = reference.deref();
     if (child !== undefined) child.level = level;
   }
+}
+
+/** Loggers each line of which is printed. */
+const WHOLE = new WeakSet<Logger>();
+
+/** A logger of the same level and output, of which like warnings are all printed: for lines that something else bounds. */
+export function withoutRepeatLimit(logger: Logger): Logger {
+  const whole = logger.child({});
+  WHOLE.add(whole);
+  return whole;
 }
 
 const NOWHERE: LogDestination = { write: () => undefined };

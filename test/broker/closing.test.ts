@@ -56,6 +56,7 @@ async function start() {
       const answer = await broker.endpoint(
         { kind: 'address', profile: 'payments', credential: 'payments' },
         body,
+        clock.monotonicMs(),
       );
       if ((answer.kind === 'given' ? 'given' : answer.code) === expected) return;
       await new Promise((resolve) => setImmediate(resolve));

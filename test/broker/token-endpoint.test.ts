@@ -1,4 +1,11 @@
 import { expect, it } from 'vitest';
+import {
+  createTokenEndpoint,
+  DECISION_MS,
+  type TokenEndpointOptions,
+} from '../../src/broker/token-endpoint.ts';
+import { systemClock } from '../../src/clock.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
 import { volume } from '../support/volume.ts';
 import { formOf, NAMESPACES, runBroker, startWorld } from './running-broker.ts';
@@ -175,6 +182,60 @@ it('writes a line for each decision, and no token or secret in any', async () =>
   const text = JSON.stringify(seen);
   for (const token of [good, denied]) for (const part of token.split('.')) expect(text).not.toContain(part);
   for (const hidden of ['token-1', 's3cret']) expect(text).not.toContain(hidden);
+});
+
+it('writes a line for each refusal of a caller that the cluster signed for, however many are alike', async () => {
+  const world = await startWorld();
+  const { cluster } = world;
+  const { ask, seen } = await runBroker(world);
+  const stranger = cluster.token(cluster.pod('other', 'web'));
+  for (let n = 0; n < 15; n++) await ask(stranger);
+  for (let n = 0; n < 15; n++) await ask(`${stranger}x`);
+  const gone = cluster.pod('shop', 'gone');
+  cluster.deletePod(gone);
+  await ask(cluster.token(gone));
+  const refused = (facts: object) =>
+    seen.filter((line) => Object.entries(facts).every(([key, value]) => line[key] === value));
+  expect(refused({ msg: 'token not given', result: 'unauthorized_client' })).toHaveLength(15);
+  expect(refused({ msg: 'token not given', reason: 'signature' })).toHaveLength(10);
+  expect(refused({ reason: 'revoked' })).toMatchObject([{ namespace: 'shop', serviceAccount: 'gone' }]);
+});
+
+it('says no in time when what it waits for is slower than sidecars are patient, and who asked', async () => {
+  const lines: object[] = [];
+  const log = createLogger('info', { write: (line) => void lines.push(JSON.parse(line) as object) });
+  const caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
+  const never = new Promise<never>(() => undefined);
+  const endpointOf = (verify: TokenEndpointOptions['verify'], grant: () => Promise<never>) =>
+    createTokenEndpoint({
+      verify,
+      credentials: { unread: () => undefined, find: () => ({ config: {} }) as never, now: () => undefined },
+      grants: { answer: grant, size: 0, close: () => Promise.resolve() },
+      clock: systemClock,
+      log,
+    });
+  const accepted = () => Promise.resolve({ kind: 'accepted', caller } as const);
+  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
+  const body = Buffer.from(formOf('a.b.c'));
+  const begun = () => systemClock.monotonicMs() - DECISION_MS + 20;
+  const busy = { kind: 'refused', code: 'temporarily_unavailable' };
+  expect(
+    await endpointOf(
+      () => never,
+      () => never,
+    )(address, body, begun()),
+  ).toMatchObject(busy);
+  expect(await endpointOf(accepted, () => never)(address, body, begun())).toMatchObject(busy);
+  const broken = endpointOf(accepted, () => Promise.reject(new Error('no directory')));
+  const answered = await broken(address, body, systemClock.monotonicMs());
+  expect(answered).toMatchObject({ code: 'server_error' });
+  const who = { namespace: 'shop', serviceAccount: 'web', msg: 'token not given' };
+  expect(lines).toMatchObject([
+    { result: 'temporarily_unavailable' },
+    { ...who, result: 'temporarily_unavailable' },
+    { msg: 'a request failed' },
+    { ...who, result: 'server_error' },
+  ]);
 });
 
 it('bears a caller who asks all the time, and keeps it from nobody else', async () => {

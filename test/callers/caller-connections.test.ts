@@ -83,6 +83,20 @@ it('the address that has most gives way, whoever comes and however long others h
   for (const { local } of few) expect(local().destroyed).toBe(false);
 });
 
+it('among addresses of one connection the new one gives way, unless one was answered already', async () => {
+  const { bound, call, displaced, standing } = await start();
+  const many: Caller[] = [];
+  for (let n = 0; n < MOST; n++) many.push(await call(`127.0.1.${n}`));
+  await (await call('127.0.0.1')).closed;
+  for (const { local } of many) expect(local().destroyed).toBe(false);
+  bound.begin(at(many, 7).local());
+  bound.end(at(many, 7).local());
+  await call('127.0.0.1');
+  await at(many, 7).closed;
+  expect(displaced()).toBe(2);
+  expect(standing()).toBe(MOST);
+});
+
 it('where all are busy the one that began first gives way', async () => {
   const { bound, callers, call } = await start();
   const busy = await callers(MOST, '127.0.0.1');

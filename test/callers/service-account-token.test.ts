@@ -132,7 +132,11 @@ it('bears clocks that differ by half a minute, but gives no token a longer life'
   const short = cluster.token(cluster.pod('shop', 'web'), { claims: { exp: nowSeconds + 20 } });
   expect(await verify(short)).toMatchObject({ kind: 'accepted' });
   await clock.advance(20_000);
-  expect(await verify(short)).toEqual({ kind: 'refused', reason: 'expired' });
+  expect(await verify(short)).toMatchObject({
+    kind: 'refused',
+    reason: 'expired',
+    caller: { namespace: 'shop', serviceAccount: 'web' },
+  });
 });
 
 it('refuses the token of another cluster, which has the same issuer and even the same key id', async () => {

@@ -21,18 +21,34 @@ it('refuses the token of a pod that was deleted before, and within a minute of o
   const { cluster, verify, clock } = await startVerifying();
   const [gone, living] = [cluster.pod('shop', 'web', 'gone'), cluster.pod('shop', 'web', 'living')];
   cluster.deletePod(gone);
-  expect(await verify(cluster.token(gone))).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(await verify(cluster.token(gone))).toMatchObject({
+    kind: 'refused',
+    reason: 'revoked',
+    caller: { namespace: 'shop', serviceAccount: 'web' },
+  });
 
   const token = cluster.token(living);
   expect(await verify(token)).toMatchObject({ kind: 'accepted' });
   cluster.deletePod(living);
   await clock.advance(60_000);
-  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(await verify(token)).toMatchObject({
+    kind: 'refused',
+    reason: 'revoked',
+    caller: { namespace: 'shop', serviceAccount: 'web' },
+  });
   // It stays so, at the price of a review in ten seconds.
-  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(await verify(token)).toMatchObject({
+    kind: 'refused',
+    reason: 'revoked',
+    caller: { namespace: 'shop', serviceAccount: 'web' },
+  });
   expect(cluster.reviewed.filter((one) => one === token)).toHaveLength(2);
   await clock.advance(10_000);
-  expect(await verify(token)).toEqual({ kind: 'refused', reason: 'revoked' });
+  expect(await verify(token)).toMatchObject({
+    kind: 'refused',
+    reason: 'revoked',
+    caller: { namespace: 'shop', serviceAccount: 'web' },
+  });
   expect(cluster.reviewed.filter((one) => one === token)).toHaveLength(3);
 });
 
@@ -53,7 +69,11 @@ it('believes a review only of this audience, this service account and this pod',
   for (const lie of lies) {
     cluster.review = (status) => ({ code: 201, value: { status: lie(status as { user: object }) } });
     const verdict = await verify(cluster.token(cluster.pod('shop', 'web')));
-    expect(verdict).toEqual({ kind: 'refused', reason: 'revoked' });
+    expect(verdict).toMatchObject({
+      kind: 'refused',
+      reason: 'revoked',
+      caller: { namespace: 'shop', serviceAccount: 'web' },
+    });
   }
 });
 
