@@ -48,7 +48,7 @@ export async function bundleProgram(options: ProgramOptions): Promise<BundledFil
   return files;
 }
 
-/** The commands that main.ts can load: those files of src/commands that export a constant of their own name. */
+/** The commands that there are: those files of src/commands that export a constant of their own name. */
 async function readCommandNames(root: string): Promise<string[]> {
   const files = (await readdir(join(root, 'src/commands'))).filter((file) => file.endsWith('.ts'));
   const names = files.map((file) => basename(file, '.ts')).sort();
@@ -58,7 +58,7 @@ async function readCommandNames(root: string): Promise<string[]> {
   return names.filter((_, index) => exporting[index]);
 }
 
-/** `import('./commands/proxy.ts')` in main.ts becomes `import('./proxy.js')`, the bundle of that command; parts likewise. */
+/** `import('./proxy.ts')` in commands/all.ts becomes `import('./proxy.js')`, the bundle of that command; parts likewise. */
 function commandsAreSeparate(commands: readonly string[]): Plugin {
   return {
     name: 'commands-are-separate',
@@ -66,10 +66,9 @@ function commandsAreSeparate(commands: readonly string[]): Plugin {
       const name = basename(source, '.ts');
       if (importer?.endsWith('/src/launcher.ts') === true) return { id: `./${name}.js`, external: true };
       // Other rooms have files of the same names.
-      const isPart = importer?.includes('/src/commands/') === true && source === `./${name}.ts`;
-      if (isPart && PARTS.includes(name)) return { id: `./${name}.js`, external: true };
-      if (importer?.endsWith('/src/main.ts') !== true || !source.startsWith('./commands/')) return null;
-      return commands.includes(name) ? { id: `./${name}.js`, external: true } : null;
+      if (importer?.includes('/src/commands/') !== true || source !== `./${name}.ts`) return null;
+      const isApart = PARTS.includes(name) || (importer.endsWith('/all.ts') && commands.includes(name));
+      return isApart ? { id: `./${name}.js`, external: true } : null;
     },
   };
 }
