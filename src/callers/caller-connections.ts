@@ -32,7 +32,9 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
     const most = Math.max(...held.values());
     const own = held.get(newcomer) ?? 0;
     const all = [...connections.values()];
-    if (most === own + 1) return all.find(({ state }) => state === 'answered');
+    if (most === own + 1) {
+      return all.find(({ state, address }) => state === 'answered' && held.get(address) === most);
+    }
     const candidates = all.filter(({ address }) =>
       most === own ? address === newcomer : held.get(address) === most,
     );

@@ -97,6 +97,17 @@ it('among addresses of one connection the new one gives way, unless one was answ
   expect(standing()).toBe(MOST);
 });
 
+it('an address that holds little keeps what was answered, though two others share the flood', async () => {
+  const { bound, call, callers } = await start();
+  const kept = await call('127.0.0.9');
+  bound.begin(kept.local());
+  bound.end(kept.local());
+  await callers(MOST / 2, '127.0.0.1');
+  await callers(MOST / 2 - 1, '127.0.0.2');
+  await (await call('127.0.0.2')).closed;
+  expect(kept.local().destroyed).toBe(false);
+});
+
 it('where all are busy the one that began first gives way', async () => {
   const { bound, callers, call } = await start();
   const busy = await callers(MOST, '127.0.0.1');
