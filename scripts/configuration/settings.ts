@@ -369,7 +369,7 @@ export const SETTINGS: Texts = {
     'Requests that may come at once after a quiet time; requestsPerSecond if absent.',
   ),
   'gateway.callers[].limits.connections': say(
-    "Connections; beyond it 429. A quarter of what the process's descriptors allow if absent.",
+    "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors allow, if absent.",
   ),
   'gateway.leaveDelay': say(
     'How long it takes new connections after SIGTERM, while others learn that it ends; part of shutdown.drainTimeout.',

@@ -20,7 +20,8 @@ export interface ClusterKeys {
   /** Undefined until they have been read once. What was read last stays while the API server is away. */
   current(): KeySet | undefined;
   /**
-   * For a token whose key is unknown: keys read just now, or a few seconds ago. Undefined where they cannot be read.
+   * For a token whose key is unknown: keys read just now, or a few seconds ago. Undefined where they cannot be read, or
+   * could not a few seconds ago.
    */
   newest(): Promise<KeySet | undefined>;
   close(): void;
@@ -66,7 +67,8 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   const abort = new AbortController();
   let current: KeySet | undefined;
   let known = '';
-  let readAt: Instant | undefined;
+  /** The last reading's beginning, and whether it brought anything. */
+  let last: { readonly at: Instant; readonly succeeded: boolean } | undefined;
   let reading: Promise<boolean> | undefined;
 
   function read(): Promise<boolean> {
@@ -94,10 +96,12 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
         known = read;
         log.info({ issuer, keys: valid.keys.length }, "the cluster's keys are loaded");
       }
-      readAt = at;
+      last = { at, succeeded: true };
       return true;
     } catch (error) {
       log.warn({ err: error }, "the cluster's keys cannot be read, the last ones stay");
+      // Counted from its end: it may have taken as long as it may.
+      last = { at: clock.now(), succeeded: false };
       return false;
     }
   }
@@ -116,7 +120,8 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   return {
     current: () => current,
     async newest() {
-      if (readAt !== undefined && elapsedMs(readAt, clock.now()) < READINGS_APART_MS) return current;
+      if (last !== undefined && elapsedMs(last.at, clock.now()) < READINGS_APART_MS)
+        return last.succeeded ? current : undefined;
       return (await read()) ? current : undefined;
     },
     close: () => abort.abort(),

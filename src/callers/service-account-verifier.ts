@@ -16,12 +16,20 @@ import type { CallerMetrics } from './metrics.ts';
 import { type ServiceAccountClaims, verifyServiceAccountToken } from './service-account-token.ts';
 import { createTokenReviews, type ReviewOutcome } from './token-reviews.ts';
 
+export interface KnownVerdict {
+  readonly verdict: Verdict;
+  /** Whether `verify` would ask anew: the verdict holds where that is out of reach. */
+  readonly isDue: boolean;
+}
+
 export interface ServiceAccountVerifier {
   /**
    * Rejects for faults of the program alone, and answers within 11 s: one reading of the cluster's keys and one review.
    * @param token as it was shown; never logged, and kept only as its SHA-256.
    */
   verify(token: string): Promise<Verdict>;
+  /** What is known of a token without asking anybody; undefined where nothing is. */
+  known(token: string): KnownVerdict | undefined;
   /** Whether the cluster's keys have been read. */
   ready(): boolean;
   close(): void;
@@ -111,23 +119,29 @@ export function createServiceAccountVerifier(
     return { kind: 'accepted', caller: before.caller };
   }
 
-  async function decide(token: string): Promise<Verdict> {
-    const hash = createHash('sha256').update(token).digest('latin1');
+  function recall(hash: string): KnownVerdict | undefined {
     const before = known.get(hash);
-    if (before === undefined) return await shared(hash, () => look(token, hash));
+    if (before === undefined) return undefined;
     const now = clock.now();
-    if (before.kind === 'denied') {
-      if (!isPast(before.until, now)) return { ...refused('revoked'), caller: before.caller };
-      known.delete(hash);
-      return await shared(hash, () => look(token, hash));
-    }
+    if (before.kind === 'denied')
+      return isPast(before.until, now)
+        ? undefined
+        : { verdict: { ...refused('revoked'), caller: before.caller }, isDue: false };
     if (isPast(before.expiresAt, now)) {
-      known.delete(hash);
-      return { ...refused('expired'), caller: before.caller };
+      return { verdict: { ...refused('expired'), caller: before.caller }, isDue: false };
     }
-    if (elapsedMs(before.reviewedAt, now) < REVIEWED_FOR_MS)
-      return { kind: 'accepted', caller: before.caller };
-    return await reviewAgain(token, hash, before);
+    const ageMs = elapsedMs(before.reviewedAt, now);
+    if (ageMs >= REVIEWED_AT_MOST_MS) return undefined;
+    return { verdict: { kind: 'accepted', caller: before.caller }, isDue: ageMs >= REVIEWED_FOR_MS };
+  }
+
+  async function decide(token: string): Promise<Verdict> {
+    const hash = hashOf(token);
+    const recalled = recall(hash);
+    if (recalled !== undefined && !recalled.isDue) return recalled.verdict;
+    const before = known.get(hash);
+    if (before?.kind === 'confirmed') return await reviewAgain(token, hash, before);
+    return await shared(hash, () => look(token, hash));
   }
 
   return {
@@ -135,6 +149,11 @@ export function createServiceAccountVerifier(
       const verdict = await decide(token);
       metrics.verified(verdict);
       return verdict;
+    },
+    known(token) {
+      const recalled = recall(hashOf(token));
+      if (recalled?.isDue === false) metrics.verified(recalled.verdict);
+      return recalled;
     },
     ready: () => keys.current() !== undefined,
     close: () => keys.close(),
@@ -147,6 +166,10 @@ function withinReach(verdict: Promise<Verdict>, clock: Clock): Promise<Verdict |
     const cancel = clock.after(WAIT_FOR_NEXT_MS, () => resolve(undefined));
     verdict.then(resolve, reject).finally(cancel);
   });
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('latin1');
 }
 
 function refused(reason: RefusedProof): Verdict {

@@ -322,7 +322,7 @@ export interface CallerLimits {
   readonly requestsPerSecond?: number;
   /** Requests that may come at once after a quiet time; there where `requestsPerSecond` is. */
   readonly burst: number;
-  /** A quarter of what the process can have when absent. */
+  /** A quarter of `limits.connections`, or of what the process can have, when absent. */
   readonly connections?: number;
 }
 

@@ -28,13 +28,13 @@ export type { Caller };
 export class CallerBounds {
   readonly #clock: Clock;
   readonly #mostCallers: number;
-  readonly #mostConnections: number;
+  readonly #mostConnections: () => number;
   readonly #busy = new Map<string, Caller>();
   /** The longest quiet first. */
   readonly #resting = new Map<string, Caller>();
 
-  /** @param mostConnections of one caller, where its entry does not say. */
-  constructor(clock: Clock, mostConnections: number, mostCallers = MOST_CALLERS) {
+  /** @param mostConnections of one caller, where its entry does not say; asked at each of its new connections. */
+  constructor(clock: Clock, mostConnections: () => number, mostCallers = MOST_CALLERS) {
     this.#clock = clock;
     this.#mostConnections = mostConnections;
     this.#mostCallers = mostCallers;
@@ -53,11 +53,13 @@ export class CallerBounds {
    */
   begin(key: string, limits: CallerLimits, onNewConnection: boolean): () => void {
     const caller = this.#find(key);
-    const { connections = this.#mostConnections, inFlight } = limits;
+    const { inFlight } = limits;
     this.#takeAllowance(caller, limits);
     if (caller.inFlight >= inFlight) throw heldBack(`${inFlight} requests in flight`);
-    if (onNewConnection && caller.connections >= connections)
-      throw heldBack(`${connections} connections open`);
+    if (onNewConnection) {
+      const connections = limits.connections ?? this.#mostConnections();
+      if (caller.connections >= connections) throw heldBack(`${connections} connections open`);
+    }
     caller.inFlight += 1;
     if (onNewConnection) caller.connections += 1;
     this.#place(key, caller);

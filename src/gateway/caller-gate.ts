@@ -1,5 +1,6 @@
 import type { Caller, Verdict } from '../callers/caller.ts';
 import { matches } from '../callers/policy.ts';
+import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import { type Clock, isPast } from '../clock.ts';
 import type { GatewayCaller, RouteConfig } from '../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../errors.ts';
@@ -21,7 +22,7 @@ export interface CallerGatesOptions {
   readonly bounds: CallerBounds;
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
   /** Judges service account tokens; none are heeded when absent. */
-  readonly verify: ((token: string) => Promise<Verdict>) | undefined;
+  readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
   /** Whether one of the certificates, by its fingerprint, is trusted now. */
   readonly trusts: (fingerprints: readonly string[]) => boolean;
   readonly clock: Clock;
@@ -40,32 +41,39 @@ export interface SecuredConnection {
 /** Requests that wait for the cluster's word on their token, at once. */
 export const MOST_WAITING = 2000;
 
+/** Of those, by the connections of one address. */
+export const MOST_WAITING_OF_ADDRESS = 500;
+
 /** What the gates of all connections share. */
 export class CallerGates {
   readonly #options: CallerGatesOptions;
-  #waiting = 0;
+  /** By address. */
+  readonly #waiting = new Map<string, number>();
+  #waitingInAll = 0;
 
   constructor(options: CallerGatesOptions) {
     this.#options = options;
   }
 
   open(connection: SecuredConnection): CallerGate {
-    return new CallerGate(this.#options, connection, (token) => this.#judge(token));
+    return new CallerGate(this.#options, connection, () => this.#wait(connection.address ?? ''));
   }
 
-  async #judge(token: string): Promise<Caller> {
-    const { verify } = this.#options;
-    if (verify === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
-    if (this.#waiting >= MOST_WAITING) {
-      const why = `${MOST_WAITING} requests wait until the cluster has told whether their tokens are good`;
-      throw new CallerHeldBack('caller_unverified', why, SOON_MS);
-    }
-    this.#waiting += 1;
-    try {
-      return judged(await verify(token));
-    } finally {
-      this.#waiting -= 1;
-    }
+  /** @returns what ends the waiting, safe to call again; undefined where there is no room. */
+  #wait(address: string): (() => void) | undefined {
+    const ofAddress = this.#waiting.get(address) ?? 0;
+    if (this.#waitingInAll >= MOST_WAITING || ofAddress >= MOST_WAITING_OF_ADDRESS) return undefined;
+    this.#waiting.set(address, ofAddress + 1);
+    this.#waitingInAll += 1;
+    let waits = true;
+    return () => {
+      if (!waits) return;
+      waits = false;
+      this.#waitingInAll -= 1;
+      const left = (this.#waiting.get(address) ?? 1) - 1;
+      if (left === 0) this.#waiting.delete(address);
+      else this.#waiting.set(address, left);
+    };
   }
 }
 
@@ -86,7 +94,9 @@ const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
 export class CallerGate implements Gatekeeper {
   readonly #options: CallerGatesOptions;
   readonly #connection: SecuredConnection;
-  readonly #judge: (token: string) => Promise<Caller>;
+  readonly #wait: () => (() => void) | undefined;
+  /** Of its requests that wait for the cluster: what ends each waiting. */
+  readonly #waits = new Set<() => void>();
   /** Whose it counts as: the first caller's that was let in. */
   #countedFor: string | undefined;
   #closed = false;
@@ -94,11 +104,11 @@ export class CallerGate implements Gatekeeper {
   constructor(
     options: CallerGatesOptions,
     connection: SecuredConnection,
-    judge: (token: string) => Promise<Caller>,
+    wait: () => (() => void) | undefined,
   ) {
     this.#options = options;
     this.#connection = connection;
-    this.#judge = judge;
+    this.#wait = wait;
   }
 
   withoutProof(request: IncomingRequest): IncomingRequest {
@@ -108,7 +118,7 @@ export class CallerGate implements Gatekeeper {
   identify(request: IncomingRequest): IdentifiedCaller | Promise<IdentifiedCaller> {
     try {
       const certified = this.#byCertificate();
-      const shown = this.#options.verify === undefined ? NO_TOKEN : shownToken(request);
+      const shown = this.#options.tokens === undefined ? NO_TOKEN : shownToken(request);
       switch (shown.kind) {
         case 'none':
           if (certified === undefined) throw unknown(this.#whatIsMissing());
@@ -128,6 +138,8 @@ export class CallerGate implements Gatekeeper {
   /** The connection is gone. */
   closed(): void {
     this.#closed = true;
+    for (const end of this.#waits) end();
+    this.#waits.clear();
     if (this.#countedFor !== undefined) this.#options.bounds.connectionClosed(this.#countedFor);
     this.#countedFor = undefined;
   }
@@ -147,8 +159,29 @@ export class CallerGate implements Gatekeeper {
     }
   }
 
+  /** What is known is answered from at once, so that who floods with unknown tokens keeps out no known one. */
+  async #judge(token: string): Promise<Caller> {
+    const { tokens } = this.#options;
+    if (tokens === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
+    const known = tokens.known(token);
+    if (known?.isDue === false) return judged(known.verdict);
+    const end = this.#wait();
+    if (end === undefined) {
+      if (known !== undefined) return judged(known.verdict);
+      const why = 'too many requests wait until the cluster has told whether their tokens are good';
+      throw new CallerHeldBack('caller_unverified', why, SOON_MS);
+    }
+    this.#waits.add(end);
+    try {
+      return judged(await tokens.verify(token));
+    } finally {
+      this.#waits.delete(end);
+      end();
+    }
+  }
+
   #whatIsMissing(): string {
-    return this.#options.verify === undefined
+    return this.#options.tokens === undefined
       ? 'no client certificate came with the connection'
       : 'neither a client certificate nor a service account token is shown';
   }

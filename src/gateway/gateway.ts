@@ -17,14 +17,14 @@ import { CallerGates } from './caller-gate.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Strangers } from './strangers.ts';
 
-/** Connections whose caller is not known yet, at once; fewer where the process has few descriptors. */
+/** Connections whose caller is not known yet, at once; fewer where few connections may be open. */
 export const MOST_STRANGERS = 512;
 
 /** What one part of all that there is may have. */
 const PART_OF_ALL = 4;
 
-/** Where the system names no bound on connections. */
-const MANY_CONNECTIONS = 4096;
+/** Where neither the system nor the configuration names a bound on connections. */
+const MANY_CONNECTIONS = 16_384;
 
 /**
  * One handshake, one caller: it is not begun anew on an open connection, and no session is resumed, whose certificate nobody
@@ -37,7 +37,7 @@ export interface GatewayOptions {
   /** Absent where no certificate proves a caller. */
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
   /** Absent where no token does. */
-  readonly tokens: Pick<ServiceAccountVerifier, 'verify'> | undefined;
+  readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
   readonly log: Logger;
@@ -59,10 +59,18 @@ export function createGateway({
   clock,
   log,
 }: GatewayOptions): Gateway {
-  const possible = Math.min(mostConnections(undefined, processLimits()), MANY_CONNECTIONS * PART_OF_ALL);
-  const share = Math.max(1, Math.floor(possible / PART_OF_ALL));
+  const possible = mostConnections(undefined, processLimits());
+  let configured: () => number | undefined = () => undefined;
+  /** Of the bound that is in use. */
+  const share = (): number => {
+    const most = Math.min(possible, configured() ?? Number.POSITIVE_INFINITY);
+    return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
+  };
   const bounds = new CallerBounds(clock, share);
-  const strangers = new Strangers(Math.min(MOST_STRANGERS, share), () => metrics.connection('displaced'));
+  const strangers = new Strangers(
+    () => Math.min(MOST_STRANGERS, share()),
+    () => metrics.connection('displaced'),
+  );
   const authoritiesNow = (): string => clients?.authorities() ?? '';
   let trusted = fingerprintsOf(authoritiesNow());
   let secureContext = contextOf(certificate.current(), authoritiesNow());
@@ -77,28 +85,31 @@ export function createGateway({
   const gates = new CallerGates({
     bounds,
     metrics,
-    verify: tokens?.verify,
+    tokens,
     trusts: (fingerprints) => fingerprints.some((fingerprint) => trusted.has(fingerprint)),
     clock,
     log,
   });
   return {
-    door: (context) => ({
-      what: 'gateway.listen',
-      clear: false,
-      open(accepted, onFree) {
-        const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
-        return new CallerConnection(accepted, {
-          context,
-          secureContext,
-          asksForCertificate: clients !== undefined,
-          gates,
-          onResult: (result) => metrics.connection(result),
-          known,
-          onFree,
-        });
-      },
-    }),
+    door(context) {
+      configured = () => context.generation().limits.maxConnections;
+      return {
+        what: 'gateway.listen',
+        clear: false,
+        open(accepted, onFree) {
+          const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
+          return new CallerConnection(accepted, {
+            context,
+            secureContext,
+            asksForCertificate: clients !== undefined,
+            gates,
+            onResult: (result) => metrics.connection(result),
+            known,
+            onFree,
+          });
+        },
+      };
+    },
     remembered: () => bounds.size,
     close() {
       for (const stop of stops) stop?.();

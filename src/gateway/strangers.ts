@@ -4,13 +4,14 @@
  * pushes out his own.
  */
 export class Strangers {
-  readonly #most: number;
+  readonly #most: () => number;
   readonly #onDisplaced: () => void;
   /** By address, the oldest first. */
   readonly #byAddress = new Map<string, Set<() => void>>();
   #size = 0;
 
-  constructor(most: number, onDisplaced: () => void) {
+  /** @param most asked at each admission. */
+  constructor(most: () => number, onDisplaced: () => void) {
     this.#most = most;
     this.#onDisplaced = onDisplaced;
   }
@@ -24,7 +25,8 @@ export class Strangers {
    * @returns what says that it is known, or gone; safe to call again.
    */
   admit(address: string, end: () => void): () => void {
-    if (this.#size >= this.#most) this.#displace();
+    const most = this.#most();
+    while (this.#size > 0 && this.#size >= most) this.#displace();
     let ofAddress = this.#byAddress.get(address);
     if (ofAddress === undefined) {
       ofAddress = new Set();

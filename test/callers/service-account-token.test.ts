@@ -190,5 +190,20 @@ it('says that it cannot know while an unknown key may be a new one and the API s
   await clock.advance(10_000);
   cluster.api.failNext(/openid\/v1\/jwks/, { status: 503 });
   expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'unavailable' });
+  // The failure is remembered, and costs the API server no other reading.
+  expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'unavailable' });
+  await clock.advance(10_000);
   expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
+});
+
+it('tells at once what it knows, and whether a review is due, until that is too old', async () => {
+  const { cluster, verifier, clock } = await startVerifying();
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  expect(verifier.known(token)).toBeUndefined();
+  const verdict = await verifier.verify(token);
+  expect(verifier.known(token)).toEqual({ verdict, isDue: false });
+  await clock.advance(60_000);
+  expect(verifier.known(token)).toEqual({ verdict, isDue: true });
+  await clock.advance(240_000);
+  expect(verifier.known(token)).toBeUndefined();
 });

@@ -83,7 +83,7 @@ it('a caller has so many connections; each counts once it was used', async () =>
   agents[1]?.destroy();
 });
 
-it('a handshake that takes too long is ended, and slow ones displace each other, not callers', async () => {
+it('a handshake that takes too long is ended', async () => {
   const clock = new ShiftedClock();
   const gateway = await startGateway({ clock });
   const kept = await gateway.http2(web);
@@ -107,12 +107,36 @@ it('a handshake that takes too long is ended, and slow ones displace each other,
   expect((await askHttp2(kept)).status).toBe(200);
 });
 
+it('silent connections displace each other, and leave room for callers within limits.connections', async () => {
+  const gateway = await startGateway({ file: { limits: { connections: 8 } } });
+  const kept = await gateway.http2(web);
+  expect((await askHttp2(kept)).status).toBe(200);
+  const ends: Promise<unknown>[] = [];
+  for (let n = 0; n < 12; n++) {
+    const socket = connect(gateway.port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => {});
+    socket.resume();
+    ends.push(once(socket, 'close'));
+    await once(socket, 'connect');
+    // A quarter of 8 is for strangers.
+    if (n >= 2) await ends[n - 2];
+  }
+  expect((await gateway.get(web)).status).toBe(200);
+  expect((await askHttp2(kept)).status).toBe(200);
+  expect(await gateway.metric('gateway_connections_total{result="displaced"}')).toBe(11);
+  await ends[10];
+});
+
 it('one stranger too many takes the place of the oldest from the address that has most', () => {
   const ended: string[] = [];
   let displaced = 0;
-  const strangers = new Strangers(4, () => {
-    displaced += 1;
-  });
+  const strangers = new Strangers(
+    () => 4,
+    () => {
+      displaced += 1;
+    },
+  );
   const admit = (address: string, name: string) => strangers.admit(address, () => void ended.push(name));
   admit('honest', 'h1');
   const known = admit('flood', 'f1');
@@ -130,7 +154,7 @@ it('one stranger too many takes the place of the oldest from the address that ha
 });
 
 it('callers are remembered up to a number, and those that rest make room first', () => {
-  const bounds = new CallerBounds(new ManualClock(), 10, 3);
+  const bounds = new CallerBounds(new ManualClock(), () => 10, 3);
   const end = bounds.begin('busy', SECONDLY, true);
   for (const key of ['a', 'b', 'c', 'd']) bounds.begin(key, SECONDLY, false)();
   expect(bounds.size).toBe(3);
@@ -146,7 +170,7 @@ it('callers are remembered up to a number, and those that rest make room first',
 
 it('an allowance fills with time, up to its burst, and says how long until the next', async () => {
   const clock = new ManualClock();
-  const bounds = new CallerBounds(clock, 10);
+  const bounds = new CallerBounds(clock, () => 10);
   const ask = () => bounds.begin('a', SECONDLY, false)();
   for (let asked = 0; asked < 3; asked++) ask();
   expect(ask).toThrow('2 requests in a second');

@@ -7,7 +7,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/callers/caller.ts';
 import { systemClock } from '../../src/clock.ts';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
-import { CallerGates, MOST_WAITING } from '../../src/gateway/caller-gate.ts';
+import {
+  type CallerGate,
+  CallerGates,
+  MOST_WAITING,
+  MOST_WAITING_OF_ADDRESS,
+} from '../../src/gateway/caller-gate.ts';
 import { createGatewayMetrics } from '../../src/gateway/metrics.ts';
 import { Registry } from '../../src/prometheus.ts';
 import type { IncomingRequest } from '../../src/proxy/streams/message.ts';
@@ -160,28 +165,49 @@ it('a cluster that does not answer is told apart from a bad token', async () => 
   expect(gateway.upstream.requests).toEqual([]);
 });
 
-it('so many requests wait for the word of the cluster, and no more', async () => {
+it('so many requests of an address wait for the cluster, and neither another address nor a known token waits for them', async () => {
   const verdict = Promise.withResolvers<Verdict>();
+  const caller = {
+    kind: 'service_account',
+    namespace: 'shop',
+    serviceAccount: 'web',
+  } as const;
+  const accepted = { verdict: { kind: 'accepted', caller } as const, isDue: false };
+  const remembered = new Map([
+    ['known', accepted],
+    ['due', { ...accepted, isDue: true }],
+  ]);
   const { log } = captureLog();
   const gates = new CallerGates({
-    bounds: new CallerBounds(systemClock, 1),
+    bounds: new CallerBounds(systemClock, () => 1),
     metrics: createGatewayMetrics(new Registry(), () => 0),
-    verify: () => verdict.promise,
+    tokens: { known: (token) => remembered.get(token), verify: () => verdict.promise },
     trusts: () => false,
     clock: systemClock,
     log,
   });
-  const gate = gates.open({ peer: { kind: 'unnamed' }, address: undefined, known: () => {} });
-  const request = { fields: [OWN, 'token'] } as unknown as IncomingRequest;
-  const waiting = Array.from({ length: MOST_WAITING }, () => gate.identify(request));
-  await expect(gate.identify(request)).rejects.toMatchObject({
-    code: 'caller_unverified',
-    retryAfterSeconds: 1,
-  });
+  const open = (address: string) => gates.open({ peer: { kind: 'unnamed' }, address, known: () => {} });
+  const ask = async (gate: CallerGate, token: string) =>
+    await gate.identify({ fields: [OWN, token] } as unknown as IncomingRequest);
+  const fill = (gate: CallerGate) =>
+    Array.from({ length: MOST_WAITING_OF_ADDRESS }, () => ask(gate, 'unknown'));
+  const full = { code: 'caller_unverified', retryAfterSeconds: 1 };
+
+  const flood = open('10.0.0.1');
+  const waiting = fill(flood);
+  await expect(ask(open('10.0.0.1'), 'unknown')).rejects.toMatchObject(full);
+  for (const token of ['known', 'due']) expect((await ask(flood, token)).name).toBe('shop/web');
+  for (let n = 2; n <= MOST_WAITING / MOST_WAITING_OF_ADDRESS; n++)
+    waiting.push(...fill(open(`10.0.0.${n}`)));
+  await expect(ask(open('10.0.1.1'), 'unknown')).rejects.toMatchObject(full);
+  flood.closed();
+  waiting.push(ask(open('10.0.1.1'), 'unknown'));
+
   verdict.resolve({ kind: 'refused', reason: 'revoked' });
   const ends = await Promise.allSettled(waiting);
-  expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']));
-  await expect(gate.identify(request)).rejects.toMatchObject({ code: 'caller_unknown' });
+  expect(new Set(ends.map((end) => end.status === 'rejected' && end.reason.code))).toEqual(
+    new Set(['caller_unknown']),
+  );
 });
 
 describe('two proofs', () => {
