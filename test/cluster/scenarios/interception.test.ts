@@ -42,7 +42,12 @@ interface Job {
 inCluster('an app that calls https:// and stays as it is', () => {
   useShop(SHOP);
   beforeAll(async () => {
-    await installChart({ 'injector.allowed.modes': ['hosts', 'redirect'] });
+    await installChart({
+      'injector.allowed.modes': ['hosts', 'redirect'],
+      // With profiles the injector knows the labels of namespaces, and so what they forbid.
+      'crds.enabled': true,
+      'injector.profiles.enabled': true,
+    });
     const api = API_URL.replace('SHOP', SHOP);
     await provideTlsService({
       namespace: SHOP,
