@@ -16,6 +16,9 @@ import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand, runToEnd } from '../support/run-command.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 
+const CAN_REDIRECT = process.allowedNodeEnvironmentFlags.has('--experimental-ffi');
+const WHY_NOT = `Node ${process.versions.node} has no interface to C, which redirection needs`;
+
 /** A sidecar with a listener of every kind, as a file, and the ports of its listeners. */
 async function everyKind(upstream = 'https://api.example.com') {
   const provider = await ScriptedTokenEndpoint.start();
@@ -70,7 +73,8 @@ async function listeningSockets(pid: number): Promise<number> {
   return targets.filter((target) => listening.has(target)).length;
 }
 
-it('all of them are listed, and check sees that the sidecar has them', async () => {
+it('all of them are listed, and check sees that the sidecar has them', async ({ skip }) => {
+  skip(!CAN_REDIRECT, WHY_NOT);
   const { file, config } = await everyKind();
   const sidecar = new RunningCommand(start(file), {});
   await sidecar.output(/"msg":"listening"/);
@@ -89,7 +93,8 @@ it('all of them are listed, and check sees that the sidecar has them', async () 
   expect(await listeningSockets(sidecar.process.pid as number)).toBe(listeners.length - lacking);
 });
 
-it('each that another program has is named, with the key that says it', async () => {
+it('each that another program has is named, with the key that says it', async ({ skip }) => {
+  skip(!CAN_REDIRECT, WHY_NOT);
   const { file, ports, config } = await everyKind();
   const takers = [
     ['127.0.0.1', ports.tokens],
