@@ -60,16 +60,22 @@ it('a caller that asks more often than it may is told when to come back', async 
   expect((await askHttp2(session)).status).toBe(200);
 });
 
-it('a flood by one caller does not keep another from being served', async () => {
-  const gateway = await startGateway({
-    callers: [{ ...WEB_ENTRY, limits: { inFlight: 4, requestsPerSecond: 5 } }, OTHER_ENTRY],
-  });
-  const flooded = Promise.all(Array.from({ length: 90 }, () => gateway.get(web)));
-  const served = await Promise.all(Array.from({ length: 20 }, () => gateway.get(other)));
-  expect(served.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
-  const statuses = new Set((await flooded).map(({ status }) => status));
-  expect([...statuses].sort()).toEqual([200, 429]);
-});
+it.each(['one connection of HTTP/2', 'a connection of HTTP/1.1 for each request'])(
+  'a flood by one caller, over %s, does not keep another from being served',
+  async (over) => {
+    const gateway = await startGateway({
+      callers: [{ ...WEB_ENTRY, limits: { inFlight: 4, requestsPerSecond: 5 } }, OTHER_ENTRY],
+    });
+    const session = over === 'one connection of HTTP/2' ? await gateway.http2(web) : undefined;
+    const flooded = Promise.all(
+      Array.from({ length: 90 }, () => (session === undefined ? gateway.get(web) : askHttp2(session))),
+    );
+    const served = await Promise.all(Array.from({ length: 20 }, () => gateway.get(other)));
+    expect(served.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    const statuses = new Set((await flooded).map(({ status }) => status));
+    expect([...statuses].sort()).toEqual([200, 429]);
+  },
+);
 
 it('a caller has so many connections; each counts once it was used', async () => {
   const gateway = await startGateway({ callers: [{ ...WEB_ENTRY, limits: { connections: 2 } }] });

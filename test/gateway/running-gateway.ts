@@ -279,20 +279,32 @@ function answerOf(status: number, headers: GatewayAnswer['headers'], body: strin
   return { status, headers, body, code: problem.code, detail: problem.detail };
 }
 
-/** One request of a session, read whole. */
+/**
+ * One request of a session, read whole. By events from the start: a stream that has closed before an iterator is made of it,
+ * as where many answers come in one record of TLS, loses what it has read on Node 24.
+ */
 export async function askHttp2(
   session: ClientHttp2Session,
   headers: Record<string, string> = {},
   body?: string,
 ): Promise<GatewayAnswer & { readonly trailers: Record<string, unknown> }> {
   const stream = session.request({ [constants.HTTP2_HEADER_PATH]: '/api/', ...headers });
+  let answer: Record<string, string> = {};
   let trailers: Record<string, unknown> = {};
+  let text = '';
+  stream.on('response', (came) => {
+    answer = came as unknown as Record<string, string>;
+  });
   stream.on('trailers', (came) => {
     trailers = came;
   });
+  stream.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
   stream.end(body);
-  const [answer] = (await once(stream, 'response')) as [Record<string, string>];
-  let text = '';
-  for await (const chunk of stream.setEncoding('utf8')) text += chunk;
+  await once(stream, 'close');
+  if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || answer[':status'] === undefined) {
+    throw new Error(`the stream ended before its answer, by code ${stream.rstCode}`);
+  }
   return { ...answerOf(Number(answer[':status']), answer, text), trailers };
 }
