@@ -80,10 +80,10 @@ export class CallerConnection implements AppConnection {
       peer: peerOf(tls, context.clock.now()),
       address: this.socket.remoteAddress,
       known,
+      retire: () => this.#inside?.drain(),
     });
     this.#gate = gate;
     this.#inside = new AcceptedConnection(tls, { ...context, gatekeeper: gate }, onFree);
-    if (context.load.draining) this.#inside.drain();
     onFree();
   }
 }

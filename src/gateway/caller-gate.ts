@@ -36,6 +36,8 @@ export interface SecuredConnection {
   readonly address: string | undefined;
   /** Says that it is known whose it is. */
   readonly known: () => void;
+  /** Has it end with the requests that it has: who made it can prove nothing by it any more. */
+  readonly retire: () => void;
 }
 
 /** Requests that wait for the cluster's word on their token, at once. */
@@ -193,9 +195,11 @@ export class CallerGate implements Gatekeeper {
     if (peer.kind === 'unnamed') return undefined;
     if (peer.kind === 'refused') throw unknown(`the client certificate ${peer.why}`);
     if (isPast(peer.endsAt, clock.now())) {
+      this.#connection.retire();
       throw unknown('the client certificate, or one above it, has ended since the connection was made');
     }
     if (!trusts(peer.fingerprints)) {
+      this.#connection.retire();
       throw unknown('the authority of the client certificate is not trusted any more');
     }
     return peer.caller;

@@ -53,7 +53,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     network,
     instanceId,
     noRoute: metrics.forRoute(NO_ROUTE),
-    load: { inFlight: 0, leaving: false, draining: false },
+    load: { inFlight: 0, phase: 'serving' },
     peers: new PeerWatch(clock, network),
     http2Abuse: metrics.http2Abuse,
     ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { constants } from 'node:http2';
 import { Agent } from 'node:https';
 import { describe, expect, it } from 'vitest';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
@@ -116,6 +119,48 @@ it('a certificate that ends while its connection is kept proves nothing from the
   expect(await gateway.get(brief, '/api/', { agent })).toMatchObject({ status: 401, code: 'caller_unknown' });
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
   agent.destroy();
+});
+
+it('a connection whose certificate has ended is ended with that answer, over HTTP/1.1', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock });
+  const socket = await gateway.raw(callers.issueUntil(new Date(Date.now() + 3_600_000), 'web', WEB));
+  const ask = 'GET /api/ HTTP/1.1\r\nhost: gateway.test\r\n\r\n';
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  socket.write(ask);
+  await expect.poll(() => text).toMatch(/^HTTP\/1\.1 200 /);
+  expect(text).not.toMatch(/^connection:/im);
+  text = '';
+  clock.suspend(3_600_000);
+  const ended = once(socket, 'end');
+  socket.write(ask + ask);
+  await ended;
+  expect(text.match(/HTTP\/1\.1 401 /g)).toHaveLength(1);
+  expect(text).toMatch(/^connection: close\r$/im);
+  expect(gateway.upstream.requests).toHaveLength(1);
+});
+
+it('a connection whose certificate has ended is ended once its requests are answered, over HTTP/2', async () => {
+  const held: ServerResponse[] = [];
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({
+    clock,
+    answer: (_, response) => void held.push(response),
+  });
+  const session = await gateway.http2(callers.issueUntil(new Date(Date.now() + 3_600_000), 'web', WEB));
+  const goaway = once(session, 'goaway');
+  const closed = once(session, 'close');
+  const first = askHttp2(session);
+  await expect.poll(() => held.length).toBe(1);
+  clock.suspend(3_600_000);
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+  expect((await goaway)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+  held[0]?.end('late');
+  expect(await first).toMatchObject({ status: 200, body: 'late' });
+  await closed;
 });
 
 it('a wall clock that is set back makes no certificate last longer', async () => {

@@ -186,7 +186,8 @@ it('so many requests of an address wait for the cluster, and neither another add
     clock: systemClock,
     log,
   });
-  const open = (address: string) => gates.open({ peer: { kind: 'unnamed' }, address, known: () => {} });
+  const open = (address: string) =>
+    gates.open({ peer: { kind: 'unnamed' }, address, known: () => {}, retire: () => {} });
   const ask = async (gate: CallerGate, token: string) =>
     await gate.identify({ fields: [OWN, token] } as unknown as IncomingRequest);
   const fill = (gate: CallerGate) =>

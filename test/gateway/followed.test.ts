@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { constants } from 'node:http2';
 import { Agent } from 'node:https';
 import { expect, it, onTestFinished } from 'vitest';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
@@ -54,7 +56,10 @@ it('an authority that is taken away proves nobody, on kept connections neither; 
   await expect
     .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
     .toBe(3);
+  const [goaway, closed] = [once(session, 'goaway'), once(session, 'close')];
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+  expect((await goaway)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+  await closed;
   expect(await gateway.get(web)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
@@ -124,6 +129,23 @@ it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: 
   expect((await gateway.get(web)).status).toBe(200);
   for (const response of held) response.end('late');
   expect((await slow).body).toBe('late');
+  await stopped;
+});
+
+it('HTTP/2 that comes while the gateway leaves is served, and asked to leave with its first request', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock, gateway: { leaveDelay: '60s' } });
+  const stopped = gateway.sidecar.stop();
+  await expect.poll(() => gateway.ready()).toBe(503);
+  const session = await gateway.http2(web);
+  const [goaway, closed] = [once(session, 'goaway'), once(session, 'close')];
+  const answers = await Promise.all([askHttp2(session), askHttp2(session)]);
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect((await goaway)[0]).toBe(constants.NGHTTP2_NO_ERROR);
+  await closed;
+  // New ones are taken still.
+  expect((await gateway.get(web)).headers['connection']).toBe('close');
+  clock.advance(60_000);
   await stopped;
 });
 

@@ -3,6 +3,7 @@ import type { ListenAddress } from '../../config/config.ts';
 import { SidecarError } from '../../errors.ts';
 import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
+import { isDraining } from '../exchange/proxy-load.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { sharesAcceptedReads } from '../io/shared-read.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
@@ -71,7 +72,8 @@ export class Listener {
 
   /** See `DataPath.askToLeave`. */
   askToLeave(): void {
-    this.#context.load.leaving = true;
+    const { load } = this.#context;
+    if (load.phase === 'serving') load.phase = 'leaving';
     for (const connection of this.#connections) connection.drain();
   }
 
@@ -80,7 +82,7 @@ export class Listener {
     this.#drained ??= this.#drain();
     // Every call has its bound: a second, shorter one is in more of a hurry.
     const cancel = this.#context.clock.after(timeoutMs, () => {
-      this.#context.load.draining = 'cutting';
+      this.#context.load.phase = 'cutting';
       for (const { socket } of this.#connections) socket.destroy();
       for (const socket of this.#refused) socket.destroy();
     });
@@ -104,7 +106,7 @@ export class Listener {
   }
 
   async #drain(): Promise<void> {
-    this.#context.load.draining = 'finishing';
+    this.#context.load.phase = 'finishing';
     const unlistened = [...this.#servers].map(
       (server) => new Promise<void>((resolve) => server.close(() => resolve())),
     );
@@ -121,7 +123,7 @@ export class Listener {
 
   /** While others are being served, idle connections stay: a request on its way is told of the draining. */
   #closeIfIdle(): void {
-    if (!this.#context.load.draining) return;
+    if (!isDraining(this.#context.load)) return;
     for (const { busy } of this.#connections) if (busy) return;
     for (const connection of this.#connections) connection.closeIdle();
   }

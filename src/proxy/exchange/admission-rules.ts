@@ -2,15 +2,7 @@ import type { ProxyLimits } from '../../config/config.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { IncomingRequest } from '../streams/message.ts';
-
-/** Requests in flight over all connections, and whether new ones are taken. */
-export interface ProxyLoad {
-  inFlight: number;
-  /** Whether connections are to be closed by who made them: answers over HTTP/1.1 say so. */
-  leaving: boolean;
-  /** `finishing`: requests in flight go on. `cutting`: their time is up. */
-  draining: false | 'finishing' | 'cutting';
-}
+import type { ProxyLoad } from './proxy-load.ts';
 
 /** What rules may go by beside the request, as long as the proxy runs. */
 export interface RuleContext {

@@ -4,10 +4,11 @@ import type { Admission, ArrivalRule, DestinationRule } from './admission-rules.
 import { refuseCrossSite } from './cross-site-requests.ts';
 import { showsOwn } from './own-identity.ts';
 import { strayPlaceholders } from './placeholders.ts';
+import { isDraining } from './proxy-load.ts';
 import { bodyTooLarge } from './request-body.ts';
 
 const whileDraining: ArrivalRule = (_, { load }) => {
-  if (load.draining) throw new SidecarError('draining', 'the sidecar takes no new requests');
+  if (isDraining(load)) throw new SidecarError('draining', 'the sidecar takes no new requests');
 };
 
 const loops: ArrivalRule = ({ fields }, { instanceId }) => {

@@ -117,7 +117,7 @@ export class Exchange implements ServedExchange {
   /** The app's stream is closed. */
   appGone(): void {
     // A drain that may take no longer ends the connection itself: the app would have waited.
-    if (!this.over && this.#context.load.draining === 'cutting') this.#countFailure('draining');
+    if (!this.over && this.#context.load.phase === 'cutting') this.#countFailure('draining');
     this.#breakOff();
     this.settle(this.#context.clock.monotonicMs());
   }

@@ -2,6 +2,7 @@ import type { SecureContext, TLSSocket } from 'node:tls';
 import { type CountedErrorCode, SidecarError } from '../../errors.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppContext } from '../app/context.ts';
+import { isDraining } from '../exchange/proxy-load.ts';
 import { logFailure } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { ListedHost } from '../routing/destinations.ts';
@@ -86,7 +87,7 @@ export class TlsTermination {
     const { clock, load } = this.#options.context();
     const untilMs = clock.monotonicMs() + VERDICT_MS;
     const onClose = (): void => {
-      if (clock.monotonicMs() < untilMs && !load.draining) onRejected();
+      if (clock.monotonicMs() < untilMs && !isDraining(load)) onRejected();
     };
     socket.once('close', onClose);
     socket.once('data', () => socket.off('close', onClose));
@@ -96,7 +97,6 @@ export class TlsTermination {
     const context = this.#options.context();
     const accepted = new AcceptedConnection(socket, { ...context, listed }, () => connection.onFree());
     connection.bequeath(accepted);
-    if (context.load.draining) accepted.drain();
   }
 }
 

@@ -9,7 +9,7 @@ const expecting = (...fields: string[]) =>
 describe('a request that is not admitted', () => {
   const own = get('/', 'authorization: Basic x');
   it.each<[string, string, Ports, number, string]>([
-    ['draining', get('/'), { draining: 'finishing' }, 503, 'none'],
+    ['draining', get('/'), { phase: 'finishing' }, 503, 'none'],
     ['loop_detected', get('/', 'token-sidecar-hop: me'), {}, 508, 'none'],
     ['route_not_found', get('/'), { route: { match: { pathPrefix: '/api' } } }, 404, 'none'],
     ['authorization_not_allowed', own, { route: { existingAuthorization: 'reject' } }, 403, 'api'],
@@ -184,7 +184,7 @@ describe('an answer', () => {
 
   it('that ends while the proxy drains is the last on its connection', () => {
     const { app, load, upstream } = serve(get('/'));
-    load.draining = 'finishing';
+    load.phase = 'finishing';
     upstream().bring(ok('x'));
     expect(app.ended?.last).toBe(true);
     expect(app.text).toContain('connection: close\r\n');
@@ -250,6 +250,6 @@ it('an unforeseen failure is logged and told without a word of itself', () => {
   const { app, lines } = serve(get('/'), { bearer: new FakeBearer({ held: 'Bearer a\r\nb' }) });
   expect(app.text).toMatch(/^HTTP\/1\.1 500 /);
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'warn', route: 'api', error: 'internal' });
-  const refused = serve(get('/'), { draining: 'finishing' });
+  const refused = serve(get('/'), { phase: 'finishing' });
   expect(refused.lines).toEqual([]);
 });

@@ -68,7 +68,7 @@ describe('the outcome of a gRPC call is counted once, beside the request', () =>
   });
 
   it('of a call that was refused before its route was known', async () => {
-    const { metric, settle: end } = call({}, { draining: 'finishing' });
+    const { metric, settle: end } = call({}, { phase: 'finishing' });
     end();
     expect(await metric('grpc_calls_total{route="none",grpc_status="14"}')).toBe(1);
     expect(

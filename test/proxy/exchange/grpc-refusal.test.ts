@@ -101,16 +101,16 @@ describe('who asks is answered as it understands', () => {
     ['application/json', 'problem'],
     ['text/plain; x=application/grpc', 'problem'],
   ])('%s: %s', (contentType, kind) => {
-    const { app, own } = call({ contentType }, { draining: 'finishing' });
+    const { app, own } = call({ contentType }, { phase: 'finishing' });
     expect(app.own?.status).toBe(kind === 'grpc' ? 200 : 503);
     expect(own('content-type')).toBe(kind === 'grpc' ? 'application/grpc' : 'application/problem+json');
     expect(own('token-sidecar-error')).toBe('draining');
   });
 
   it('by HTTP/1.1, over which there is no gRPC, and with two media types, by a problem', () => {
-    expect(call({ protocol: 'http1' }, { draining: 'finishing' }).app.own?.status).toBe(503);
+    expect(call({ protocol: 'http1' }, { phase: 'finishing' }).app.own?.status).toBe(503);
     const two = ['content-type', 'application/json'];
-    expect(call({ fields: two }, { draining: 'finishing' }).app.own?.status).toBe(503);
+    expect(call({ fields: two }, { phase: 'finishing' }).app.own?.status).toBe(503);
   });
 
   it.each<[string, Parameters<typeof call>[0], Ports, number]>([

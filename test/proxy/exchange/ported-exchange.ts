@@ -4,9 +4,9 @@ import { Registry } from '@prometheus-io/client';
 import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
 import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
-import type { ProxyLoad } from '../../../src/proxy/exchange/admission-rules.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
 import { Generation } from '../../../src/proxy/exchange/generation.ts';
+import type { ProxyLoad } from '../../../src/proxy/exchange/proxy-load.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
@@ -64,6 +64,7 @@ export class FakeApp implements Http1Carrier {
   readonly sink = new Sink({ decodeStrings: false, highWaterMark: 64 * 1024 });
   readonly socket = this.sink as unknown as Socket;
   readonly writer = new GatheredWriter(this.socket);
+  endsWithAnswer = false;
   held = false;
   ended: { last: boolean; patienceMs: number } | undefined;
   cutBy: 'end' | 'reset' | undefined;
@@ -106,7 +107,7 @@ export interface Ports {
   readonly bearer?: FakeBearer;
   /** How connections are when the pool lends them: reused, just made, or still being made. */
   readonly lent?: 'reused' | 'new' | 'coming';
-  readonly draining?: ProxyLoad['draining'];
+  readonly phase?: ProxyLoad['phase'];
   readonly inFlight?: number;
   /** Who lends streams, in place of connections beneath which is no network. */
   readonly streams?: UpstreamStreams;
@@ -194,8 +195,7 @@ export function createPorts(ports: Ports = {}) {
   };
   const load: ProxyLoad = {
     inFlight: ports.inFlight ?? 0,
-    leaving: false,
-    draining: ports.draining ?? false,
+    phase: ports.phase ?? 'serving',
   };
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { SidecarError } from '../../../errors.ts';
 import { problemOf } from '../../exchange/problem-answer.ts';
+import { isDraining } from '../../exchange/proxy-load.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
 import type { RequestHead } from '../../http1/request-head.ts';
@@ -32,6 +33,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   readonly writer: GatheredWriter;
   readonly #context: AppContext;
   readonly onFree: () => void;
+  endsWithAnswer = false;
   readonly #heads: HeadReader<RequestHead>;
   readonly #deadline: Deadline;
   #stage: Stage = HEAD;
@@ -120,6 +122,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
 
   /** Says nothing itself: the next answer says that it is the last. */
   drain(): void {
+    this.endsWithAnswer = true;
     this.#heir?.drain();
   }
 
@@ -192,7 +195,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       if (this.#onHold || this.#ahead.length > AHEAD_BYTES) this.socket.pause();
     }
     if (stage.kind === 'serving') stage.exchange.flushRequest();
-    else if (this.#context.load.draining) this.onFree();
+    else if (isDraining(this.#context.load)) this.onFree();
   }
 
   /** Reads what is wanted now; undefined where nothing is. */
@@ -275,7 +278,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     this.#onHold = false;
     if (this.#reading) return;
     this.#resume();
-    if (this.#context.load.draining && !this.busy) this.onFree();
+    if (isDraining(this.#context.load) && !this.busy) this.onFree();
   }
 
   #awaitNext(nowMs: number): void {

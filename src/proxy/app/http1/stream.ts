@@ -25,6 +25,8 @@ type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
 /** The connection of a stream, as that knows it. */
 export interface Http1Carrier extends TunnelEnd {
   readonly writer: GatheredWriter;
+  /** Whether the next answer is the last. */
+  readonly endsWithAnswer: boolean;
   /** Reads no further until `proceed`. */
   hold(): void;
   /** Goes on where the stream had it hold. */
@@ -181,8 +183,8 @@ export class Http1AppStream implements AppStream {
   }
 
   #mustClose(): boolean {
-    const { draining, leaving } = this.#context.load;
-    return !this.#head.persistent || draining !== false || leaving;
+    const { endsWithAnswer } = this.#carrier;
+    return !this.#head.persistent || endsWithAnswer || this.#context.load.phase !== 'serving';
   }
 
   #isWorthDropping(): boolean {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../../errors.ts';
 import { grpcStatusOf } from '../../exchange/grpc-outcome.ts';
+import { isDraining } from '../../exchange/proxy-load.ts';
 import { refusalOf } from '../../exchange/refusal.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
 import { isGrpcCall } from '../../http/grpc-call.ts';
@@ -70,7 +71,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#codec = new ServerConnection(serverLimits(context.generation().limits), this);
     this.outlet = new Http2Outlet(carrier, this.#codec, context.clock);
     this.#codec.start();
-    if (context.load.draining) this.drain();
+    if (isDraining(context.load)) this.drain();
   }
 
   get busy(): boolean {
@@ -226,13 +227,15 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
         this.#beIdle();
       }
     }
-    if (this.#context.load.draining) this.#onFree();
+    if (isDraining(this.#context.load)) this.#onFree();
   }
 
   #opened(stream: ServerStream<ConnectionStream>, context: ConnectionStream): void {
     stream.context = context;
     this.#streams.add(context);
     this.#touched.push(context);
+    // A client that is asked before its first request may fail that one, for want of a connection to send it on.
+    if (this.#context.load.phase === 'leaving') this.drain();
   }
 
   #read(chunk: Buffer): ConnectionFault | undefined {

@@ -394,7 +394,7 @@ describe('while the proxy drains', () => {
   it('each end of a request is told, and the connection closes', async () => {
     const { load, sink, send, upstream, freed } = connect();
     await send(get('/'));
-    load.draining = 'finishing';
+    load.phase = 'finishing';
     const before = freed();
     upstream().bring(ok('one'));
     expect(freed()).toBeGreaterThan(before);
@@ -403,7 +403,7 @@ describe('while the proxy drains', () => {
   });
 
   it('what is no whole request is told, too', async () => {
-    const { send, freed } = connect({ draining: 'finishing' });
+    const { send, freed } = connect({ phase: 'finishing' });
     await send('GET / HT');
     expect(freed()).toBe(1);
   });

@@ -1,0 +1,19 @@
+/** What the proxy has in flight, and whether it takes more. */
+export interface ProxyLoad {
+  /** Requests, over all connections. */
+  inFlight: number;
+  phase: LoadPhase;
+}
+
+/**
+ * From the proxy's start to its end.
+ * - `leaving`: requests are served as before, and connections are to be closed by who made them.
+ * - `finishing`: no new requests are taken, and those in flight go on.
+ * - `cutting`: their time is up.
+ */
+export type LoadPhase = 'serving' | 'leaving' | 'finishing' | 'cutting';
+
+/** Whether no new requests are taken. */
+export function isDraining({ phase }: Pick<ProxyLoad, 'phase'>): boolean {
+  return phase === 'finishing' || phase === 'cutting';
+}
