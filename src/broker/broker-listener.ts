@@ -7,30 +7,40 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
 import { boundCallerConnections } from '../callers/caller-connections.ts';
+import { drain } from '../callers/drain.ts';
 import type { CertificateSource } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
 import { https } from '../node-https.ts';
+import { readBody } from '../request-body.ts';
 import { type BrokerAnswer, onTheWire, refusal } from './broker-answer.ts';
-import type { BrokerMetrics } from './metrics.ts';
+import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
 import { readAddress } from './token-request.ts';
 
-/** A connection takes some 50 KiB; of as many again the oldest idle one gives way. */
-export const MOST_CONNECTIONS = 1024;
+export interface BrokerListenerLimits {
+  /** Of a further connection the oldest idle one gives way. */
+  readonly connections: number;
+  /** For a TLS handshake, and then for the head of a request. */
+  readonly handshakeMs: number;
+  /** For a whole request to come. */
+  readonly requestMs: number;
+  /** From the head of a request to the last byte of its answer. */
+  readonly answerMs: number;
+}
 
-/** For a TLS handshake, which a herd makes slow, and then for the head of a request. */
-const HANDSHAKE_MS = 10_000;
+export const DEFAULT_LIMITS: BrokerListenerLimits = {
+  // A connection takes some 50 KiB.
+  connections: 1024,
+  // A herd makes handshakes slow.
+  handshakeMs: 10_000,
+  requestMs: 10_000,
+  answerMs: 20_000,
+};
 
-/** For a whole request to come. */
-const REQUEST_MS = 10_000;
-
-/** From the head of a request to the last byte of its answer. */
-const ANSWER_MS = 20_000;
-
-/** How often Node looks for requests that take too long. */
+/** How often Node looks for requests that take too long, where they have a second or more. */
 const CHECK_EVERY_MS = 1000;
 
 /** A sidecar has no further request for minutes. */
@@ -47,7 +57,7 @@ export interface BrokerListener {
   readonly inFlight: number;
   /**
    * Goes on serving for `delayMs`, while Services still send requests here, and asks for each connection to be closed;
-   * then stops accepting and lets what is in flight finish for at most `timeoutMs`.
+   * then stops accepting, lets go of who has sent nothing, and has what is in flight finish in at most `timeoutMs`.
    */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
@@ -56,23 +66,24 @@ export interface BrokerListenerOptions {
   readonly listen: ListenAddress;
   readonly certificates: CertificateSource;
   readonly endpoint: TokenEndpoint;
-  readonly metrics: BrokerMetrics;
+  readonly limits: BrokerListenerLimits;
+  readonly metrics: Pick<BrokerMetrics, 'answered' | 'connectionDropped'>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startBrokerListener(options: BrokerListenerOptions): Promise<BrokerListener> {
-  const { certificates, metrics, clock, log } = options;
+  const { certificates, limits, metrics, clock, log } = options;
   let draining = false;
   let inFlight = 0;
   const server = https.createServer({
     minVersion: 'TLSv1.2',
     allowHalfOpen: true,
-    handshakeTimeout: HANDSHAKE_MS,
-    headersTimeout: HANDSHAKE_MS,
-    requestTimeout: REQUEST_MS,
-    connectionsCheckingInterval: CHECK_EVERY_MS,
+    handshakeTimeout: limits.handshakeMs,
+    headersTimeout: limits.handshakeMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.requestMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: HEADER_BYTES,
     highWaterMark: BODY_BYTES,
@@ -82,9 +93,12 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   Object.assign(server, { httpAllowHalfOpen: true });
   const stopPresenting = presentCertificates(server, certificates);
 
-  const connections = boundCallerConnections(MOST_CONNECTIONS, () => metrics.connectionDropped('displaced'));
+  const connections = boundCallerConnections(limits.connections, () =>
+    metrics.connectionDropped('displaced'),
+  );
   // Before the handshake, which is what a connection costs most.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
+  server.on('secureConnection', (socket: Socket) => connections.secured(socket));
   server.on('tlsClientError', (error) => {
     metrics.connectionDropped('handshake');
     log.debug({ err: error }, 'TLS handshake failed');
@@ -99,8 +113,8 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     }
     const startedAtMs = clock.monotonicMs();
     inFlight++;
-    let result = 'aborted';
-    const cancel = clock.after(ANSWER_MS, () => socket.destroy());
+    let result: RequestResult = 'aborted';
+    const cancel = clock.after(limits.answerMs, () => socket.destroy());
     response.once('close', () => {
       cancel();
       inFlight--;
@@ -147,15 +161,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     },
     async drain(delayMs, timeoutMs) {
       draining = true;
-      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(timeoutMs, () => server.closeAllConnections());
-        server.close(() => {
-          cancel();
-          resolve();
-        });
-        server.closeIdleConnections();
-      });
+      await drain(server, connections, { delayMs, timeoutMs, closeUnused: true, clock });
       stopPresenting();
     },
   };
@@ -179,7 +185,7 @@ async function answer(
 ): Promise<BrokerAnswer | 'aborted'> {
   const address = readAddress(messageOf(request));
   if (address.kind === 'refused') return address;
-  const body = await readBody(request);
+  const body = await readBody(request, BODY_BYTES);
   if (body === 'aborted') return body;
   if (body === 'too_large') return refusal('request_too_large', `the form has at most ${BODY_BYTES} bytes`);
   return await endpoint(address, body, beganAtMs);
@@ -187,21 +193,4 @@ async function answer(
 
 function messageOf({ method, url, headersDistinct }: IncomingMessage): Parameters<typeof readAddress>[0] {
   return { method, target: url ?? '', headers: headersDistinct };
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer | 'too_large' | 'aborted'> {
-  if (Number(request.headers['content-length'] ?? 0) > BODY_BYTES) return 'too_large';
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > BODY_BYTES) return 'too_large';
-      chunks.push(chunk);
-    }
-  } catch {
-    // The connection broke off: there is nobody to answer.
-    return 'aborted';
-  }
-  return Buffer.concat(chunks);
 }

@@ -1,16 +1,18 @@
 /** How often one caller may ask: a sidecar asks once in the life of a token, and a few times after a failure. */
 
 import { type Allowance, createAllowance } from '../allowance.ts';
-import type { ServiceAccountCaller } from '../callers/caller.ts';
+import { callerKey, type ServiceAccountCaller } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
 
 /** Of one pod: one for each of its credentials at the start, and what retries take. */
 export const OF_ONE_CALLER = { burst: 40, perSecond: 2 };
 
 /** Allowances that are kept; of one that is dropped the caller has a whole one again. */
-const MOST_KEPT = 20_000;
+export const MOST_KEPT = 20_000;
 
 export interface CallerRates {
+  /** Allowances that are kept now. */
+  readonly size: number;
   /** Whether the caller may be served now; if so, it is counted. */
   take(caller: ServiceAccountCaller): boolean;
 }
@@ -19,8 +21,11 @@ export function createCallerRates(clock: Clock): CallerRates {
   /** The one that asked last comes last. */
   const kept = new Map<string, Allowance>();
   return {
-    take({ namespace, serviceAccount, pod }) {
-      const key = `${namespace}/${serviceAccount}/${pod?.uid ?? ''}`;
+    get size() {
+      return kept.size;
+    },
+    take(caller) {
+      const key = callerKey(caller);
       const allowance = kept.get(key) ?? createAllowance(clock, OF_ONE_CALLER.burst, OF_ONE_CALLER.perSecond);
       kept.delete(key);
       const [oldest] = kept.keys();

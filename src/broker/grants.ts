@@ -10,6 +10,7 @@ import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
+import { within } from '../within.ts';
 import { type BrokerAnswer, type GivenToken, refusal } from './broker-answer.ts';
 import type { BrokeredCredential, BrokeredCredentials } from './brokered-credential.ts';
 import { type LiveVolume, openLiveVolume } from './live-volume.ts';
@@ -97,7 +98,7 @@ export function createGrants(options: GrantsOptions): Grants {
       await closing.get(name);
       for (const volume of credential.volumes) volumes.push(openLiveVolume(volume, { objects, log }));
       await Promise.all(volumes.map(({ made }) => made));
-      await within(LONGEST_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)));
+      await within(LONGEST_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)), clock);
       const { renewal, waitTimeoutMs } = config;
       return await options.openSource({
         ...config,
@@ -154,17 +155,6 @@ export function createGrants(options: GrantsOptions): Grants {
       const stopListening = source.onToken(done);
     });
     return one.next;
-  }
-
-  /** Resolves when it has, and after `ms` in any case. */
-  function within(ms: number, promise: Promise<unknown>): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = clock.after(ms, resolve);
-      void promise.finally(() => {
-        cancel();
-        resolve();
-      });
-    });
   }
 
   return {

@@ -1,8 +1,9 @@
 import type { CertificateMetrics } from '../certificates/served-certificate.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
+import type { RefusalCode } from './broker-answer.ts';
 
-/** `given`, `aborted` by the asker, or a code of `REFUSAL_STATUS`. */
-export type RequestResult = string;
+/** `aborted` where the asker goes away or takes no answer. */
+export type RequestResult = 'given' | 'aborted' | RefusalCode;
 
 export interface BrokerFigures {
   /** Whether `/readyz` says so. */

@@ -3,6 +3,7 @@
 import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
 import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
+import { within } from '../within.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
 import type { BrokeredCredentials } from './brokered-credential.ts';
 import { createCallerRates } from './caller-rates.ts';
@@ -58,12 +59,19 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   }
 
   /** What is begun goes on after the deadline, for the next who asks. */
-  function byDeadline<T>(work: Promise<T>, beganAtMs: number): Promise<T | 'late'> {
-    return new Promise((resolve, reject) => {
-      const leftMs = Math.max(0, beganAtMs + DECISION_MS - clock.monotonicMs());
-      const cancel = clock.after(leftMs, () => resolve('late'));
-      work.then(resolve, reject).finally(cancel);
-    });
+  async function byDeadline<T>(
+    work: Promise<T>,
+    beganAtMs: number,
+    { profile, credential }: Pick<Address, 'profile' | 'credential'>,
+  ): Promise<T | 'late'> {
+    const leftMs = Math.max(0, beganAtMs + DECISION_MS - clock.monotonicMs());
+    const result = await within(leftMs, work, clock);
+    if (result === 'late') {
+      work.catch((error: unknown) =>
+        log.error({ err: error, profile, credential }, 'what a request had begun failed after its answer'),
+      );
+    }
+    return result;
   }
 
   /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
@@ -100,7 +108,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     if (!by.isWithinRate) {
       return refusal('too_many_requests', 'ask once in the life of a token', READ_SOON_MS);
     }
-    const answer = await byDeadline(decide(request, by.caller), beganAtMs);
+    const answer = await byDeadline(decide(request, by.caller), beganAtMs, request);
     return answer === 'late' ? late() : answer;
   }
 
@@ -118,7 +126,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       if (request.kind === 'refused') {
         answer = request;
       } else {
-        const verdict = await byDeadline(verify(request.assertion), beganAtMs);
+        const verdict = await byDeadline(verify(request.assertion), beganAtMs, request);
         if (verdict === 'late') {
           answer = late();
         } else {

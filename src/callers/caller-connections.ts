@@ -12,11 +12,18 @@ export interface CallerConnections {
   /** Marks a connection as busy with a request. Returns false when it is busy already: nobody asks twice at a time. */
   begin(socket: Socket): boolean;
   end(socket: Socket): void;
+  /** Tells of the TLS socket on an admitted one, when its handshake is over. */
+  secured(socket: Socket): void;
+  /** Closes those on which nothing of a request has come: handshakes under way, and callers that are silent. */
+  closeUnused(): void;
+  closeAll(): void;
 }
 
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
+  /** On it, once the handshake is over; its bytes are those of requests. */
+  secure?: Socket;
   state: 'waiting' | 'busy' | 'answered';
 }
 
@@ -81,6 +88,18 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
       return true;
     },
     end: (socket) => mark(socket, 'answered'),
+    secured(socket) {
+      const connection = connections.get(keyOf(socket));
+      if (connection !== undefined) connection.secure = socket;
+    },
+    closeUnused() {
+      for (const { socket, secure, state } of [...connections.values()]) {
+        if (state === 'waiting' && (secure?.bytesRead ?? 0) === 0) socket.destroy();
+      }
+    },
+    closeAll() {
+      for (const { socket } of [...connections.values()]) socket.destroy();
+    },
   };
 }
 

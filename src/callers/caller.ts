@@ -10,6 +10,11 @@ export interface ServiceAccountCaller {
   readonly pod?: { readonly name: string; readonly uid: string };
 }
 
+/** One text for each pod, or for the service account where a token is bound to none. No name holds a slash. */
+export function callerKey({ namespace, serviceAccount, pod }: ServiceAccountCaller): string {
+  return `${namespace}/${serviceAccount}/${pod?.uid ?? ''}`;
+}
+
 /** By a client certificate with one URI of this scheme (the X.509-SVID standard, §2). */
 export interface SpiffeCaller {
   readonly kind: 'spiffe';

@@ -1,7 +1,7 @@
 /** What is remembered of tokens, by their hash: so many in all, and few of each caller, so that none drives out the rest. */
 
 import type { Instant } from '../clock.ts';
-import type { ServiceAccountCaller } from './caller.ts';
+import { callerKey, type ServiceAccountCaller } from './caller.ts';
 
 export type KnownToken = ConfirmedToken | DeniedToken;
 
@@ -42,7 +42,7 @@ export function createKnownTokens(): KnownTokens {
     const token = tokens.get(hash);
     if (token === undefined) return;
     tokens.delete(hash);
-    const key = keyOf(token.caller);
+    const key = callerKey(token.caller);
     const own = ofCallers.get(key);
     own?.delete(hash);
     if (own?.size === 0) ofCallers.delete(key);
@@ -52,7 +52,7 @@ export function createKnownTokens(): KnownTokens {
     get: (hash) => tokens.get(hash),
     set(hash, token) {
       remove(hash);
-      const key = keyOf(token.caller);
+      const key = callerKey(token.caller);
       const own = ofCallers.get(key) ?? new Set();
       const [oldestOfCaller] = own;
       if (own.size >= MOST_OF_ONE_CALLER) remove(oldestOfCaller as string);
@@ -67,9 +67,4 @@ export function createKnownTokens(): KnownTokens {
       return tokens.size;
     },
   };
-}
-
-/** A pod, or the service account where a token is bound to none. No name holds a slash. */
-function keyOf({ namespace, serviceAccount, pod }: ServiceAccountCaller): string {
-  return `${namespace}/${serviceAccount}/${pod?.uid ?? ''}`;
 }

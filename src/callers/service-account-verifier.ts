@@ -5,10 +5,11 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type Clock, elapsedMs, isPast, later } from '../clock.ts';
+import { elapsedMs, isPast, later } from '../clock.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
 import type { Logger } from '../log/logger.ts';
+import { within } from '../within.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
 import { type ConfirmedToken, createKnownTokens } from './known-tokens.ts';
@@ -63,7 +64,7 @@ export function createServiceAccountVerifier(
   api: KubernetesApi,
   options: ServiceAccountVerifierOptions,
 ): ServiceAccountVerifier {
-  const { clock, audience, metrics } = options;
+  const { clock, audience, log, metrics } = options;
   const keys = followClusterKeys(api, options);
   const reviews = createTokenReviews(api, options);
   const known = createKnownTokens();
@@ -114,8 +115,13 @@ export function createServiceAccountVerifier(
     const next = shared(hash, async () =>
       concluded(hash, before, await reviews.review(token, before.caller)),
     );
-    const verdict = stays ? await withinReach(next, clock) : await next;
-    if (verdict !== undefined && (verdict.kind !== 'unavailable' || !stays)) return verdict;
+    if (!stays) return await next;
+    const verdict = await within(WAIT_FOR_NEXT_MS, next, clock);
+    if (verdict === 'late') {
+      next.catch((error: unknown) => log.error({ err: error }, 'a service account token was not reviewed'));
+    } else if (verdict.kind !== 'unavailable') {
+      return verdict;
+    }
     return { kind: 'accepted', caller: before.caller };
   }
 
@@ -158,14 +164,6 @@ export function createServiceAccountVerifier(
     ready: () => keys.current() !== undefined,
     close: () => keys.close(),
   };
-}
-
-/** Undefined when it takes longer than whoever has something else to go by should wait. */
-function withinReach(verdict: Promise<Verdict>, clock: Clock): Promise<Verdict | undefined> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(WAIT_FOR_NEXT_MS, () => resolve(undefined));
-    verdict.then(resolve, reject).finally(cancel);
-  });
 }
 
 function hashOf(token: string): string {

@@ -2,7 +2,7 @@ import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
-import { type BrokerListener, startBrokerListener } from '../broker/broker-listener.ts';
+import { type BrokerListener, DEFAULT_LIMITS, startBrokerListener } from '../broker/broker-listener.ts';
 import { createBrokerMetrics } from '../broker/metrics.ts';
 import { type CertificateFiles, followCertificateFiles } from '../certificates/file-certificate.ts';
 import { certificateMissing } from '../certificates/serving-certificate.ts';
@@ -78,6 +78,7 @@ async function serve(
       listen: config.listen,
       certificates,
       endpoint: cluster.endpoint,
+      limits: DEFAULT_LIMITS,
       metrics,
       clock,
       log,

@@ -8,6 +8,7 @@ import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import type { ProxyMetrics } from '../proxy/metrics.ts';
 import type { Reconfigurable, ReconfigureOptions } from '../reload/follow-file.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
+import { within } from '../within.ts';
 import { credentialOf, isAbout, routeNamesOf, routeOf, subjectsGone } from './gone-series.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import { missingToken } from './sidecar-health.ts';
@@ -88,7 +89,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
       else abandoned.addEventListener('abort', () => resolve(), { once: true });
     });
     const granted = fresh.map(({ config, source }) =>
-      config.required === false ? within(source.firstToken, OPTIONAL_WAIT_MS) : source.firstToken,
+      config.required === false ? within(OPTIONAL_WAIT_MS, source.firstToken, clock) : source.firstToken,
     );
     await Promise.race([over, Promise.all(granted)]);
   }
@@ -100,7 +101,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     const unused = whenUnused().then(() => {
       isUnused = true;
     });
-    await within(unused, LONGEST_FAREWELL_MS);
+    await within(LONGEST_FAREWELL_MS, unused, clock);
     leaving.delete(before);
     // What another that is leaving shares with it ends with that one.
     const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));
@@ -128,17 +129,6 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
 
   function users(): InUse[] {
     return [inUse(), ...leaving];
-  }
-
-  /** Resolves with the promise, at the latest after `boundMs`. */
-  function within(promise: Promise<void>, boundMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = clock.after(boundMs, resolve);
-      void promise.then(() => {
-        cancel();
-        resolve();
-      });
-    });
   }
 
   return { config: () => inUse().config, reconfigure };

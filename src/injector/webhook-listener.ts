@@ -8,6 +8,7 @@ import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { boundCallerConnections } from '../callers/caller-connections.ts';
+import { drain } from '../callers/drain.ts';
 import type { ClientVerification } from '../certificates/client-verification.ts';
 import type { CertificateSource } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
@@ -130,15 +131,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     address,
     async drain(delayMs, timeoutMs) {
       draining = true;
-      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
-      await new Promise<void>((resolve) => {
-        const cancel = clock.after(timeoutMs, () => server.closeAllConnections());
-        server.close(() => {
-          cancel();
-          resolve();
-        });
-        server.closeIdleConnections();
-      });
+      await drain(server, connections, { delayMs, timeoutMs, closeUnused: false, clock });
       stopPresenting();
     },
   };

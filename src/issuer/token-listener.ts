@@ -8,6 +8,7 @@ import { SidecarError, systemCodeOf } from '../errors.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
 import { http } from '../node-http.ts';
+import { readBody } from '../request-body.ts';
 import { boundConnections } from './connection-bound.ts';
 import type { IssuerMetrics } from './metrics.ts';
 import { ANSWER_HEADERS, type TokenAnswer } from './token-answer.ts';
@@ -248,27 +249,6 @@ class Tally {
   remove(socket: Duplex): void {
     this.#counts.set(socket, this.of(socket) - 1);
   }
-}
-
-/** The body, `too_large` as soon as it is known to be, `aborted` when the caller goes away before its end. */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | 'too_large' | 'aborted'> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.resolve('too_large');
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const keep = (chunk: Buffer): void => {
-      bytes += chunk.length;
-      chunks.push(chunk);
-      if (bytes <= maxBytes) return;
-      request.off('data', keep);
-      request.pause();
-      resolve('too_large');
-    };
-    request.on('data', keep);
-    request.once('end', () => resolve(Buffer.concat(chunks)));
-    request.once('error', () => resolve('aborted'));
-    request.once('close', () => resolve('aborted'));
-  });
 }
 
 /** Reads and forgets the rest of a request, within bounds. */

@@ -6,6 +6,8 @@ import {
 } from '../../src/broker/token-endpoint.ts';
 import { systemClock } from '../../src/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { answer, answerToken } from '../support/scripted-token-endpoint.ts';
 import { volume } from '../support/volume.ts';
 import { formOf, NAMESPACES, runBroker, startWorld } from './running-broker.ts';
@@ -159,13 +161,19 @@ it("refuses the token of a deleted pod, replayed by whoever has it, and another 
 it('writes a line for each decision, and no token or secret in any', async () => {
   const world = await startWorld();
   const { cluster } = world;
+  world.putProfile('fresh', world.spec);
   const { ask, seen } = await runBroker(world);
   const good = cluster.token(cluster.pod('shop', 'web'));
   const denied = cluster.token(cluster.pod('other', 'web'));
   await ask(good);
   await ask(denied);
   await ask(`${good}x`);
-  world.provider.script = answer(400, JSON.stringify({ error: 'invalid_client' }));
+  // A provider that repeats what it was sent, of a credential that has no token yet.
+  world.provider.script = answer(400, '{"error":"invalid_client","error_description":"not s3cret"}');
+  const late = cluster.token(cluster.pod('shop', 'late'));
+  const refused = await ask(late, { path: '/token/fresh/fresh' });
+  expect(refused).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
+  expect(world.provider.received).toHaveLength(2);
   const lines = seen.filter(({ msg }) => msg === 'token given' || msg === 'token not given');
   const who = {
     namespace: 'shop',
@@ -178,9 +186,14 @@ it('writes a line for each decision, and no token or secret in any', async () =>
     { ...who, level: 'info', result: 'given' },
     { ...who, namespace: 'other', level: 'warn', result: 'unauthorized_client' },
     { profile: 'payments', level: 'warn', result: 'invalid_client', reason: 'signature' },
+    { serviceAccount: 'late', profile: 'fresh', level: 'warn', result: 'temporarily_unavailable' },
   ]);
+  expect(seen).toContainEqual(
+    expect.objectContaining({ msg: 'no token obtained', detail: 'status 400 invalid_client: not […]' }),
+  );
   const text = JSON.stringify(seen);
-  for (const token of [good, denied]) for (const part of token.split('.')) expect(text).not.toContain(part);
+  for (const token of [good, denied, late])
+    for (const part of token.split('.')) expect(text).not.toContain(part);
   for (const hidden of ['token-1', 's3cret']) expect(text).not.toContain(hidden);
 });
 
@@ -236,6 +249,40 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
     { msg: 'a request failed' },
     { ...who, result: 'server_error' },
   ]);
+});
+
+it('tells of what fails after its request was answered', async () => {
+  const { log, lines } = captureLog();
+  const clock = new ManualClock();
+  const grant = Promise.withResolvers<never>();
+  const endpoint = createTokenEndpoint({
+    verify: () =>
+      Promise.resolve({
+        kind: 'accepted',
+        caller: { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' },
+      }),
+    credentials: { unread: () => undefined, find: () => ({ config: {} }) as never, now: () => undefined },
+    grants: { answer: () => grant.promise, size: 0, close: () => Promise.resolve() },
+    clock,
+    log,
+  });
+  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
+  const answered = endpoint(address, Buffer.from(formOf('a.b.c')), clock.monotonicMs());
+  await clock.advance(DECISION_MS);
+  expect(await answered).toMatchObject({ code: 'temporarily_unavailable' });
+  expect(lines.join('')).not.toContain('failed after its answer');
+  grant.reject(new Error('the disk is full'));
+  await clock.advance(0);
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { msg: 'token not given', serviceAccount: 'web' },
+    {
+      level: 'error',
+      profile: 'payments',
+      credential: 'payments',
+      msg: 'what a request had begun failed after its answer',
+    },
+  ]);
+  expect(lines[1]).toContain('the disk is full');
 });
 
 it('bears a caller who asks all the time, and keeps it from nobody else', async () => {
