@@ -1,7 +1,7 @@
 /** The addresses that the sidecar listens on: free, taken by the sidecar beside which this runs, or by a stranger. */
 
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
-import type { Config, ListenAddress } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { type SidecarListener, sidecarListeners, WITHOUT_FAMILY } from '../config/sidecar-listeners.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
 import type { Examination } from './examination.ts';
@@ -12,14 +12,14 @@ export async function examineListeners(config: Config, examination: Examination)
   const findings: Finding[] = [];
   // One at a time: two of them may be told the same port by mistake.
   for (const listener of sidecarListeners(config)) {
-    findings.push(await examineListener(listener, config.admin.listen, examination));
+    findings.push(await examineListener(listener, config, examination));
   }
   return findings;
 }
 
 async function examineListener(
   { what, address, mayLack }: SidecarListener,
-  admin: ListenAddress,
+  config: Config,
   examination: Examination,
 ): Promise<Finding> {
   const of = about(what);
@@ -28,7 +28,7 @@ async function examineListener(
   // Where the sidecar is seen to listen its address is not tried, so that one that restarts now finds it free.
   const holder = await holderOf(address.port, examination.signal);
   const ours = of.ok('listener', `${where}: the sidecar listens there`);
-  if (holder !== undefined && (await isSidecar(holder, admin, examination))) return ours;
+  if (holder !== undefined && (await isSidecar(holder, config, examination))) return ours;
   const code = await refusalOf(address);
   if (code === undefined) return of.ok('listener', `${where} is free`);
   if (mayLack && WITHOUT_FAMILY.has(code)) {
@@ -41,7 +41,7 @@ async function examineListener(
         : 'choose an address of this machine, and a port of at least 1024';
     return of.failure('listener', 'configuration', `${where}: ${code}`, remedy);
   }
-  if (holder === undefined && (await isSidecar(undefined, admin, examination))) return ours;
+  if (holder === undefined && (await isSidecar(undefined, config, examination))) return ours;
   const who = holder === undefined ? 'another program' : nameOf(holder);
   const detail = `${where}: ${who} listens there`;
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');
@@ -50,9 +50,9 @@ async function examineListener(
 /** By its command line; where the process is hidden, by what its admin listener says. */
 async function isSidecar(
   holder: Holder | undefined,
-  admin: ListenAddress,
+  { admin, gateway }: Config,
   examination: Examination,
 ): Promise<boolean> {
-  if (holder === undefined) return 'status' in (await askStatus(reachableAddress(admin), examination));
-  return commandOf(holder) === 'proxy';
+  if (holder === undefined) return 'status' in (await askStatus(reachableAddress(admin.listen), examination));
+  return commandOf(holder) === (gateway === undefined ? 'proxy' : 'gateway');
 }

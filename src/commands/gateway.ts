@@ -5,10 +5,11 @@ import { unknownVariables } from '../config/environment.ts';
 import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
+import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
-import { type GivenValues, readFlags, type Settings } from '../config/settings.ts';
+import { readFlags, type Settings } from '../config/settings.ts';
 import { quoted } from '../config/shown-text.ts';
+import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { createLogger } from '../log/logger.ts';
 import type { Command, CommandContext } from './command.ts';
 import { gatewayEntrance } from './entrance.ts';
@@ -65,7 +66,7 @@ export const gateway: Command = {
     const configured = { config, file: { path, text, load }, ...traced };
     return await explainingConflicts(
       () => serve(configured, ignored, gatewayEntrance(section, { kubeconfig: kubeconfig?.text }), context),
-      addressesOf(config, section, given),
+      addressesOf(config, given),
     );
   },
 };
@@ -78,15 +79,12 @@ function gatewayOf({ gateway: section }: Config): GatewayConfig {
   ]);
 }
 
-function addressesOf(
-  { admin }: Config,
-  section: GatewayConfig,
-  given: Omit<GivenValues<typeof GATEWAY_SETTINGS>, 'kubeconfig'>,
-): NamedAddress[] {
-  return [
-    { key: 'gateway.listen', address: section.listen },
-    { key: given['admin-listen']?.key ?? 'admin.listen', address: admin.listen },
-  ];
+/** Every listener, with what named its address. */
+function addressesOf(config: Config, given: ProxyValues): NamedAddress[] {
+  return sidecarListeners(config).map(({ key, flag, address }) => ({
+    key: (flag && given[flag]?.key) ?? key,
+    address,
+  }));
 }
 
 async function serve(

@@ -1,4 +1,4 @@
-/** Every address that a sidecar listens on, by its configuration: the one list of them. */
+/** Every address that a sidecar or a gateway listens on, by its configuration: the one list of them. */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -20,13 +20,16 @@ export interface SidecarListener {
   readonly mayLack?: true;
 }
 
-type WithListeners = Pick<Config, 'listen' | 'admin' | 'tokenEndpoint' | 'capture' | 'redirect'>;
+type WithListeners = Pick<Config, 'listen' | 'admin' | 'gateway' | 'tokenEndpoint' | 'capture' | 'redirect'>;
 
 /** Port 0 is one that the system picks. */
 export function sidecarListeners(config: WithListeners): readonly SidecarListener[] {
-  const { listen, admin, tokenEndpoint, capture, redirect } = config;
+  const { listen, admin, gateway, tokenEndpoint, capture, redirect } = config;
   return [
-    { what: 'proxy', address: listen, key: 'listen', flag: 'listen' },
+    // Callers come in there instead: nothing listens for an app.
+    gateway === undefined
+      ? { what: 'proxy', address: listen, key: 'listen', flag: 'listen' }
+      : { what: 'gateway', address: gateway.listen, key: 'gateway.listen' },
     { what: 'admin', address: admin.listen, key: 'admin.listen', flag: 'admin-listen' },
     ...(tokenEndpoint === undefined
       ? []

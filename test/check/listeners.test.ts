@@ -3,7 +3,9 @@ import { type AddressInfo, createServer } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { holderOf } from '../../src/address-conflicts.ts';
 import { examineListeners } from '../../src/check/listeners.ts';
+import type { GatewayConfig } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import { mountGateway } from '../gateway/running-gateway.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand } from '../support/run-command.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
@@ -64,6 +66,20 @@ it('a sidecar that runs there is none', async () => {
   const [, proxy, admin] = await sidecar.output(/"proxy":"([^"]+)","admin":"([^"]+)"/);
   expect(await examined(proxy as string, admin as string)).toEqual([
     `ok proxy: listener: ${proxy}: the sidecar listens there`,
+    `ok admin: listener: ${admin}: the sidecar listens there`,
+  ]);
+});
+
+it('a gateway that runs there is none', async () => {
+  const { path } = await mountGateway({}, 'http://127.0.0.1:9');
+  const gateway = new RunningCommand(['gateway', '--config', path]);
+  const [, callers, admin] = await gateway.output(/"proxy":"([^"]+)","admin":"([^"]+)"/);
+  const config = await loadConfig({ config: { key: 'test', text: path } });
+  const at = (address: string) => ({ host: '127.0.0.1', port: Number(address.split(':')[1]) });
+  const section = { ...(config.gateway as GatewayConfig), listen: at(callers as string) };
+  const running = { ...config, gateway: section, admin: { ...config.admin, listen: at(admin as string) } };
+  expect(lines(await examineListeners(running, examination()))).toEqual([
+    `ok gateway: listener: ${callers}: the sidecar listens there`,
     `ok admin: listener: ${admin}: the sidecar listens there`,
   ]);
 });

@@ -7,15 +7,23 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ConfigurationError } from '../../src/config/problems.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
 import { sidecarListenerAt } from '../../src/config/sidecar-listeners.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const CREDENTIAL = { name: 'default', tokenUrl: 'https://sso.example.com/token', output: { endpoint: true } };
+
+/** Stands for the directory of the file, in its settings. */
+const DIRECTORY = '/directory-of-the-file';
+const served = createCertificateAuthority('servers').issue('gateway.test');
 
 async function load(settings: object, flags: Readonly<Record<string, string>> = {}): Promise<Config> {
   const directory = await mkdtemp(join(tmpdir(), 'listeners-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const path = join(directory, 'token-sidecar.yaml');
   const routes = [{ name: 'a', upstream: 'https://api.example.com' }];
-  await writeFile(path, JSON.stringify({ credentials: [CREDENTIAL], routes, ...settings }));
+  const file = JSON.stringify({ credentials: [CREDENTIAL], routes, ...settings });
+  await writeFile(path, file.replaceAll(DIRECTORY, directory));
+  await writeFile(join(directory, 'tls.crt'), served.cert);
+  await writeFile(join(directory, 'tls.key'), served.key);
   const given = Object.entries({ config: path, ...flags }).map(([flag, text]) => [
     flag,
     { key: `--${flag}`, text },
@@ -36,6 +44,17 @@ async function problemsOf(...args: Parameters<typeof load>) {
 const captured = (address: string, ...ports: number[]) => ({
   capture: { hosts: [{ host: 'api.test', address, ports }] },
   interception: { directory: '/tmp' },
+});
+
+const gateway = (listen: string, more: object = {}) => ({
+  credentials: [{ name: 'default', tokenUrl: 'https://sso.example.com/token' }],
+  gateway: {
+    listen,
+    tls: { certFile: `${DIRECTORY}/tls.crt`, keyFile: `${DIRECTORY}/tls.key` },
+    serviceAccountTokens: {},
+    callers: [{ name: 'web', match: { serviceAccount: 'shop/web' }, allowedRoutes: ['a'] }],
+  },
+  ...more,
 });
 
 describe('two listeners at one address are refused', () => {
@@ -64,6 +83,17 @@ describe('two listeners at one address are refused', () => {
         expected: expect.stringContaining(`does not have already: ${other} is `),
       },
     ]);
+  });
+
+  it('the gateway and what is beside it, which the proxy for an app is not', async () => {
+    const at = (listen: string, admin: string) => problemsOf(gateway(listen, { admin: { listen: admin } }));
+    expect(await at('0.0.0.0:7000', '127.0.0.1:7000')).toMatchObject([
+      {
+        key: 'admin.listen',
+        expected: expect.stringContaining('have already: gateway.listen is 0.0.0.0:7000'),
+      },
+    ]);
+    expect(await at('0.0.0.0:15443', '127.0.0.1:15080')).toEqual([]);
   });
 
   it('by the flags that name them', async () => {
@@ -106,4 +136,10 @@ it('a listener is found by any address that leads to it', async () => {
     undefined,
     undefined,
   ]);
+});
+
+it('a gateway listens for its callers, and for no app', async () => {
+  const config = await load(gateway('127.0.0.1:15443'));
+  const at = (port: number) => sidecarListenerAt(config, ['127.0.0.1'], port)?.what;
+  expect([15_443, 15_081, 15_080].map(at)).toEqual(['gateway', 'admin', undefined]);
 });
