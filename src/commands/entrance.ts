@@ -21,8 +21,7 @@ export interface EntranceOptions {
 }
 
 export function gatewayEntrance(config: GatewayConfig, options: EntranceOptions = {}): Entrance {
-  const { listen, leaveDelayMs } = config;
-  return { listen, leaveDelayMs, open: (surroundings) => open(config, options, surroundings) };
+  return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
 }
 
 /** What is open so far, to be closed with the entrance, or where the rest cannot be opened. */

@@ -81,8 +81,6 @@ export interface SidecarOptions {
 export interface Entrance {
   /** Where they come. */
   readonly listen: ListenAddress;
-  /** How long they are served on after the program was told to end, while others learn that it does. */
-  readonly leaveDelayMs: number;
   /** @throws {ConfigurationError} where a file cannot be used. */
   open(surroundings: EntranceSurroundings): Promise<OpenEntrance>;
 }
@@ -267,7 +265,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   async function stop(): Promise<void> {
     draining = true;
     file?.close();
-    const { drainTimeoutMs } = inUse.config.shutdown;
+    const { shutdown, gateway } = inUse.config;
+    const { drainTimeoutMs } = shutdown;
     const beganAtMs = clock.now().monotonicMs;
     const forSpansMs =
       running.tracing === undefined ? 0 : Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS);
@@ -275,7 +274,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
     if (options.entrance !== undefined) {
       running.proxy.askToLeave();
-      const delayMs = Math.min(options.entrance.leaveDelayMs, drainTimeoutMs * 0.8);
+      const delayMs = Math.min(gateway?.leaveDelayMs ?? 0, drainTimeoutMs * 0.8);
       await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
     }
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.

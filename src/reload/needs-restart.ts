@@ -1,13 +1,7 @@
 /** What a running sidecar cannot change: where it listens, and what it has given the pod at its start. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type {
-  CaptureConfig,
-  Config,
-  CredentialConfig,
-  GatewayConfig,
-  ListenAddress,
-} from '../config/config.ts';
+import type { CaptureConfig, Config, CredentialConfig, ListenAddress } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-interception.ts';
 import { formatAddress } from '../config/values.ts';
 
@@ -54,13 +48,21 @@ function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): strin
   if (from === undefined || to === undefined) {
     return [`gateway: a listener that ${from === undefined ? 'is not open' : 'is open'}`];
   }
-  const fixed = ({ tls, clientCaFile = 'no CA', serviceAccountTokens }: GatewayConfig) => [
-    tls.certFile,
-    tls.keyFile,
-    clientCaFile,
-    serviceAccountTokens?.audience ?? 'no tokens',
+  return [
+    ...moved('gateway.listen', from.listen, to.listen),
+    ...listed('gateway.tls.certFile', [from.tls.certFile], [to.tls.certFile]),
+    ...listed('gateway.tls.keyFile', [from.tls.keyFile], [to.tls.keyFile]),
+    ...listed('gateway.clientCaFile', listOf(from.clientCaFile), listOf(to.clientCaFile)),
+    ...listed(
+      'gateway.serviceAccountTokens.audience',
+      listOf(from.serviceAccountTokens?.audience),
+      listOf(to.serviceAccountTokens?.audience),
+    ),
   ];
-  return [...moved('gateway.listen', from.listen, to.listen), ...listed('gateway', fixed(from), fixed(to))];
+}
+
+function listOf(value: string | undefined): string[] {
+  return value === undefined ? [] : [value];
 }
 
 /** Files of tokens are made, and the endpoint's names settled, when the program starts. */

@@ -149,6 +149,17 @@ it('HTTP/2 that comes while the gateway leaves is served, and asked to leave wit
   await stopped;
 });
 
+it('how long it takes new connections at its end is as the file says by then', async () => {
+  const clock = new ShiftedClock();
+  const gateway = await startGateway({ clock, gateway: { leaveDelay: '0ms' } });
+  await gateway.change({ gateway: { leaveDelay: '60s' }, file: { shutdown: { drainTimeout: '100s' } } });
+  const stopped = gateway.sidecar.stop();
+  await expect.poll(() => gateway.ready()).toBe(503);
+  expect((await gateway.get(web)).status).toBe(200);
+  clock.advance(60_000);
+  await stopped;
+});
+
 it('under load a drain fails no request', async () => {
   const gateway = await startGateway({ gateway: { leaveDelay: '200ms' }, callers: [WEB_ENTRY] });
   let isStopping = false;

@@ -1,7 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { needsRestart } from '../../src/reload/needs-restart.ts';
+import { createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const BASE = {
   listen: '127.0.0.1:15080',
@@ -128,5 +132,54 @@ describe('takes a restart', () => {
       forwardProxy: { ...BASE.forwardProxy, allow: [BASE.forwardProxy.allow[1]] },
     });
     expect(needsRestart(start, fewer, start)).toEqual([]);
+  });
+});
+
+describe('of a gateway', () => {
+  const authority = createCertificateAuthority('servers');
+  const served = authority.issue('gateway.test');
+  let directory: string;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'gateway-'));
+    await writeFile(join(directory, 'tls.crt'), served.cert);
+    await writeFile(join(directory, 'tls.key'), served.key);
+    await writeFile(join(directory, 'no CA'), authority.cert);
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  const gatewayOf = (changes: object) =>
+    loadConfig(
+      { config: { key: '--config', text: '/token-sidecar.json' } },
+      [],
+      JSON.stringify({
+        credentials: [BASE.credentials[0]],
+        routes: BASE.routes,
+        gateway: {
+          tls: { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') },
+          serviceAccountTokens: {},
+          callers: [{ name: 'web', match: { serviceAccount: 'shop/web' }, allowedRoutes: ['api'] }],
+          ...changes,
+        },
+      }),
+    );
+
+  it('each setting that takes a restart is named by its own key', async () => {
+    const start = await gatewayOf({});
+    const next = await gatewayOf({
+      listen: '127.0.0.1:15444',
+      clientCaFile: join(directory, 'no CA'),
+      serviceAccountTokens: { audience: 'other' },
+    });
+    expect(needsRestart(start, start, next)).toEqual([
+      'gateway.listen: from [::]:15443 to 127.0.0.1:15444',
+      `gateway.clientCaFile: from none to ${directory}/no CA`,
+      'gateway.serviceAccountTokens.audience: from token-sidecar-gateway to other',
+    ]);
+  });
+
+  it('callers and how long it takes leave need none', async () => {
+    const start = await gatewayOf({});
+    const callers = [{ name: 'all', match: { serviceAccount: 'shop/*' }, allowedRoutes: ['api'] }];
+    expect(needsRestart(start, start, await gatewayOf({ callers, leaveDelay: '1s' }))).toEqual([]);
   });
 });
