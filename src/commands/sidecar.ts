@@ -27,6 +27,7 @@ import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
 
+import { drainShares } from './drain-shares.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
 import { required, sidecarHealth } from './sidecar-health.ts';
@@ -110,11 +111,6 @@ export interface FileToFollow {
 
 /** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
 const MOST_FOR_SPANS_MS = 2000;
-
-/** What a drain leaves for them of its own time: what it has cut is just what somebody looks for. */
-const KEPT_FOR_SPANS_MS = 1000;
-/** At the most, of all the time that there is. */
-const PART_FOR_SPANS = 0.2;
 
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
@@ -268,19 +264,20 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     const { shutdown, gateway } = inUse.config;
     const { drainTimeoutMs } = shutdown;
     const beganAtMs = clock.now().monotonicMs;
-    const forSpansMs =
-      running.tracing === undefined ? 0 : Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS);
+    const shares = drainShares(drainTimeoutMs, {
+      leaveDelayMs: gateway?.leaveDelayMs ?? 0,
+      hasSpans: running.tracing !== undefined,
+    });
     log.info({ drainTimeoutMs }, 'draining');
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
     if (options.entrance !== undefined) {
       running.proxy.askToLeave();
-      const delayMs = Math.min(gateway?.leaveDelayMs ?? 0, drainTimeoutMs * 0.8);
-      await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
+      await new Promise<void>((resolve) => void clock.after(shares.leaveMs, resolve));
     }
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
-    const forDrainMs = drainTimeoutMs - forSpansMs;
-    await running.proxy.whenUnused(Math.max(0, leftMs() - forSpansMs - forDrainMs * 0.2));
-    await running.proxy.drain(Math.max(0, leftMs() - forSpansMs));
+    const untilSpansMs = () => Math.max(0, leftMs() - shares.spansMs);
+    await running.proxy.whenUnused(Math.max(0, untilSpansMs() - shares.drainMs));
+    await running.proxy.drain(untilSpansMs());
     history.close();
     await Promise.all([
       running.admin.close(),
