@@ -21,6 +21,7 @@ export interface Grants {
   answer(credential: BrokeredCredential): Promise<BrokerAnswer>;
   /** Credentials that are open. */
   readonly size: number;
+  /** Ends all, and removes their files. Nothing is opened from here on. */
   close(): Promise<void>;
 }
 
@@ -61,6 +62,8 @@ export function createGrants(options: GrantsOptions): Grants {
   /** Directories are removed before others of the same name are made. */
   const closing = new Map<string, Promise<void>>();
   let cancelLook = clock.after(LOOK_EVERY_MS, look);
+  /** A request may outlive its connection, and with it the drain. */
+  let isClosed = false;
 
   function look(): void {
     cancelLook = clock.after(LOOK_EVERY_MS, look);
@@ -159,6 +162,7 @@ export function createGrants(options: GrantsOptions): Grants {
 
   return {
     async answer(credential) {
+      if (isClosed) return refusal('temporarily_unavailable', 'the broker is leaving', 0);
       const one = openFor(credential);
       const source = await one.source;
       const now = given(source);
@@ -178,6 +182,7 @@ export function createGrants(options: GrantsOptions): Grants {
       return open.size;
     },
     async close() {
+      isClosed = true;
       cancelLook();
       for (const [name, one] of open) shut(name, one);
       await Promise.all(closing.values());

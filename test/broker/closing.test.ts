@@ -1,6 +1,6 @@
 /** Credentials that nobody asks for any more: they are closed, and no figure of theirs stays. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -10,6 +10,7 @@ import { type Clock, systemClock } from '../../src/clock.ts';
 import { connectBroker } from '../../src/commands/broker-cluster.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { Registry } from '../../src/prometheus.ts';
+import { REVIEWS } from '../callers/fake-cluster.ts';
 import { formOf, PROFILES, startWorld } from './running-broker.ts';
 
 /** The parts behind the listener, whose looks at what is idle are had at will, `passedMs` after now. */
@@ -67,6 +68,8 @@ async function start() {
   return {
     ...world,
     broker,
+    directory,
+    clock,
     askUntil,
     lookAfter(ms: number) {
       passedMs = ms;
@@ -96,4 +99,26 @@ it('one that nobody has asked for in half an hour is closed, and opened anew by 
   expect(broker.openCredentials()).toBe(0);
   await askUntil('given');
   expect(await figures()).toContain(`token_sidecar_token_ready{${OURS}} 1`);
+});
+
+it('leaves no Secret behind when a caller is proved after the end', async () => {
+  const { cluster, broker, directory, clock } = await start();
+  const review = cluster.api.answers.get(REVIEWS);
+  if (review === undefined) throw new Error('nobody reviews tokens');
+  const asked = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  cluster.api.answers.set(REVIEWS, async (body) => {
+    asked.resolve();
+    await ended.promise;
+    return await review(body);
+  });
+  const body = Buffer.from(formOf(cluster.token(cluster.pod('shop', 'late'))));
+  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
+  const answer = broker.endpoint(address, body, clock.monotonicMs());
+  await asked.promise;
+  await broker.close();
+  ended.resolve();
+  expect(await answer).toMatchObject({ kind: 'refused', code: 'temporarily_unavailable' });
+  expect(broker.openCredentials()).toBe(0);
+  expect(await readdir(directory)).toEqual([]);
 });
