@@ -55,7 +55,11 @@ export const proxy: Command = {
       const { config, tracing, ignored } = await loadSidecarConfiguration(rest, context.env, problems, text);
       refuseGateway(config);
       if (shutdown.signal.aborted) return 0;
-      const load = (changed?: string) => loadConfig(rest, [], changed);
+      const load = async (changed?: string): Promise<Config> => {
+        const next = await loadConfig(rest, [], changed);
+        refuseGateway(next);
+        return next;
+      };
       const file = path === undefined ? {} : { file: { path, text, load } };
       const traced = tracing === undefined ? {} : { tracing };
       return await serve({ config, ...file, ...traced }, ignored, rest, terminationLog, context);

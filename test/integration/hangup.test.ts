@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { mountGateway } from '../gateway/running-gateway.ts';
 import { mountClient } from '../reload/running-sidecar.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { RunningCommand } from '../support/run-command.ts';
@@ -9,18 +11,20 @@ import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
 async function start() {
   const { url } = await ScriptedTokenEndpoint.start();
   const dir = await mountClient();
-  const textOf = (inFlight: number): string =>
+  const textOf = (inFlight: number, more: object = {}): string =>
     JSON.stringify({
       listen: '127.0.0.1:0',
       admin: { listen: '127.0.0.1:0' },
       limits: { inFlight },
       credentials: [{ name: 'default', tokenUrl: url, dir }],
       routes: [{ name: 'api', upstream: 'http://127.0.0.1:1', credential: 'default' }],
+      ...more,
     });
   const volume = await mountSecret({ 'token-sidecar.yaml': textOf(10) });
   const sidecar = new RunningCommand(['proxy', '--config', join(volume.directory, 'token-sidecar.yaml')]);
   await sidecar.output(/"msg":"ready"/);
-  return { sidecar, write: (inFlight: number) => volume.update({ 'token-sidecar.yaml': textOf(inFlight) }) };
+  const write = (...by: Parameters<typeof textOf>) => volume.update({ 'token-sidecar.yaml': textOf(...by) });
+  return { sidecar, write };
 }
 
 it('a process takes a changed file into use by itself, and by SIGHUP; SIGTERM ends it as ever', async () => {
@@ -31,6 +35,17 @@ it('a process takes a changed file into use by itself, and by SIGHUP; SIGTERM en
   sidecar.process.kill('SIGHUP');
   await sidecar.output(/"generation":3,.*the configuration has changed/);
   sidecar.process.kill('SIGHUP');
+  sidecar.process.kill('SIGTERM');
+  expect(await sidecar.exited).toMatchObject({ code: 0 });
+});
+
+it('a file with a gateway is refused by a running sidecar as by one that starts', async () => {
+  const { sidecar, write } = await start();
+  const { path } = await mountGateway({}, 'http://127.0.0.1:9');
+  const { gateway } = JSON.parse(await readFile(path, 'utf8')) as { readonly gateway: object };
+  await write(11, { gateway });
+  await sidecar.output(/"report":"[^}]*the configuration file is not valid: the one before stays in use/);
+  expect(sidecar.stdout).toContain('gateway: expected nothing of it in the file of a sidecar');
   sidecar.process.kill('SIGTERM');
   expect(await sidecar.exited).toMatchObject({ code: 0 });
 });
