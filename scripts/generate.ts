@@ -9,18 +9,8 @@ import { toJsonSchema } from '@valibot/to-json-schema';
 import { registerProcessMetrics } from '../src/admin/process-metrics.ts';
 import { createBrokerMetrics } from '../src/broker/metrics.ts';
 import { createCallerMetrics } from '../src/callers/metrics.ts';
-import { broker } from '../src/commands/broker.ts';
-import { check } from '../src/commands/check.ts';
+import { COMMANDS } from '../src/commands/all.ts';
 import type { Command } from '../src/commands/command.ts';
-import { demo } from '../src/commands/demo.ts';
-import { explain } from '../src/commands/explain.ts';
-import { gateway } from '../src/commands/gateway.ts';
-import { inject } from '../src/commands/inject.ts';
-import { injector } from '../src/commands/injector.ts';
-import { issuer } from '../src/commands/issuer.ts';
-import { proxy } from '../src/commands/proxy.ts';
-import { redirect } from '../src/commands/redirect.ts';
-import { wait } from '../src/commands/wait.ts';
 import { fileSchema } from '../src/config/file-schema.ts';
 import { environmentName } from '../src/config/settings.ts';
 import { createCredentialsMetrics } from '../src/credentials/metrics.ts';
@@ -53,19 +43,7 @@ export async function generate(): Promise<Readonly<Record<string, string>>> {
   return {
     'schema/token-sidecar.schema.json': `${JSON.stringify(configurationSchema(), null, 2)}\n`,
     'docs/reference/configuration.md': configurationReference(fileJsonSchema(), configurationHead()),
-    'docs/reference/command-line.md': commandReference({
-      proxy,
-      gateway,
-      check,
-      wait,
-      redirect,
-      issuer,
-      injector,
-      broker,
-      inject,
-      demo,
-      explain,
-    }),
+    'docs/reference/command-line.md': commandReference(await allCommands()),
     'docs/reference/check.md': checkReference(
       GENERATED,
       await readFile(join(ROOT, 'test/check/golden/sample.txt'), 'utf8'),
@@ -130,6 +108,11 @@ function configurationHead(): string[] {
     'A running sidecar [follows the file](reloading.md).',
     '',
   ];
+}
+
+async function allCommands(): Promise<Readonly<Record<string, Command>>> {
+  const entries = Object.entries(COMMANDS).map(async ([name, load]) => [name, await load()] as const);
+  return Object.fromEntries(await Promise.all(entries));
 }
 
 function commandReference(commands: Readonly<Record<string, Command>>): string {

@@ -8,12 +8,12 @@ import { ConfigurationError } from '../config/problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
-import { quoted } from '../config/shown-text.ts';
 import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { createLogger } from '../log/logger.ts';
 import type { Command, CommandContext } from './command.ts';
 import { gatewayEntrance } from './entrance.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
+import { tellIgnored } from './ignored-variables.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
@@ -94,9 +94,7 @@ async function serve(
   { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
-  for (const { key, value, expected } of ignored) {
-    log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');
-  }
+  tellIgnored(ignored, log);
   let running: Sidecar | undefined;
   shutdown.takeHangups(() => running?.reload());
   running = await startSidecar({

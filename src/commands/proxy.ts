@@ -8,7 +8,6 @@ import { ConfigurationError } from '../config/problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Setting, type Settings } from '../config/settings.ts';
-import { quoted } from '../config/shown-text.ts';
 import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { formatAddress } from '../config/values.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
@@ -16,6 +15,8 @@ import { createLogger } from '../log/logger.ts';
 import { whyNeverGranted } from '../token/never-granted.ts';
 import type { NoToken } from '../token/why-no-token.ts';
 import type { Command, CommandContext } from './command.ts';
+import { explainingConflicts } from './explain-conflicts.ts';
+import { tellIgnored } from './ignored-variables.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
@@ -86,13 +87,11 @@ async function serve(
   { logOutput, shutdown, env }: CommandContext,
 ): Promise<number> {
   const log = createLogger(configured.config.logLevel, logOutput);
-  for (const { key, value, expected } of ignored) {
-    log.warn({ variable: key, value: quoted(value), expected }, 'a variable of OpenTelemetry is ignored');
-  }
+  tellIgnored(ignored, log);
   let isAppDone = false;
   let running: Sidecar | undefined;
   if (configured.file !== undefined) shutdown.takeHangups(() => running?.reload());
-  const sidecar = await startOrExplain(given, {
+  const options: SidecarOptions = {
     ...configured,
     log,
     accessLogger: createLogger('info', logOutput),
@@ -102,7 +101,9 @@ async function serve(
       isAppDone = true;
       shutdown.request();
     },
-  });
+  };
+  const addresses = listenersOf(configured.config, given);
+  const sidecar = await explainingConflicts(() => startSidecar(options), addresses);
   running = sidecar;
   keepHeapSmall();
   await whenAborted(shutdown.signal);
@@ -115,17 +116,6 @@ async function serve(
   }
   await sidecar.stop();
   return failure === undefined ? 0 : ERRORS[failure.code].exit;
-}
-
-/** @throws {ConfigurationError} that names every address that another program has. */
-async function startOrExplain(given: ProxyValues, options: SidecarOptions): Promise<Sidecar> {
-  try {
-    return await startSidecar(options);
-  } catch (error) {
-    const { explainConflicts } = await import('../address-conflicts.ts');
-    await explainConflicts(error, listenersOf(options.config, given));
-    throw error;
-  }
 }
 
 /** Every listener, with what named its address. */

@@ -3,34 +3,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
-import { check } from '../../src/commands/check.ts';
-import type { Command } from '../../src/commands/command.ts';
-import { demo } from '../../src/commands/demo.ts';
-import { explain } from '../../src/commands/explain.ts';
-import { inject } from '../../src/commands/inject.ts';
-import { injector } from '../../src/commands/injector.ts';
-import { issuer } from '../../src/commands/issuer.ts';
-import { proxy } from '../../src/commands/proxy.ts';
-import { redirect } from '../../src/commands/redirect.ts';
-import { wait } from '../../src/commands/wait.ts';
+import { COMMANDS } from '../../src/commands/all.ts';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { describeProblem } from '../../src/config/problems.ts';
 import { readSettings } from '../../src/config/settings.ts';
 import { CHART, run } from '../chart/tools.ts';
 import { ROOT } from './blocks.ts';
 import type { SimpleCommand } from './shell.ts';
-
-const COMMANDS: Readonly<Record<string, Command>> = {
-  proxy,
-  issuer,
-  injector,
-  inject,
-  check,
-  wait,
-  explain,
-  redirect,
-  demo,
-};
 
 const SCRIPTS: Readonly<Record<string, string>> = manifest.scripts;
 
@@ -113,12 +92,12 @@ function missingFiles(words: readonly string[]): string[] {
 }
 
 /** token-sidecar itself, by its own reading of flags and variables. */
-const tokenSidecar: Judge = (args, { env }) => {
+const tokenSidecar: Judge = async (args, { env }) => {
   const [first, ...rest] = args;
   if (first === undefined || ['--version', 'help', 'completion'].includes(first)) return [];
   const isNamed = !first.startsWith('-');
   const name = isNamed ? first : 'proxy';
-  const command = COMMANDS[name];
+  const command = await COMMANDS[name]?.();
   if (command === undefined) return first === '--help' ? [] : [`there is no command ${name}`];
   if (args.includes('--help')) return [];
   try {
