@@ -351,7 +351,7 @@ export const SETTINGS: Texts = {
     'The SPIFFE id of the certificate, its one URI; with /* at the end, all ids below.',
   ),
   'gateway.callers[].match.certificate': say(
-    'A DNS name, in lower case, of a certificate without SPIFFE id; of one without DNS names, its one common name.',
+    'A DNS name, in any case, of a certificate without SPIFFE id; of one without DNS names, its one common name as it is.',
   ),
   'gateway.callers[].allowedRoutes': say('Names of routes that these callers may use.', []),
   'gateway.callers[].allowedCredentials': say(

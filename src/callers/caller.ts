@@ -25,7 +25,9 @@ export interface SpiffeCaller {
 /** By any other client certificate. */
 export interface CertificateCaller {
   readonly kind: 'certificate';
-  /** Its DNS names; where it has none, its one common name. */
+  /** DNS names are the same in any case; a common name is a text of its authority's. */
+  readonly by: 'dns_names' | 'common_name';
+  /** Its DNS names, in lower case; where it has none, its one common name. */
   readonly names: readonly string[];
 }
 

@@ -1,8 +1,8 @@
 /** From callers to what they may: nothing, unless a rule that names them says so. */
 
-import type { Caller } from './caller.ts';
+import type { Caller, CertificateCaller } from './caller.ts';
 
-/** One caller, or several of a kind. Names are compared as they are: no pattern but the two that are named. */
+/** One caller, or several of a kind. No pattern but the two that are named; only DNS names are the same in any case. */
 export type CallerMatch =
   | {
       readonly kind: 'service_account';
@@ -12,7 +12,7 @@ export type CallerMatch =
     }
   /** A whole SPIFFE id; or what it begins with, to a slash: `spiffe://cluster.local/ns/shop/*`. */
   | { readonly kind: 'spiffe'; readonly uri: string }
-  /** One of the certificate's names. */
+  /** One of the certificate's names, in any case where it is a DNS name. */
   | { readonly kind: 'certificate'; readonly name: string };
 
 export interface CallerRule<Permission> {
@@ -39,8 +39,12 @@ export function matches(match: CallerMatch, caller: Caller): boolean {
     case 'spiffe':
       return caller.kind === 'spiffe' && matchesUri(match.uri, caller.uri);
     case 'certificate':
-      return caller.kind === 'certificate' && caller.names.includes(match.name);
+      return caller.kind === 'certificate' && hasName(caller, match.name);
   }
+}
+
+function hasName({ by, names }: CertificateCaller, name: string): boolean {
+  return names.includes(by === 'dns_names' ? name.toLowerCase() : name);
 }
 
 function matchesUri(pattern: string, uri: string): boolean {

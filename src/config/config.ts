@@ -307,13 +307,13 @@ export interface GatewayCaller {
   readonly limits: CallerLimits;
 }
 
-/** Which callers an entry is for. Names are compared letter by letter. */
+/** Which callers an entry is for. */
 export type CallerMatch =
   /** @property serviceAccount `*` for all of the namespace. */
   | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }
   /** The whole id, or with `/*` at its end all ids below. */
   | { readonly kind: 'spiffe'; readonly uri: string }
-  /** One of the certificate's DNS names, lower-case; where it has none, its one common name. */
+  /** One of the certificate's DNS names, in any case; where it has none, its one common name. */
   | { readonly kind: 'certificate'; readonly name: string };
 
 export interface CallerLimits {

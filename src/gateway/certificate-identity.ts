@@ -62,7 +62,7 @@ function byDnsNames(names: readonly string[]): NamedByCertificate {
   // A wildcard is a name of servers.
   if (usable.length === 0) return nobody('has neither a SPIFFE id nor a DNS name');
   const sorted = [...new Set(usable.map((name) => name.toLowerCase()))].sort();
-  return { kind: 'named', caller: { kind: 'certificate', names: sorted } };
+  return { kind: 'named', caller: { kind: 'certificate', by: 'dns_names', names: sorted } };
 }
 
 function byCommonName({ tbsCertificate: { subject } }: Certificate): NamedByCertificate {
@@ -73,7 +73,7 @@ function byCommonName({ tbsCertificate: { subject } }: Certificate): NamedByCert
   if (values.length !== 1 || name === '' || name.length > LONGEST_COMMON_NAME) {
     return nobody('has no alternative names, and not one common name');
   }
-  return { kind: 'named', caller: { kind: 'certificate', names: [name] } };
+  return { kind: 'named', caller: { kind: 'certificate', by: 'common_name', names: [name] } };
 }
 
 function nobody(why: string): NamedByCertificate {

@@ -4,7 +4,8 @@ import { type CallerMatch, matches, permissionOf } from '../../src/callers/polic
 
 const web: Caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' };
 const spiffe: Caller = { kind: 'spiffe', uri: 'spiffe://cluster.local/ns/shop/sa/web' };
-const certificate: Caller = { kind: 'certificate', names: ['web.shop.svc', 'web'] };
+const certificate: Caller = { kind: 'certificate', by: 'dns_names', names: ['web.shop.svc', 'web'] };
+const commonName: Caller = { kind: 'certificate', by: 'common_name', names: ['Web'] };
 
 it('allows nobody anything where no rule names them', () => {
   for (const caller of [web, spiffe, certificate]) expect(permissionOf([], caller)).toBeUndefined();
@@ -32,7 +33,9 @@ it.each<[CallerMatch, Caller, boolean]>([
   [{ kind: 'spiffe', uri: 'spiffe://cluster.local/ns/sho/*' }, spiffe, false],
   [{ kind: 'spiffe', uri: 'spiffe://cluster.local/ns/shop/sa/web' }, web, false],
   [{ kind: 'certificate', name: 'web' }, certificate, true],
-  [{ kind: 'certificate', name: 'WEB' }, certificate, false],
+  [{ kind: 'certificate', name: 'Web.Shop.SVC' }, certificate, true],
+  [{ kind: 'certificate', name: 'Web' }, commonName, true],
+  [{ kind: 'certificate', name: 'web' }, commonName, false],
   [{ kind: 'certificate', name: '*' }, certificate, false],
   [{ kind: 'service_account', namespace: 'shop', serviceAccount: '*' }, certificate, false],
 ])('%j and %j: %s', (match, caller, expected) => {

@@ -82,6 +82,19 @@ it('what the policy does not say is denied: another route, another caller, a cal
   expect(gateway.logLines.find((line) => line.includes('"msg":"caller refused"'))).toContain(WEB);
 });
 
+it('DNS names are compared without regard to case, a common name as it is', async () => {
+  const gateway = await startGateway({
+    callers: [
+      { name: 'dns', match: { certificate: 'A.Ops.Example' }, allowedRoutes: ['api'] },
+      { name: 'cn', match: { certificate: 'Operator' }, allowedRoutes: ['api'] },
+    ],
+  });
+  expect((await gateway.get(callers.issue('x', 'a.ops.example'))).status).toBe(200);
+  expect((await gateway.get(callers.issue('x', 'a.OPS.example'))).status).toBe(200);
+  expect((await gateway.get(callers.issue('Operator'))).status).toBe(200);
+  expect(await gateway.get(callers.issue('operator'))).toMatchObject({ code: 'caller_not_allowed' });
+});
+
 it('a gRPC call is refused as gRPC is', async () => {
   const gateway = await startGateway();
   const grpc = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' };
