@@ -4,12 +4,19 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../package.json' with { type: 'json' };
 import { COMMANDS } from '../../src/commands/all.ts';
+import type { Command } from '../../src/commands/command.ts';
 import { unknownVariables } from '../../src/config/environment.ts';
 import { describeProblem } from '../../src/config/problems.ts';
 import { readSettings } from '../../src/config/settings.ts';
 import { CHART, run } from '../chart/tools.ts';
 import { ROOT } from './blocks.ts';
 import type { SimpleCommand } from './shell.ts';
+
+const BY_NAME = new Map(
+  await Promise.all(
+    Object.entries(COMMANDS).map(async ([name, load]): Promise<[string, Command]> => [name, await load()]),
+  ),
+);
 
 const SCRIPTS: Readonly<Record<string, string>> = manifest.scripts;
 
@@ -92,12 +99,12 @@ function missingFiles(words: readonly string[]): string[] {
 }
 
 /** token-sidecar itself, by its own reading of flags and variables. */
-const tokenSidecar: Judge = async (args, { env }) => {
+const tokenSidecar: Judge = (args, { env }) => {
   const [first, ...rest] = args;
   if (first === undefined || ['--version', 'help', 'completion'].includes(first)) return [];
   const isNamed = !first.startsWith('-');
   const name = isNamed ? first : 'proxy';
-  const command = await COMMANDS[name]?.();
+  const command = BY_NAME.get(name);
   if (command === undefined) return first === '--help' ? [] : [`there is no command ${name}`];
   if (args.includes('--help')) return [];
   try {
