@@ -28,6 +28,16 @@ or max(${READY}) == 0`,
         description:
           'Pods whose credentials are via the broker get no tokens. Sidecars serve the ones they hold until those end.',
       }),
+      alert('TokenSidecarBrokerReplicaNotReady', {
+        severity: 'warning',
+        // Where none is ready the one above says it.
+        expr: `max by (namespace, pod) (${READY} == 0 or up{job="${BROKER_JOB}"} == 0)
+and on () max(${READY}) == 1`,
+        for: '10m',
+        summary: 'A replica of the broker is not ready.',
+        description:
+          'The replica {{ $labels.namespace }}/{{ $labels.pod }} of the broker is not ready, or cannot be scraped, while another is. The others do its work, and there is one less to lose.',
+      }),
       alert('TokenSidecarBrokerFailing', {
         severity: 'warning',
         expr: `${answered(FAILED)}

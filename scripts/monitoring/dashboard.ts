@@ -787,6 +787,7 @@ const broker: Row = {
         { width: 6 },
       ),
       'TokenSidecarBrokerDown',
+      'TokenSidecarBrokerReplicaNotReady',
     ),
     about(
       lines(

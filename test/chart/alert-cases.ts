@@ -950,6 +950,52 @@ export const ALERT_CASES: readonly AlertCase[] = [
     input: [],
     atSeconds: 600,
   },
+  ...(['perhaps', 'broker'] as const).flatMap((where): AlertCase[] => {
+    const rules = where === 'perhaps' ? {} : { ofChart: where };
+    const labelsOf = (pod: string) =>
+      `job="token-sidecar-broker", instance="${pod}:15081", namespace="token-sidecar", pod="${pod}"`;
+    const ready = (pod: string, value: (at: number) => number) =>
+      series(`token_sidecar_broker_ready{${labelsOf(pod)}}`, 1800, value);
+    const up = (pod: string, value: number) => series(`up{${labelsOf(pod)}}`, 1800, () => value);
+    const fires = {
+      labels: { namespace: 'token-sidecar', pod: 'broker-1' },
+      description:
+        'The replica token-sidecar/broker-1 of the broker is not ready, or cannot be scraped, while another is. The others do its work, and there is one less to lose.',
+    };
+    const alert = 'TokenSidecarBrokerReplicaNotReady';
+    return [
+      {
+        alert,
+        when: 'one of two replicas is never ready',
+        ...rules,
+        input: [ready('broker-1', () => 0), ready('broker-2', () => 1), up('broker-1', 1), up('broker-2', 1)],
+        atSeconds: 660,
+        fires,
+      },
+      {
+        alert,
+        when: 'one of two replicas cannot be scraped',
+        ...rules,
+        input: [ready('broker-2', () => 1), up('broker-1', 0), up('broker-2', 1)],
+        atSeconds: 660,
+        fires,
+      },
+      {
+        alert,
+        when: 'a replica takes minutes to be ready',
+        ...rules,
+        input: [ready('broker-1', (at) => (at < 480 ? 0 : 1)), ready('broker-2', () => 1)],
+        atSeconds: 900,
+      },
+      {
+        alert,
+        when: 'no replica is ready, which is a page of its own',
+        ...rules,
+        input: [ready('broker-1', () => 0), ready('broker-2', () => 0)],
+        atSeconds: 1200,
+      },
+    ];
+  }),
   {
     alert: 'TokenSidecarBrokerFailing',
     when: 'the provider is away for one request in ten',
