@@ -54,8 +54,8 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     remedy: 'Compare the path with match.pathPrefix and the Host field with match.host of each route.',
   },
   request_timeout: {
-    text: 'The head of the request did not arrive within limits.headerTimeout.',
-    remedy: 'Look for an app that opens a connection and writes slowly or not at all.',
+    text: 'The app stopped in the middle of an upload, or of reading an answer, for longer than timeouts.idle of the route.',
+    remedy: 'Look for an app that opens a connection and writes or reads slowly or not at all.',
   },
   request_too_large: {
     text: 'The body is larger than limits.requestBody.',

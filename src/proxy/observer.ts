@@ -53,8 +53,8 @@ export interface RouteObserver extends UpstreamObserver {
 
 /** How a request that was followed has ended. */
 export interface EndedRequest {
-  /** That the app got, or `CLIENT_CLOSED_REQUEST`. */
-  readonly status: number;
+  /** That the app got; undefined where it left before an answer. */
+  readonly status: number | undefined;
   /** That the app got, of a gRPC call. */
   readonly grpcStatus: GrpcStatus | undefined;
   readonly durationMs: number;

@@ -16,7 +16,7 @@ import type { AttemptSpan, RequestSpan, Tracer } from '../proxy/following/tracer
 import { knownMethod, OTHER_METHOD } from '../proxy/http/methods.ts';
 import { shownPath } from '../proxy/http/shown-path.ts';
 import type { TraceContext } from '../proxy/http/trace-context.ts';
-import { CLIENT_CLOSED_REQUEST, type EndedRequest } from '../proxy/observer.ts';
+import type { EndedRequest } from '../proxy/observer.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 
 /** Makes spans by way of `tracer`. */
@@ -70,15 +70,19 @@ class ServerSpan implements RequestSpan {
 
   end({ status, grpcStatus }: EndedRequest): void {
     const span = this.#span;
-    const left = status === CLIENT_CLOSED_REQUEST;
-    if (!left) span.setAttribute('http.response.status_code', status);
+    if (status !== undefined) span.setAttribute('http.response.status_code', status);
     if (grpcStatus !== undefined) {
       span.setAttributes({ 'rpc.system': 'grpc', 'rpc.grpc.status_code': String(grpcStatus) });
     }
-    const failure = this.#failure ?? (left ? 'client_closed_request' : status >= 500 ? String(status) : '');
-    if (failure !== '') fail(span, failure);
+    const failure = this.#failure ?? failureOf(status);
+    if (failure !== undefined) fail(span, failure);
     span.end();
   }
+}
+
+function failureOf(status: number | undefined): string | undefined {
+  if (status === undefined) return 'client_closed_request';
+  return status >= 500 ? String(status) : undefined;
 }
 
 interface Attempt {

@@ -158,6 +158,33 @@ describe('the access log has of a request', () => {
     expect(await accessLines(sidecar)).toMatchObject([{ status: 499, sent: 1 }]);
   });
 
+  it('that its answer stopped amid, and was cut', async () => {
+    const upstream = await startUpstream(answering(message('HTTP/1.1 200 OK', [CHUNKED], chunk('half '))));
+    const sidecar = await startSidecar({ upstream, accessLog: ALL, route: { timeouts: { idleMs: 150 } } });
+    const client = await sidecar.connect();
+
+    await client.send(get('/')).closed();
+
+    expect(await accessLines(sidecar)).toMatchObject([{ status: 200, error: 'upstream_timeout' }]);
+    expect(await sidecar.metric('proxy_errors_total', { route: 'api', error: 'upstream_timeout' })).toBe(1);
+  });
+
+  it('that its answer was cut because the app read no more of it', async () => {
+    const body = 'x'.repeat(32 * 1024 * 1024);
+    const upstream = await startUpstream(answering(ok(body)));
+    const sidecar = await startSidecar({ upstream, accessLog: ALL, route: { timeouts: { idleMs: 300 } } });
+    const client = await sidecar.connect();
+
+    client.send(get('/'));
+    client.socket.pause();
+    await upstream.request();
+
+    expect(await accessLines(sidecar)).toMatchObject([{ status: 200, error: 'request_timeout' }]);
+    expect(
+      await sidecar.metric('proxy_errors_total', { route: 'api', error: 'upstream_timeout' }),
+    ).toBeFalsy();
+  });
+
   it('why the proxy refused it', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken(), accessLog: ALL });

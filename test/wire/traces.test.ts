@@ -162,6 +162,32 @@ describe('a request leaves', () => {
     expect(server?.attributes).toMatchObject({ 'network.protocol.version': '2', 'url.path': '/over-2' });
   });
 
+  it('an upstream’s own 499 as the answer that it is', async () => {
+    const upstream = await startUpstream(answering(answer(499)));
+    const traced = await startTraced({ upstream });
+
+    expect((await traced.sidecar.exchange(get('/'))).status).toBe(499);
+
+    const server = (await traced.spans()).find(({ kind }) => kind === SpanKind.SERVER);
+    expect(server?.attributes['http.response.status_code']).toBe(499);
+    expect(server?.attributes['error.type']).toBeUndefined();
+    expect(server?.status.code).toBe(SpanStatusCode.UNSET);
+  });
+
+  it('that the app left before there was an answer', async () => {
+    const upstream = await startUpstream();
+    const traced = await startTraced({ upstream });
+    const client = await traced.sidecar.connect();
+    client.send(get('/'));
+    await upstream.request();
+
+    client.destroy();
+
+    const server = (await traced.spans()).find(({ kind }) => kind === SpanKind.SERVER);
+    expect(server?.attributes['http.response.status_code']).toBeUndefined();
+    expect(server?.attributes['error.type']).toBe('client_closed_request');
+  });
+
   it('the proxy’s own code, where that refused it', async () => {
     const upstream = await startUpstream();
     const traced = await startTraced({ upstream, bearer: withoutToken() });

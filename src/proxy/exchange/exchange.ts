@@ -53,7 +53,8 @@ export class Exchange implements ServedExchange {
   #generation: Generation | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
-  #status = CLIENT_CLOSED_REQUEST;
+  /** That the app got; undefined before its answer, and for good where it left before that. */
+  #status: number | undefined;
   /** That the app got, of a gRPC call. */
   #grpcStatus: GrpcStatus | undefined;
   #patienceMs: number;
@@ -158,17 +159,13 @@ export class Exchange implements ServedExchange {
       route: this.#route?.name ?? 'none',
       upstream: this.#route?.upstream.authority,
       method: request.method,
-      status: this.begun ? this.#status : ERRORS[error.code].status,
+      status: this.#status ?? ERRORS[error.code].status,
       durationMs: Math.round(this.#context.clock.monotonicMs() - this.startedAtMs),
       requestId: this.identify(),
       traceId: trace?.traceId,
       spanId: trace?.spanId,
     };
     logFailedRequest(this.#context.log, failed, error);
-  }
-
-  cut(): void {
-    if (!this.over) this.#cut(undefined);
   }
 
   beginTunnel(status: 101 | 200): void {
@@ -190,19 +187,14 @@ export class Exchange implements ServedExchange {
       durationMs,
       upstreamProtocol: this.#service?.sentBy,
     });
+    const counted = this.#status ?? CLIENT_CLOSED_REQUEST;
     if (before === 'nowhere') {
-      this.#observer.refused(this.request, this.#status, durationMs);
+      this.#observer.refused(this.request, counted, durationMs);
       return;
     }
     this.#context.load.inFlight -= 1;
     this.#generation?.ended();
-    this.#observer.ended(
-      this.request,
-      this.#status,
-      durationMs,
-      this.#service?.sentBy,
-      this.follower?.sampled,
-    );
+    this.#observer.ended(this.request, counted, durationMs, this.#service?.sentBy, this.follower?.sampled);
   }
 
   #countFailure(code: ProxyErrorCode): void {
@@ -304,7 +296,7 @@ export class Exchange implements ServedExchange {
     this.stream.answer(identified, this.#patienceMs);
   }
 
-  #cut(why: SidecarError<ProxyErrorCode> | undefined): void {
+  #cut(why: SidecarError<ProxyErrorCode>): void {
     this.#breakOff();
     this.stream.cut(why);
   }

@@ -31,6 +31,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
   #upstream: UpstreamStream | undefined;
+  /** What has come of the answer waits for the app to read on. */
+  #appIsBehind = false;
   #attempt = FIRST;
   #sentAtMs = 0;
 
@@ -66,6 +68,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   /** The app takes more of the answer. */
   appReady(): void {
+    this.#appIsBehind = false;
     this.#upstream?.resume();
   }
 
@@ -135,7 +138,9 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   flushAnswer(): void {
-    if (!this.#exchange.stream.flush()) this.#upstream?.pause();
+    if (this.#exchange.stream.flush()) return;
+    this.#appIsBehind = true;
+    this.#upstream?.pause();
   }
 
   upstreamReady(): void {
@@ -145,16 +150,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** Nothing has moved: who kept the other waiting is told, or where an answer has begun, it is cut. */
   stalled(): void {
     const { idleMs } = this.#route.config.timeouts;
-    if (this.#exchange.begun) {
-      const error = new SidecarError('upstream_timeout', `nothing moved for ${idleMs} ms`);
-      this.#exchange.report(error);
-      this.#exchange.cut();
-      return;
-    }
-    const appIsSlow = this.#upstream?.allTaken && !this.#exchange.stream.awaitsContinue;
-    const [code, what] = appIsSlow
-      ? (['request_timeout', 'the request body did not go on'] as const)
-      : (['upstream_timeout', 'nothing moved'] as const);
+    const [code, what] = this.#whoStalls();
     this.#fail(new SidecarError(code, `${what} for ${idleMs} ms`));
   }
 
@@ -176,6 +172,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     // Its neighbours were most likely closed by the same hand.
     if (next.kind === 'anew') this.#route.upstream.discardIdle();
     this.#acquireOrFail();
+  }
+
+  #whoStalls(): readonly [ProxyErrorCode, string] {
+    const { begun, stream } = this.#exchange;
+    if (begun && this.#appIsBehind) return ['request_timeout', 'the app read no more of the answer'];
+    const appIsSlow = !begun && this.#upstream?.allTaken && !stream.awaitsContinue;
+    if (appIsSlow) return ['request_timeout', 'the request body did not go on'];
+    return ['upstream_timeout', 'nothing moved'];
   }
 
   async #sendWhenObtained(): Promise<void> {

@@ -47,8 +47,6 @@ export interface ServedExchange {
   identify(): string;
   /** Logs why the request was not served, or not to its end. Nothing of what it holds is in the line. */
   report(error: SidecarError<ProxyErrorCode>): void;
-  /** Ends the exchange without a proper end of the answer, by which the app knows that it is not whole. */
-  cut(): void;
   /** The app's stream is to become a tunnel by an answer of `status`; it is answered when that closes. */
   beginTunnel(status: 101 | 200): void;
   /** Counts it, where its stream goes on without it. @param nowMs on the monotonic clock. */

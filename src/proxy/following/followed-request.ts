@@ -14,7 +14,7 @@ import {
   traceContextOf,
   traceparentOf,
 } from '../http/trace-context.ts';
-import type { EndedRequest, Follow, RequestFollower } from '../observer.ts';
+import { CLIENT_CLOSED_REQUEST, type EndedRequest, type Follow, type RequestFollower } from '../observer.ts';
 import { shownMethod } from '../proxy-error.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { AccessLog } from './access-log.ts';
@@ -111,7 +111,7 @@ export class FollowedRequest implements RequestFollower {
     this.#endAttempt('abandoned');
     this.#span?.end(ended);
     const { accessLog, log } = this.#options;
-    const { status, grpcStatus } = ended;
+    const { status = CLIENT_CLOSED_REQUEST, grpcStatus } = ended;
     const isLogged = accessLog?.wants({ status, grpcStatus, error: this.#error }) === true;
     // Most requests end here: nothing is made of those that no line tells of.
     if (!isLogged && !log.isLevelEnabled('trace')) return;

@@ -45,7 +45,7 @@ export interface AppStream {
   /** Answers in the proxy's own name, from head to end; the rest of the request is of no interest any more. */
   answer(own: OwnAnswer, patienceMs: number): void;
   /** Ends the answer amid it, so that the app knows that it is not whole. @param why if it failed. */
-  cut(why: SidecarError<ProxyErrorCode> | undefined): void;
+  cut(why: SidecarError<ProxyErrorCode>): void;
   /** Takes no more of the request until `proceed`. */
   hold(): void;
   /** Goes on where `hold` stopped. A stream that has ended takes no notice. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SidecarError } from '../../../src/errors.ts';
 import { FakeBearer } from '../../wire/fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from '../../wire/messages.ts';
 import { type Ports, serve } from './ported-exchange.ts';
@@ -218,7 +219,7 @@ describe('an answer', () => {
     expect(app.cutBy).toBe('end');
     expect(app.text.endsWith('some')).toBe(true);
     app.cutBy = undefined;
-    exchange.cut();
+    exchange.fail(new SidecarError('upstream_timeout', 'nothing moved'));
     expect(app.cutBy).toBeUndefined();
     exchange.settle(clock.monotonicMs());
     expect(await metric('requests_total{route="api",method="GET",code="200"}')).toBe(1);

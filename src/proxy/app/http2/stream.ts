@@ -154,7 +154,7 @@ export class Http2AppStream
     this.#sender.end(NO_TRAILERS, patienceMs);
   }
 
-  cut(why: SidecarError<ProxyErrorCode> | undefined): void {
+  cut(why: SidecarError<ProxyErrorCode>): void {
     this.#sender.flush();
     const code = why instanceof UpstreamReset && PASSED_ON.has(why.http2Code) ? why.http2Code : undefined;
     this.#break((code as ErrorCode | undefined) ?? ErrorCode.INTERNAL_ERROR);
