@@ -16,9 +16,9 @@ import { connectKubernetes } from '../kubernetes/client.ts';
 import type { Logger } from '../log/logger.ts';
 import { forgetSeries, type Registry } from '../prometheus.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
-import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
 import { brokeredCredentials } from './broker-profiles.ts';
 import type { BrokerConfig } from './broker-settings.ts';
+import { loggedCertificateMetrics } from './certificate-metrics.ts';
 import { judge } from './profile-rules.ts';
 import { TokenSources } from './token-sources.ts';
 
@@ -64,7 +64,7 @@ export async function connectBroker(
     random,
     metrics: tokenMetrics,
     credentialsMetrics: createCredentialsMetrics(registry),
-    certificateMetrics: createCertificateMetrics(registry),
+    certificateMetrics: loggedCertificateMetrics(registry, log),
     log,
     lookup: undefined,
   });

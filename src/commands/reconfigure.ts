@@ -78,7 +78,9 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     }
     use({ config, credentials });
     if (config.logLevel !== before.config.logLevel) setLogLevel(log, config.logLevel);
-    void takeLeave(before, superseded);
+    takeLeave(before, superseded).catch((error: unknown) => {
+      log.error({ err: error }, 'a configuration that is no longer in use was not put away');
+    });
     return true;
   }
 
@@ -113,18 +115,29 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     await forget(before.config);
   }
 
-  /** However often names change, there are no more series than names in use. One at a time, and never while another is taken into use. */
+  /**
+   * However often names change, there are no more series than names in use. One at a time, and never while another is taken
+   * into use. Never rejects: series that stay are no reason to keep the next configuration out.
+   */
   function forget(before: Config): Promise<void> {
     forgetting = forgetting.then(async () => {
-      const { registry, tokenMetrics, proxyMetrics } = options;
-      const gone = new Set(subjectsGone(before, [...users().map(({ config }) => config), ...coming]));
-      for (const { name } of before.credentials) if (gone.has(credentialOf(name))) tokenMetrics.forget(name);
-      for (const name of routeNamesOf(before)) {
-        if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));
+      try {
+        await forgetGone(before);
+      } catch (error) {
+        log.error({ err: error }, 'series of what is no longer configured stay in the metrics');
       }
-      if (gone.size > 0) await forgetSeries(registry, (labels) => isAbout(gone, labels));
     });
     return forgetting;
+  }
+
+  async function forgetGone(before: Config): Promise<void> {
+    const { registry, tokenMetrics, proxyMetrics } = options;
+    const gone = new Set(subjectsGone(before, [...users().map(({ config }) => config), ...coming]));
+    for (const { name } of before.credentials) if (gone.has(credentialOf(name))) tokenMetrics.forget(name);
+    for (const name of routeNamesOf(before)) {
+      if (gone.has(routeOf(name)) && !proxyMetrics.forget(name)) gone.delete(routeOf(name));
+    }
+    if (gone.size > 0) await forgetSeries(registry, (labels) => isAbout(gone, labels));
   }
 
   function users(): InUse[] {

@@ -25,7 +25,7 @@ import { startProxy } from '../proxy/start-proxy.ts';
 import type { FollowedFile } from '../reload/follow-file.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
-import { createCertificateMetrics } from '../x509/certificate-metrics.ts';
+import { loggedCertificateMetrics } from './certificate-metrics.ts';
 
 import { drainShares } from './drain-shares.ts';
 import { type InUse, servingOf } from './in-use.ts';
@@ -119,7 +119,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const adminMetrics = registerProcessMetrics(registry, options.logLosses);
   const tokenMetrics = createTokenMetrics(registry);
   const credentialsMetrics = createCredentialsMetrics(registry);
-  const certificateMetrics = createCertificateMetrics(registry);
+  const certificateMetrics = loggedCertificateMetrics(registry, log);
   const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
 

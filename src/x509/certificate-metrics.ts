@@ -22,32 +22,48 @@ interface FileInUse {
   readonly pem: string;
 }
 
+/** Told of a file whose validity could not be read for a fault; certificates that cannot be parsed are none. */
+export type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
+
 /**
  * Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds` and `…_not_before_timestamp_seconds`; once per
  * registry.
  */
-export function createCertificateMetrics(registry: Registry): CertificateMetrics {
+export function createCertificateMetrics(
+  registry: Registry,
+  onUnread: OnUnread = () => {},
+): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
   const reader = new ValidityReader();
   /** Those that are still to be read, each once. */
   const waiting = new Map<string, FileInUse>();
   let reading: Promise<void> | undefined;
 
-  /** Requests do not wait for it; scrapes do. */
+  /** Requests do not wait for it; scrapes do. Never rejects. */
   async function readWaiting(): Promise<void> {
     // What joins meanwhile is the map's last, and read as well.
-    for (const [key, { user, file, role, pem }] of waiting) {
+    for (const [key, one] of waiting) {
       await nextTurn();
-      const validity = await reader.read(pem);
-      // Another content has come in the meantime, and stands behind.
-      if (waiting.get(key)?.pem !== pem) continue;
-      waiting.delete(key);
-      if (validity === undefined) continue;
-      const decisive = role === 'identity' ? validity.first : validity.last;
-      ends.set({ ...user, file }, decisive.endsAtMs / 1000);
-      begins.set({ ...user, file }, decisive.fromMs / 1000);
+      try {
+        await read(key, one);
+      } catch (error) {
+        if (waiting.get(key) === one) waiting.delete(key);
+        onUnread(error, one.user, one.file);
+      }
     }
     reading = undefined;
+  }
+
+  async function read(key: string, one: FileInUse): Promise<void> {
+    const { user, file, role, pem } = one;
+    const validity = await reader.read(pem);
+    // Another content has come in the meantime, and stands behind.
+    if (waiting.get(key)?.pem !== pem) return;
+    waiting.delete(key);
+    if (validity === undefined) return;
+    const decisive = role === 'identity' ? validity.first : validity.last;
+    ends.set({ ...user, file }, decisive.endsAtMs / 1000);
+    begins.set({ ...user, file }, decisive.fromMs / 1000);
   }
 
   const ends = new Gauge({

@@ -12,12 +12,14 @@ const NOT_BEFORE = 'token_sidecar_tls_certificate_not_before_timestamp_seconds';
 
 let registry: Registry;
 let metrics: CertificateMetrics;
+let unread: object[];
 let short: string;
 let long: string;
 
 beforeEach(async () => {
   registry = new Registry();
-  metrics = createCertificateMetrics(registry);
+  unread = [];
+  metrics = createCertificateMetrics(registry, (_, user, file) => void unread.push({ ...user, file }));
   const nowMs = Date.now();
   const issue = async (days: number) =>
     (await issueCertificate({ hosts: ['a.test'], nowMs, lifetimeMs: days * DAY_MS })).cert;
@@ -69,6 +71,17 @@ it('what is no certificate says nothing', async () => {
   metrics.inUse({ route: 'api' }, 'certFile', 'identity', '');
 
   expect(await series()).toEqual([]);
+});
+
+it('a file that cannot be read for a fault is told of, and the others and later ones are told', async () => {
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', undefined as unknown as string);
+  metrics.inUse({ route: 'api' }, 'certFile', 'identity', short);
+  const ofCertFile = `${NAME}{route="api",file="certFile"} ${endOf(short)}`;
+  expect(await series()).toEqual([ofCertFile]);
+  expect(unread).toEqual([{ route: 'api', file: 'caFile' }]);
+
+  metrics.inUse({ route: 'api' }, 'caFile', 'trust', long);
+  expect(await series()).toEqual([ofCertFile, `${NAME}{route="api",file="caFile"} ${endOf(long)}`]);
 });
 
 it('a file that is replaced while it is read has the series of the last', async () => {
