@@ -37,9 +37,14 @@ function subjectsOf(config: Config): Subject[] {
   return [
     ...routeNamesOf(config).map(routeOf),
     ...config.routes.flatMap(({ name, tls }) => filesOf(routeOf(name), tls)),
-    ...config.credentials.flatMap(({ name, tls }) => [
+    ...listsOf(config).flatMap(([prefix, entries]) =>
+      (entries ?? []).flatMap(({ host, tls }) => filesOf(routeOf(`${prefix}:${host}`), tls)),
+    ),
+    ...config.credentials.flatMap(({ name, tls, clientAuth }) => [
       credentialOf(name),
       ...filesOf(credentialOf(name), tls),
+      // Of the mounted Secret.
+      ...(clientAuth.method === 'tls_client_auth' ? [fileOf(credentialOf(name), 'tls.crt')] : []),
     ]),
   ];
 }
@@ -51,18 +56,27 @@ function filesOf(user: Subject, tls: TlsConfig): Subject[] {
 }
 
 /** Every name that requests may be counted by. */
-export function routeNamesOf({ routes, forwardProxy, capture, redirect }: Config): string[] {
+export function routeNamesOf(config: Config): string[] {
   return [
     NO_ROUTE,
-    ...routes.map(({ name }) => name),
-    ...namesBy('forward', forwardProxy?.allow),
-    ...namesBy('capture', capture?.hosts),
-    ...namesBy('redirect', redirect?.hosts),
+    ...config.routes.map(({ name }) => name),
+    ...listsOf(config).flatMap(([prefix, entries]) => namesBy(prefix, entries)),
+  ];
+}
+
+type Entries = readonly { readonly host: string; readonly tls: TlsConfig }[] | undefined;
+
+/** Lists of hosts, with what the names of theirs begin with. */
+function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonly [string, Entries])[] {
+  return [
+    ['forward', forwardProxy?.allow],
+    ['capture', capture?.hosts],
+    ['redirect', redirect?.hosts],
   ];
 }
 
 /** As the lists name what they lead to: by its entry, and together where there is none. */
-function namesBy(prefix: string, entries: readonly { readonly host: string }[] | undefined): string[] {
+function namesBy(prefix: string, entries: Entries): string[] {
   return entries === undefined
     ? []
     : ['other', ...entries.map(({ host }) => host)].map((host) => `${prefix}:${host}`);
