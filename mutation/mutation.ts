@@ -8,7 +8,8 @@
  * `--recent` is what CI runs: files changed since $CI_BASE, else within a day of commits, else all; of many
  * files a dozen, drawn by the seed.
  * `--suites` runs the tests of these directories alone: a quick look, in which survivors need not be any.
- * `--sample` and `--minutes` measure an even part, drawn by the seed. The minutes begin when the tests have passed
+ * Rooms are measured one after the other, the table comes when all are.
+ * `--sample` and `--minutes` measure an even part (of each room), drawn by the seed. The minutes begin when the tests have passed
  * unchanged, for which they have ten; what a module does as it loads is left out then. Exits 1 when a smaller share than
  * the threshold is noticed (of a part: so much smaller that chance does not explain it), or an entry of accepted.yaml is
  * stale. The last line says what was measured, or that nothing was.
@@ -17,11 +18,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAccepted, staleEntries } from './accepted.ts';
+import type { Mutant } from './mutant.ts';
 import { readOptions } from './options.ts';
 import { reportLines } from './report.ts';
 import { suitesFor } from './rooms.ts';
-import { filesOf } from './scope.ts';
-import { type Measured, mutate } from './stryker.ts';
+import { filesOf, partsOf } from './scope.ts';
+import { mutate } from './stryker.ts';
 import { verdictOn } from './verdict.ts';
 
 process.chdir(join(import.meta.dirname, '..'));
@@ -38,17 +40,20 @@ const {
 const accepted = parseAccepted(readFileSync(join(import.meta.dirname, 'accepted.yaml'), 'utf8'));
 
 say(`${files.length} files (${because}), seed ${options.seed}`);
-const { mutants, ended }: Measured =
-  files.length === 0
-    ? { mutants: [], ended: 'complete' }
-    : await mutate({ ...options, files, suites: options.suites ?? suitesFor(files) });
+const mutants: Mutant[] = [];
+let complete = true;
+for (const part of partsOf(options.scope, files)) {
+  const measured = await mutate({ ...options, files: part, suites: options.suites ?? suitesFor(part) });
+  mutants.push(...measured.mutants);
+  complete &&= measured.ended === 'complete';
+}
 for (const line of reportLines(mutants, accepted)) say(line);
 
 const stale = staleEntries(accepted, mutants);
 for (const { file, original, replacement } of stale) {
   say(`stale in accepted.yaml: ${file}: ${original} → ${replacement}`);
 }
-const all = allFiles && ended === 'complete' && options.sample === undefined;
+const all = allFiles && complete && options.sample === undefined;
 const { lines, reached } = verdictOn(mutants, accepted, { all, threshold: options.threshold });
 for (const line of lines) say(line);
 process.exitCode = reached && stale.length === 0 ? 0 : 1;
