@@ -28,7 +28,8 @@ export const FIRST_WORD_MS = 1_000;
 /** What is not named in this time after its first octet passes as it is. */
 export const NAMING_MS = 10_000;
 
-export type RedirectedResult = 'listed' | 'passed' | 'refused';
+/** What becomes of a connection, once for each: `left` where it ended before anything else did. */
+export type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 export interface RedirectedConnectionOptions {
   readonly context: AppContext;
@@ -80,8 +81,13 @@ export class RedirectedConnection implements AppConnection {
     socket.on('end', this.#onEnd);
     socket.on('close', () => {
       this.#deadline.dispose();
-      if (this.#phase.kind === 'unnamed') this.#phase = { kind: 'over' };
-      this.#past?.connection.abandon();
+      const past = this.#past;
+      this.#past = undefined;
+      if (this.#phase.kind === 'unnamed' || past !== undefined) {
+        this.#phase = { kind: 'over' };
+        options.onResult('left');
+      }
+      past?.connection.abandon();
     });
   }
 

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/config/config.ts';
 import { FIRST_WORD_MS, NAMING_MS } from '../../../src/proxy/capture/redirected-connection.ts';
@@ -468,11 +468,34 @@ describe('a connection that leads nowhere', () => {
   it('leaves nothing behind: an app that goes before it has said anything', async () => {
     const clock = new ManualClock();
     const server = await startServer();
-    const { sidecar, connected } = await redirecting({ original: server.address, clock });
+    const { sidecar, connected, served } = await redirecting({ original: server.address, clock });
     const client = await connected();
     client.socket.resetAndDestroy();
     await sidecar.proxy.whenUnused(1_000_000);
     expect(server.accepted).toEqual([]);
+    expect(await served('left')).toBe(1);
+  });
+
+  it('counts as left where it ends before its way stands', async () => {
+    const dialled: Socket[] = [];
+    const { sidecar, connected, served } = await redirecting({
+      original: { host: '192.0.2.1', port: 9 },
+      network: {
+        ...systemNetwork,
+        connectTcp() {
+          const never = new Socket();
+          dialled.push(never);
+          return never;
+        },
+      },
+    });
+    (await connected()).send(get('/', 'other.example.com'));
+    await until(() => dialled.length > 0);
+    await sidecar.proxy.drain(0);
+    expect(dialled.map(({ destroyed }) => destroyed)).toEqual([true]);
+    expect(await served('left')).toBe(1);
+    expect(await served('refused')).toBe(0);
+    expect(await served('passed')).toBe(0);
   });
 });
 
