@@ -184,6 +184,13 @@ const OTHER_HOSTS: Readonly<Record<WayOfHosts, string>> = {
   redirection: 'Redirected hosts on no list',
 };
 
+/** One host may be listed for each of them. */
+const IDS: Readonly<Record<WayOfHosts, string>> = {
+  'forward proxy': 'forward',
+  capture: 'capture',
+  redirection: 'redirect',
+};
+
 export function forwardProxySection({ forwardProxy, at }: StatusReport): Html | undefined {
   if (forwardProxy === undefined) return undefined;
   const { ways, hosts, connect } = forwardProxy;
@@ -203,7 +210,7 @@ function hostCard({ host, level, way, credential, clear, requests, recent }: Hos
     ['Requests since the start', requests.total],
     ['Errors since the start', requests.errors],
   ]);
-  return html`<article class="${level}" id="host-${host}"><h3>${host} <b>${sign(level)} ${WORDS[level]}</b></h3>${facts}${traffic(host, recent, now)}</article>`;
+  return html`<article class="${level}" id="${IDS[way]}-${host}"><h3>${host} <b>${sign(level)} ${WORDS[level]}</b></h3>${facts}${traffic(host, recent, now)}</article>`;
 }
 
 function refusals({ refusals: total, refusedHosts }: ForwardProxyReport, now: string): Html {

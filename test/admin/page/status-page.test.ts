@@ -182,6 +182,26 @@ describe('the status page', () => {
     expect(Buffer.byteLength(text)).toBeLessThan(250_000);
   });
 
+  it('has every id once, where hosts are listed for more than one way', async () => {
+    const { name: _, match: __, ...shown } = route('api.example.com');
+    const hosts = (['forward proxy', 'capture', 'redirection'] as const).map((way) => ({
+      ...shown,
+      host: 'api.example.com',
+      credential: 'payments',
+      way,
+      clear: false,
+    }));
+    const ways = hosts.map(({ way }) => ({ way, otherHosts: 'deny' as const }));
+    const forwardProxy = { ways, hosts, refusals: 0, refusedHosts: [] };
+
+    const { text } = await serve(() => report({ forwardProxy }));
+
+    const ids = [...text.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
+    expect(ids).toEqual([...new Set(ids)]);
+    expect(ids.filter((id) => /\s/.test(id ?? ''))).toEqual([]);
+    expect(ids.filter((id) => id?.includes('api.example.com'))).toHaveLength(3);
+  });
+
   it('has a script that closes no element that it is in, and imports nothing', () => {
     const script = readFileSync(join(import.meta.dirname, '../../../src/admin/page/browser.ts'), 'utf8');
     expect(script).not.toMatch(/<\/?script|<!--/i);
