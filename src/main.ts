@@ -3,7 +3,7 @@
 import { systemClock } from './clock.ts';
 import { COMMANDS } from './commands/all.ts';
 import type { CommandContext, Shutdown } from './commands/command.ts';
-import { describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
+import { commandNameOf, describeFailure, exitStatusOf, runCommandLine } from './commands/command-line.ts';
 import { listenForShutdown } from './commands/shutdown.ts';
 import { describeError } from './log/error-description.ts';
 import { LogOutput } from './log/output.ts';
@@ -85,7 +85,8 @@ try {
   if (process.stdout.writableLength === 0) end();
   else process.stdout.write('', end);
 } catch (error) {
+  const command = commandNameOf(process.argv.slice(2), COMMANDS);
   const colour = process.stderr.isTTY === true && isColourful(process.env);
-  process.stderr.write(`token-sidecar: ${describeFailure(error, { colour })}\n`);
+  process.stderr.write(`token-sidecar: ${describeFailure(error, { command, colour })}\n`);
   process.exitCode = exitStatusOf(error) ?? 70;
 }

@@ -108,6 +108,18 @@ function describeCommand(name: string, { summary, operands, settings, examples }
   return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
 }
 
+/** The command that a command line is for; undefined where it names one that there is not, or one of this file's own. */
+export function commandNameOf([first]: readonly string[], commands: Commands): string | undefined {
+  if (first === undefined || first.startsWith('-')) return DEFAULT_COMMAND;
+  return Object.hasOwn(commands, first) ? first : undefined;
+}
+
+interface FailedCommand {
+  /** Its name, where it is known. */
+  readonly command: string | undefined;
+  readonly colour: boolean;
+}
+
 /** Errors are told apart by shape, not by class: each bundle has a copy of the class. */
 export function exitStatusOf(error: unknown): number | undefined {
   const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
@@ -115,10 +127,11 @@ export function exitStatusOf(error: unknown): number | undefined {
 }
 
 /** What a person reads of an error that ends a command. */
-export function describeFailure(error: unknown, { colour }: { readonly colour: boolean }): string {
+export function describeFailure(error: unknown, { command, colour }: FailedCommand): string {
   const status = exitStatusOf(error);
   if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const { message, problems = [] } = error as Error & { readonly problems?: readonly Problem[] };
   if (problems.length > 0) return `the configuration is not valid\n\n${reportProblems(problems, { colour })}`;
-  return status === 64 ? `${message}\nTry token-sidecar --help.` : message;
+  if (status !== 64) return message;
+  return `${message}\nTry ${['token-sidecar', command, '--help'].filter((word) => word !== undefined).join(' ')}.`;
 }

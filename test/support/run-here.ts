@@ -1,5 +1,10 @@
 import { COMMANDS } from '../../src/commands/all.ts';
-import { describeFailure, exitStatusOf, runCommandLine } from '../../src/commands/command-line.ts';
+import {
+  commandNameOf,
+  describeFailure,
+  exitStatusOf,
+  runCommandLine,
+} from '../../src/commands/command-line.ts';
 import type { Exit } from './run-command.ts';
 
 /**
@@ -36,7 +41,7 @@ export async function runHere(
   } catch (error) {
     const code = exitStatusOf(error);
     if (code === undefined) throw error;
-    output.stderr += `token-sidecar: ${describeFailure(error, { colour: false })}\n`;
+    output.stderr += `token-sidecar: ${describeFailure(error, { command: commandNameOf(args, COMMANDS), colour: false })}\n`;
     return ended(code);
   }
 }
