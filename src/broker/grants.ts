@@ -17,7 +17,10 @@ import { type LiveVolume, openLiveVolume } from './live-volume.ts';
 import type { WatchedObjects } from './object-values.ts';
 
 export interface Grants {
-  /** Never rejects for what is the provider's fault, and answers within `LONGEST_WAIT_MS` and a bit. */
+  /**
+   * Never rejects for what is the provider's fault. Waits up to `LONGEST_WAIT_MS` for each of the Secrets' reading, the first
+   * token and the next one: the bound on a whole request is the endpoint's.
+   */
   answer(credential: BrokeredCredential): Promise<BrokerAnswer>;
   /** Credentials that are open. */
   readonly size: number;

@@ -58,7 +58,8 @@ const DENIED_FOR_MS = 10_000;
 /** Unknown tokens that are looked at in the same moment. */
 export const MOST_UNKNOWN_AT_ONCE = 5000;
 
-const CROWDED: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
+/** Keys that have not been read, or room in the crowd, may be there soon. */
+const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 
 export function createServiceAccountVerifier(
   api: KubernetesApi,
@@ -79,7 +80,7 @@ export function createServiceAccountVerifier(
       case 'refused':
         return refused(reading.reason);
       case 'keys_unavailable':
-        return CROWDED;
+        return ASK_SOON;
     }
   }
 
@@ -103,7 +104,7 @@ export function createServiceAccountVerifier(
   function shared(hash: string, begin: () => Promise<Verdict>): Promise<Verdict> {
     const same = underWay.get(hash);
     if (same !== undefined) return same;
-    if (underWay.size >= MOST_UNKNOWN_AT_ONCE) return Promise.resolve(CROWDED);
+    if (underWay.size >= MOST_UNKNOWN_AT_ONCE) return Promise.resolve(ASK_SOON);
     const verdict = begin().finally(() => underWay.delete(hash));
     underWay.set(hash, verdict);
     return verdict;
