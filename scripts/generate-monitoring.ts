@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { brokerGroups } from './monitoring/broker-rules.ts';
 import { dashboard } from './monitoring/dashboard.ts';
+import { GATEWAY_GROUPS } from './monitoring/gateway-rules.ts';
 import { injectorGroups } from './monitoring/injector-rules.ts';
 import { issuerGroups } from './monitoring/issuer-rules.ts';
 import { SIDECAR_GROUPS } from './monitoring/sidecar-rules.ts';
@@ -16,6 +17,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const GROUPS = [
   ...SIDECAR_GROUPS,
+  ...GATEWAY_GROUPS,
   ...injectorGroups('perhaps'),
   ...issuerGroups('perhaps'),
   ...brokerGroups('perhaps'),

@@ -1,4 +1,4 @@
-/** The Grafana dashboard: the fleet first, then the proxy, one pod, what the processes take, the injector, the issuer and the broker. */
+/** The Grafana dashboard: the fleet first, then the proxy, one pod, what the processes take, the injector, the issuer, the broker and the gateway. */
 
 import { BROKER_JOB } from './broker-rules.ts';
 import {
@@ -34,6 +34,15 @@ function ofProcess(name: string): string {
   return `${name}{${POD}} and on (job, instance) ${series('build_info')}`;
 }
 
+/** Who judges callers is a broker or a gateway. */
+function ofBroker(expr: string): string {
+  return `${expr} and on (job, instance) ${series('broker_ready')}`;
+}
+
+function ofGateway(expr: string): string {
+  return `${expr} and on (job, instance) ${series('gateway_callers')}`;
+}
+
 /** Quiet while there is nothing: one line at zero in place of one for each route or pod. */
 function orZero(expr: string): string {
   return `${expr} > 0 or on () vector(0)`;
@@ -63,7 +72,7 @@ const fleet: Row = {
         'Pods with a sidecar that is scraped.',
         'short',
         {
-          expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)} unless on (job, instance) ${series('broker_ready')}))`,
+          expr: `count(count by (namespace, pod) (${series('token_ready', FLEET)} unless on (job, instance) ${series('broker_ready')} unless on (job, instance) ${series('gateway_callers')}))`,
         },
         ALWAYS_GREEN,
       ),
@@ -452,7 +461,7 @@ const proxy: Row = {
     ]),
     lines(
       'Versions',
-      'Sidecars by version.',
+      'Programs by version: sidecars, and whatever else of it runs there.',
       'short',
       [
         {
@@ -751,7 +760,7 @@ const broker: Row = {
           legend: 'p99',
         },
         {
-          expr: `histogram_quantile(0.99, sum by (le) (rate(${buckets('caller_token_review_duration_seconds')}[$__rate_interval])))`,
+          expr: `histogram_quantile(0.99, sum by (le) (${ofBroker(`rate(${buckets('caller_token_review_duration_seconds')}[$__rate_interval])`)}))`,
           legend: 'TokenReview p99',
         },
       ],
@@ -763,11 +772,11 @@ const broker: Row = {
       'ops',
       [
         {
-          expr: `sum by (result, reason) (rate(${series('caller_verdicts_total')}[$__rate_interval]))`,
+          expr: `sum by (result, reason) (${ofBroker(`rate(${series('caller_verdicts_total')}[$__rate_interval])`)})`,
           legend: '{{result}} {{reason}}',
         },
         {
-          expr: `sum by (result) (rate(${series('caller_token_reviews_total')}[$__rate_interval]))`,
+          expr: `sum by (result) (${ofBroker(`rate(${series('caller_token_reviews_total')}[$__rate_interval])`)})`,
           legend: 'TokenReview {{result}}',
         },
       ],
@@ -819,6 +828,95 @@ const broker: Row = {
         },
       ],
       { width: 12 },
+    ),
+  ],
+};
+
+const gateway: Row = {
+  title: 'Gateway',
+  collapsed: true,
+  panels: [
+    lines(
+      'Requests of callers',
+      'Requests to the gateway, by the entry of their caller and what was decided.',
+      'reqps',
+      [
+        {
+          expr: `sum by (caller, decision) (rate(${series('gateway_requests_total')}[$__rate_interval]))`,
+          legend: '{{caller}} {{decision}}',
+        },
+      ],
+      { width: 8 },
+    ),
+    lines(
+      'Callers at the gateway',
+      'Requests that were let in and have not ended, by entry, and the callers that each replica remembers.',
+      'short',
+      [
+        { expr: `sum by (caller) (${series('gateway_requests_in_flight')})`, legend: '{{caller}} in flight' },
+        { expr: series('gateway_callers'), legend: '{{pod}} callers' },
+      ],
+      { width: 8 },
+    ),
+    about(
+      lines(
+        'Replicas and connections of the gateway',
+        'Replicas that Prometheus can scrape, and connections by what became of them before they showed a caller.',
+        'short',
+        [
+          { expr: `count(${series('gateway_callers')})`, legend: 'up' },
+          {
+            expr: `sum by (result) (rate(${series('gateway_connections_total')}[$__rate_interval]))`,
+            legend: 'connections {{result}}',
+          },
+        ],
+        { width: 8 },
+      ),
+      'TokenSidecarGatewayDown',
+    ),
+    lines(
+      'Tokens of callers',
+      'Service account tokens that the gateway was shown, by what became of them, and its TokenReviews.',
+      'ops',
+      [
+        {
+          expr: `sum by (result, reason) (${ofGateway(`rate(${series('caller_verdicts_total')}[$__rate_interval])`)})`,
+          legend: '{{result}} {{reason}}',
+        },
+        {
+          expr: `sum by (result) (${ofGateway(`rate(${series('caller_token_reviews_total')}[$__rate_interval])`)})`,
+          legend: 'TokenReview {{result}}',
+        },
+      ],
+      { width: 8 },
+    ),
+    about(
+      lines(
+        'Life of the gateway’s certificate',
+        'Time to the end of the serving certificate, and its whole life.',
+        's',
+        [
+          { expr: `${series('gateway_certificate_expiry_timestamp_seconds')} - time()`, legend: '{{pod}}' },
+          {
+            expr: `${series('gateway_certificate_expiry_timestamp_seconds')} - ${series('gateway_certificate_not_before_timestamp_seconds')}`,
+            legend: '{{pod}} whole life',
+          },
+        ],
+        { width: 8 },
+      ),
+      'TokenSidecarGatewayCertificateExpiring',
+    ),
+    lines(
+      'Files of the gateway',
+      'Certificates and authorities that were loaded or refused.',
+      'short',
+      [
+        {
+          expr: `sum by (file, result) (increase(${series('gateway_file_reload_total')}[$__rate_interval])) or on () vector(0)`,
+          legend: '{{file}} {{result}}',
+        },
+      ],
+      { width: 8 },
     ),
   ],
 };
@@ -877,6 +975,6 @@ export function dashboard(): Readonly<Record<string, unknown>> {
         },
       ],
     },
-    panels: layOut([fleet, proxy, pod, resources, injector, issuer, broker]),
+    panels: layOut([fleet, proxy, pod, resources, injector, issuer, broker, gateway]),
   };
 }

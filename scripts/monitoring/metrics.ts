@@ -5,8 +5,8 @@
 
 export interface Metric {
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** The subcommand that exports it. */
-  readonly program: 'every' | 'proxy' | 'injector' | 'issuer' | 'broker';
+  /** The subcommand that exports it; the gateway has those of the proxy, too. */
+  readonly program: 'every' | 'proxy' | 'gateway' | 'injector' | 'issuer' | 'broker' | 'broker and gateway';
   readonly labels: readonly string[];
   readonly meaning: string;
 }
@@ -220,6 +220,48 @@ export const METRICS = {
     labels: ['result'],
     meaning: 'Changes of the configuration file and requests to read it anew, by what came of them.',
   },
+  gateway_requests_total: {
+    type: 'counter',
+    program: 'gateway',
+    labels: ['caller', 'decision'],
+    meaning: 'Requests to the gateway, by the entry of their caller and what was decided.',
+  },
+  gateway_requests_in_flight: {
+    type: 'gauge',
+    program: 'gateway',
+    labels: ['caller'],
+    meaning: 'Requests that were let in and have not ended, by the entry of their caller.',
+  },
+  gateway_callers: {
+    type: 'gauge',
+    program: 'gateway',
+    labels: [],
+    meaning: 'Callers that are remembered for their bounds.',
+  },
+  gateway_connections_total: {
+    type: 'counter',
+    program: 'gateway',
+    labels: ['result'],
+    meaning: 'Connections to the gateway, by what became of them before they showed a caller.',
+  },
+  gateway_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    program: 'gateway',
+    labels: [],
+    meaning: 'Unix time at which the serving certificate ends.',
+  },
+  gateway_certificate_not_before_timestamp_seconds: {
+    type: 'gauge',
+    program: 'gateway',
+    labels: [],
+    meaning: 'Unix time from which on the serving certificate is valid.',
+  },
+  gateway_file_reload_total: {
+    type: 'counter',
+    program: 'gateway',
+    labels: ['file', 'result'],
+    meaning: 'Files of the gateway that were read: loaded, or refused so that the last good one stays.',
+  },
   injector_admissions_total: {
     type: 'counter',
     program: 'injector',
@@ -313,19 +355,19 @@ export const METRICS = {
   },
   caller_verdicts_total: {
     type: 'counter',
-    program: 'broker',
+    program: 'broker and gateway',
     labels: ['result', 'reason'],
     meaning: 'Service account tokens of callers, by what became of them.',
   },
   caller_token_reviews_total: {
     type: 'counter',
-    program: 'broker',
+    program: 'broker and gateway',
     labels: ['result'],
     meaning: 'TokenReviews that were asked of the API server.',
   },
   caller_token_review_duration_seconds: {
     type: 'histogram',
-    program: 'broker',
+    program: 'broker and gateway',
     labels: [],
     meaning: 'Time of a TokenReview, answered or failed.',
   },

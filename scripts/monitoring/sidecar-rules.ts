@@ -22,7 +22,13 @@ const TARGET = 'on (job, instance, namespace, pod)';
 /** The broker holds tokens, too, and has rules of its own on who goes without. Whatever scrapes it, it alone exports this. */
 const unlessBroker = `unless ${TARGET} ${series('broker_ready')}`;
 
+/** The gateway holds tokens as a sidecar does, for many apps: it is no part of a share of sidecars. */
+const unlessGateway = `unless ${TARGET} ${series('gateway_callers')}`;
+
 /** The same, of targets that may be gone. */
+const unlessOnceGateway = `unless ${TARGET} last_over_time(${series('gateway_callers')}[6h])`;
+
+/** The broker, where it may be gone. */
 const unlessOnceBroker = `unless ${TARGET} last_over_time(${series('broker_ready')}[6h])`;
 
 /** Counted from the scrape, not from now: a scrape may be older than a short token's whole margin. */
@@ -59,6 +65,7 @@ const withoutToken = record(
   )
   ${unlessOptional}
   ${unlessBroker}
+  ${unlessGateway}
 )`,
 );
 
@@ -246,10 +253,12 @@ ${unlessOnceBroker}`,
         expr: `count by (namespace) (
   last_over_time(${series('token_ready')}[6h])
   ${unlessOnceBroker}
+  ${unlessOnceGateway}
 )
 unless count by (namespace) (
   ${series('token_ready')}
   ${unlessBroker}
+  ${unlessGateway}
 )`,
         for: '15m',
         summary: 'A namespace has lost all its sidecars.',

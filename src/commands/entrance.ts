@@ -55,15 +55,15 @@ async function openAll(
     {
       ...watching,
       metrics: {
-        certificateLoaded(expiresAtMs) {
-          metrics.certificateLoaded(expiresAtMs);
-          metrics.fileReloaded('certificate', 'loaded');
-        },
+        certificateLoaded: () => metrics.fileReloaded('certificate', 'loaded'),
         certificateRefused: () => metrics.fileReloaded('certificate', 'refused'),
       },
     },
   );
   closers.push(certificate.close);
+  const shown = certificate.current();
+  if (shown !== undefined) metrics.certificateShown(shown);
+  certificate.onChange(metrics.certificateShown);
   const clients =
     clientCaFile === undefined
       ? undefined

@@ -1,3 +1,4 @@
+import type { ServingCertificate } from '../certificates/serving-certificate.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 /** What became of a request at the gateway. */
@@ -14,8 +15,8 @@ export interface GatewayMetrics {
   began(caller: string): void;
   ended(caller: string): void;
   connection(result: ConnectionResult): void;
-  /** @param expiresAtMs Unix time, of the serving certificate. */
-  certificateLoaded(expiresAtMs: number): void;
+  /** What callers are shown from now on. */
+  certificateShown(certificate: Pick<ServingCertificate, 'startsAtMs' | 'expiresAtMs'>): void;
   fileReloaded(file: GatewayFile, result: 'loaded' | 'refused'): void;
   /** Names of entries that there are; series of others end. */
   keepCallers(names: ReadonlySet<string>): void;
@@ -69,6 +70,11 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
     help: 'Unix time at which the certificate of the gateway ends.',
     registers,
   });
+  const beginning = new Gauge({
+    name: 'token_sidecar_gateway_certificate_not_before_timestamp_seconds',
+    help: 'Unix time from which on the certificate of the gateway is valid.',
+    registers,
+  });
   const reloads = new Counter({
     name: 'token_sidecar_gateway_file_reload_total',
     help: 'Files of the gateway that were read: loaded, or refused so that the last good one stays.',
@@ -95,7 +101,10 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
       else forgetInFlight(caller);
     },
     connection: (result) => connections.inc({ result }),
-    certificateLoaded: (expiresAtMs) => expiry.set(expiresAtMs / 1000),
+    certificateShown({ startsAtMs, expiresAtMs }) {
+      beginning.set(startsAtMs / 1000);
+      expiry.set(expiresAtMs / 1000);
+    },
     fileReloaded: (file, result) => reloads.inc({ file, result }),
     keepCallers(kept) {
       for (const caller of names) {

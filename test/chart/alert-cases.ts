@@ -197,6 +197,17 @@ function ofReplica(
   return series(`token_sidecar_${name}{${REPLICA}, credential="payments/orders"}`, untilSeconds, value);
 }
 
+/** A series of a replica of the gateway. */
+function atGateway(
+  name: string,
+  untilSeconds: number,
+  value: (seconds: number) => number | 'stale',
+  labels = '',
+): InputSeries {
+  const target = 'job="gateways", instance="10.0.0.7:15081", namespace="edge", pod="gateway-1"';
+  return series(`token_sidecar_${name}{${target}${labels && `, ${labels}`}}`, untilSeconds, value);
+}
+
 const BROKER_DOWN = {
   labels: {},
   description:
@@ -1040,6 +1051,89 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'a certificate is renewed with days left',
     input: [brokerCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
     atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarGatewayDown',
+    when: 'the only replica is gone',
+    input: [atGateway('gateway_callers', 1800, (at) => (at < 600 ? 3 : 'stale'))],
+    atSeconds: 1200,
+    fires: {
+      labels: { namespace: 'edge' },
+      description:
+        'Namespace edge had a gateway within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
+    },
+  },
+  {
+    alert: 'TokenSidecarGatewayDown',
+    when: 'a replica is replaced',
+    input: [
+      atGateway('gateway_callers', 1800, (at) => (at < 600 ? 3 : 'stale')),
+      series('token_sidecar_gateway_callers{namespace="edge", pod="gateway-2"}', 1800, () => 0),
+    ],
+    atSeconds: 1800,
+  },
+  ...(
+    [
+      ['a certificate of 90 days was not renewed', 90 * 86_400, 7 * 86_400 + 1800, true],
+      ['a certificate of a day is renewed with eight hours left', 86_400, 8 * 3600, false],
+      ['a certificate of a day was not renewed', 86_400, 5 * 3600, true],
+    ] as const
+  ).map(
+    ([when, lifetime, end, isLate]): AlertCase => ({
+      alert: 'TokenSidecarGatewayCertificateExpiring',
+      when,
+      input: [
+        atGateway('gateway_certificate_expiry_timestamp_seconds', 7200, () => end),
+        atGateway('gateway_certificate_not_before_timestamp_seconds', 7200, () => end - lifetime),
+      ],
+      atSeconds: 6000,
+      ...(isLate
+        ? {
+            fires: {
+              labels: { namespace: 'edge', pod: 'gateway-1' },
+              description: `The certificate that edge/gateway-1 serves ends in ${end > 86_400 ? '6d 22h 50m 0s' : '3h 20m 0s'} and has not been renewed. Once it has ended no caller takes the gateway for what it is.`,
+            },
+          }
+        : {}),
+    }),
+  ),
+  {
+    alert: 'TokenSidecarNamespaceWithoutTokens',
+    when: 'a gateway has no token, and is no sidecar',
+    input: [
+      atGateway('token_ready', 1200, () => 0, 'credential="default"'),
+      atGateway('gateway_callers', 1200, () => 0),
+    ],
+    atSeconds: 1200,
+  },
+  {
+    alert: 'TokenSidecarTokenUnavailable',
+    when: 'a gateway has no token',
+    input: [
+      atGateway('token_ready', 1200, () => 0, 'credential="default"'),
+      atGateway('gateway_callers', 1200, () => 0),
+    ],
+    atSeconds: 600,
+    fires: {
+      labels: {
+        job: 'gateways',
+        instance: '10.0.0.7:15081',
+        namespace: 'edge',
+        pod: 'gateway-1',
+        credential: 'default',
+      },
+      description:
+        'edge/gateway-1 holds no valid token for credential default. Requests on its routes are answered 503 token_unavailable.',
+    },
+  },
+  {
+    alert: 'TokenSidecarAbsent',
+    when: 'a gateway was removed from a namespace without sidecars',
+    input: [
+      atGateway('token_ready', 3600, (at) => (at < 600 ? 1 : 'stale'), 'credential="default"'),
+      atGateway('gateway_callers', 3600, (at) => (at < 600 ? 1 : 'stale')),
+    ],
+    atSeconds: 3600,
   },
   {
     alert: 'TokenSidecarAbsent',

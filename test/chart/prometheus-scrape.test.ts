@@ -21,7 +21,14 @@ const MAIN = `${ROOT}src/main.ts`;
 
 let directory: string;
 const programs: RunningProgram[] = [];
-let admins: { healthy: string; rejected: string; issuer: string; injector: string; broker: string };
+let admins: {
+  healthy: string;
+  rejected: string;
+  issuer: string;
+  injector: string;
+  broker: string;
+  gateway: string;
+};
 let prometheus: string;
 
 function run(command: string, args: readonly string[]): RunningProgram {
@@ -156,6 +163,38 @@ async function startBroker(): Promise<string> {
   return admin ?? '';
 }
 
+/** The gateway, by the files of the injector and the broker. */
+async function startGateway(): Promise<string> {
+  const certificates = join(directory, 'certificates');
+  await writeFile(join(directory, 'token'), 'static-token-0123456789');
+  const config = join(directory, 'gateway.yaml');
+  await writeFile(
+    config,
+    stringify({
+      credentials: [{ name: 'default', grant: 'static', dir: directory, static: { tokenFile: 'token' } }],
+      routes: [{ name: 'api', upstream: 'https://127.0.0.1:9' }],
+      gateway: {
+        listen: '127.0.0.1:0',
+        tls: { certFile: join(certificates, 'tls.crt'), keyFile: join(certificates, 'tls.key') },
+        serviceAccountTokens: {},
+        callers: [{ name: 'web', match: { serviceAccount: 'shop/web' }, allowedRoutes: ['api'] }],
+      },
+    }),
+  );
+  const gateway = run(process.execPath, [
+    MAIN,
+    'gateway',
+    '--admin-listen',
+    '127.0.0.1:0',
+    '--config',
+    config,
+    '--kubeconfig',
+    join(directory, 'kubeconfig'),
+  ]);
+  const [, admin] = await gateway.output(/"admin":"([^"]+)"/);
+  return admin ?? '';
+}
+
 async function startPrometheus(): Promise<string> {
   const config = join(directory, 'prometheus.yaml');
   const target = (address: string, namespace: string, pod: string) => ({
@@ -183,6 +222,7 @@ async function startPrometheus(): Promise<string> {
           job_name: 'token-sidecar-broker',
           static_configs: [target(admins.broker, 'token-sidecar', 'broker')],
         },
+        { job_name: 'gateways', static_configs: [target(admins.gateway, 'edge', 'gateway')] },
         { job_name: 'token-sidecar-issuer', static_configs: [target(admins.issuer, 'sso', 'issuer')] },
       ],
     }),
@@ -206,6 +246,7 @@ beforeAll(async () => {
     injector: await startInjector(),
     // By the certificate of the injector.
     broker: await startBroker(),
+    gateway: await startGateway(),
   };
   prometheus = await startPrometheus();
 });
