@@ -126,7 +126,7 @@ export const PROBLEM_CODES = {
     remedy: 'Use the setting for it, if there is one, and remove it here.',
   },
   invalid_pem: {
-    title: 'A file holds no PEM certificate',
+    title: 'A file holds no PEM certificate, or no private key',
     remedy: 'Check that the path names a file with -----BEGIN CERTIFICATE-----.',
   },
   incomplete_tls: {

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { pauseEvery } from '../next-turn.ts';
@@ -25,28 +25,63 @@ export async function checkTlsFiles(file: FileConfig, problems: Problem[]): Prom
       await pause();
     }
   }
-  const { tls, clientCaFile } = file.gateway ?? {};
-  if (tls !== undefined) checkFiles('gateway.tls', tls, problems);
-  if (clientCaFile !== undefined) {
-    checkPem('gateway.clientCaFile', clientCaFile, problems, (pem) => new X509Certificate(pem));
-  }
+  if (file.gateway !== undefined) checkGateway(file.gateway, problems);
 }
 
-function checkFiles(key: string, tls: NonNullable<RouteEntry['tls']>, problems: Problem[]): void {
-  for (const name of ['caFile', 'certFile'] as const) {
-    const path = tls[name];
-    if (path !== undefined) checkPem(`${key}.${name}`, path, problems, (pem) => new X509Certificate(pem));
+/** What its listener shows, and whom it trusts: judged in full, for nothing of it is seen before a caller comes. */
+function checkGateway({ tls, clientCaFile }: NonNullable<FileConfig['gateway']>, problems: Problem[]): void {
+  if (tls !== undefined) {
+    const { cert, key } = checkFiles('gateway.tls', tls, problems);
+    if (cert !== undefined && key !== undefined && !cert.checkPrivateKey(key)) {
+      const expected = 'the private key of the certificate in certFile';
+      problems.push({ key: 'gateway.tls.keyFile', value: tls.keyFile as string, expected });
+    }
   }
-  if (tls.keyFile !== undefined) checkPem(`${key}.keyFile`, tls.keyFile, problems, () => undefined);
+  if (clientCaFile === undefined) return;
+  const first = checkPem('gateway.clientCaFile', clientCaFile, problems, (pem) => new X509Certificate(pem));
+  if (first?.ca !== false) return;
+  const expected = 'certificates of authorities: what they sign proves callers';
+  problems.push({ key: 'gateway.clientCaFile', value: clientCaFile, expected });
 }
 
-/** @param parse throws where the text is not what it should be. */
-export function checkPem(
+interface Identity {
+  readonly cert: X509Certificate | undefined;
+  readonly key: KeyObject | undefined;
+}
+
+function checkFiles(key: string, tls: NonNullable<RouteEntry['tls']>, problems: Problem[]): Identity {
+  const { caFile, certFile, keyFile } = tls;
+  const certificateOf = (name: string, path: string | undefined) =>
+    path === undefined
+      ? undefined
+      : checkPem(`${key}.${name}`, path, problems, (pem) => new X509Certificate(pem));
+  certificateOf('caFile', caFile);
+  return {
+    cert: certificateOf('certFile', certFile),
+    key: keyFile === undefined ? undefined : checkKey(`${key}.keyFile`, keyFile, problems),
+  };
+}
+
+function checkKey(key: string, path: string, problems: Problem[]): KeyObject | undefined {
+  return checkPem(key, path, problems, createPrivateKey, {
+    expected: 'a file with a PEM private key, not encrypted',
+    remedy: 'Check that the path names a file with -----BEGIN PRIVATE KEY-----.',
+  });
+}
+
+const OF_CERTIFICATES: Pick<Problem, 'expected' | 'remedy'> = { expected: 'a file of PEM certificates' };
+
+/**
+ * What the file holds; undefined where that is no use, which joins `problems`.
+ * @param parse throws where the text is not what it should be.
+ */
+export function checkPem<Parsed>(
   key: string,
   path: string,
   problems: Problem[],
-  parse: (pem: string) => unknown,
-): void {
+  parse: (pem: string) => Parsed,
+  wanted = OF_CERTIFICATES,
+): Parsed | undefined {
   let pem: string;
   try {
     pem = readBoundedFileSync(path, MAX_PEM_BYTES);
@@ -57,11 +92,12 @@ export function checkPem(
       expected: `a readable file (${systemCodeOf(error) ?? messageOf(error)})`,
       code: 'file_unreadable',
     });
-    return;
+    return undefined;
   }
   try {
-    parse(pem);
+    return parse(pem);
   } catch {
-    problems.push({ key, value: path, expected: 'a file of PEM certificates', code: 'invalid_pem' });
+    problems.push({ key, value: path, code: 'invalid_pem', ...wanted });
+    return undefined;
   }
 }

@@ -131,7 +131,7 @@ export const CONFIGURATION: Readonly<Record<ProblemCode, Omit<Explanation, 'titl
     right: 'scope: read',
   },
   invalid_pem: {
-    text: 'Certificates are read when the program starts, so that a wrong file is found then and not at the first request. A key in place of a certificate, DER in place of PEM and an empty file look like this.',
+    text: 'Certificates and keys are read when the program starts, so that a wrong file is found then and not at the first request. A key in place of a certificate, DER in place of PEM, an encrypted key and an empty file look like this.',
     right: 'openssl x509 -inform der -in ca.der -out ca.crt',
   },
   incomplete_tls: {
