@@ -59,6 +59,7 @@ export function resolveGateway(
   }
   const entries = keyed<GatewayCallerEntry>('gateway.callers', entry.callers);
   checkUnique(entries, problems);
+  const allowable = allowableOf(routes);
   const most = Math.max(1, Math.floor(maxInFlight * PART_OF_ALL));
   return {
     listen: entry.listen ?? { host: EVERY_ADDRESS, port: 15_443 },
@@ -69,28 +70,45 @@ export function resolveGateway(
       : { serviceAccountTokens: { audience: tokens.audience ?? DEFAULT_AUDIENCE } }),
     callers: entries.map((one) => {
       checkProvable(one, entry, problems);
-      return resolveCaller(one, routes, most, problems);
+      return resolveCaller(one, allowable, most, problems);
     }),
     leaveDelayMs: entry.leaveDelay ?? DEFAULT_LEAVE_DELAY_MS,
   };
 }
 
+/** What entries may name: looked up, as there may be thousands of either. */
+interface Allowable {
+  readonly names: ReadonlySet<string>;
+  /** Names of routes, by the credential that they use. */
+  readonly byCredential: ReadonlyMap<string, readonly string[]>;
+}
+
+function allowableOf(routes: GatewayNeighbours['routes']): Allowable {
+  const byCredential = new Map<string, string[]>();
+  for (const { entry } of routes) {
+    const users = byCredential.get(entry.credential);
+    if (users === undefined) byCredential.set(entry.credential, [entry.name]);
+    else users.push(entry.name);
+  }
+  return { names: new Set(routes.map(({ entry }) => entry.name)), byCredential };
+}
+
 function resolveCaller(
   { key, entry }: Keyed<GatewayCallerEntry>,
-  routes: readonly Keyed<RouteConfig>[],
+  { names, byCredential }: Allowable,
   mostInFlight: number,
   problems: Problem[],
 ): GatewayCaller {
   const allowed = new Set<string>();
   for (const [index, name] of (entry.allowedRoutes ?? []).entries()) {
-    if (routes.some((route) => route.entry.name === name)) allowed.add(name);
+    if (names.has(name)) allowed.add(name);
     else
       problems.push({ key: `${key}.allowedRoutes[${index}]`, value: name, expected: 'the name of a route' });
   }
   for (const [index, name] of (entry.allowedCredentials ?? []).entries()) {
-    const users = routes.filter((route) => route.entry.credential === name);
-    for (const route of users) allowed.add(route.entry.name);
-    if (users.length > 0) continue;
+    const users = byCredential.get(name);
+    for (const route of users ?? []) allowed.add(route);
+    if (users !== undefined) continue;
     const expected = 'the name of a credential that a route uses';
     problems.push({ key: `${key}.allowedCredentials[${index}]`, value: name, expected });
   }

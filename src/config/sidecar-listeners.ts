@@ -90,15 +90,22 @@ export function checkListeners(config: WithListeners, given: ProxyValues, proble
     isCaptured: flag === 'capture-hosts',
   }));
   // What was not understood has the place of its default.
-  const known = named.filter(({ key }) => !isDoubtful(problems, key));
-  known.forEach(({ key, address, isCaptured }, index) => {
-    const other = known
-      .slice(0, index)
-      .find((before) => !(isCaptured && before.isCaptured) && isShared(before.address, address));
-    if (other === undefined) return;
+  const doubtful = new Set(
+    [...new Set(named.map(({ key }) => key))].filter((key) => isDoubtful(problems, key)),
+  );
+  const known = named.filter(({ key }) => !doubtful.has(key));
+  // Of captured hosts there may be many, and they are compared with the few others alone.
+  const before: (typeof known)[number][] = [];
+  const fewBefore: (typeof known)[number][] = [];
+  for (const one of known) {
+    const { key, address, isCaptured } = one;
+    const other = (isCaptured ? fewBefore : before).find((each) => isShared(each.address, address));
+    before.push(one);
+    if (!isCaptured) fewBefore.push(one);
+    if (other === undefined) continue;
     const expected = `an address that the sidecar does not have already: ${other.key} is ${formatAddress(other.address)}`;
     problems.push({ key, value: formatAddress(address), expected, code: 'conflicting_settings' });
-  });
+  }
 }
 
 /** Whoever listens at every address leaves none of that port to others. */

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { RouteConfig } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/file.ts';
+import type { FileConfig } from '../../src/config/file-schema.ts';
 import { describeProblem, type Problem } from '../../src/config/problems.ts';
 import { resolveConfig } from '../../src/config/resolve-config.ts';
+import { resolveGateway } from '../../src/config/resolve-gateway.ts';
 
 const FILES = { tls: { certFile: '/g/tls.crt', keyFile: '/g/tls.key' }, clientCaFile: '/c/ca.crt' };
 const CALLER = { name: 'web', match: { certificate: 'web.test' }, allowedRoutes: ['api'] };
@@ -168,4 +171,28 @@ describe('says what is wrong, and what would be right', () => {
       expected,
     );
   });
+});
+
+it('looks at each route once or twice, however many callers name them', () => {
+  let looks = 0;
+  const all = Array.from({ length: 500 }, (_, index) => `route-${index}`);
+  const routes = all.map((name, index) => ({
+    key: `routes[${index}]`,
+    get entry() {
+      looks++;
+      return { name, credential: `credential-${index}` } as RouteConfig;
+    },
+  }));
+  const callers = Array.from({ length: 100 }, (_, index) => ({
+    name: `caller-${index}`,
+    match: { certificate: `caller-${index}.test` },
+    allowedRoutes: all,
+    allowedCredentials: all.map((_, at) => `credential-${at}`),
+  }));
+  const problems: Problem[] = [];
+  const file = { gateway: { ...FILES, callers } } as unknown as FileConfig;
+  const gateway = resolveGateway(file, { routes, maxInFlight: 100 }, problems);
+  expect(problems).toEqual([]);
+  expect(gateway?.callers.map((caller) => caller.routes.length)).toEqual(callers.map(() => 500));
+  expect(looks).toBeLessThanOrEqual(2 * routes.length);
 });
