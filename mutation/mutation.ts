@@ -8,8 +8,8 @@
  * `--recent` is what CI runs: files changed since $CI_BASE, else within a day of commits, else all; of many
  * files a dozen, drawn by the seed.
  * `--suites` runs the tests of these directories alone: a quick look, in which survivors need not be any.
- * Rooms are measured one after the other, the table comes when all are.
- * `--sample` and `--minutes` measure an even part (of each room), drawn by the seed. The minutes begin when the tests have passed
+ * More than twenty files are measured room by room, and the table comes when all are. `--sample` and `--minutes` measure
+ * an even part, drawn by the seed: so many mutants of twenty files of each room, or for so long. The minutes begin when the tests have passed
  * unchanged, for which they have ten; what a module does as it loads is left out then. Exits 1 when a smaller share than
  * the threshold is noticed (of a part: so much smaller that chance does not explain it), or an entry of accepted.yaml is
  * stale. The last line says what was measured, or that nothing was.
@@ -20,9 +20,10 @@ import { join } from 'node:path';
 import { parseAccepted, staleEntries } from './accepted.ts';
 import type { Mutant } from './mutant.ts';
 import { readOptions } from './options.ts';
+import { partsOf } from './parts.ts';
 import { reportLines } from './report.ts';
 import { suitesFor } from './rooms.ts';
-import { filesOf, partsOf } from './scope.ts';
+import { filesOf } from './scope.ts';
 import { mutate } from './stryker.ts';
 import { verdictOn } from './verdict.ts';
 
@@ -39,10 +40,15 @@ const {
 });
 const accepted = parseAccepted(readFileSync(join(import.meta.dirname, 'accepted.yaml'), 'utf8'));
 
-say(`${files.length} files (${because}), seed ${options.seed}`);
+const { parts, all: allParts } = partsOf(files, {
+  seed: options.seed,
+  evenPart: options.minutes !== undefined || options.sample !== undefined,
+});
+
+say(`${parts.flat().length} of ${files.length} files (${because}), seed ${options.seed}`);
 const mutants: Mutant[] = [];
 let complete = true;
-for (const part of partsOf(options.scope, files)) {
+for (const part of parts) {
   const measured = await mutate({ ...options, files: part, suites: options.suites ?? suitesFor(part) });
   mutants.push(...measured.mutants);
   complete &&= measured.ended === 'complete';
@@ -53,7 +59,7 @@ const stale = staleEntries(accepted, mutants);
 for (const { file, original, replacement } of stale) {
   say(`stale in accepted.yaml: ${file}: ${original} → ${replacement}`);
 }
-const all = allFiles && complete && options.sample === undefined;
+const all = allFiles && allParts && complete && options.sample === undefined;
 const { lines, reached } = verdictOn(mutants, accepted, { all, threshold: options.threshold });
 for (const line of lines) say(line);
 process.exitCode = reached && stale.length === 0 ? 0 : 1;

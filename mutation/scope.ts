@@ -52,18 +52,6 @@ export function filesOf(
   }
 }
 
-/**
- * The files of each run of the tool. Rooms have a run each: a mutant lists every test that reaches it, and of all rooms
- * together the list is longer than a string can be. Files of several rooms share one, as they are few.
- */
-export function partsOf(scope: Scope, files: readonly string[]): readonly (readonly string[])[] {
-  const parts =
-    scope.kind === 'rooms'
-      ? scope.rooms.map((room) => files.filter((file) => roomOf(file) === room))
-      : [files];
-  return parts.filter((part) => part.length > 0);
-}
-
 function under(root: string, path: string): readonly string[] {
   if (!statSync(join(root, path)).isDirectory()) return [path];
   return globSync(`${path}/${SOURCES}`, { cwd: root }).sort();

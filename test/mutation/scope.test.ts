@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { filesOf, partsOf } from '../../mutation/scope.ts';
+import { filesOf } from '../../mutation/scope.ts';
 
 const DAY_SECONDS = 86_400;
 
@@ -118,14 +118,4 @@ it('of many files it is a dozen, drawn by the seed', async () => {
   expect(all).toBe(false);
   expect(recent(first).files).toEqual(files);
   expect(recent(first, '2').files).not.toEqual(files);
-});
-
-it('measures each room in a run of its own, and named or changed files together', () => {
-  const files = ['src/token/a.ts', 'src/token/b.ts', 'src/proxy/a.ts'];
-  expect(partsOf({ kind: 'rooms', rooms: ['proxy', 'issuer', 'token'] }, files)).toEqual([
-    ['src/proxy/a.ts'],
-    ['src/token/a.ts', 'src/token/b.ts'],
-  ]);
-  expect(partsOf({ kind: 'paths', paths: ['src'] }, files)).toEqual([files]);
-  expect(partsOf({ kind: 'recent' }, [])).toEqual([]);
 });
