@@ -1,7 +1,5 @@
 /** The broker's parts that need the Kubernetes API. Loaded once the settings are in order: the client takes some 30 MB. */
 
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { createGrants } from '../broker/grants.ts';
 import type { BrokerMetrics } from '../broker/metrics.ts';
 import { watchObjects } from '../broker/object-values.ts';
@@ -10,7 +8,7 @@ import { createCallerMetrics } from '../callers/metrics.ts';
 import { createServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { Clock } from '../clock.ts';
 import { createCredentialsMetrics } from '../credentials/metrics.ts';
-import { messageOf, SidecarError } from '../errors.ts';
+import { SidecarError } from '../errors.ts';
 import { watchClusterProfiles } from '../injector/profiles/profile-store.ts';
 import { connectKubernetes } from '../kubernetes/client.ts';
 import type { Logger } from '../log/logger.ts';
@@ -19,6 +17,7 @@ import { createTokenMetrics } from '../token/metrics.ts';
 import { brokeredCredentials } from './broker-profiles.ts';
 import type { BrokerConfig } from './broker-settings.ts';
 import { loggedCertificateMetrics } from './certificate-metrics.ts';
+import { makePrivateDirectory } from './private-directory.ts';
 import { judge } from './profile-rules.ts';
 import { TokenSources } from './token-sources.ts';
 
@@ -48,7 +47,7 @@ export async function connectBroker(
   if (namespace === undefined) {
     throw new SidecarError('configuration', '--namespace: expected the namespace that the broker runs in');
   }
-  const directory = await privateDirectory(config.secretsDirectory);
+  const directory = await makePrivateDirectory(config.secretsDirectory);
   const verifier = createServiceAccountVerifier(api, {
     audience: config.audience,
     clock,
@@ -57,7 +56,7 @@ export async function connectBroker(
     metrics: createCallerMetrics(registry),
   });
   const profiles = watchClusterProfiles(api, { judge, clock, random, log });
-  const credentials = brokeredCredentials(profiles, directory);
+  const credentials = brokeredCredentials(profiles, directory.path);
   const tokenMetrics = createTokenMetrics(registry);
   const sources = new TokenSources({
     clock,
@@ -100,28 +99,7 @@ export async function connectBroker(
       profiles.close();
       await grants.close();
       await sources.close();
-      await rm(directory, { recursive: true, force: true });
+      await directory.remove();
     },
   };
-}
-
-const PREFIX = 'broker-';
-
-/** Of this process alone, below the one that is given. Removes what processes before it left there when they were killed. */
-async function privateDirectory(parent: string): Promise<string> {
-  try {
-    await mkdir(parent, { recursive: true });
-    for (const name of await readdir(parent)) {
-      if (name.startsWith(PREFIX)) await rm(join(parent, name), { recursive: true, force: true });
-    }
-    const directory = await mkdtemp(join(parent, PREFIX));
-    await chmod(directory, 0o700);
-    return directory;
-  } catch (error) {
-    throw new SidecarError(
-      'configuration',
-      `--secrets-dir: ${parent}: expected a directory that can be written in: ${messageOf(error)}`,
-      { cause: error },
-    );
-  }
 }

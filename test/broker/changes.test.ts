@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -138,6 +139,9 @@ it('removes what a broker that was killed has left, and nothing else', async () 
   onTestFinished(() => rm(parent, { recursive: true, force: true }));
   await mkdir(join(parent, 'broker-before', 'payments'), { recursive: true });
   await writeFile(join(parent, 'broker-before', 'payments', 'client_secret'), 's3cret');
+  const listening = `require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))`;
+  const killed = spawnSync(process.execPath, ['-e', listening, join(parent, 'broker-before', 'live')]);
+  expect(killed.signal).toBe('SIGKILL');
   await writeFile(join(parent, 'kept'), '');
   const { stop, status } = await runBroker(world, { 'secrets-dir': parent });
   expect(await readdir(parent)).not.toContain('broker-before');
@@ -163,4 +167,22 @@ it('counts what it does', async () => {
   ]) {
     expect(text).toContain(line);
   }
+});
+
+it('leaves the files of another broker that runs with the same directory', async () => {
+  const world = await startWorld();
+  const parent = await mkdtemp(join(tmpdir(), 'token-sidecar-broker-'));
+  onTestFinished(() => rm(parent, { recursive: true, force: true }));
+  const first = await runBroker(world, { 'secrets-dir': parent });
+  expect((await first.askAs(world.cluster.pod('shop', 'web'))).status).toBe(200);
+  const files = await readdir(parent, { recursive: true });
+  expect(files.some((name) => name.endsWith('client_secret'))).toBe(true);
+  const second = await runBroker(world, { 'secrets-dir': parent });
+  expect(await readdir(parent, { recursive: true })).toEqual(expect.arrayContaining(files));
+  second.stop();
+  await second.status;
+  expect((await readdir(parent, { recursive: true })).sort()).toEqual(files.sort());
+  first.stop();
+  await first.status;
+  expect(await readdir(parent)).toEqual([]);
 });

@@ -1,0 +1,75 @@
+/** A directory of one process alone, beside those of others that run, and in the place of those that were killed. */
+
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { basename, join } from 'node:path';
+import { messageOf, SidecarError } from '../errors.ts';
+
+export interface PrivateDirectory {
+  readonly path: string;
+  /** Ends it, with all that is in it. */
+  remove(): Promise<void>;
+}
+
+const PREFIX = 'broker-';
+
+/** It has this name until it shows that it is in use, and holds nothing. Names are short: a path of a socket has a hundred characters. */
+const NEW_PREFIX = 'new-';
+
+/** Answers while the process lives: the kernel ends it with the process, and it is reached from other containers, too. */
+const SIGN_OF_LIFE = 'live';
+
+/**
+ * Below the one that is given. Removes what processes before it left there when they were killed.
+ * @throws {SidecarError} `configuration` where it cannot be made.
+ */
+export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
+  try {
+    await mkdir(parent, { recursive: true });
+    for (const name of await readdir(parent)) {
+      const path = join(parent, name);
+      if (name.startsWith(PREFIX) && !(await isInUse(path))) await rm(path, { recursive: true, force: true });
+    }
+    const made = await mkdtemp(join(parent, NEW_PREFIX));
+    await chmod(made, 0o700);
+    const sign = await showLife(join(made, SIGN_OF_LIFE));
+    const path = join(parent, basename(made).replace(NEW_PREFIX, PREFIX));
+    await rename(made, path);
+    return {
+      path,
+      async remove() {
+        sign.close();
+        await rm(path, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    throw new SidecarError(
+      'configuration',
+      `--secrets-dir: ${parent}: expected a directory that can be written in: ${messageOf(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+function showLife(path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => void socket.destroy());
+    server.once('error', reject);
+    server.listen(path, () => resolve(server));
+    server.unref();
+  });
+}
+
+/** In doubt it is. */
+function isInUse(directory: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(join(directory, SIGN_OF_LIFE));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', ({ code }: NodeJS.ErrnoException) =>
+      resolve(code !== 'ENOENT' && code !== 'ECONNREFUSED' && code !== 'ENOTSOCK'),
+    );
+  });
+}
