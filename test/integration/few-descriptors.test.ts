@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +12,8 @@ const OPEN_FILES = 128;
 const MOST = 32;
 /** Half of those that are told why at once: the ones before may still be on their way out. */
 const TOLD_AT_ONCE = 8;
+/** Of one connection of HTTP/2, which would take all that there is. */
+const STREAMS = 100;
 
 /** Resolves with all that the sidecar says on a connection that it ends. */
 async function saidTo(socket: Socket): Promise<string> {
@@ -75,6 +78,15 @@ it('a process with few descriptors refuses connections above its bound, and answ
   expect(running.stdout.match(/connections refused: too many are open/g)).toHaveLength(1);
 });
 
+/** @returns the path of a file with this text, for as long as the test runs. */
+async function configured(text: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'few-descriptors-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const file = join(directory, 'token-sidecar.yaml');
+  await writeFile(file, text);
+  return file;
+}
+
 /** Answers when so many requests are there, each on a connection of its own. */
 async function startTogether(requests: number): Promise<string> {
   const waiting: Socket[] = [];
@@ -99,10 +111,7 @@ async function startTogether(requests: number): Promise<string> {
 }
 
 it('a process with few descriptors keeps no more idle upstream connections than leave some for others', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'few-descriptors-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const file = join(directory, 'token-sidecar.yaml');
-  await writeFile(file, '{ forwardProxy: { allow: [{ host: api.test }], otherHosts: pass } }');
+  const file = await configured('{ forwardProxy: { allow: [{ host: api.test }], otherHosts: pass } }');
   const { proxy, admin } = await startWithFew('--config', file);
   const clients = Array.from({ length: MOST }, () => connect(proxy));
   onTestFinished(() => {
@@ -119,4 +128,27 @@ it('a process with few descriptors keeps no more idle upstream connections than 
     await Promise.all(answers);
     expect((await fetch(`http://${admin}/livez`)).status).toBe(200);
   }
+});
+
+it('streams of one connection that are tunnels take no more descriptors than leave some for probes', async () => {
+  const upstream = await startTogether(Number.POSITIVE_INFINITY);
+  const [host, port] = upstream.split(':');
+  const file = await configured(
+    `{ forwardProxy: { allow: [{ host: ${host}, port: ${port} }], connect: tunnel } }`,
+  );
+  const { proxy, admin } = await startWithFew('--config', file);
+  const session = connectHttp2(`http://${proxy.host}:${proxy.port}`);
+  onTestFinished(() => session.destroy());
+  const asked = Array.from({ length: STREAMS }, async () => {
+    const tunnel = session.request({ ':method': 'CONNECT', ':authority': upstream });
+    tunnel.on('error', () => {});
+    const [answer] = await once(tunnel, 'response');
+    return answer[':status'];
+  });
+
+  const statuses = await Promise.all(asked);
+
+  expect(statuses.filter((status) => status === 200)).toHaveLength(MOST);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(STREAMS - MOST);
+  expect((await fetch(`http://${admin}/livez`)).status).toBe(200);
 });

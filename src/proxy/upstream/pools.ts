@@ -113,7 +113,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {
-    return this.#http1.acquireNew(user);
+    return this.#http1For(user);
   }
 
   discardIdle(): void {
@@ -149,7 +149,7 @@ export class UpstreamPools implements UpstreamStreams {
     if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2c');
   }
 
-  /** An app has as many requests as it likes on one connection, and here each takes one of its own. */
+  /** An app has as many requests and tunnels as it likes on one connection, and here each takes one of its own. */
   #http1For(user: UpstreamUser): UpstreamStream {
     const { all } = this.#options;
     if (all.mayOpen()) return this.#http1.acquireNew(user);

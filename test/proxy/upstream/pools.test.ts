@@ -104,6 +104,11 @@ class User implements UpstreamUser {
   stalled(): void {}
 }
 
+/** Sends nothing. */
+class TunnelUser extends User {
+  override connected(): void {}
+}
+
 function request(protocol: 'http1' | 'h2', more: Partial<IncomingRequest> = {}): IncomingRequest {
   return {
     protocol,
@@ -337,6 +342,21 @@ describe('protocol: auto without TLS', () => {
       '2 connections to upstreams are open',
     );
     await Promise.all(users.map(({ answer }) => answer));
+  });
+
+  it('takes no more connections for tunnels than there are for all, and idle ones make room', async () => {
+    const { pools, ask, accepted } = await open('plain http/1.1', 'auto', { most: 2, keeps: true });
+    await ask(request('http1'));
+    const [idle] = accepted;
+    const closed = once(idle as Socket, 'close');
+    const tunnel = () => pools.acquireTunnel(new TunnelUser(request('h2', { method: 'CONNECT' }), ''));
+    const [first] = [tunnel(), tunnel()];
+    await closed;
+    expect(tunnel).toThrow(
+      expect.objectContaining({ code: 'overloaded', message: '2 connections to upstreams are open' }),
+    );
+    first?.abandon();
+    tunnel();
   });
 });
 
