@@ -6,12 +6,12 @@ import { type Logger, setLogLevel } from '../log/logger.ts';
 import { forgetSeries, type Registry } from '../prometheus.ts';
 import type { DataPath, Superseded } from '../proxy/data-path.ts';
 import type { ProxyMetrics } from '../proxy/metrics.ts';
-import type { Reconfigurable, ReconfigureOptions } from '../reload/follow-file.ts';
+import type { Reconfigurable, ReconfigureOptions, WaitedFor } from '../reload/follow-file.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { within } from '../within.ts';
 import { credentialOf, isAbout, routeNamesOf, routeOf, subjectsGone } from './gone-series.ts';
 import { type InUse, servingOf } from './in-use.ts';
-import { missingToken } from './sidecar-health.ts';
+import { withoutToken } from './sidecar-health.ts';
 import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {
@@ -64,7 +64,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     let superseded: Superseded;
     try {
       if (fresh.length > 0) {
-        onWait(() => fresh.flatMap(missingToken).map(({ name, detail }) => `credential ${name}: ${detail}`));
+        onWait(waitedFor(fresh));
         await allGranted(fresh, abandoned);
       }
       if (abandoned.aborted) {
@@ -145,4 +145,17 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   }
 
   return { config: () => inUse().config, reconfigure };
+}
+
+/** Tokens of these, a sentence for each that is not there yet. */
+function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
+  const sentences = (isRequired: boolean, bound: string) => () =>
+    fresh
+      .filter(({ config }) => (config.required !== false) === isRequired)
+      .flatMap(withoutToken)
+      .map(({ name, detail }) => `credential ${name}${bound}: ${detail}`);
+  return {
+    required: sentences(true, ''),
+    optional: sentences(false, `, for ${OPTIONAL_WAIT_MS / 1000} s at most`),
+  };
 }

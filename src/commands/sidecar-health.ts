@@ -62,9 +62,14 @@ export function required(credentials: readonly OpenCredential[]): TokenSource[] 
 }
 
 /** Of one that is required and has no token. */
-export function missingToken({ config, source }: OpenCredential): MissingPart[] {
+function missingToken(credential: OpenCredential): MissingPart[] {
+  return credential.config.required === false ? [] : withoutToken(credential);
+}
+
+/** Of one that has no token, be it required or not. */
+export function withoutToken({ config, source }: OpenCredential): MissingPart[] {
   const shown = source.snapshot();
-  if (!shown.required || shown.ready) return [];
+  if (shown.ready) return [];
   const { name, lastFailure } = shown;
   const unusable = shown.credentials.detail;
   const isNew = unusable === undefined && lastFailure === undefined;

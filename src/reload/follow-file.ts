@@ -28,8 +28,16 @@ export interface Reconfigurable {
 
 export interface ReconfigureOptions {
   readonly abandoned: AbortSignal;
-  /** Called where tokens are waited for. @param missing says of which required credentials, and why, at any time. */
-  readonly onWait: (missing: () => readonly string[]) => void;
+  /** Called where tokens are waited for. */
+  readonly onWait: (waitedFor: WaitedFor) => void;
+}
+
+/** Tokens that are missing, a sentence for each, at any time. */
+export interface WaitedFor {
+  /** These keep the change back for as long as it takes. */
+  readonly required: () => readonly string[];
+  /** Those that the pod can do without: they are waited for as well, and keep nothing back. */
+  readonly optional: () => readonly string[];
 }
 
 export interface FollowFileOptions {
@@ -143,7 +151,8 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
         );
         return;
       }
-      const onWait = (missing: () => readonly string[]): void => {
+      const onWait = ({ required, optional }: WaitedFor): void => {
+        const missing = () => [...required(), ...optional()];
         const now = clock.now();
         // A file that changes again and again while tokens are waited for is overdue as one that does not.
         waitingSinceMs = standing.state === 'waiting' ? waitingSinceMs : now.monotonicMs;
@@ -153,7 +162,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
             : { state: 'waiting', sinceMs: now.wallMs, overdue: false, missing };
         const leftMs = waitingSinceMs + OVERDUE_MS - now.monotonicMs;
         if (!standing.overdue) {
-          cancelOverdue = clock.after(Math.max(0, leftMs), () => reportOverdue(missing));
+          cancelOverdue = clock.after(Math.max(0, leftMs), () => reportOverdue(required));
         }
       };
       if (!(await target.reconfigure(next, { abandoned, onWait }))) return;
@@ -201,13 +210,12 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     log.error({ generation, file: path, report }, `${text}: the one before stays in use`);
   }
 
-  function reportOverdue(missing: () => readonly string[]): void {
-    // Those that the pod can do without are waited for as well, and keep nothing back.
-    if (standing.state !== 'waiting' || missing().length === 0) return;
+  function reportOverdue(required: WaitedFor['required']): void {
+    if (standing.state !== 'waiting' || required().length === 0) return;
     standing = { ...standing, overdue: true };
     metrics.reloaded('token_unavailable');
     log.error(
-      { generation, file: path, missing: missing() },
+      { generation, file: path, missing: required() },
       'the changed configuration waits for tokens: the one before stays in use until they are there',
     );
   }

@@ -86,7 +86,7 @@ it('takes what the file says, one at a time and no more often than once a second
 it('says when tokens have been waited for too long, once, and takes effect when they come all the same', async () => {
   const granted = Promise.withResolvers<boolean>();
   const { reload, clock, file, lines, metric } = await follow((_, { onWait }) => {
-    onWait(() => ['credential crm: the provider is away']);
+    onWait({ required: () => ['credential crm: the provider is away'], optional: () => [] });
     return granted.promise;
   });
   reload(2);
@@ -112,7 +112,7 @@ it('gives up what waits for tokens where the file says something else', async ()
   let waits = true;
   const { reload, clock, file, taken } = await follow((_, { abandoned, onWait }) => {
     if (!waits) return Promise.resolve(true);
-    onWait(() => []);
+    onWait({ required: () => [], optional: () => [] });
     return new Promise((resolve) => abandoned.addEventListener('abort', () => resolve(false)));
   });
   reload(2);
@@ -126,7 +126,7 @@ it('gives up what waits for tokens where the file says something else', async ()
 
 it('and where it says again what is in use', async () => {
   const { reload, clock, file, metric } = await follow((_, { abandoned, onWait }) => {
-    onWait(() => []);
+    onWait({ required: () => [], optional: () => [] });
     return new Promise((resolve) => abandoned.addEventListener('abort', () => resolve(false)));
   });
   reload(2);
@@ -139,7 +139,7 @@ it('and where it says again what is in use', async () => {
 
 it('a wait that begins anew with every change is overdue as one that does not', async () => {
   const waits: Reconfigurable['reconfigure'] = async (_, { abandoned, onWait }) => {
-    onWait(() => ['credential crm: the provider is away']);
+    onWait({ required: () => ['credential crm: the provider is away'], optional: () => [] });
     await new Promise((resolve) => abandoned.addEventListener('abort', resolve));
     return false;
   };
@@ -196,7 +196,7 @@ it('an error that nobody foresaw changes nothing, and is logged with its stack',
 it('is over when it is closed: what waits is given up, and no timer is left', async () => {
   const gaveUp = Promise.withResolvers<void>();
   const { reload, clock, file, taken } = await follow((_, { abandoned, onWait }) => {
-    onWait(() => []);
+    onWait({ required: () => [], optional: () => [] });
     abandoned.addEventListener('abort', () => gaveUp.resolve());
     return gaveUp.promise.then(() => false);
   });

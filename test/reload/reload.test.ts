@@ -347,6 +347,10 @@ it('a token that the pod can do without is waited for, and its absence is no fai
   await running.write({ ...config, credentials: [...config.credentials, optional] });
   await provider.requests(1);
   await eventually(async () => (await running.status()).state).toBe('waiting');
+  expect(await running.status()).toMatchObject({
+    overdue: false,
+    missing: [expect.stringMatching(/^credential second, for 30 s at most: ./)],
+  });
   clock.advance(OPTIONAL_WAIT_MS);
   await running.logged('"generation":2,');
   expect(await running.status()).toMatchObject({ generation: 2, state: 'current' });
