@@ -68,7 +68,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   process.exitCode = 70;
 }
 
-// Node would open its debugger, through which whoever may connect reads all memory.
+// As the launcher does, which a checkout has no use for.
 process.on('SIGUSR1', () => undefined);
 process.stdout.on('error', onOutputError);
 // There is nothing left to say it to.

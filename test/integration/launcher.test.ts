@@ -7,8 +7,20 @@ const LAUNCHER = new URL('../../src/launcher.ts', import.meta.url).pathname;
 
 /** Runs `version` on this Node, which calls itself another. */
 function startOn(version: string) {
-  const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`;
-  const args = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, LAUNCHER, '--version'];
+  return startAfter(
+    `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`,
+  );
+}
+
+/** Runs `version` after some code of the test's own. */
+function startAfter(code: string, ...flags: readonly string[]) {
+  const args = [
+    ...flags,
+    '--import',
+    `data:text/javascript,${encodeURIComponent(code)}`,
+    LAUNCHER,
+    '--version',
+  ];
   return spawnSync(process.execPath, args, { encoding: 'utf8' });
 }
 
@@ -24,4 +36,21 @@ it.each(['22.14.9', '23.0.0', '23.9.0'])('Node %s is refused in a sentence', (ve
 
 it.each(['22.15.0', '23.10.0', '24.0.0'])('Node %s runs it', (version) => {
   expect(startOn(version)).toMatchObject({ status: 0, stderr: '' });
+});
+
+it('opens no debugger on a SIGUSR1 that comes while the program is loaded', () => {
+  const signalledWhileLoading = `
+    import { registerHooks } from 'node:module';
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier === './main.ts') {
+          process.kill(process.pid, 'SIGUSR1');
+          // The debugger is opened by a thread of its own.
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+        }
+        return next(specifier, context);
+      },
+    });`;
+
+  expect(startAfter(signalledWhileLoading, '--inspect-port=0')).toMatchObject({ status: 0, stderr: '' });
 });
