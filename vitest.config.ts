@@ -5,13 +5,6 @@ import { reporters } from './test/support/reporters.ts';
 const WIRE = 'test/wire/**/*.test.ts';
 const PROGRAMS = 'test/integration/*.test.ts';
 
-/** What is settled between app and sidecar before an upstream is asked: what that speaks makes no difference. */
-const APP_ALONE = [
-  'test/wire/{cross-site-requests,limits,listens,max-forwards,request-framing-is-unambiguous}.test.ts',
-  'test/wire/{too-many-connections,when-unused}.test.ts',
-  'test/wire/http2/{abuse,interoperability,preface,refused-requests}.test.ts',
-];
-
 /** Files that leave nothing behind share workers: starting one for each and loading everything anew took half of the time. */
 const SHARED = { isolate: false } as const;
 
@@ -52,7 +45,6 @@ export default defineConfig({
         test: {
           name: 'wire-tls',
           include: [WIRE],
-          exclude: APP_ALONE,
           provide: { upstreams: 'tls' },
           ...SHARED,
         },
