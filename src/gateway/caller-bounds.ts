@@ -10,8 +10,8 @@ export const MOST_CALLERS = 10_000;
 /** When a request that is one too many may be worth repeating, where nothing tells. */
 const SOON_MS = 1000;
 
-/** One caller, whatever connections it comes by. */
-class Caller {
+/** What one caller has in use, whatever connections it comes by. */
+class CallerUse {
   inFlight = 0;
   connections = 0;
   /** Requests that may come now, as far as their rate goes. */
@@ -23,15 +23,13 @@ class Caller {
   }
 }
 
-export type { Caller };
-
 export class CallerBounds {
   readonly #clock: Clock;
   readonly #mostCallers: number;
   readonly #mostConnections: () => number;
-  readonly #busy = new Map<string, Caller>();
+  readonly #busy = new Map<string, CallerUse>();
   /** The longest quiet first. */
-  readonly #resting = new Map<string, Caller>();
+  readonly #resting = new Map<string, CallerUse>();
 
   /** @param mostConnections of one caller, where its entry does not say; asked at each of its new connections. */
   constructor(clock: Clock, mostConnections: () => number, mostCallers = MOST_CALLERS) {
@@ -77,7 +75,7 @@ export class CallerBounds {
     this.#place(key, caller);
   }
 
-  #find(key: string): Caller {
+  #find(key: string): CallerUse {
     const known = this.#busy.get(key) ?? this.#resting.get(key);
     if (known !== undefined) return known;
     if (this.size >= this.#mostCallers) {
@@ -91,12 +89,12 @@ export class CallerBounds {
       }
       this.#resting.delete(longestQuiet);
     }
-    const caller = new Caller();
+    const caller = new CallerUse();
     this.#resting.set(key, caller);
     return caller;
   }
 
-  #place(key: string, caller: Caller): void {
+  #place(key: string, caller: CallerUse): void {
     const [from, to] = caller.isResting ? [this.#busy, this.#resting] : [this.#resting, this.#busy];
     from.delete(key);
     // At the end, as the one that was busy last.
@@ -105,7 +103,7 @@ export class CallerBounds {
   }
 
   /** A bucket that fills by `requestsPerSecond` up to `burst`, of which each request takes one. */
-  #takeAllowance(caller: Caller, { requestsPerSecond, burst }: CallerLimits): void {
+  #takeAllowance(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits): void {
     if (requestsPerSecond === undefined) return;
     const nowMs = this.#clock.monotonicMs();
     const filled = ((nowMs - caller.filledAtMs) / 1000) * requestsPerSecond;
