@@ -408,7 +408,7 @@ export const SETTINGS: Texts = {
   ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded, and the connection is closed. Half of the process's descriptors, less 64, if absent and at the most.",
+    "Connections of the app; beyond it 503 overloaded, and the connection is closed. Half of the process's descriptors, less 320, if absent and at the most.",
   ),
   'limits.headerTimeout': say(
     'Within which a head has to come; else 400. Over HTTP/2 any frame but DATA, or the connection takes no further requests.',

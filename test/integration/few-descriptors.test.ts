@@ -5,14 +5,15 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
 import { RunningCommand } from '../support/run-command.ts';
 
-const OPEN_FILES = 128;
+const OPEN_FILES = 384;
 /** What the descriptors allow: see `mostConnections`. */
 const MOST = 32;
 /** Half of those that are told why at once: the ones before may still be on their way out. */
 const TOLD_AT_ONCE = 8;
-/** Of one connection of HTTP/2, which would take all that there is. */
+/** Of one connection of HTTP/2: as many as it may have. */
 const STREAMS = 100;
 
 /** Resolves with all that the sidecar says on a connection that it ends. */
@@ -151,4 +152,50 @@ it('streams of one connection that are tunnels take no more descriptors than lea
   expect(statuses.filter((status) => status === 200)).toHaveLength(MOST);
   expect(statuses.filter((status) => status === 503)).toHaveLength(STREAMS - MOST);
   expect((await fetch(`http://${admin}/livez`)).status).toBe(200);
+});
+
+/** Resolves with the first that comes on a connection, or with nothing where it ends before. */
+function firstWord(socket: Socket, said: string): Promise<string> {
+  socket.on('error', () => socket.destroy());
+  onTestFinished(() => void socket.destroy());
+  socket.write(said);
+  return new Promise((resolve) => {
+    socket.once('data', (bytes) => resolve(String(bytes)));
+    socket.once('close', () => resolve(''));
+  });
+}
+
+it('probes are answered while connections of the app are busy and others crowd the admin listener', async () => {
+  const upstream = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    // Its answers have no end.
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n'),
+    );
+  });
+  upstream.listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  onTestFinished(() => void upstream.close());
+  const { port } = upstream.address() as AddressInfo;
+  const file = await configured(
+    `{ routes: [{ name: api, upstream: "http://127.0.0.1:${port}", whenTokenUnavailable: passthrough }] }`,
+  );
+  const { proxy, admin } = await startWithFew('--config', file);
+
+  const heads = await Promise.all(
+    Array.from({ length: OPEN_FILES / 2 }, () =>
+      firstWord(connect(proxy), 'GET / HTTP/1.1\r\nHost: app.test\r\n\r\n'),
+    ),
+  );
+  expect(heads.filter((head) => head.startsWith('HTTP/1.1 200 ')).length).toBeGreaterThan(0);
+  const { hostname: host, port: adminPort } = new URL(`http://${admin}`);
+  const crowd = await Promise.all(
+    Array.from({ length: MAX_CONNECTIONS }, () =>
+      firstWord(connect({ host, port: Number(adminPort) }), 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'),
+    ),
+  );
+
+  expect(crowd.filter((head) => head.startsWith('HTTP/1.1 200 '))).toHaveLength(MAX_CONNECTIONS);
+  expect((await fetch(`http://${admin}/livez`)).status).toBe(200);
+  expect(heads.filter((head) => head.startsWith('HTTP/1.1 200 '))).toHaveLength(MOST);
 });

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** Descriptors for what is not a connection of the data path: the admin listener, the provider, files, Node itself. */
-const RESERVED_DESCRIPTORS = 64;
+/**
+ * Descriptors for what is not a connection of the data path: the admin listener takes 128 of them at the most, the one
+ * that gives out tokens 64, and connections that are being refused 16; the rest is for providers, files and Node itself.
+ */
+const RESERVED_DESCRIPTORS = 320;
 
 const OPEN_FILES = /^Max open files\s+(\d+)/m;
 

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { MAX_CONNECTIONS } from '../../../src/admin/connections.ts';
 import { mostConnections, processLimits } from '../../../src/proxy/app/connection-limit.ts';
+import { MOST_CONNECTIONS } from '../../../src/token/output/local-endpoint.ts';
 
 const limits = (files: string) => `Limit  Soft Limit  Hard Limit  Units
 Max processes             7823                 7823                 processes
@@ -9,15 +11,20 @@ Max locked memory         8388608              8388608              bytes
 
 describe('how many connections may be open', () => {
   it.each([
-    [undefined, limits('1024'), 480],
+    [undefined, limits('1024'), 352],
     [10, limits('1024'), 10],
-    [1000, limits('1024'), 480],
+    [1000, limits('1024'), 352],
     [undefined, limits('20'), 1],
     [undefined, limits('unlimited'), Number.POSITIVE_INFINITY],
     [7, undefined, 7],
     [undefined, undefined, Number.POSITIVE_INFINITY],
   ])('%j configured, %j: %d', (configured, text, most) => {
     expect(mostConnections(configured, text)).toBe(most);
+  });
+
+  it('leaves what the other listeners may take, with some for the process itself', () => {
+    const left = 1024 - 2 * mostConnections(undefined, limits('1024'));
+    expect(left - MAX_CONNECTIONS - MOST_CONNECTIONS).toBeGreaterThanOrEqual(64);
   });
 
   it('is read from this process', () => {
