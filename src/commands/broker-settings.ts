@@ -37,7 +37,8 @@ export const BROKER_SETTINGS = {
   },
   'secrets-dir': {
     argument: 'PATH',
-    description: 'Where those Secrets are laid out as files while they are in use: a volume in memory',
+    description:
+      'Where those Secrets are laid out as files while they are in use: a volume in memory; 88 bytes at most',
     default: '/var/run/token-sidecar/secrets',
   },
   'drain-delay': {

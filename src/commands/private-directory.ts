@@ -13,17 +13,24 @@ export interface PrivateDirectory {
 
 const PREFIX = 'broker-';
 
-/** It has this name until it shows that it is in use, and holds nothing. Names are short: a path of a socket has a hundred characters. */
+/** It has this name until it shows that it is in use, and holds nothing. */
 const NEW_PREFIX = 'new-';
 
 /** Answers while the process lives: the kernel ends it with the process, and it is reached from other containers, too. */
 const SIGN_OF_LIFE = 'live';
+
+/** What the sign's address leaves of the 107 bytes that Linux has for one (`unix(7)`). */
+const LONGEST_PARENT_BYTES = 107 - '/broker-123456/live'.length;
 
 /**
  * Below the one that is given. Removes what processes before it left there when they were killed.
  * @throws {SidecarError} `configuration` where it cannot be made.
  */
 export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
+  if (Buffer.byteLength(parent) > LONGEST_PARENT_BYTES) {
+    const expected = `a path of at most ${LONGEST_PARENT_BYTES} bytes`;
+    throw new SidecarError('configuration', `--secrets-dir: ${parent}: expected ${expected}`);
+  }
   try {
     await mkdir(parent, { recursive: true });
     for (const name of await readdir(parent)) {
