@@ -14,9 +14,16 @@ const WEBSOCKET_HOLD_MS = 5000;
 /**
  * Mixed load until `stop`; resolves once the last exchange has ended. Short exchanges go on for as long as a long one
  * is open, so that no token is renewed unused.
+ * @returns the number of short exchanges.
  */
-export async function runLoad(app: AppClient, tally: Tally, rate: number, stop: AbortSignal): Promise<void> {
+export async function runLoad(
+  app: AppClient,
+  tally: Tally,
+  rate: number,
+  stop: AbortSignal,
+): Promise<number> {
   const turn = paced(rate);
+  let shortExchanges = 0;
   let longEnded = false;
   async function work(): Promise<void> {
     for (;;) {
@@ -24,6 +31,7 @@ export async function runLoad(app: AppClient, tally: Tally, rate: number, stop: 
       if (longEnded) return;
       const { kind, run } = pickExchange(Math.random());
       await tally.measure(kind, () => run(app));
+      shortExchanges += 1;
     }
   }
   const long = Promise.all([
@@ -37,6 +45,7 @@ export async function runLoad(app: AppClient, tally: Tally, rate: number, stop: 
     longEnded = true;
   });
   await Promise.all([long, ...Array.from({ length: WORKERS }, work)]);
+  return shortExchanges;
 }
 
 /** Lets callers through one by one, `rate` a second at most; time that nobody used is not made up for. */

@@ -60,9 +60,9 @@ export async function run(
     stop.abort();
   }, durationMs);
   const over = new AbortController();
-  const load = runLoad(app, tally, options.rate, stop.signal).then(() => {
+  const load = runLoad(app, tally, options.rate, stop.signal).then((shortExchanges) => {
     over.abort();
-    return elapsedMs();
+    return { loadMs: elapsedMs(), shortExchanges };
   });
   const sample = () =>
     tally.measure('status of the sidecar', async () => {
@@ -75,7 +75,7 @@ export async function run(
     print(`${at}  ${tally.done} done, ${tally.failed} failed, ${api.tokensSeen()} tokens${used}`);
   };
   await sample();
-  const [rotations, reloads, loadMs] = await Promise.all([
+  const [rotations, reloads, { loadMs, shortExchanges }] = await Promise.all([
     changeEvenly(options.rotations, durationMs, rotating(provider, api), stop.signal),
     changeEvenly(options.reloads, durationMs, reloading(configuration, sidecar.admin), stop.signal),
     load,
@@ -94,6 +94,8 @@ export async function run(
     loadMs,
     endedEarly,
     tokenLifetimeMs: options.tokenLifetimeMs,
+    rate: options.rate,
+    shortExchanges,
     tally,
     grants: final?.grants ?? new Map(),
     tokensSeen: final?.tokensSeen ?? api.tokensSeen(),

@@ -11,6 +11,9 @@ export interface SoakFigures {
   /** Whether it was stopped before its time. */
   readonly endedEarly: boolean;
   readonly tokenLifetimeMs: number;
+  /** Short exchanges a second that were asked for. */
+  readonly rate: number;
+  readonly shortExchanges: number;
   readonly tally: Tally;
   /** By `reason result`. */
   readonly grants: ReadonlyMap<string, number>;
@@ -46,6 +49,9 @@ const SHORTEST_JUDGED_MS = 300_000;
 /** The latest that a token is renewed, as a part of its life: the sidecar's default without jitter. */
 const LATEST_RENEWAL = 0.75;
 
+/** How much of the rate is reached at least: clients that all wait for answers lose their turns for good. */
+const LEAST_OF_RATE = 0.9;
+
 export function judge(figures: SoakFigures): Criterion[] {
   const { tally, grants, refusals, exit } = figures;
   const { begun, delaysMs } = figures.rotations;
@@ -55,6 +61,7 @@ export function judge(figures: SoakFigures): Criterion[] {
   const obtained = successes(grants);
   const renewals = Math.max(0, obtained - 1);
   const expected = Math.floor(figures.loadMs / (figures.tokenLifetimeMs * LATEST_RENEWAL));
+  const exchangesDue = Math.floor((figures.rate * figures.loadMs * LEAST_OF_RATE) / 1000);
   const refused = [...refusals.values()].reduce((sum, count) => sum + count, 0);
   const exitStatus = exit.code ?? exit.signal;
   return [
@@ -62,6 +69,11 @@ export function judge(figures: SoakFigures): Criterion[] {
       name: 'failed requests',
       passed: tally.failed === 0 && tally.done > 0,
       figure: `${tally.failed} of ${tally.done + tally.failed}`,
+    },
+    {
+      name: 'short exchanges',
+      passed: figures.shortExchanges >= exchangesDue,
+      figure: `${figures.shortExchanges}, at least ${exchangesDue} expected (${LEAST_OF_RATE * 100} % of ${figures.rate} a second)`,
     },
     {
       name: 'renewals',
