@@ -5,7 +5,7 @@ export interface IdleHolder {
 }
 
 /**
- * Counts the upstream connections of all pools. Those in use are as many as the app has connections at the most; idle ones
+ * Counts the upstream connections of all pools. Those in use are as many as the app may have connections; idle ones
  * make room for them, so that what one route keeps costs no other, nor a probe, its descriptors.
  */
 export class OpenUpstreams {

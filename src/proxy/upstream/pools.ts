@@ -92,8 +92,7 @@ export class UpstreamPools implements UpstreamStreams {
       }
       return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
     }
-    if (request.protocol === 'http1') return this.#http1.acquire(user, trustMs);
-    this.#refuseLossy(request);
+    if (request.protocol === 'h2') this.#refuseLossy(request);
     return this.#http1.acquireIdle(user, trustMs) ?? this.#http1For(user);
   }
 
@@ -102,8 +101,7 @@ export class UpstreamPools implements UpstreamStreams {
     if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
       return http2.acquireNew(request, user);
     }
-    if (request.protocol === 'http1') return this.#http1.acquireNew(user);
-    this.#refuseLossy(request);
+    if (request.protocol === 'h2') this.#refuseLossy(request);
     return this.#http1For(user);
   }
 
@@ -149,7 +147,10 @@ export class UpstreamPools implements UpstreamStreams {
     if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2c');
   }
 
-  /** An app has as many requests and tunnels as it likes on one connection, and here each takes one of its own. */
+  /**
+   * An app has as many requests and tunnels of HTTP/2 as it likes on one connection, and here each takes one of its own:
+   * those of HTTP/1.1, one to a connection of the app, may find them all taken.
+   */
   #http1For(user: UpstreamUser): UpstreamStream {
     const { all } = this.#options;
     if (all.mayOpen()) return this.#http1.acquireNew(user);

@@ -360,6 +360,20 @@ describe('protocol: auto without TLS', () => {
   });
 });
 
+describe('requests of HTTP/1.1', () => {
+  it('take no connections beyond those that there are for all, of which others hold some', async () => {
+    const { pools, all, start } = await open('plain http/1.1', 'auto', { most: 2 });
+    const users = [start(request('h2')), start(request('http1'))];
+    const third = request('http1');
+    const overloaded = expect.objectContaining({ code: 'overloaded' });
+    expect(() => pools.acquire(third, new User(third, ''), TRUST)).toThrow(overloaded);
+    expect(() => pools.acquireNew(third, new User(third, ''))).toThrow(overloaded);
+    await Promise.all(users.map(({ answer }) => answer));
+    expect(all.mayOpen()).toBe(true);
+    await start(third).answer;
+  });
+});
+
 describe('a protocol that is said', () => {
   it.each([
     ['h2', 'h2', 'h2'],

@@ -38,11 +38,6 @@ export class Http1Pool implements IdleHolder {
     this.#failures = new UpstreamFailures(route.upstream.authority);
   }
 
-  /** As in `UpstreamStreams`. */
-  acquire(user: UpstreamUser, trustMs: number): Http1UpstreamStream {
-    return this.acquireIdle(user, trustMs) ?? this.acquireNew(user);
-  }
-
   /** A stream of a connection that stands, if one is idle. */
   acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
     if (this.#idle.length === 0) return undefined;

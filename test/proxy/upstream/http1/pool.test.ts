@@ -75,7 +75,7 @@ async function open({ most = 100, random = 0 } = {}) {
   /** A connection that waits for its request. */
   async function lent(from = pool): Promise<{ connection: UpstreamConnection; user: User }> {
     const user = new User();
-    const { connection } = from.acquire(user, TRUST);
+    const { connection } = from.acquireIdle(user, TRUST) ?? from.acquireNew(user);
     if (!connection.ready) await user.stands;
     return { connection, user };
   }
@@ -97,9 +97,9 @@ describe('a pool', () => {
     expect(one.connection).not.toBe(two.connection);
     await serve(two);
     await serve(one);
-    expect(pool.acquire(new User(), TRUST).connection).toBe(one.connection);
-    expect(pool.acquire(new User(), TRUST).connection).toBe(two.connection);
-    expect(pool.acquire(new User(), TRUST).ready).toBe(false);
+    expect(pool.acquireIdle(new User(), TRUST)?.connection).toBe(one.connection);
+    expect(pool.acquireIdle(new User(), TRUST)?.connection).toBe(two.connection);
+    expect(pool.acquireIdle(new User(), TRUST)).toBeUndefined();
   });
 
   it('passes by what is of no use any more', async () => {
@@ -122,7 +122,7 @@ describe('a pool', () => {
     const connection = await serve(await lent());
     connection.abandon();
     expect(pool.closeOldestIdle()).toBe(false);
-    expect(pool.acquire(new User(), TRUST).connection).not.toBe(connection);
+    expect(pool.acquireIdle(new User(), TRUST)).toBeUndefined();
   });
 
   it.each([
