@@ -1,10 +1,11 @@
-/** Whatever the schema of the values accepts, and Helm renders, the injector and the issuer run by. */
+/** Whatever the schema of the values accepts, and Helm renders, the injector, the issuer and the broker run by. */
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BROKER_SETTINGS, readBrokerConfig } from '../../src/commands/broker-settings.ts';
 import { INJECTOR_SETTINGS, readInjectorConfig } from '../../src/commands/injector-settings.ts';
 import { ISSUER_SETTINGS, readIssuerConfig } from '../../src/commands/issuer-settings.ts';
 import { describeProblem, type Problem } from '../../src/config/problems.ts';
@@ -46,6 +47,8 @@ const INJECTOR_PATHS = [
   'injector.clientVerification.*',
   'injector.kubernetesApi.events',
   'injector.certificates.selfManaged.*',
+  'broker.audience',
+  'broker.certificates.caConfigMap',
 ];
 
 const ISSUER_PATHS = [
@@ -58,6 +61,8 @@ const ISSUER_PATHS = [
   'issuer.logLevel',
   'issuer.signingKey.*',
 ];
+
+const BROKER_PATHS = ['bindAddress', 'global.logLevel', 'broker.audience', 'broker.logLevel'];
 
 function resolve(of: Schema): Schema {
   return of.$ref === undefined ? of : resolve(schema.definitions?.[of.$ref.split('/')[2] ?? ''] ?? {});
@@ -144,8 +149,12 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true }));
 
-/** The environment of the one program that Helm makes of the values; undefined when Helm itself refuses them. */
+/** A broker may be installed alone, or beside an injector that has pods find it. */
+const BROKER = ['broker.enabled=true', 'broker.secrets={shop}'];
+
+/** The environment of a program that Helm makes of the values; undefined when Helm itself refuses them. */
 async function environmentBy(
+  component: 'injector' | 'issuer' | 'broker',
   given: object,
   set: readonly string[],
   settings: Settings,
@@ -160,7 +169,10 @@ async function environmentBy(
     );
     return undefined;
   }
-  const [container] = only(parseManifests(stdout), 'Deployment').spec.template.spec.containers;
+  const ofComponent = parseManifests(stdout).filter(
+    ({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === component,
+  );
+  const [container] = only(ofComponent, 'Deployment').spec.template.spec.containers;
   const env = Object.fromEntries(container.env.map(({ name, value }: Manifest) => [name, value]));
   const known = Object.keys(settings).map(environmentName);
   expect(Object.keys(env).filter((name) => !known.includes(name))).toEqual([]);
@@ -169,8 +181,8 @@ async function environmentBy(
 
 /** Problems of the injector with the values; undefined when Helm itself refuses them. */
 async function problemsWith(given: object): Promise<readonly string[] | undefined> {
-  const set = ['injector.certificates.source=self-managed'];
-  const env = await environmentBy(given, set, INJECTOR_SETTINGS);
+  const set = ['injector.certificates.source=self-managed', 'injector.profiles.enabled=true', ...BROKER];
+  const env = await environmentBy('injector', given, set, INJECTOR_SETTINGS);
   if (env === undefined) return undefined;
   const problems: Problem[] = [];
   readInjectorConfig(readSettings(INJECTOR_SETTINGS, [], env).given, problems);
@@ -179,9 +191,17 @@ async function problemsWith(given: object): Promise<readonly string[] | undefine
 
 async function issuerProblemsWith(given: object): Promise<readonly string[]> {
   const set = ['injector.enabled=false', 'issuer.enabled=true', 'issuer.clients.secrets={shop}'];
-  const env = (await environmentBy(given, set, ISSUER_SETTINGS)) ?? {};
+  const env = (await environmentBy('issuer', given, set, ISSUER_SETTINGS)) ?? {};
   const problems: Problem[] = [];
   readIssuerConfig(readSettings(ISSUER_SETTINGS, [], env).given, problems);
+  return problems.map(describeProblem);
+}
+
+async function brokerProblemsWith(given: object): Promise<readonly string[]> {
+  const set = ['injector.enabled=false', ...BROKER];
+  const env = (await environmentBy('broker', given, set, BROKER_SETTINGS)) ?? {};
+  const problems: Problem[] = [];
+  readBrokerConfig(readSettings(BROKER_SETTINGS, [], env).given, problems);
   return problems.map(describeProblem);
 }
 
@@ -198,6 +218,15 @@ test('the issuer runs by any values that the schema accepts', async () => {
   await fc.assert(
     fc.asyncProperty(valuesAt(ISSUER_PATHS), async (given) => {
       expect(await issuerProblemsWith(given)).toEqual([]);
+    }),
+    { numRuns: 20 },
+  );
+}, 300_000);
+
+test('the broker runs by any values that the schema accepts', async () => {
+  await fc.assert(
+    fc.asyncProperty(valuesAt(BROKER_PATHS), async (given) => {
+      expect(await brokerProblemsWith(given)).toEqual([]);
     }),
     { numRuns: 20 },
   );
