@@ -57,6 +57,7 @@ describe('a configured algorithm', () => {
   it.each([
     ['PS256', pem(ec.privateKey), 'a key for PS256: an RSA key of at least 2048 bits'],
     ['ES384', pem(ec.privateKey), 'a key for ES384: an EC key on P-384'],
+    ['ES256', pem(rsa.privateKey), 'a key for ES256: an EC key on P-256'],
     ['EdDSA', pem(rsa.privateKey), 'a key for EdDSA: an Ed25519 key'],
     ['RS256', jwk(rsa.privateKey, { alg: 'PS256' }), 'for RS256'],
   ] as const)('%s is refused with a key that is made for another', (algorithm, text, expected) => {
@@ -94,6 +95,7 @@ describe('a certificate', () => {
 describe('what is no usable key says what would be, and nothing of itself', () => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const k256 = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
+  const ed448 = generateKeyPairSync('ed448');
   const encrypted = ec.privateKey
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' })
     .toString();
@@ -106,6 +108,7 @@ describe('what is no usable key says what would be, and nothing of itself', () =
     ['a passphrase', encrypted, 'an unencrypted private key'],
     ['RSA of 1024 bits', pem(small.privateKey), 'an RSA key of at least 2048 bits'],
     ['secp256k1', pem(k256.privateKey), 'an EC key on P-256, P-384 or P-521'],
+    ['Ed448', pem(ed448.privateKey), 'or an Ed25519 key'],
     ['a JWK for another algorithm', jwk(rsa.privateKey, { alg: 'RSA-OAEP' }), 'a JWK to sign with'],
     ['a JWK to encrypt with', jwk(ec.privateKey, { use: 'enc' }), 'a JWK to sign with'],
     ['a kid that is no string', jwk(ec.privateKey, { kid: 7 }), 'a JWK whose kid is a string'],

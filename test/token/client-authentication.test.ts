@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createHash, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import {
   calculateJwkThumbprint,
   createLocalJWKSet,
@@ -17,6 +17,8 @@ import type { SigningClient } from '../../src/token/client/private-key-jwt.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { openGrant } from './grants/granting.ts';
 
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
@@ -48,6 +50,13 @@ it('tls_client_auth sends the id alone', async () => {
     privateKey: 'K',
   });
   expect(proof).toEqual({ parameters: { client_id: 'shop' } });
+});
+
+it.each([
+  ['shop', { client_id: 'shop' }],
+  [undefined, {}],
+])('none sends the id alone, where there is one: %s', async (clientId, parameters) => {
+  expect(await prove({ method: 'none', clientId })).toStrictEqual({ parameters });
 });
 
 const rsa = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -117,6 +126,65 @@ describe('private_key_jwt', () => {
       alg: key.algorithm,
       typ: 'JWT',
       'x5t#S256': key.certificateThumbprint,
+    });
+  });
+
+  describe('as it is configured', () => {
+    const { privateKey, publicKey } = rsa();
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+
+    /** Sent to a provider over a socket: its header and its claims. */
+    async function sent(assertion: Record<string, unknown>, files: Record<string, string>) {
+      const provider = await ScriptedTokenEndpoint.start();
+      const { request } = await openGrant(
+        { tokenUrl: provider.url, clientAuth: 'private_key_jwt', clientId: 'shop', assertion },
+        files,
+      );
+      expect(await request()).toMatchObject({ result: 'success' });
+      return { provider, jwt: provider.received[0]?.form.get('client_assertion') ?? '' };
+    }
+
+    it('is signed by that algorithm, under that id, for that audience', async () => {
+      const { jwt } = await sent(
+        { keyFile: 'k.pem', keyId: 'own', algorithm: 'PS256', audience: 'https://sso' },
+        { 'k.pem': pem },
+      );
+      const { payload, protectedHeader } = await jwtVerify(jwt, publicKey);
+      expect(protectedHeader).toEqual({ alg: 'PS256', kid: 'own', typ: 'JWT' });
+      expect(payload.aud).toBe('https://sso');
+    });
+
+    it('is for the token endpoint unless it says otherwise', async () => {
+      const { jwt, provider } = await sent({ keyFile: 'k.pem' }, { 'k.pem': pem });
+      expect(decodeJwt(jwt).aud).toBe(provider.url);
+    });
+
+    it('shows the thumbprint of the mounted certificate', async () => {
+      const shop = createCertificateAuthority('Test CA').issue('shop');
+      const { jwt } = await sent(
+        { keyFile: 'tls.key', certificateFile: 'tls.crt' },
+        { 'tls.key': shop.key, 'tls.crt': shop.cert },
+      );
+      const thumbprint = createHash('sha256').update(new X509Certificate(shop.cert).raw).digest('base64url');
+      expect(decodeProtectedHeader(jwt)).toMatchObject({ 'x5t#S256': thumbprint });
+      expect(decodeProtectedHeader(jwt)).not.toHaveProperty('kid');
+    });
+
+    it('has a certificate of its key, and not another', async () => {
+      const { cert } = createCertificateAuthority('Test CA').issue('other');
+      const { read } = await openGrant(
+        {
+          tokenUrl: 'https://sso/token',
+          clientAuth: 'private_key_jwt',
+          clientId: 'shop',
+          assertion: { keyFile: 'tls.key', certificateFile: 'tls.crt' },
+        },
+        { 'tls.key': pem, 'tls.crt': cert },
+      );
+      expect(await read()).toMatchObject({
+        state: 'malformed',
+        detail: expect.stringContaining('tls.crt is not the certificate of the private key'),
+      });
     });
   });
 

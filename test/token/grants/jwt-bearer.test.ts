@@ -1,6 +1,8 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type JWTPayload, jwtVerify } from 'jose';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { createTokenEndpoint } from '../../../src/token/provider/token-endpoint.ts';
 import { answer, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
 import { openGrant, resolveCredential } from './granting.ts';
 
@@ -188,6 +190,35 @@ describe('a Google service account', () => {
     });
     expect(JSON.stringify(reading)).not.toMatch(/S3CRET|PRIVATE/);
   });
+});
+
+describe('the credentials of another grant', () => {
+  const file = JSON.stringify({
+    type: 'service_account',
+    private_key: pem(rsa.privateKey),
+    client_email: 'shop@example.iam.gserviceaccount.com',
+  });
+  const kinds = ['rfc7523', 'google_service_account', 'github_app'];
+  it.each(kinds.flatMap((kind) => kinds.filter((other) => other !== kind).map((other) => [kind, other])))(
+    '%s signs nothing with those of %s, and asks nobody',
+    async (kind, other) => {
+      const provider = await ScriptedTokenEndpoint.start();
+      const settings = (of: string | undefined) => ({
+        tokenUrl: provider.url,
+        grant: 'jwt_bearer',
+        jwtBearer: { kind: of, keyFile: of === 'google_service_account' ? 'key.json' : 'private_key' },
+        ...(of === 'google_service_account' ? { scope: 'read' } : {}),
+      });
+      const files = { client_id: 'shop', private_key: pem(rsa.privateKey), 'key.json': file };
+      const reading = await (await openGrant(settings(other), files)).read();
+      if (reading.state !== 'loaded') throw new Error(reading.detail);
+      const endpoint = createTokenEndpoint(await resolveCredential(settings(kind)), systemClock);
+      onTestFinished(() => endpoint.close());
+      const outcome = await endpoint.requestToken(reading.credentials, new AbortController().signal);
+      expect(outcome).toMatchObject({ result: 'unavailable' });
+      expect(provider.received).toEqual([]);
+    },
+  );
 });
 
 describe('an installation of a GitHub App', () => {

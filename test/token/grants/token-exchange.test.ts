@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { exchangesForRequests } from '../../../src/token/grants/token-exchange.ts';
 import { answerToken, ScriptedTokenEndpoint } from '../../support/scripted-token-endpoint.ts';
-import { openGrant } from './granting.ts';
+import { openGrant, resolveCredential } from './granting.ts';
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const TYPE = 'urn:ietf:params:oauth:token-type:';
@@ -88,6 +89,20 @@ describe('a token exchange', () => {
     expect(provider.received).toHaveLength(1);
   });
 
+  it('asks nobody with a token that is gone since the credentials were read', async () => {
+    const provider = await ScriptedTokenEndpoint.start();
+    const { request, secret } = await openGrant(
+      { tokenUrl: provider.url, grant: 'token_exchange', clientAuth: 'none' },
+      { subject_token: 'a.b.c' },
+    );
+    const outcome = await request(() => secret.update({ other: 'x' }));
+    expect(outcome).toEqual({
+      result: 'unavailable',
+      detail: `${secret.directory}/subject_token does not exist`,
+    });
+    expect(provider.received).toEqual([]);
+  });
+
   it('asks nobody with an actor that became no token after the credentials were read', async () => {
     const provider = await ScriptedTokenEndpoint.start();
     const { request, secret } = await openGrant(
@@ -103,5 +118,21 @@ describe('a token exchange', () => {
     expect(outcome).toMatchObject({ detail: expect.stringMatching(/pod is not a token: one line/) });
     expect(JSON.stringify(outcome)).not.toContain('S3CRET');
     expect(provider.received).toEqual([]);
+  });
+});
+
+describe('whose token is exchanged', () => {
+  it.each([
+    [
+      'a request’s, where it is said',
+      { grant: 'token_exchange', tokenExchange: { subjectTokenFrom: 'request' } },
+      true,
+    ],
+    ['the mounted one', { grant: 'token_exchange' }, false],
+    ['nobody’s, by another grant', { grant: 'jwt_bearer' }, false],
+    ['nobody’s, by a client', {}, false],
+  ])('%s', async (_name, settings, isOfRequests) => {
+    const config = await resolveCredential({ tokenUrl: 'https://sso/token', ...settings });
+    expect(exchangesForRequests(config)).toBe(isOfRequests);
   });
 });
