@@ -114,6 +114,14 @@ describe('tokens that are taken', () => {
       'abc',
     ],
     [
+      'UTF-16 by its type, after white space',
+      {
+        headers: { 'content-type': 'application/json; charset=utf-16le' },
+        body: Buffer.from(JSON_BYTES.toString(), 'utf16le'),
+      },
+      'abc',
+    ],
+    [
       'a charset that nobody knows',
       { headers: { 'content-type': 'application/json; charset=none' }, body: JSON_BYTES },
       'abc',
@@ -166,6 +174,7 @@ describe('tokenType: any', () => {
     ['eBay', 'Application Access Token', 'Application Access Token'],
     ['a token exchange that names none', 'N_A', 'N_A'],
     ['what is no name', '<script>', 'no plain name'],
+    ['what only ends as a name', '<b>Bearer of', 'no plain name'],
     ['what is no string', ['Bearer'], 'no plain name'],
   ])('takes what is refused otherwise: %s', async (_name, token_type, shown) => {
     const fields = { ...USUAL, token_type };

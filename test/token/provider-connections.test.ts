@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { ClientCredentials } from '../../src/token/client/client-credentials.ts';
 import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts';
+import type { CertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
@@ -59,6 +60,57 @@ it('a connection is for HTTP/1.1, with the configured name', async () => {
   );
   expect(await request()).toMatchObject({ result: 'success' });
   expect(asked).toEqual([{ alpnProtocol: 'http/1.1', servername: 'sso.example' }]);
+});
+
+it('a provider is found where it is looked up', async () => {
+  const provider = await RawProvider.start((socket) => void socket.write(tokenAnswer()));
+  const { port } = new URL(provider.url);
+  const asked: string[] = [];
+  const endpoint = createTokenEndpoint(
+    credentialConfig({ tokenUrl: `http://sso.invalid:${port}/token` }),
+    systemClock,
+    (name, _options, found) => {
+      asked.push(name);
+      found(null, [{ address: '127.0.0.1', family: 4 }]);
+    },
+  );
+  onTestFinished(() => endpoint.close());
+  expect(await endpoint.requestToken(CREDENTIALS, new AbortController().signal)).toMatchObject({
+    result: 'success',
+  });
+  expect(asked).toEqual(['sso.invalid']);
+});
+
+it('says which certificates are in use, and for which credential', async () => {
+  const shop = authority.issue('shop');
+  const provider = await RawProvider.start(
+    (socket) => void socket.write(tokenAnswer()),
+    authority.issue('provider', '127.0.0.1'),
+  );
+  const trust = await mountSecret({ 'ca.crt': authority.cert });
+  const used: unknown[] = [];
+  const certificates: CertificateMetrics = { inUse: (...told) => void used.push(told) };
+  const endpoint = createTokenEndpoint(
+    credentialConfig({ tokenUrl: provider.url, tls: { caFile: join(trust.directory, 'ca.crt') } }),
+    systemClock,
+    undefined,
+    undefined,
+    certificates,
+  );
+  onTestFinished(() => endpoint.close());
+  const client = {
+    method: 'tls_client_auth',
+    clientId: 'shop',
+    certificate: shop.cert,
+    privateKey: shop.key,
+  } as const;
+  expect(await endpoint.requestToken(client, new AbortController().signal)).toMatchObject({
+    result: 'success',
+  });
+  expect(used).toEqual([
+    [{ credential: 'default' }, 'caFile', 'trust', authority.cert],
+    [{ credential: 'default' }, 'tls.crt', 'identity', shop.cert],
+  ]);
 });
 
 it('a provider that nobody vouches for gets no request', async () => {

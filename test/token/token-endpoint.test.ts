@@ -42,6 +42,12 @@ async function rawServer(onConnection: (socket: Socket) => void): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`;
 }
 
+it('knows of no metadata where no issuer is named', async () => {
+  const endpoint = createTokenEndpoint(credentialConfig({ tokenUrl: 'https://sso/token' }), systemClock);
+  onTestFinished(() => endpoint.close());
+  expect([endpoint.tokenUrl(), endpoint.metadata()]).toEqual(['https://sso/token', undefined]);
+});
+
 describe('the request', () => {
   it('is a form POST of the grant, with Basic', async () => {
     const provider = await ScriptedTokenEndpoint.start();

@@ -530,3 +530,49 @@ it('credentials that were gone and are there again as they were are told of', as
     'credentials are there again, as they were',
   ]);
 });
+
+describe('what is held', () => {
+  it('is the bare token and its end, for as long as it may be sent', async () => {
+    const { source, clock, last } = await openSource();
+    expect(source.held()).toBeUndefined();
+    const { monotonicMs } = clock.now();
+    await last().answer(token('a', 10_000));
+    const held = source.held();
+    expect(held?.token).toBe('a');
+    const leftMs = (held?.sendableUntil.monotonicMs ?? 0) - monotonicMs;
+    expect(leftMs).toBeGreaterThan(0);
+    expect(leftMs).toBeLessThanOrEqual(10_000);
+    await clock.advance(leftMs);
+    expect(source.held()).toBeUndefined();
+  });
+
+  it('is told of whenever it is another, to whoever still listens', async () => {
+    const { source, clock, last } = await openSource();
+    const told: (string | undefined)[] = [];
+    const end = source.onToken(() => told.push(source.held()?.token));
+    await last().answer(failure);
+    expect(told).toEqual([]);
+    await clock.advance(1000);
+    await last().answer(token('a'));
+    await clock.advance(225_000);
+    await last().answer(token('b'));
+    expect(told).toEqual(['a', 'b']);
+    end();
+    await clock.advance(225_000);
+    await last().answer(token('c'));
+    expect(source.held()?.token).toBe('c');
+    expect(told).toEqual(['a', 'b']);
+  });
+
+  it('is the same for all, and the status says so', async () => {
+    const { source } = await openSource();
+    expect(source.snapshot().tokens).toEqual({ kind: 'held' });
+  });
+});
+
+it('says whether the mounted credentials can be used', async () => {
+  const { change, metrics } = await openSource();
+  expect(await metrics()).toContain('token_sidecar_credentials_usable{credential="default"} 1');
+  change({ state: 'missing', detail: '/secret/client_id does not exist' });
+  expect(await metrics()).toContain('token_sidecar_credentials_usable{credential="default"} 0');
+});

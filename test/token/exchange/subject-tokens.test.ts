@@ -132,6 +132,7 @@ describe('failures', () => {
       { result: 'invalid_response', detail: 'token_type is missing', blames: 'unsaid' },
       1,
     ],
+    ['what blames nobody', { result: 'invalid_response', detail: 'status 200 with text/html' }, 1],
     [
       '429 with Retry-After',
       { result: 'unavailable', detail: 'status 429', blames: 'unsaid', retryAfterMs: 3_600_000 },
@@ -200,6 +201,13 @@ describe('a token that an upstream refuses', () => {
     await clock.advance(5000);
     expect(await tokens.replace('ann', first)).toBeUndefined();
   });
+});
+
+it('a fault of our own is no refusal: whoever replaces a token hears of it', async () => {
+  const { tokens } = create(() => {
+    throw new Error('out of order');
+  });
+  await expect(tokens.replace('ann', 'Bearer x')).rejects.toThrow('out of order');
 });
 
 describe('bounds', () => {

@@ -127,6 +127,11 @@ describe('the client credentials grant of RFC 6749', () => {
       { ...BASIC, 'content-type': `${FORM['content-type']}; charset=UTF-8` },
       'grant_type=client_credentials&scope=',
     ],
+    [
+      'with a charset after white space',
+      { ...BASIC, 'content-type': `${FORM['content-type']} ; charset=UTF-8` },
+      'grant_type=client_credentials',
+    ],
   ])('%s', async (_, headers, body) => {
     const { ask, give } = await start('read write');
     give('tok', 60_000);
@@ -261,6 +266,75 @@ async function openEnds(port: number): Promise<number> {
   const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((line) => line.trim().split(/\s+/));
   return lines.filter(([, own, , state]) => own === local && state === '01').length;
 }
+
+it('says no more than that it failed where it did, and the log says why', async () => {
+  const { ask, endpoint, source, lines } = await start();
+  const broken = { ...source, obtain: () => Promise.reject(new Error('out of order')) };
+  endpoint.give([{ source: broken, scope: undefined }]);
+  const answered = await ask();
+  expect([answered.status, answered.body]).toEqual([
+    500,
+    { error: 'server_error', error_description: 'an unexpected error' },
+  ]);
+  expect(lines.join('')).toContain('out of order');
+});
+
+const HEAD_OF_GRANT = [
+  'POST /token/kafka HTTP/1.1',
+  'Host: 127.0.0.1',
+  'Authorization: Basic eDp5',
+  'Content-Type: application/x-www-form-urlencoded',
+  'Content-Length: 100',
+].join('\r\n');
+
+it('logs no fault for who goes amid its body', async () => {
+  const { ask, endpoint, give, lines } = await start();
+  give('tok', 60_000);
+  const socket = connect(endpoint.address);
+  socket.write(`${HEAD_OF_GRANT}\r\nExpect: 100-continue\r\n\r\ngrant`);
+  // Its body is waited for from here on.
+  await once(socket, 'data');
+  socket.resetAndDestroy();
+  await expect.poll(() => openEnds(endpoint.address.port), { timeout: 50_000, interval: 50 }).toBe(0);
+  expect((await ask()).status).toBe(200);
+  expect(lines).toEqual([]);
+});
+
+it('hangs up on who does not bring its request to an end', { timeout: 20_000 }, async () => {
+  const { endpoint, give } = await start();
+  give('tok', 60_000);
+  const slow = ['', 'GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\n', `${HEAD_OF_GRANT}\r\n\r\ngrant`].map(
+    (sent) => {
+      const socket = connect(endpoint.address).on('error', () => {});
+      onTestFinished(() => {
+        socket.destroy();
+      });
+      socket.write(sent);
+      return new Promise<string>((resolve) => {
+        let read = '';
+        socket.on('data', (chunk) => {
+          read += String(chunk);
+        });
+        socket.once('close', () => resolve(read));
+      });
+    },
+  );
+  for (const read of await Promise.all(slow)) {
+    expect(read).toMatch(/^HTTP\/1\.1 408 /);
+    expect(read).not.toContain('tok');
+  }
+});
+
+it('takes no more than 8 KiB of fields', async () => {
+  const { ask, endpoint, give } = await start();
+  give('tok', 60_000);
+  expect((await ask({ ...ASKING, 'x-long': 'x'.repeat(7 * 1024) })).status).toBe(200);
+  const socket = connect(endpoint.address);
+  socket.write(`GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\nx-long: ${'x'.repeat(9 * 1024)}\r\n\r\n`);
+  const [read] = await once(socket, 'data');
+  socket.destroy();
+  expect(String(read)).toMatch(/^HTTP\/1\.1 431 /);
+});
 
 it('gives what it was told last, and knows nothing more of what there was before', async () => {
   const { ask, give, clock, endpoint } = await start();

@@ -99,7 +99,14 @@ it('leaves nothing of a token that could not take its place', async () => {
 });
 
 it.each(['/nowhere/at/all/token', '/proc/token'])('cannot be %s, which is said at start', async (path) => {
-  await expect(open({ path })).rejects.toThrow(`credential kafka: output.file ${path}: expected a file in a`);
+  const error = await open({ path }).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    message: expect.stringMatching(
+      new RegExp(`^credential kafka: output\\.file ${path}: expected a file in a .*\\([A-Z]+\\)$`),
+    ),
+    // For the log: the system's own words.
+    cause: { code: expect.stringMatching(/^E[A-Z]+$/) },
+  });
 });
 
 it('cannot be a directory', async () => {
