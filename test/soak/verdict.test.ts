@@ -44,15 +44,15 @@ it('a run in which all went well passes', () => {
 });
 
 describe('the number of short exchanges', () => {
-  it('may be short of the rate by a tenth', () => {
-    expect(unmet({ shortExchanges: REQUESTS * 0.9 })).toEqual([]);
-    expect(unmet({ shortExchanges: REQUESTS * 0.9 - 1 })).toEqual(['short exchanges']);
+  it('may be short of the rate by half', () => {
+    expect(unmet({ shortExchanges: REQUESTS * 0.5 })).toEqual([]);
+    expect(unmet({ shortExchanges: REQUESTS * 0.5 - 1 })).toEqual(['short exchanges']);
   });
 
   it('grows with the rate and with the time', () => {
-    expect(unmet({ rate: 400 })).toEqual(['short exchanges']);
+    expect(unmet({ rate: 700 })).toEqual(['short exchanges']);
     expect(unmet({ rate: 100, shortExchanges: 6000 })).toEqual([]);
-    expect(unmet({ loadMs: 70_000 })).toEqual(['short exchanges']);
+    expect(unmet({ loadMs: 130_000, tokenLifetimeMs: 60_000 })).toEqual(['short exchanges']);
   });
 
   it('is by how long the load lasted where the run was stopped', () => {
@@ -65,7 +65,7 @@ describe('the number of short exchanges', () => {
     expect(criterion).toEqual({
       name: 'short exchanges',
       passed: false,
-      figure: '40, at least 16200 expected (90 % of 300 a second)',
+      figure: '40, at least 9000 expected (50 % of 300 a second)',
     });
   });
 });

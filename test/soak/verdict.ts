@@ -50,7 +50,7 @@ const SHORTEST_JUDGED_MS = 300_000;
 const LATEST_RENEWAL = 0.75;
 
 /** How much of the rate is reached at least: clients that all wait for answers lose their turns for good. */
-const LEAST_OF_RATE = 0.9;
+const LEAST_OF_RATE = 0.5;
 
 export function judge(figures: SoakFigures): Criterion[] {
   const { tally, grants, refusals, exit } = figures;
