@@ -88,7 +88,11 @@ export const ERRORS = {
     title: 'The policy does not allow the caller what it asks for',
   },
   route_not_found: { status: 404, grpc: 'UNIMPLEMENTED', title: 'No route matches the request' },
-  request_timeout: { status: 408, grpc: 'DEADLINE_EXCEEDED', title: 'The request did not arrive in time' },
+  request_timeout: {
+    status: 408,
+    grpc: 'DEADLINE_EXCEEDED',
+    title: 'The app stopped sending its request, or reading its answer, for too long',
+  },
   request_too_large: {
     status: 413,
     grpc: 'RESOURCE_EXHAUSTED',

@@ -68,7 +68,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   process.exitCode = 70;
 }
 
-// As the launcher does, which a checkout has no use for.
+// A checkout starts here, without the launcher, which does the same.
 process.on('SIGUSR1', () => undefined);
 process.stdout.on('error', onOutputError);
 // There is nothing left to say it to.

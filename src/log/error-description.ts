@@ -1,10 +1,18 @@
+/** Of a chain of causes; one may be its own. */
+const MOST_ERRORS = 8;
+
 /** An error as its chain of messages and codes. Library errors may carry requests with them; only these two are kept. */
-export function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return String(error);
+export function describeError(error: unknown, most = MOST_ERRORS): unknown {
+  if (!(error instanceof Error)) return textOf(error);
   const { code } = error as { code?: unknown };
   return {
     message: error.message,
     ...(typeof code === 'string' ? { code } : {}),
-    ...(error.cause === undefined ? {} : { cause: describeError(error.cause) }),
+    ...(error.cause === undefined || most <= 1 ? {} : { cause: describeError(error.cause, most - 1) }),
   };
+}
+
+/** Of an object no more than its kind: its own text may hold anything, and it may have none. */
+function textOf(thrown: unknown): string {
+  return typeof thrown === 'object' ? Object.prototype.toString.call(thrown) : String(thrown);
 }

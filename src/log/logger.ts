@@ -1,14 +1,15 @@
 /**
  * The logger, and what it must never print.
  *
- * Call sites log names and figures, never requests, headers or answers of the token endpoint. The redaction below
- * is the second line of defence, for the day somebody logs an object that carries one of these.
+ * Call sites log names and figures, never requests, headers or answers of the token endpoint. The redaction is the second
+ * line of defence, for the day somebody logs an object that carries one of these.
  */
 
 import pino, { type Logger } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { describeError } from './error-description.ts';
 import type { LogLosses } from './output.ts';
+import { withoutSecrets } from './redaction.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 
 export type { Logger };
@@ -18,20 +19,6 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** What a setting of the level may be, as its description says it. */
 export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
-
-const SECRET_KEYS = [
-  'access_token',
-  'accessToken',
-  'authorization',
-  'Authorization',
-  'client_assertion',
-  'client_secret',
-  'clientSecret',
-  'cookie',
-  'password',
-  'secret',
-  'token',
-];
 
 /** What tells one kind of warning from another beside its text: the fields that have few values. */
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
@@ -66,8 +53,7 @@ export function createLogger(
       },
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]), censor: '[redacted]' },
+      formatters: { level: (label) => ({ level: label }), log: (facts) => withoutSecrets(facts) },
       serializers: { err: describeError },
       hooks: {
         logMethod(args, method, severity) {
@@ -90,6 +76,11 @@ export function createLogger(
     },
     destination,
   );
+  // Its children have this method from it.
+  const { child } = logger;
+  logger.child = function (this: Logger, bindings: object, options?: object) {
+    return child.call(this, withoutSecrets(bindings), options);
+  } as typeof child;
   CHILDREN.set(logger, children);
   return logger;
 }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { LogOutput } from '../../src/log/output.ts';
@@ -63,6 +65,23 @@ it('what a stalled output keeps is bounded, and says how many lines were left ou
     msg: 'log lines were left out',
   });
   expect(lines.slice(257)).toEqual(['after', '']);
+});
+
+it('of 64 MiB that nobody reads, less than one stays in memory', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const used = (): number => {
+    // Buffers are let go once those who held them have been.
+    for (let round = 0; round < 3; round++) collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const { target, output } = setUp();
+  target.room = 0;
+  const before = used();
+  for (let line = 0; line < 64 * 1024; line++) output.write(LINE);
+  expect(used() - before).toBeLessThan(2 ** 20);
+  expect(output.losses.output).toBeGreaterThan(65_000);
 });
 
 it('lines stay in their order: none overtakes the note of those left out before it', async () => {

