@@ -16,8 +16,10 @@ export const ANSWER = '00000101040000000188';
 export const WINDOW = '0000040800000000000000000a';
 
 /** A socket whose system takes what is written only as the test says. */
-class BareSocket extends Duplex {
+export class BareSocket extends Duplex {
   bytesWritten = 0;
+  /** What was written, one char an octet. */
+  text = '';
   /** Whether the system takes nothing. */
   stuck = false;
   #taken: (() => void)[] = [];
@@ -30,6 +32,7 @@ class BareSocket extends Duplex {
 
   override _write(bytes: Buffer, _encoding: string, done: () => void): void {
     this.bytesWritten += bytes.length;
+    this.text += bytes.toString('latin1');
     if (this.stuck) this.#taken.push(done);
     else done();
   }
@@ -51,8 +54,10 @@ class BareSocket extends Duplex {
 }
 
 /** A connection beneath which is no network. */
-export function connect() {
+export function connect({ maxAgeMs = 1e9, assumedStreams = 100, connectMs = 10_000 } = {}) {
   const told: string[] = [];
+  const free: number[] = [];
+  const allowed: number[] = [];
   const socket = new BareSocket();
   const clock = new ManualClock();
   let read: ((chunk: Buffer) => void) | undefined;
@@ -63,17 +68,27 @@ export function connect() {
     },
   } as unknown as Dialling;
   const connection = new Http2Connection(dialling, {
-    route: routeTo({ address: { host: 'up.test', port: 80 } }),
+    route: routeTo({ address: { host: 'up.test', port: 80 } }, { timeouts: { connectMs } }),
     clock,
     failures: new UpstreamFailures('up.test'),
-    maxAgeMs: 1e9,
-    assumedStreams: 100,
-    onFree: () => {},
+    maxAgeMs,
+    assumedStreams,
+    onFree: () => void free.push(connection.free),
     onGone: () => told.push('gone'),
     onClosed: () => told.push('closed'),
-    onAllowed: () => {},
+    onAllowed: (streams) => void allowed.push(streams),
   });
-  return { connection, socket, clock, told, bring: (hex: string) => read?.(Buffer.from(hex, 'hex')) };
+  return {
+    connection,
+    socket,
+    clock,
+    told,
+    /** How many requests it could carry each time that it said so. */
+    free: () => free.splice(0),
+    /** What the upstream has said to allow since this was last asked. */
+    allowed: () => allowed.splice(0),
+    bring: (hex: string) => read?.(Buffer.from(hex, 'hex')),
+  };
 }
 
 /** Something carried, of which the test says what goes wrong in it. */

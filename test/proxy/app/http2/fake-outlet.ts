@@ -1,0 +1,48 @@
+import type { ConnectionStream } from '../../../../src/proxy/app/http2/connection-stream.ts';
+import type { LeavingAnswer } from '../../../../src/proxy/app/http2/leaving-answers.ts';
+import type { Http2Outlet, WaitingAnswer } from '../../../../src/proxy/app/http2/outlet.ts';
+import { ErrorCode } from '../../../../src/proxy/http2/error-code.ts';
+
+/** The way out of a connection, on which all that leaves is written down, and which allows what the test says. */
+export function fakeOutlet() {
+  const written: string[] = [];
+  const waiting = new Set<WaitingAnswer>();
+  const allowed = { window: 1e9, room: true };
+  const outlet = {
+    get room() {
+      return allowed.room;
+    },
+    sendable: () => allowed.window,
+    sendFields(_stream: unknown, fields: readonly string[], last: boolean, neverIndexed?: readonly string[]) {
+      const secret = neverIndexed === undefined ? '' : ` never indexed ${neverIndexed}`;
+      written.push(`fields ${fields}${secret}${last ? ' last' : ''}`);
+    },
+    sendData(_stream: unknown, data: Buffer, last: boolean) {
+      allowed.window -= data.length;
+      written.push(`data ${data}${last ? ' last' : ''}`);
+    },
+    consume(_stream: unknown, bytes: number) {
+      if (bytes > 0) written.push(`gives ${bytes} back`);
+    },
+    reset(_stream: unknown, code: ErrorCode) {
+      const [name] = Object.entries(ErrorCode).find(([, value]) => value === code) ?? [];
+      written.push(`reset ${name}`);
+    },
+    wasUseful: () => void written.push('useful'),
+    leaves(answer: LeavingAnswer) {
+      written.push(`leaves in ${answer.patienceMs} ms`);
+    },
+    waitForRoom: (sender: WaitingAnswer) => void waiting.add(sender),
+    waitNoMore: (sender: WaitingAnswer) => void waiting.delete(sender),
+    guarded: (act: () => void) => act(),
+  } as unknown as Http2Outlet<ConnectionStream>;
+  return {
+    allowed,
+    outlet,
+    /** Those who wait for room. */
+    waiting,
+    written,
+    /** What was written since this was last asked. */
+    sent: () => written.splice(0),
+  };
+}

@@ -1,0 +1,411 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { IncomingRequest } from '../../../../src/proxy/streams/message.ts';
+import type { UpstreamStream, UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import type { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
+import { type Http1Fallback, Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';
+import { OpenUpstreams } from '../../../../src/proxy/upstream/open-upstreams.ts';
+import { ManualClock } from '../../../support/manual-clock.ts';
+import { frame, Setting, settings, Type } from '../../../wire/http2/frames.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
+import { BareSocket } from './bare-connection.ts';
+
+const CONNECT_MS = 3_000;
+const TRUST = Number.POSITIVE_INFINITY;
+const REQUEST: IncomingRequest = {
+  protocol: 'h2',
+  method: 'GET',
+  target: '/',
+  targetForm: 'origin',
+  host: 'app.test',
+  fields: [],
+  connectionOptions: [],
+  contentLength: undefined,
+};
+
+interface Options {
+  /** Connections of all pools at once. */
+  readonly most?: number;
+  readonly protocols?: readonly string[];
+  readonly fallback?: Http1Fallback;
+}
+
+/** A pool beneath which is no network: what it dials stands, or fails, when the test says. */
+function start({ most = 10, protocols, fallback }: Options = {}) {
+  const clock = new ManualClock();
+  const all = new OpenUpstreams(most);
+  const dialled: { socket: BareSocket & { alpnProtocol?: string | false }; onread: OnReadOpts }[] = [];
+  const dialer = {
+    dial(onread: OnReadOpts) {
+      const socket = new BareSocket();
+      dialled.push({ socket, onread });
+      return socket as unknown as Socket;
+    },
+    refusal: () => undefined,
+  } as unknown as Dialer;
+  const pool = new Http2Pool(
+    routeTo({ address: { host: 'up.test', port: 80 } }, { timeouts: { connectMs: CONNECT_MS } }),
+    { clock, dialer, all, random: () => 0, protocols, fallback },
+  );
+  const told: string[] = [];
+  const streams = new Map<string, UpstreamStream>();
+  const user = (name: string): UpstreamUser => {
+    const tell = (what: string) => void told.push(`${name} ${what}`);
+    return {
+      connected: (instead) => tell(instead === undefined ? 'connected' : 'connected by another'),
+      informed: () => {},
+      answered: ({ status }) => tell(`answered ${status}`),
+      switched: () => {},
+      answerData: () => {},
+      answerEnded: () => {},
+      flushAnswer: () => {},
+      upstreamReady: () => {},
+      stalled: () => {},
+      upstreamFailed: (error, fate) => tell(`${error.code} ${fate}: ${error.message}`),
+    };
+  };
+  const socketOf = (index: number) => {
+    const one = dialled[index];
+    if (one === undefined) throw new Error(`no connection ${index} was asked for`);
+    return one;
+  };
+  return {
+    all,
+    clock,
+    pool,
+    /** How many connections were asked for. */
+    dialled: () => dialled.length,
+    told: () => told.splice(0),
+    stream: (name: string) => streams.get(name) as UpstreamStream,
+    /** Asks for a stream, and says whether it is ready. */
+    ask(name: string, how: 'acquire' | 'acquireNew' | 'acquireAgain' = 'acquire') {
+      const stream =
+        how === 'acquire' ? pool.acquire(REQUEST, user(name), TRUST) : pool[how](REQUEST, user(name));
+      streams.set(name, stream);
+      return stream.ready;
+    },
+    send(name: string) {
+      streams.get(name)?.send(
+        {
+          from: REQUEST,
+          target: '/',
+          authority: 'up.test',
+          authorization: undefined,
+          keepClientAuthorization: false,
+          instanceId: 'me',
+          upgrade: undefined,
+          hasBody: false,
+        },
+        clock.monotonicMs(),
+      );
+    },
+    socket: (index: number) => socketOf(index).socket,
+    stands: (index: number) => void socketOf(index).socket.emit('connect'),
+    /** The handshake is over, and this was chosen. */
+    secured(index: number, chosen: string | false) {
+      const { socket } = socketOf(index);
+      socket.emit('connect');
+      socket.alpnProtocol = chosen;
+      socket.emit('secureConnect');
+    },
+    fails(index: number) {
+      socketOf(index).socket.emit('error', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
+    },
+    bring(index: number, octets: Buffer) {
+      const { buffer, callback } = socketOf(index).onread;
+      octets.copy(buffer as Buffer);
+      callback(octets.length, buffer as Buffer);
+    },
+  };
+}
+
+type Pool = ReturnType<typeof start>;
+
+const allow = (streams: number) => settings([Setting.MAX_CONCURRENT_STREAMS, streams]);
+
+/** A pool with one connection on which so many requests may be sent at once. */
+function startWith(streams: number, options: Options = {}): Pool {
+  const started = start(options);
+  started.ask('first');
+  started.stands(0);
+  started.bring(0, allow(streams));
+  started.told();
+  return started;
+}
+
+describe('requests', () => {
+  it('wait for one connection as long as it is not known how many it carries', () => {
+    const { ask, dialled, pool, stands, stream, told } = start();
+    expect([pool.stands, pool.spoken]).toEqual([false, 'h2']);
+    expect(['a', 'b', 'c'].map((name) => ask(name))).toEqual([false, false, false]);
+    expect(dialled()).toBe(1);
+    stands(0);
+    expect(told()).toEqual(['a connected', 'b connected', 'c connected']);
+    expect([stream('c').ready, pool.stands, ask('d'), dialled()]).toEqual([true, true, true, 1]);
+  });
+
+  it('have another connection made where one is full, as many as are needed', () => {
+    const { ask, bring, dialled, stands, told } = startWith(2);
+    expect([ask('second'), ask('third'), ask('fourth'), ask('fifth')]).toEqual([true, false, false, false]);
+    // Three wait, and each connection is expected to carry two.
+    expect(dialled()).toBe(3);
+    stands(1);
+    bring(1, allow(2));
+    expect(told()).toEqual(['third connected', 'fourth connected']);
+    stands(2);
+    expect(told()).toEqual(['fifth connected']);
+  });
+
+  it('take the oldest connection with room first', () => {
+    const { ask, bring, send, stands, stream, socket } = startWith(1);
+    ask('second');
+    stands(1);
+    bring(1, allow(1));
+    stream('first').giveBack();
+    stream('second').giveBack();
+    expect(ask('third')).toBe(true);
+    send('third');
+    expect(stream('third').ready).toBe(false);
+    expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, false]);
+    expect(ask('fourth')).toBe(true);
+  });
+
+  it('are not sent to an upstream that takes none, and no connection is made for them', () => {
+    const { ask, bring, dialled, told } = startWith(0);
+    expect([ask('second'), dialled()]).toEqual([false, 1]);
+    bring(0, allow(5));
+    expect(told()).toEqual(['second connected']);
+  });
+
+  it('that are not wanted any more are not waited for', () => {
+    const { ask, stands, stream, told } = start();
+    ask('a');
+    ask('b');
+    stream('a').abandon();
+    stands(0);
+    expect(told()).toEqual(['b connected']);
+  });
+
+  it('are told where they wait too long, and for what', async () => {
+    const { ask, clock, told } = startWith(1, { most: 1 });
+    ask('second');
+    await clock.advance(CONNECT_MS - 1);
+    expect(told()).toEqual([]);
+    await clock.advance(1);
+    expect(told()).toEqual([
+      `second upstream_timeout lost: upstream up.test:80 gave no stream within ${CONNECT_MS} ms`,
+    ]);
+    const none = start();
+    none.ask('a');
+    await none.clock.advance(CONNECT_MS);
+    expect(none.told()).toEqual([
+      `a upstream_timeout lost: upstream up.test:80 gave no connection within ${CONNECT_MS} ms`,
+    ]);
+  });
+});
+
+describe('a new connection', () => {
+  it('is made for who asks for one, and what stands is not taken', () => {
+    const { ask, bring, dialled, stands, told } = startWith(10);
+    expect([ask('new', 'acquireNew'), dialled()]).toEqual([false, 2]);
+    // Whoever wants any has the one that stands.
+    expect(ask('any')).toBe(true);
+    bring(0, allow(11));
+    expect(told()).toEqual([]);
+    stands(1);
+    expect(told()).toEqual(['new connected']);
+  });
+
+  it('is shared by all who ask while it is made', () => {
+    const { ask, dialled, stands, told } = startWith(10);
+    ask('one', 'acquireNew');
+    ask('two', 'acquireNew');
+    expect(dialled()).toBe(2);
+    stands(1);
+    expect(told()).toEqual(['one connected', 'two connected']);
+  });
+
+  it('is made for a request that was refused where there is one alone, otherwise what stands is asked', async () => {
+    const { ask, bring, dialled, send, stands, told } = startWith(10);
+    send('first');
+    bring(0, frame(Type.RST_STREAM, 0, 1, '\0\0\0\x07'));
+    told();
+    expect([ask('again', 'acquireAgain'), dialled()]).toEqual([false, 2]);
+    await turn();
+    expect(told()).toEqual([]);
+    stands(1);
+    expect(told()).toEqual(['again connected']);
+    expect([ask('third', 'acquireAgain'), dialled()]).toEqual([false, 2]);
+    await turn();
+    expect(told()).toEqual(['third connected']);
+  });
+
+  it('that a refused request waits for may fail: then it goes back to what stands', async () => {
+    const { ask, fails, told } = startWith(10);
+    ask('again', 'acquireAgain');
+    fails(1);
+    expect(told()).toEqual(['again connected']);
+  });
+
+  it('that cannot be made fails those who wait for it, and no other is tried', () => {
+    const { all, ask, dialled, fails, told } = start({ most: 1 });
+    ask('a');
+    ask('b');
+    fails(0);
+    expect(told().map((text) => text.split(':')[0])).toEqual([
+      'a upstream_unreachable lost',
+      'b upstream_unreachable lost',
+    ]);
+    expect([dialled(), all.mayOpen()]).toEqual([1, true]);
+    ask('c');
+    expect(dialled()).toBe(2);
+  });
+});
+
+describe('where no further connection may be made', () => {
+  it('a request waits for what stands', () => {
+    const { ask, dialled, stream, told } = startWith(1, { most: 1 });
+    expect([ask('second'), dialled()]).toEqual([false, 1]);
+    stream('first').giveBack();
+    expect(told()).toEqual(['second connected']);
+  });
+
+  it('one that finds nothing is refused', () => {
+    const { all, ask, told } = start({ most: 1 });
+    all.opened();
+    expect(() => ask('a')).toThrow(expect.objectContaining({ code: 'overloaded' }));
+    expect(told()).toEqual([]);
+  });
+
+  it('one is made as soon as there is room', async () => {
+    const { all, ask, dialled } = startWith(1, { most: 2 });
+    all.opened();
+    ask('second');
+    expect(dialled()).toBe(1);
+    all.closed();
+    await turn();
+    expect(dialled()).toBe(2);
+  });
+
+  it('an idle connection makes room for others', async () => {
+    const { all, ask, pool, socket, stream } = startWith(1, { most: 1 });
+    expect(pool.closeOldestIdle()).toBe(false);
+    expect(all.mayOpen()).toBe(false);
+    stream('first').giveBack();
+    expect(pool.closeOldestIdle()).toBe(true);
+    await turn();
+    expect([socket(0).destroyed, pool.stands, all.mayOpen()]).toEqual([true, false, true]);
+    ask('next');
+  });
+});
+
+describe('connections', () => {
+  it('that carry nothing are discarded, and those that carry something stay', async () => {
+    const { ask, bring, pool, socket, stands, stream } = startWith(1);
+    ask('second');
+    stands(1);
+    bring(1, allow(1));
+    stream('second').giveBack();
+    pool.discardIdle();
+    await turn();
+    expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, true]);
+    expect(pool.stands).toBe(true);
+  });
+
+  it('of a pool out of use end with what they carry, and none is made for nothing', async () => {
+    const { all, ask, pool, socket, stream } = startWith(1, { most: 2 });
+    ask('second');
+    pool.retire();
+    // It is still waited for.
+    expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, false]);
+    stream('second').abandon();
+    expect([socket(0).destroyed, socket(1).destroyed]).toEqual([false, true]);
+    stream('first').giveBack();
+    await turn();
+    expect(socket(0).destroyed).toBe(true);
+    all.opened();
+    expect(all.mayOpen()).toBe(true);
+  });
+
+  it('are all cut as the pool is closed, and nobody is told', () => {
+    const { all, ask, pool, socket, told } = startWith(1, { most: 2 });
+    ask('second');
+    pool.close();
+    expect([socket(0).destroyed, socket(1).destroyed, told()]).toEqual([true, true, []]);
+    all.opened();
+    expect(all.mayOpen()).toBe(true);
+  });
+
+  it('that were made before a change are made anew for who waits', () => {
+    const { ask, dialled, pool, send, socket, stands, told } = startWith(1);
+    send('first');
+    ask('second');
+    pool.renew();
+    expect([socket(0).destroyed, socket(1).destroyed, dialled()]).toEqual([false, true, 3]);
+    stands(2);
+    expect(told()).toEqual(['second connected']);
+  });
+});
+
+describe('an upstream that chooses', () => {
+  const H2_OR_1 = ['h2', 'http/1.1'];
+
+  it('HTTP/2 is known to speak it, and for how long', async () => {
+    const { ask, clock, pool, secured, told } = start({ protocols: H2_OR_1 });
+    expect([pool.spoken, pool.saidWithin(1e9)]).toEqual([undefined, false]);
+    ask('a');
+    secured(0, 'h2');
+    expect([pool.spoken, told()]).toEqual(['h2', ['a connected']]);
+    await clock.advance(999);
+    expect([pool.saidWithin(1_000), pool.saidWithin(999)]).toEqual([true, false]);
+  });
+
+  it.each<[string | false, string]>([
+    ['http/1.1', 'http/1.1'],
+    [false, 'nothing'],
+  ])('%s, where HTTP/2 alone is spoken, is told so', (chosen, name) => {
+    const { all, ask, pool, secured, socket, told } = start({ protocols: ['h2'], most: 1 });
+    ask('a');
+    secured(0, chosen);
+    expect(told()).toEqual([expect.stringContaining(`chose ${name} by ALPN`)]);
+    expect([pool.spoken, socket(0).destroyed, all.mayOpen()]).toEqual(['http1', true, true]);
+  });
+
+  it('HTTP/1.1 has its connection carry one request, and others made for the others', () => {
+    const lent: string[] = [];
+    const fallback: Http1Fallback = {
+      lend: () => {
+        lent.push('lent');
+        return {} as UpstreamStream;
+      },
+      keep: () => void lent.push('kept'),
+    };
+    const { ask, dialled, secured, stream, told } = start({ protocols: H2_OR_1, fallback });
+    ask('a');
+    ask('b');
+    expect(dialled()).toBe(1);
+    secured(0, 'http/1.1');
+    expect([lent, told(), dialled()]).toEqual([['lent'], ['a connected by another'], 2]);
+    stream('b').abandon();
+    secured(1, 'http/1.1');
+    expect(lent).toEqual(['lent', 'kept']);
+  });
+
+  it('HTTP/1.1 fails a request that it cannot carry, and the next one has the connection', () => {
+    let asked = 0;
+    const fallback: Http1Fallback = {
+      lend: () => {
+        asked++;
+        if (asked === 1) throw Object.assign(new Error('needs HTTP/2'), { code: 'upstream_protocol_error' });
+        return {} as UpstreamStream;
+      },
+      keep: () => {},
+    };
+    const { ask, secured, told } = start({ protocols: H2_OR_1, fallback });
+    ask('a');
+    ask('b');
+    secured(0, 'http/1.1');
+    expect(told()).toEqual(['a upstream_protocol_error lost: needs HTTP/2', 'b connected by another']);
+  });
+});

@@ -1,0 +1,598 @@
+import { describe, expect, it } from 'vitest';
+import type { IncomingRequest } from '../../../../src/proxy/streams/message.ts';
+import type { OutgoingRequest, UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
+import type { Http2Connection } from '../../../../src/proxy/upstream/http2/connection.ts';
+import { Http2UpstreamStream } from '../../../../src/proxy/upstream/http2/stream.ts';
+
+const RESPONSE_MS = 600;
+const IDLE_MS = 90;
+const TIMEOUTS = { responseMs: RESPONSE_MS, idleMs: IDLE_MS };
+/** Of the error codes of RFC 9113 §7. */
+const [CANCEL, REFUSED_STREAM] = [8, 7];
+
+interface Asked extends Partial<Omit<IncomingRequest, 'fields'>> {
+  readonly fields?: string[];
+  readonly hasBody?: boolean;
+  /** What the app told of the body's length, where nothing can follow it. */
+  readonly reused?: boolean;
+  readonly mostSectionBytes?: number;
+}
+
+/** A stream, the connection that it is lent, and all that the user and the connection are told. */
+function start({
+  hasBody = false,
+  reused = false,
+  mostSectionBytes = Number.POSITIVE_INFINITY,
+  ...asked
+}: Asked = {}) {
+  const told: string[] = [];
+  const errors: string[] = [];
+  const tell = (what: string) => void told.push(what);
+  const allowed = { window: 1e9, takesMore: true, opens: true, nowMs: 1_000, flushes: 0 };
+  const wire: { state: { kind: string; endedBy?: string } } = { state: { kind: 'open' } };
+  const connection = {
+    reused,
+    nowMs: () => allowed.nowMs,
+    due: (atMs: number) => tell(`due ${atMs}`),
+    lend: () => tell('lent'),
+    release: () => tell('released'),
+    outlet: {
+      mostSectionBytes,
+      get takesMore() {
+        return allowed.takesMore;
+      },
+      request(
+        _stream: unknown,
+        fields: readonly string[],
+        what: string,
+        endStream: boolean,
+        secret?: unknown,
+      ) {
+        if (!allowed.opens) return undefined;
+        tell(
+          `request ${fields[1]} ${what}${endStream ? ' last' : ''}${secret === undefined ? '' : ` never ${secret}`}`,
+        );
+        return wire;
+      },
+      send(_wire: unknown, bytes: Buffer, last: boolean) {
+        const count = Math.min(bytes.length, allowed.window);
+        if (count === 0) return 0;
+        allowed.window -= count;
+        tell(`data ${bytes.subarray(0, count)}${last && count === bytes.length ? ' last' : ''}`);
+        return count;
+      },
+      end: (_wire: unknown, trailers: readonly string[]) => tell(`end ${trailers}`),
+      wait: () => tell('waits for room'),
+      waitNoMore: () => tell('waits no more'),
+      reset: () => tell('reset'),
+      came: (bytes: number) => tell(`${bytes} came`),
+      passedOn: (_wire: unknown, bytes: number) => tell(`${bytes} passed on`),
+      flushSoon: () => void allowed.flushes++,
+    },
+  } as unknown as Http2Connection;
+  const user: UpstreamUser = {
+    connected: () => tell('connected'),
+    informed: ({ status }) => tell(`informed ${status}`),
+    answered: ({ status }, body) => tell(`answered ${status} ${body}`),
+    switched: () => tell('switched'),
+    answerData: (slice) => tell(`answer ${slice}`),
+    answerEnded: (trailers) => tell(`answer ended ${trailers}`),
+    flushAnswer: () => tell('flush'),
+    upstreamReady: () => tell('ready'),
+    stalled: () => tell('stalled'),
+    upstreamFailed(error, fate) {
+      errors.push(error.message);
+      tell(`failed ${error.code} ${fate}`);
+    },
+  };
+  const request: IncomingRequest = {
+    protocol: 'h2',
+    method: 'GET',
+    target: '/',
+    targetForm: 'origin',
+    host: 'app.test',
+    connectionOptions: [],
+    contentLength: undefined,
+    ...asked,
+    fields: asked.fields ?? [],
+  };
+  const stream = new Http2UpstreamStream(user, request, {
+    scheme: 'http',
+    failures: new UpstreamFailures('up.test'),
+    timeouts: TIMEOUTS,
+    onAbandoned: () => tell('abandoned'),
+  });
+  const outgoing: OutgoingRequest = {
+    from: request,
+    target: '/',
+    authority: 'up.test',
+    authorization: undefined,
+    keepClientAuthorization: false,
+    instanceId: 'me',
+    upgrade: undefined,
+    hasBody,
+  };
+  return {
+    allowed,
+    connection,
+    errors,
+    outgoing,
+    stream,
+    user,
+    wire,
+    /** What was told since this was last asked. */
+    told: () => told.splice(0),
+    send() {
+      stream.lend(connection);
+      stream.send(outgoing, allowed.nowMs);
+      told.length = 0;
+      return this;
+    },
+    head(
+      status = 200,
+      { endStream = false, contentLength = undefined as number | undefined, kind = 'final' as const } = {},
+    ) {
+      stream.answerCame({ kind, status, fields: [], contentLength }, endStream, []);
+    },
+    data: (text: string, endStream = false) => stream.dataCame(Buffer.from(text), endStream),
+  };
+}
+
+describe('a request', () => {
+  it('is sent on the connection that it was lent, and its answer is due from then on', () => {
+    const { stream, connection, outgoing, told } = start({ neverIndexed: ['x-secret'] });
+    expect([stream.ready, stream.dueAtMs, stream.allTaken]).toEqual([false, Number.POSITIVE_INFINITY, true]);
+    stream.lend(connection);
+    expect([stream.ready, stream.protocol]).toEqual([true, 'h2']);
+    stream.send(outgoing, 1_000);
+    expect(told()).toEqual(['lent', 'request GET ordinary last never x-secret', 'due 1600']);
+    expect([stream.ready, stream.dueAtMs]).toEqual([false, 1_600]);
+    expect(() => stream.send(outgoing, 1_000)).toThrow(expect.objectContaining({ code: 'internal' }));
+    expect(() => stream.tunnelEnd).toThrow(expect.objectContaining({ code: 'internal' }));
+  });
+
+  it('HEAD is asked as such', () => {
+    const { stream, connection, outgoing, told } = start({ method: 'HEAD' });
+    stream.lend(connection);
+    stream.send(outgoing, 1_000);
+    expect(told()[1]).toBe('request HEAD head last');
+  });
+
+  it('is not begun where no stream may be opened', () => {
+    const { allowed, stream, connection, outgoing } = start();
+    stream.lend(connection);
+    allowed.opens = false;
+    expect(() => stream.send(outgoing, 1_000)).toThrow(expect.objectContaining({ code: 'internal' }));
+  });
+
+  it('with a larger head than the upstream takes is not sent', () => {
+    const { stream, connection, outgoing, told } = start({ mostSectionBytes: 10 });
+    stream.lend(connection);
+    expect(() => stream.send(outgoing, 1_000)).toThrow(
+      expect.objectContaining({ code: 'headers_too_large' }),
+    );
+    expect(told()).toEqual(['lent']);
+  });
+
+  it('has its answer due when its body has been sent', () => {
+    const { allowed, stream, told } = start({ hasBody: true }).send();
+    expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
+    stream.data(Buffer.from('one'));
+    stream.touch();
+    expect(told()).toEqual(['data one', 'due 1090']);
+    allowed.nowMs = 1_050;
+    allowed.flushes = 0;
+    stream.end(['X-Sum', '7'], 1_050);
+    expect(allowed.flushes).toBe(1);
+    expect(told()).toEqual(['end x-sum,7', 'due 1650']);
+    stream.touch();
+    expect([told(), stream.dueAtMs]).toEqual([[], 1_650]);
+  });
+
+  it('of a known length is ended by its last octet, where none can follow', () => {
+    const { stream, told, wire } = start({ hasBody: true, protocol: 'http1', contentLength: 5 }).send();
+    stream.data(Buffer.from('abc'));
+    stream.data(Buffer.from('de'));
+    wire.state = { kind: 'half_closed', endedBy: 'local' };
+    stream.end([], 1_000);
+    expect(told()).toEqual(['data abc', 'data de last', 'due 1600']);
+    const h2 = start({ hasBody: true, contentLength: 2 }).send();
+    h2.stream.data(Buffer.from('ab'));
+    expect(h2.told()).toEqual(['data ab']);
+  });
+
+  it('whose trailers are larger than the upstream takes fails', () => {
+    const { errors, stream, told } = start({ hasBody: true, mostSectionBytes: 500 }).send();
+    stream.end(['x', 'y'.repeat(500)], 1_000);
+    expect(errors).toEqual([expect.stringContaining('the trailers')]);
+    expect(told()).toEqual(['reset', 'released', 'failed headers_too_large lost']);
+  });
+});
+
+describe('a body that the upstream does not take', () => {
+  it('waits, and the app with it, until it has left', () => {
+    const { allowed, stream, told } = start({ hasBody: true }).send();
+    expect([stream.flush(), allowed.flushes]).toEqual([true, 1]);
+    allowed.window = 2;
+    stream.data(Buffer.from('four'));
+    expect([stream.allTaken, stream.flush()]).toEqual([false, false]);
+    expect(told()).toEqual(['data fo', 'waits for room', 'waits for room']);
+    stream.end([], 1_000);
+    expect([stream.sendWaiting(), told()]).toEqual(['stuck', []]);
+    allowed.window = 1;
+    expect([stream.sendWaiting(), told()]).toEqual(['more', ['data u', 'due 1090']]);
+    allowed.window = 9;
+    expect(stream.sendWaiting()).toBe('done');
+    expect(told()).toEqual(['data r', 'due 1090', 'end ', 'due 1600', 'ready']);
+    expect([stream.allTaken, stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
+  });
+
+  it('has the app wait while the socket is full, too', () => {
+    const { allowed, stream, told } = start({ hasBody: true }).send();
+    allowed.takesMore = false;
+    expect([stream.allTaken, stream.flush(), told()]).toEqual([false, false, ['waits for room']]);
+    allowed.takesMore = true;
+    expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1090', 'ready']]);
+  });
+
+  it('is waited for still, where the answer is let go before it has left', () => {
+    const { allowed, head, stream, told } = start({ hasBody: true }).send();
+    allowed.window = 0;
+    stream.data(Buffer.from('x'));
+    stream.flush();
+    head();
+    stream.hold();
+    told();
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'flush']);
+  });
+
+  it('is dropped where the upstream has come to want no more of it', () => {
+    const { allowed, stream, told, wire } = start({ hasBody: true }).send();
+    allowed.window = 0;
+    stream.data(Buffer.from('x'));
+    stream.flush();
+    wire.state = { kind: 'half_closed', endedBy: 'local' };
+    allowed.window = 9;
+    stream.data(Buffer.from('y'));
+    told();
+    stream.end([], 1_000);
+    expect([stream.sendWaiting(), told()]).toEqual(['done', ['due 1600', 'ready']]);
+  });
+
+  it('goes on where the upstream has ended its answer', () => {
+    const { stream, told, wire } = start({ hasBody: true }).send();
+    wire.state = { kind: 'half_closed', endedBy: 'remote' };
+    stream.data(Buffer.from('x'));
+    stream.end([], 1_000);
+    expect(told()).toEqual(['data x', 'end ', 'due 1600']);
+    wire.state = { kind: 'closed' };
+    stream.data(Buffer.from('y'));
+    expect(told()).toEqual([]);
+  });
+
+  it('that ends while the answer is held makes nothing due', () => {
+    const { head, stream, told } = start({ hasBody: true }).send();
+    head();
+    stream.hold();
+    told();
+    stream.end([], 1_000);
+    expect([told(), stream.dueAtMs]).toEqual([['end '], Number.POSITIVE_INFINITY]);
+  });
+
+  it('that ends after the answer has begun has time from then on', () => {
+    const { head, stream, told } = start({ hasBody: true }).send();
+    head();
+    told();
+    stream.end([], 1_000);
+    expect([told(), stream.dueAtMs]).toEqual([['end ', 'due 1090'], 1_090]);
+  });
+
+  it('has nobody told who holds the answer, before that is let go', () => {
+    const { allowed, head, stream, told } = start({ hasBody: true }).send();
+    allowed.window = 0;
+    stream.data(Buffer.from('x'));
+    stream.flush();
+    head();
+    stream.hold();
+    allowed.window = 9;
+    told();
+    expect([stream.sendWaiting(), told()]).toEqual(['done', ['data x']]);
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'flush', 'due 1090', 'ready']);
+  });
+
+  it('of a request that is over is nothing', () => {
+    const { stream, told } = start({ hasBody: true }).send();
+    stream.abandon();
+    told();
+    stream.data(Buffer.from('x'));
+    stream.end([], 1_000);
+    stream.touch();
+    stream.pause();
+    stream.resume();
+    stream.hold();
+    stream.proceed();
+    stream.hasLeft();
+    stream.tooLate();
+    stream.pieceEnded(1_000);
+    stream.answerCame({ kind: 'final', status: 200, fields: [], contentLength: 0 }, true, []);
+    stream.dataCame(Buffer.from('x'), true);
+    stream.trailersCame([]);
+    stream.brokenOff({ kind: 'reset', code: CANCEL as never });
+    expect([stream.flush(), stream.sendWaiting(), told()]).toEqual([true, 'done', []]);
+  });
+});
+
+describe('an answer', () => {
+  it('is passed on as it comes, and the window given back for what was taken', () => {
+    const { allowed, data, head, stream, told } = start().send();
+    head(200, { contentLength: 6 });
+    data('one');
+    expect(told()).toEqual(['answered 200 length', '3 came', 'answer one']);
+    allowed.nowMs = 1_100;
+    stream.pieceEnded(1_100);
+    expect(told()).toEqual(['due 1190', 'flush', '3 passed on']);
+    data('two', true);
+    expect(told()).toEqual(['3 came', 'answer two', 'reset', '3 passed on', 'released', 'answer ended ']);
+    expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it.each<[string, number, Asked, { endStream?: boolean; contentLength?: number }, string]>([
+    ['to HEAD', 200, { method: 'HEAD' }, { contentLength: 3 }, 'none'],
+    ['204', 204, {}, {}, 'none'],
+    ['304', 304, {}, { contentLength: 3 }, 'none'],
+    ['that ends with its head, for HTTP/2', 200, {}, { endStream: true }, 'none'],
+    ['that ends with its head, for HTTP/1.1', 200, { protocol: 'http1' }, { endStream: true }, 'open'],
+    ['of a length', 200, {}, { contentLength: 3 }, 'length'],
+    ['of no length', 200, {}, {}, 'open'],
+  ])('%s: %s', (_, status, asked, came, body) => {
+    const { head, told } = start(asked).send();
+    head(status, came);
+    expect(told()[0]).toBe(`answered ${status} ${body}`);
+    if (came.endStream) head(status, came);
+  });
+
+  it('that ends with its head is over with it', () => {
+    const { head, told } = start().send();
+    head(200, { endStream: true });
+    expect(told()).toEqual(['answered 200 none', 'reset', 'released', 'answer ended ']);
+  });
+
+  it('may be preceded by informational ones', () => {
+    const { stream, told } = start().send();
+    stream.answerCame({ kind: 'interim', status: 103, fields: [], contentLength: undefined }, false, []);
+    expect(told()).toEqual(['informed 103']);
+    stream.tooLate();
+    expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);
+  });
+
+  it('ends with those trailers that may follow, of a gRPC call more of them', () => {
+    const trailers = ['grpc-status', '0', 'authorization', 'Bearer x'];
+    const { head, stream, told } = start().send();
+    head();
+    told();
+    stream.trailersCame(trailers);
+    expect(told().at(-1)).toBe('answer ended grpc-status,0');
+    const call = start({ method: 'POST', fields: ['content-type', 'application/grpc'] }).send();
+    call.head();
+    call.stream.trailersCame(['grpc-status', '0', 'cache-control', 'x']);
+    expect(call.told().at(-1)).toContain('grpc-status,0');
+  });
+
+  it('that the app is behind with is not given back until it goes on', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    stream.pause();
+    data('one');
+    told();
+    stream.pieceEnded(1_000);
+    expect(told()).toEqual(['due 1090', 'flush']);
+    stream.resume();
+    expect(told()).toEqual(['due 1090', '3 passed on']);
+    data('');
+    expect(told()).toEqual([]);
+    data('two');
+    stream.pieceEnded(1_000);
+    expect(told().at(-1)).toBe('3 passed on');
+  });
+
+  it('that is not due yet has time from its last piece on', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    data('one');
+    stream.pieceEnded(1_000);
+    expect(stream.dueAtMs).toBe(1_090);
+    told();
+    stream.tooLate();
+    expect([told(), stream.dueAtMs]).toEqual([['stalled'], Number.POSITIVE_INFINITY]);
+  });
+});
+
+describe('an answer that is held', () => {
+  it('is kept as it comes, costs no time, and is passed on when it is let go', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    stream.hold();
+    expect(stream.dueAtMs).toBe(Number.POSITIVE_INFINITY);
+    data('one');
+    data('two');
+    stream.pieceEnded(1_000);
+    stream.touch();
+    stream.resume();
+    expect(told()).toEqual(['answered 200 open', '3 came', '3 came']);
+    stream.proceed();
+    const passed = told();
+    expect(
+      passed
+        .filter((what) => what.startsWith('answer '))
+        .join('')
+        .replaceAll('answer ', ''),
+    ).toBe('onetwo');
+    expect(passed.at(0)).toBe('due 1090');
+    expect(passed.at(-1)).toBe('6 passed on');
+    stream.proceed();
+    expect(told()).toEqual([]);
+  });
+
+  it('is let go no further where who was told of all of a piece wants no more', () => {
+    const { allowed, head, stream, told, user } = start({ hasBody: true }).send();
+    allowed.takesMore = false;
+    stream.flush();
+    allowed.takesMore = true;
+    user.flushAnswer = () => stream.abandon();
+    head();
+    stream.hold();
+    told();
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'reset', 'released']);
+  });
+
+  it('goes no further where who got the first of it wants no more', () => {
+    const { data, head, stream, told, user } = start().send();
+    const answerData = user.answerData;
+    user.answerData = (slice) => {
+      answerData(slice);
+      stream.abandon();
+    };
+    head();
+    stream.hold();
+    data('one');
+    data('two', true);
+    told();
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'answer one', 'reset', '6 passed on', 'released']);
+  });
+
+  it('and has ended meanwhile ends when it is let go', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    stream.hold();
+    data('one', true);
+    expect(told()).toEqual(['answered 200 open', '3 came']);
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'answer one', 'reset', '3 passed on', 'released', 'answer ended ']);
+  });
+
+  it('and has failed meanwhile fails when it is let go, and sends no more', () => {
+    const { allowed, head, stream, told } = start({ hasBody: true }).send();
+    allowed.window = 0;
+    stream.data(Buffer.from('x'));
+    head();
+    stream.hold();
+    told();
+    stream.brokenOff({ kind: 'reset', code: CANCEL as never });
+    stream.brokenOff({ kind: 'fault', reason: 'stream_closed' });
+    expect(told()).toEqual(['waits no more', 'waits no more']);
+    allowed.window = 9;
+    expect([stream.sendWaiting(), told()]).toEqual(['done', []]);
+    stream.proceed();
+    expect(told()).toEqual(['due 1090', 'reset', 'released', 'failed upstream_protocol_error lost']);
+  });
+
+  it('fails at once by what is wrong inside', () => {
+    const { head, stream, told } = start().send();
+    head();
+    stream.hold();
+    told();
+    const internal = Object.assign(new Error('unforeseen'), { code: 'internal' });
+    stream.connectionFailed(internal as never, false);
+    expect(told()).toEqual(['reset', 'released', 'failed internal lost']);
+  });
+
+  it('is not wanted any more where another takes its place', () => {
+    const { data, head, stream, told } = start().send();
+    head();
+    stream.hold();
+    data('one');
+    told();
+    stream.discard();
+    expect(told()).toEqual(['reset', '3 passed on', 'released']);
+  });
+});
+
+describe('what becomes of a request', () => {
+  const failures = new UpstreamFailures('up.test');
+
+  it.each([
+    ['refused by the upstream', { kind: 'reset', code: REFUSED_STREAM }, 'unprocessed'],
+    ['reset by it', { kind: 'reset', code: CANCEL }, 'lost'],
+    ['answered against a rule', { kind: 'fault', reason: 'stream_closed' }, 'lost'],
+    ['passed over by GOAWAY', { kind: 'unprocessed' }, 'unprocessed'],
+  ])('that is %s', (_, how, fate) => {
+    const { stream, told } = start().send();
+    stream.brokenOff(how as never);
+    expect(told()).toEqual(['reset', 'released', `failed upstream_protocol_error ${fate}`]);
+  });
+
+  it('that had an answer, and then is refused, is lost', () => {
+    const { stream, told } = start().send();
+    stream.answerCame({ kind: 'interim', status: 103, fields: [], contentLength: undefined }, false, []);
+    stream.brokenOff({ kind: 'reset', code: REFUSED_STREAM as never });
+    expect(told().at(-1)).toBe('failed upstream_protocol_error lost');
+  });
+
+  it.each<[string, { reused: boolean; left: boolean; answer: boolean; byPeer: boolean }, string]>([
+    ['before it had left', { reused: true, left: false, answer: false, byPeer: true }, 'unsent'],
+    ['by what is wrong here', { reused: true, left: false, answer: false, byPeer: false }, 'lost'],
+    [
+      'that had stood, without an answer',
+      { reused: true, left: true, answer: false, byPeer: true },
+      'unanswered',
+    ],
+    ['that was new', { reused: false, left: true, answer: false, byPeer: true }, 'lost'],
+    ['amid its answer', { reused: true, left: true, answer: true, byPeer: true }, 'lost'],
+  ])('whose connection fails %s', (_, { reused, left, answer, byPeer }, fate) => {
+    const { head, stream, told } = start({ reused }).send();
+    if (left) stream.hasLeft();
+    if (answer) head();
+    stream.connectionFailed(failures.closed(), byPeer);
+    expect(told().at(-1)).toBe(`failed upstream_protocol_error ${fate}`);
+  });
+
+  it('whose connection fails before it was sent goes back to who asked', () => {
+    const { connection, stream, told } = start();
+    stream.lend(connection);
+    stream.connectionFailed(failures.closed(), true);
+    expect(told()).toEqual(['lent', 'released', 'failed upstream_protocol_error unsent']);
+    expect(stream.ready).toBe(false);
+  });
+
+  it('that has no connection is told once, and not after it was lent one', () => {
+    const { stream, told } = start();
+    stream.notConnected(failures.closed());
+    stream.notConnected(failures.closed());
+    expect(told()).toEqual(['failed upstream_protocol_error lost']);
+    const sent = start().send();
+    sent.stream.notConnected(failures.closed());
+    expect(sent.told()).toEqual([]);
+  });
+
+  it('that nobody wants any more depends on how far it was', () => {
+    const waiting = start();
+    waiting.stream.abandon();
+    waiting.stream.abandon();
+    expect(waiting.told()).toEqual(['abandoned']);
+    const lent = start();
+    lent.stream.lend(lent.connection);
+    lent.stream.giveBack();
+    expect(lent.told()).toEqual(['lent', 'released']);
+    const sent = start().send();
+    sent.stream.abandon();
+    expect(sent.told()).toEqual(['reset', 'released']);
+    const replaced = start();
+    replaced.stream.replaced();
+    replaced.stream.abandon();
+    expect(replaced.told()).toEqual([]);
+  });
+
+  it('whose answer does not come in time fails; whose body does not go on is stalled', () => {
+    const { stream, told } = start().send();
+    stream.tooLate();
+    expect(told()).toEqual(['reset', 'released', 'failed upstream_timeout lost']);
+    const sending = start({ hasBody: true }).send();
+    sending.stream.tooLate();
+    expect(sending.told()).toEqual(['stalled']);
+  });
+});
