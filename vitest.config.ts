@@ -25,6 +25,7 @@ export default defineConfig({
     // Tests wait for events; this bound only ends one that would never finish.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
     // Much of the time is spent waiting for sockets and child processes: one worker more than there are processors.
     maxWorkers: availableParallelism() + 1,

@@ -1,6 +1,6 @@
 /**
- * Builds for production into dist/: `token-sidecar.js`, which picks a command, one self-contained file a command
- * beside it, and what tells where it all comes from: THIRD-PARTY-LICENSES.txt and sbom.cdx.json. The same sources and
+ * Builds for production into dist/: `token-sidecar.js`, which picks a command, one file a command and
+ * its parts beside it, and what tells where it all comes from: THIRD-PARTY-LICENSES.txt and sbom.cdx.json. The same sources and
  * revision give the same bytes, wherever they are built.
  */
 

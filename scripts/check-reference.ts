@@ -3,7 +3,7 @@ import { STEPS, type StepDescription } from '../src/check/steps.ts';
 const PARTS = [
   ['sidecar', 'The sidecar'],
   ['credential', 'Each credential'],
-  ['upstream', 'Each upstream: routes, hosts of the forward proxy, captured hosts'],
+  ['upstream', 'Each upstream: routes, hosts of the forward proxy, captured and redirected hosts'],
   ['interception', 'Interception: as an app sees it'],
   ['running sidecar', 'A sidecar that runs (`--status`)'],
 ] as const satisfies readonly (readonly [StepDescription['of'], string])[];

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { brokerGroups } from './monitoring/broker-rules.ts';
 import { dashboard } from './monitoring/dashboard.ts';
-import { GATEWAY_GROUPS } from './monitoring/gateway-rules.ts';
+import { gatewayGroups } from './monitoring/gateway-rules.ts';
 import { injectorGroups } from './monitoring/injector-rules.ts';
 import { issuerGroups } from './monitoring/issuer-rules.ts';
 import { SIDECAR_GROUPS } from './monitoring/sidecar-rules.ts';
@@ -17,7 +17,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const GROUPS = [
   ...SIDECAR_GROUPS,
-  ...GATEWAY_GROUPS,
+  ...gatewayGroups('perhaps'),
   ...injectorGroups('perhaps'),
   ...issuerGroups('perhaps'),
   ...brokerGroups('perhaps'),
@@ -60,6 +60,7 @@ export function monitoringFiles(): ReadonlyMap<string, string> {
     ['charts/token-sidecar/files/rules-injector.yaml', NOTICE + yaml(injectorGroups('installed'))],
     ['charts/token-sidecar/files/rules-issuer.yaml', NOTICE + yaml(issuerGroups('installed'))],
     ['charts/token-sidecar/files/rules-broker.yaml', NOTICE + yaml(brokerGroups('installed'))],
+    ['charts/token-sidecar/files/rules-gateway.yaml', NOTICE + yaml(gatewayGroups('installed'))],
     ['docs/runbooks/README.md', runbookIndex()],
   ]);
 }

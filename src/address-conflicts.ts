@@ -1,13 +1,15 @@
 /** Which of a program's addresses cannot be listened on, all at once, and who has them. Loaded where that is in question. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, isIP } from 'node:net';
 import type { ListenAddress } from './config/config.ts';
+import { placedInFile } from './config/load.ts';
 import { ConfigurationError, type Problem } from './config/problems.ts';
 import { WITHOUT_FAMILY } from './config/sidecar-listeners.ts';
 import { formatAddress } from './config/values.ts';
 import { systemCodeOf } from './errors.ts';
 import { listenOn } from './listen.ts';
+import { inHex, MAPPED, octetsOf } from './socket-tables.ts';
 
 /** An address with what named it: a flag, a variable, a key of the file. */
 export interface NamedAddress {
@@ -27,14 +29,26 @@ export interface Holder {
 /** More processes than these are not looked through. */
 const MOST_PROCESSES = 2000;
 
+/** That named addresses. */
+export interface ReadFile {
+  readonly path: string;
+  readonly text: string | undefined;
+}
+
 /**
  * Throws in place of an error by which an address could not be listened on; returns where that was not the reason.
+ * @param file shows where in it an address stands.
  * @throws {ConfigurationError} with every address that is not to be had.
  */
-export async function explainConflicts(error: unknown, addresses: readonly NamedAddress[]): Promise<void> {
+export async function explainConflicts(
+  error: unknown,
+  addresses: readonly NamedAddress[],
+  file?: ReadFile,
+): Promise<void> {
   if (!isOfAddress((error as { cause?: unknown } | null)?.cause)) return;
   const problems = await conflictsOf(addresses);
-  if (problems.length > 0) throw new ConfigurationError(problems);
+  if (problems.length === 0) return;
+  throw new ConfigurationError(file === undefined ? problems : await placedInFile(problems, file));
 }
 
 function isOfAddress(cause: unknown): boolean {
@@ -57,7 +71,7 @@ async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[
       });
       continue;
     }
-    const holder = await holderOf(address.port);
+    const holder = await holderOf(address);
     const expected =
       holder === undefined
         ? 'an address that is free'
@@ -82,8 +96,11 @@ export function commandOf({ commandLine }: Holder): string | undefined {
   return word === '' || word.startsWith('-') ? 'proxy' : word;
 }
 
-/** By its program alone: `node (process 123)`. */
+const THIS_PROGRAM = /^(?:\S*\/)?node(?: -\S+)* (?:\S*\/)?token-sidecar(?:\.js)?(?: |$)/;
+
+/** By its program alone: `nginx (process 123)`, and this one, which Node runs, by its own name. */
 export function nameOf({ pid, commandLine }: Holder): string {
+  if (THIS_PROGRAM.test(commandLine)) return `token-sidecar (process ${pid})`;
   const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
   return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
 }
@@ -103,11 +120,11 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
 }
 
 /**
- * Who listens on a TCP port of this network, by proc(5); undefined where that cannot be seen.
+ * Who listens at an address of this network, or at all of them, by proc(5); undefined where that cannot be seen.
  * @param signal ends the search, as where there are very many descriptors to look at.
  */
-export async function holderOf(port: number, signal?: AbortSignal): Promise<Holder | undefined> {
-  const sockets = new Set(await socketsListeningOn(port));
+export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
+  const sockets = new Set(await socketsListeningAt(address));
   if (sockets.size === 0) return undefined;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of pids.slice(0, MOST_PROCESSES)) {
@@ -124,15 +141,28 @@ export async function holderOf(port: number, signal?: AbortSignal): Promise<Hold
 }
 
 /** As links of descriptors name them: `socket:[12345]`. */
-async function socketsListeningOn(port: number): Promise<string[]> {
+async function socketsListeningAt({ host, port }: ListenAddress): Promise<string[]> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => readFile(path, 'utf8').catch(() => '')),
   );
   return tables.flatMap((table) =>
     table.split('\n').flatMap((line) => {
       const [, local = '', , state, , , , , , inode] = line.trim().split(/\s+/);
-      const isListening = state === '0A' && Number.parseInt(local.split(':')[1] ?? '', 16) === port;
-      return isListening && inode !== undefined ? [`socket:[${inode}]`] : [];
+      const [address = '', hexPort = ''] = local.split(':');
+      const isListening = state === '0A' && Number.parseInt(hexPort, 16) === port;
+      return isListening && isInTheWay(address, host) && inode !== undefined ? [`socket:[${inode}]`] : [];
     }),
   );
+}
+
+/** Whether whoever listens at `local` leaves `host` to nobody else. A name may stand for any address. */
+function isInTheWay(local: string, host: string): boolean {
+  if (isEvery(local) || isIP(host) === 0) return true;
+  const octets = octetsOf(host);
+  const wanted = inHex(octets);
+  return isEvery(wanted) || local === wanted || local === inHex([...MAPPED, ...octets]);
+}
+
+function isEvery(address: string): boolean {
+  return /^0+$/.test(address);
 }

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { forgetSeries, Gauge, Registry } from '../src/prometheus.ts';
-import { createProxyMetrics } from '../src/proxy/metrics.ts';
+import { testProxyMetrics } from './support/proxy-metrics.ts';
 import { turnsDuring } from './support/turns.ts';
 
 /** Routes `gone-N` and `kept-N`, each with requests of three kinds. */
 function metricsOf(routes: number) {
   const registry = new Registry();
-  const metrics = createProxyMetrics(registry);
+  const metrics = testProxyMetrics(registry);
   for (let index = 0; index < 2 * routes; index++) {
     const observer = metrics.forRoute(`${index % 2 === 0 ? 'gone' : 'kept'}-${index}`);
     for (const status of [200, 404, 503]) {

@@ -17,6 +17,9 @@ export interface BundledPackage {
 const LICENCE_FILE = /^(un)?licen[cs]e|^copying/i;
 const NOTICE_FILE = /^notice/i;
 
+/** Of packages that leave their licence in their repository: a copy of it in `licences/`. */
+const LICENCES_OF_REPOSITORIES: Readonly<Record<string, string>> = { '@redis/client': 'redis-client.txt' };
+
 /**
  * The packages behind the bundler's own list of modules, by name and version.
  * @throws {Error} for a package that comes without a licence's name or text: it may not be passed on.
@@ -61,10 +64,15 @@ async function readPackage(directory: string, files: readonly string[]): Promise
   }
   const entries = (await readdir(directory)).sort();
   const licences = entries.filter((entry) => LICENCE_FILE.test(entry));
-  if (licences.length === 0) throw new Error(`${directory} is bundled and has no file with its licence`);
-  const notices = entries.filter((entry) => NOTICE_FILE.test(entry));
-  const texts = await Promise.all(
-    [...licences, ...notices].map((entry) => readFile(join(directory, entry), 'utf8')),
-  );
+  const ofRepository = licences.length === 0 ? LICENCES_OF_REPOSITORIES[name] : undefined;
+  if (licences.length === 0 && ofRepository === undefined) {
+    throw new Error(`${directory} is bundled and has no file with its licence`);
+  }
+  const notices = entries.filter((entry) => NOTICE_FILE.test(entry)).map((entry) => join(directory, entry));
+  const found =
+    ofRepository === undefined
+      ? licences.map((entry) => join(directory, entry))
+      : [join(import.meta.dirname, 'licences', ofRepository)];
+  const texts = await Promise.all([...found, ...notices].map((path) => readFile(path, 'utf8')));
   return { name, version, licence, texts: texts.map((text) => text.trim()), files };
 }

@@ -1,22 +1,14 @@
 import { chmod, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { build, type Plugin } from 'rolldown';
+import { build, type CodeSplittingGroup, type Plugin, type PreRenderedChunk } from 'rolldown';
 import { inAscii } from './ascii.ts';
+import { builtinsWithoutImports } from './builtin-modules.ts';
+import { logWithoutOutputs } from './log-parts.ts';
 
 const ENTRY = 'token-sidecar';
 
 /** What it is written for: src/launcher.ts refuses older ones. */
 const OLDEST_NODE = 'node22.15';
-
-/** What a command loads only when it needs it, as large as all the rest of it: files of src/commands. */
-const PARTS: readonly string[] = [
-  'broker-cluster',
-  'injector-cluster',
-  'interception',
-  'profile-rules',
-  'tracing',
-  'status-page',
-];
 
 /** A file of the program and the modules whose code is in it. */
 export interface BundledFile {
@@ -32,17 +24,26 @@ export interface ProgramOptions {
   readonly revision: string;
 }
 
-/** Each command gets a file of its own: the sidecar's thereby holds nothing that only another command needs. */
+/**
+ * Each command gets a file of its own: the sidecar's thereby holds nothing that only another command needs. What it imports
+ * where it is needed, by `import()`, gets one beside it: V8 reads every line of a file that it loads.
+ */
 export async function bundleProgram(options: ProgramOptions): Promise<BundledFile[]> {
   const { root, output } = options;
   const commands = await readCommandNames(root);
-  const plugins = [commandsAreSeparate(commands), pageIsBuilt(root)];
-  const files = [
-    await bundle(join(root, 'src/launcher.ts'), ENTRY, plugins, options),
-    await bundle(join(root, 'src/main.ts'), 'main', plugins, options),
+  const plugins = [
+    commandsAreSeparate(commands),
+    pageIsBuilt(root),
+    logWithoutOutputs(),
+    builtinsWithoutImports(),
   ];
-  for (const name of [...commands, ...PARTS]) {
-    files.push(await bundle(join(root, `src/commands/${name}.ts`), name, plugins, options));
+  // The bundler would put a file that awaits at its top level behind another one.
+  const files = [
+    ...(await bundle(join(root, 'src/launcher.ts'), ENTRY, false, plugins, options)),
+    ...(await bundle(join(root, 'src/main.ts'), 'main', false, plugins, options)),
+  ];
+  for (const name of commands) {
+    files.push(...(await bundle(join(root, `src/commands/${name}.ts`), name, true, plugins, options)));
   }
   await chmod(join(output, `${ENTRY}.js`), 0o755);
   return files;
@@ -58,16 +59,14 @@ async function readCommandNames(root: string): Promise<string[]> {
   return names.filter((_, index) => exporting[index]);
 }
 
-/** `import('./proxy.ts')` in commands/all.ts becomes `import('./proxy.js')`, the bundle of that command; parts likewise. */
+/** `import('./proxy.ts')` in commands/all.ts becomes `import('./proxy.js')`, the bundle of that command. */
 function commandsAreSeparate(commands: readonly string[]): Plugin {
   return {
     name: 'commands-are-separate',
     resolveId(source, importer) {
       const name = basename(source, '.ts');
       if (importer?.endsWith('/src/launcher.ts') === true) return { id: `./${name}.js`, external: true };
-      // Other rooms have files of the same names.
-      if (importer?.includes('/src/commands/') !== true || source !== `./${name}.ts`) return null;
-      const isApart = PARTS.includes(name) || (importer.endsWith('/all.ts') && commands.includes(name));
+      const isApart = importer?.endsWith('/src/commands/all.ts') === true && commands.includes(name);
       return isApart ? { id: `./${name}.js`, external: true } : null;
     },
   };
@@ -95,19 +94,23 @@ function pageIsBuilt(root: string): Plugin {
 async function bundle(
   input: string,
   name: string,
+  mayHaveParts: boolean,
   plugins: readonly Plugin[],
   { output, revision }: ProgramOptions,
-): Promise<BundledFile> {
-  const file = `${name}.js`;
-  const { output: chunks } = await build({
+): Promise<BundledFile[]> {
+  const { output: results } = await build({
     input,
     platform: 'node',
     plugins: [...plugins],
+    // Parts import what they share with the command from its own file.
+    preserveEntrySignatures: 'allow-extension',
     transform: { define: { __REVISION__: JSON.stringify(revision) }, target: OLDEST_NODE },
     output: {
-      file: join(output, file),
+      dir: output,
+      entryFileNames: `${name}.js`,
+      chunkFileNames: (chunk) => `${name}-${partName(chunk)}.js`,
       format: 'esm',
-      codeSplitting: false,
+      codeSplitting: mayHaveParts && { groups: [atOnce(name)] },
       sourcemap: true,
       minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
       // What they say is in THIRD-PARTY-LICENSES.txt.
@@ -115,9 +118,27 @@ async function bundle(
     },
     logLevel: 'warn',
   });
-  await rewriteInAscii(join(output, file));
-  const modules = chunks.flatMap((chunk) => (chunk.type === 'chunk' ? Object.entries(chunk.modules) : []));
-  return { name: file, modules: modules.filter(([, { code }]) => code !== null).map(([id]) => id) };
+  const chunks = results.filter((result) => result.type === 'chunk');
+  // The bundler's own helpers have no map, and nothing to escape.
+  const mapped = chunks.filter(({ map }) => map !== null);
+  for (const { fileName } of mapped) await rewriteInAscii(join(output, fileName));
+  return chunks.map(({ fileName, modules }) => ({
+    name: fileName,
+    modules: Object.entries(modules)
+      .filter(([, { code }]) => code !== null)
+      .map(([id]) => id),
+  }));
+}
+
+/** One of all that is loaded at once: each file more costs a start half a millisecond. */
+function atOnce(name: string): CodeSplittingGroup {
+  return { name, tags: ['$initial'] };
+}
+
+/** The package that a part is, or its first file. */
+function partName({ name, facadeModuleId }: PreRenderedChunk): string {
+  const [, ofPackage] = /.*\/node_modules\/(?:@[^/]+\/)?([^/]+)/.exec(facadeModuleId ?? '') ?? [];
+  return ofPackage ?? name;
 }
 
 /** The bundler has no setting for it. */

@@ -287,7 +287,7 @@ export const SETTINGS: Texts = {
   'forwardProxy.connect': seeing(
     'interception.md',
     say(
-      'What becomes of a CONNECT to a listed host: refused, tunnelled without a token, or its TLS ends here and the token goes in.',
+      'What becomes of a CONNECT to a listed host: refused, as to all others; tunnelled without a token; or its TLS ends here and the token goes in.',
       'deny',
     ),
   ),
@@ -408,7 +408,7 @@ export const SETTINGS: Texts = {
   ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded, and the connection is closed. Half of the process's descriptors, less 320, if absent and at the most.",
+    "Connections of the app; beyond it 503 overloaded, and the connection is closed. If absent, and at the most, half of the process's descriptors that are left when 320 are kept for all else.",
   ),
   'limits.headerTimeout': say(
     'Within which a head has to come; else 400. Over HTTP/2 any frame but DATA, or the connection takes no further requests.',

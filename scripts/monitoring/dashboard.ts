@@ -829,6 +829,35 @@ const broker: Row = {
       ],
       { width: 12 },
     ),
+    lines(
+      'Looks of the broker into its token cache',
+      'Where one is configured: looks before a grant, by how they ended, and tokens that were written or not. With hit and waited there is no grant.',
+      'ops',
+      [
+        {
+          expr: `sum by (result) (rate(${series('broker_cache_requests_total')}[$__rate_interval]))`,
+          legend: '{{result}}',
+        },
+        {
+          expr: `sum by (result) (rate(${series('broker_cache_stores_total')}[$__rate_interval]))`,
+          legend: 'store {{result}}',
+        },
+      ],
+      { width: 12 },
+    ),
+    lines(
+      'Token cache of the broker',
+      'Where one is configured: replicas that can ask it, and connections to it that failed or ended, by reason.',
+      'short',
+      [
+        { expr: `sum(${series('broker_cache_connected')})`, legend: 'connected' },
+        {
+          expr: `sum by (reason) (increase(${series('broker_cache_failures_total')}[$__rate_interval]))`,
+          legend: '{{reason}}',
+        },
+      ],
+      { width: 12 },
+    ),
   ],
 };
 
@@ -873,6 +902,7 @@ const gateway: Row = {
         { width: 8 },
       ),
       'TokenSidecarGatewayDown',
+      'TokenSidecarGatewayReplicaDown',
     ),
     lines(
       'Tokens of callers',

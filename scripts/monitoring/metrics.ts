@@ -335,6 +335,30 @@ export const METRICS = {
     labels: [],
     meaning: 'Credentials whose tokens a replica keeps alive.',
   },
+  broker_cache_requests_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result'],
+    meaning: 'Looks into the token cache before a grant, by how they ended. Only with a cache.',
+  },
+  broker_cache_stores_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['result'],
+    meaning: 'Tokens that were to be written into the token cache, by whether they were. Only with a cache.',
+  },
+  broker_cache_failures_total: {
+    type: 'counter',
+    program: 'broker',
+    labels: ['reason'],
+    meaning: 'Connections to the token cache that failed or ended, by reason. Only with a cache.',
+  },
+  broker_cache_connected: {
+    type: 'gauge',
+    program: 'broker',
+    labels: [],
+    meaning: '1 while the token cache can be asked, 0 while each replica asks by itself. Only with a cache.',
+  },
   broker_connections_dropped_total: {
     type: 'counter',
     program: 'broker',

@@ -243,7 +243,8 @@ unless ${CREDENTIAL} (${UNAVAILABLE})`,
   up{job="${SIDECAR_JOB}"} == 0
   or (up == 0 and on (job, instance) last_over_time(${series('token_ready')}[6h]))
 )
-${unlessOnceBroker}`,
+${unlessOnceBroker}
+${unlessOnceGateway}`,
         for: '5m',
         summary: 'A sidecar does not answer its metrics endpoint.',
         description: `Prometheus cannot scrape the sidecar of ${POD}; it may be crashing, and its app without a proxy.`,
@@ -299,7 +300,7 @@ unless on (namespace, pod) (
         for: '5m',
         summary: 'A changed configuration is not in use.',
         description:
-          '{{ $value }} sidecars in namespace {{ $labels.namespace }} do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
+          '{{ $value }} sidecars or gateways in namespace {{ $labels.namespace }} do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
       }),
     ],
   },

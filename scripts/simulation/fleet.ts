@@ -24,6 +24,9 @@ export interface FleetRun {
   readonly allReadyAtMs: number;
   /** When the last pod that had failed had a token again. */
   readonly allRecoveredAtMs: number;
+  /** Pods that had none at the end of the outage, and when the last of them had one again. */
+  readonly ranOut: number;
+  readonly allBackAtMs: number;
   /** Requests that the provider turned away for want of capacity after the outage. */
   readonly shedAfterOutage: number;
   /** Pod-seconds without a token that may be sent, while the provider was there, after the outage. */
@@ -46,6 +49,8 @@ export function runFleet(scenario: FleetScenario): FleetRun {
   let allRecoveredAtMs = provider.outage.toMs;
   let shedAfterOutage = 0;
   let withoutTokenMs = 0;
+  let ranOut = 0;
+  let allBackAtMs = provider.outage.toMs;
 
   for (let started = 0; started < scenario.pods; started++) {
     queue.push(scenario.rolloutMs * random(), {
@@ -72,7 +77,12 @@ export function runFleet(scenario: FleetScenario): FleetRun {
       if (before.token === undefined) allReadyAtMs = atMs;
       if (atMs >= provider.outage.toMs && before.consecutiveFailures > 0) {
         allRecoveredAtMs = atMs;
-        const sinceMs = Math.max(provider.outage.toMs, before.token?.sendableUntil.monotonicMs ?? 0);
+        const endedAtMs = before.token?.sendableUntil.monotonicMs ?? 0;
+        if (endedAtMs <= provider.outage.toMs) {
+          ranOut += 1;
+          allBackAtMs = atMs;
+        }
+        const sinceMs = Math.max(provider.outage.toMs, endedAtMs);
         withoutTokenMs += Math.max(0, atMs - sinceMs);
       }
     }
@@ -81,6 +91,8 @@ export function runFleet(scenario: FleetScenario): FleetRun {
     requestsAtMs,
     allReadyAtMs,
     allRecoveredAtMs,
+    ranOut,
+    allBackAtMs,
     shedAfterOutage,
     withoutTokenSeconds: withoutTokenMs / 1000,
   };

@@ -18,7 +18,7 @@ import { readBody } from '../request-body.ts';
 import { type BrokerAnswer, onTheWire, refusal } from './broker-answer.ts';
 import type { BrokerMetrics, RequestResult } from './metrics.ts';
 import type { TokenEndpoint } from './token-endpoint.ts';
-import { readAddress } from './token-request.ts';
+import { type Message, READ_FIELDS, readAddress } from './token-request.ts';
 
 export interface BrokerListenerLimits {
   /** Of a further connection the oldest idle one gives way. */
@@ -191,6 +191,13 @@ async function answer(
   return await endpoint(address, body, beganAtMs);
 }
 
-function messageOf({ method, url, headersDistinct }: IncomingMessage): Parameters<typeof readAddress>[0] {
-  return { method, target: url ?? '', headers: headersDistinct };
+function messageOf({ method, url, rawHeaders }: IncomingMessage): Message {
+  const headers: Record<string, string[]> = {};
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = (rawHeaders[index] as string).toLowerCase();
+    if (!READ_FIELDS.has(name)) continue;
+    headers[name] ??= [];
+    headers[name].push(rawHeaders[index + 1] as string);
+  }
+  return { method, target: url ?? '', headers };
 }

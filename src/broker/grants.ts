@@ -18,10 +18,11 @@ import type { WatchedObjects } from './object-values.ts';
 
 export interface Grants {
   /**
-   * Never rejects for what is the provider's fault. Waits up to `LONGEST_WAIT_MS` for each of the Secrets' reading, the first
-   * token and the next one: the bound on a whole request is the endpoint's.
+   * At once where a token is held that may be given, and otherwise later: never rejects for what is the provider's fault. Waits up
+   * to `LONGEST_WAIT_MS` for each of the Secrets' reading, the first token and the next one: the bound on a whole request is the
+   * endpoint's.
    */
-  answer(credential: BrokeredCredential): Promise<BrokerAnswer>;
+  answer(credential: BrokeredCredential): BrokerAnswer | Promise<BrokerAnswer>;
   /** Credentials that are open. */
   readonly size: number;
   /** Ends all, and removes their files. Nothing is opened from here on. */
@@ -47,6 +48,9 @@ export const LOOK_EVERY_MS = 10_000;
 /** Attempts of a few replicas bear to be closer together than those of ten thousand pods. */
 const RECOVERY_MS = 3000;
 
+/** A provider in trouble, or just back, hears of each replica and credential no more than once in any second. */
+const SHORTEST_RETRY_MS = 1000;
+
 /** Of the life of a token what must be left when it is given: a sidecar renews in peace with that. */
 const LEAST_LEFT = { ms: 30_000, ofLifetime: 0.2 };
 
@@ -54,6 +58,8 @@ interface Open {
   credential: BrokeredCredential;
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
+  /** The same, once it is there. */
+  opened: TokenSource | undefined;
   /** Those who wait for the next token. */
   next: Promise<void> | undefined;
   askedAtMs: number;
@@ -114,10 +120,18 @@ export function createGrants(options: GrantsOptions): Grants {
           // Somebody waits for it already.
           startupJitterMs: 0,
           recoveryMs: Math.min(renewal.recoveryMs, RECOVERY_MS),
+          shortestRetryMs: SHORTEST_RETRY_MS,
         },
       });
     })();
-    return { credential, volumes, source, next: undefined, askedAtMs: clock.monotonicMs() };
+    return {
+      credential,
+      volumes,
+      source,
+      opened: undefined,
+      next: undefined,
+      askedAtMs: clock.monotonicMs(),
+    };
   }
 
   function openFor(credential: BrokeredCredential): Open {
@@ -133,10 +147,15 @@ export function createGrants(options: GrantsOptions): Grants {
     }
     const opened = openOne(credential);
     open.set(credential.name, opened);
-    // Whoever asks is told; the next one tries again.
-    opened.source.catch(() => {
-      if (open.get(credential.name) === opened) shut(credential.name, opened);
-    });
+    opened.source.then(
+      (source) => {
+        opened.opened = source;
+      },
+      () => {
+        // Whoever asks is told; the next one tries again.
+        if (open.get(credential.name) === opened) shut(credential.name, opened);
+      },
+    );
     return opened;
   }
 
@@ -163,23 +182,27 @@ export function createGrants(options: GrantsOptions): Grants {
     return one.next;
   }
 
+  async function answerLater(one: Open): Promise<BrokerAnswer> {
+    const source = await one.source;
+    const now = given(source);
+    if (now !== undefined) return now;
+    try {
+      // There is none; or what is left of it is too little, and its successor is on its way.
+      await source.obtain();
+      const { grantInFlight } = source.snapshot();
+      if (given(source) === undefined && grantInFlight) await nextToken(one, source);
+    } catch (error) {
+      if (!(error instanceof TokenUnavailable)) throw error;
+      return unavailable(error.retryAfterSeconds * 1000);
+    }
+    return given(source) ?? unavailable(untilRenewalMs(source, clock));
+  }
+
   return {
-    async answer(credential) {
+    answer(credential) {
       if (isClosed) return refusal('temporarily_unavailable', 'the broker is leaving', 0);
       const one = openFor(credential);
-      const source = await one.source;
-      const now = given(source);
-      if (now !== undefined) return now;
-      try {
-        // There is none; or what is left of it is too little, and its successor is on its way.
-        await source.obtain();
-        const { grantInFlight } = source.snapshot();
-        if (given(source) === undefined && grantInFlight) await nextToken(one, source);
-      } catch (error) {
-        if (!(error instanceof TokenUnavailable)) throw error;
-        return unavailable(error.retryAfterSeconds * 1000);
-      }
-      return given(source) ?? unavailable(untilRenewalMs(source, clock));
+      return (one.opened === undefined ? undefined : given(one.opened)) ?? answerLater(one);
     },
     get size() {
       return open.size;

@@ -11,16 +11,22 @@ import type { Grants } from './grants.ts';
 import { type Address, readTokenRequest, type TokenRequest } from './token-request.ts';
 
 /**
- * Never rejects, and answers within `DECISION_MS` of the request's head.
+ * Never throws or rejects, and answers within `DECISION_MS` of the request's head: at once where the caller is known and a token
+ * is held, which is nearly always.
  * @param beganAtMs when the head had come, by the monotonic clock.
  */
-export type TokenEndpoint = (address: Address, body: Uint8Array, beganAtMs: number) => Promise<BrokerAnswer>;
+export type TokenEndpoint = (
+  address: Address,
+  body: Uint8Array,
+  beganAtMs: number,
+) => BrokerAnswer | Promise<BrokerAnswer>;
 
 /** Sidecars wait 10 s. */
 export const DECISION_MS = 8000;
 
 export interface TokenEndpointOptions {
-  readonly verify: (token: string) => Promise<Verdict>;
+  /** At once where the token is known. */
+  readonly verify: (token: string) => Verdict | Promise<Verdict>;
   readonly credentials: BrokeredCredentials;
   readonly grants: Grants;
   readonly clock: Clock;
@@ -35,7 +41,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const rates = createCallerRates(clock);
   const wholeLog = withoutRepeatLimit(log);
 
-  async function decide(request: TokenRequest, caller: ServiceAccountCaller): Promise<BrokerAnswer> {
+  function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;
     if (
       request.clientId !== undefined &&
@@ -53,9 +59,18 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     if (request.scope !== undefined && request.scope !== credential.config.scope) {
       return refusal('invalid_scope', 'the profile says what the token is for');
     }
-    const answer = await grants.answer(credential);
-    // Profiles may have changed while the grant was waited for.
-    return credentials.find(request.profile, request.credential, caller) === undefined ? notTheirs() : answer;
+    const answer = grants.answer(credential);
+    return answer instanceof Promise ? ifStillTheirs(request, caller, answer) : answer;
+  }
+
+  /** Profiles may change while a grant is waited for. */
+  async function ifStillTheirs(
+    { profile, credential }: TokenRequest,
+    caller: ServiceAccountCaller,
+    waited: Promise<BrokerAnswer>,
+  ): Promise<BrokerAnswer> {
+    const answer = await waited;
+    return credentials.find(profile, credential, caller) === undefined ? notTheirs() : answer;
   }
 
   /** What is begun goes on after the deadline, for the next who asks. */
@@ -99,55 +114,76 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return caller?.kind === 'service_account' ? { caller, isWithinRate: rates.take(caller) } : undefined;
   }
 
-  async function conclude(
+  function answerFor(
     request: TokenRequest,
     by: Proved | undefined,
     beganAtMs: number,
-  ): Promise<BrokerAnswer> {
+  ): BrokerAnswer | Promise<BrokerAnswer> {
     if (by === undefined) return refusal('invalid_client', 'the caller is no service account');
     if (!by.isWithinRate) {
       return refusal('too_many_requests', 'ask once in the life of a token', READ_SOON_MS);
     }
-    const answer = await byDeadline(decide(request, by.caller), beganAtMs, request);
-    return answer === 'late' ? late() : answer;
+    const answer = decide(request, by.caller);
+    if (!(answer instanceof Promise)) return answer;
+    return byDeadline(answer, beganAtMs, request).then((made) => (made === 'late' ? late() : made));
   }
 
-  function failed(address: Address, error: unknown): BrokerAnswer {
+  function judge(
+    request: TokenRequest,
+    verdict: Verdict | 'late',
+    beganAtMs: number,
+  ): Decision | Promise<Decision> {
+    if (verdict === 'late') return { answer: late() };
+    const by = proved(verdict.caller);
+    if (verdict.kind === 'refused') {
+      const answer = refusal('invalid_client', 'the service account token is not taken');
+      return { by, answer, reason: verdict.reason };
+    }
+    if (verdict.kind === 'unavailable') {
+      const description = 'the service account token cannot be verified now';
+      return { by, answer: refusal('temporarily_unavailable', description, verdict.retryAfterMs) };
+    }
+    const broken = (error: unknown): Decision => ({ by, answer: failed(request, error) });
+    try {
+      const answer = answerFor(request, by, beganAtMs);
+      if (!(answer instanceof Promise)) return { by, answer };
+      return answer.then((made) => ({ by, answer: made }), broken);
+    } catch (error) {
+      return broken(error);
+    }
+  }
+
+  function failed(address: Pick<Address, 'profile' | 'credential'>, error: unknown): BrokerAnswer {
     log.error({ err: error, profile: address.profile, credential: address.credential }, 'a request failed');
     return refusal('server_error', 'the broker failed; its log says why');
   }
 
-  return async (address, body, beganAtMs) => {
-    let by: Proved | undefined;
-    let answer: BrokerAnswer;
-    let reason: string | undefined;
+  return (address, body, beganAtMs) => {
+    const tell = ({ by, answer, reason }: Decision): BrokerAnswer => {
+      audit(address, by, answer, reason);
+      return answer;
+    };
+    const broken = (error: unknown): BrokerAnswer => tell({ answer: failed(address, error) });
     try {
       const request = readTokenRequest(address, body);
-      if (request.kind === 'refused') {
-        answer = request;
-      } else {
-        const verdict = await byDeadline(verify(request.assertion), beganAtMs, request);
-        if (verdict === 'late') {
-          answer = late();
-        } else {
-          by = proved(verdict.caller);
-          if (verdict.kind === 'accepted') {
-            answer = await conclude(request, by, beganAtMs);
-          } else if (verdict.kind === 'refused') {
-            answer = refusal('invalid_client', 'the service account token is not taken');
-            reason = verdict.reason;
-          } else {
-            const description = 'the service account token cannot be verified now';
-            answer = refusal('temporarily_unavailable', description, verdict.retryAfterMs);
-          }
-        }
-      }
+      if (request.kind === 'refused') return tell({ answer: request });
+      const verdict = verify(request.assertion);
+      const decision =
+        verdict instanceof Promise
+          ? byDeadline(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))
+          : judge(request, verdict, beganAtMs);
+      return decision instanceof Promise ? decision.then(tell, broken) : tell(decision);
     } catch (error) {
-      answer = failed(address, error);
+      return broken(error);
     }
-    audit(address, by, answer, reason);
-    return answer;
   };
+}
+
+/** What is answered, to whom, and why where that is not said to them. */
+interface Decision {
+  readonly by?: Proved | undefined;
+  readonly answer: BrokerAnswer;
+  readonly reason?: string;
 }
 
 interface Proved {

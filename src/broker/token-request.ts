@@ -17,6 +17,7 @@ export interface Message {
   readonly method: string | undefined;
   /** As it came. */
   readonly target: string;
+  /** Those of `READ_FIELDS` at least, by their names in lower case, each with its values as they came. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
@@ -34,6 +35,13 @@ const PATH = new RegExp(`^/token/(${NAME})/(${NAME})$`);
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
+
+/** The fields that `readAddress` looks at, and nobody else. */
+export const READ_FIELDS: ReadonlySet<string> = new Set([
+  'authorization',
+  'content-type',
+  'content-encoding',
+]);
 
 /** Whether the body is worth reading. */
 export function readAddress({ method, target, headers }: Message): Address | Refusal {

@@ -4,7 +4,7 @@
  * is slow or away, what it said stays good for a bounded time.
  */
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { elapsedMs, isPast, later } from '../clock.ts';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
@@ -168,7 +168,7 @@ export function createServiceAccountVerifier(
 }
 
 function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('latin1');
+  return hash('sha256', token, 'latin1');
 }
 
 function refused(reason: RefusedProof): Verdict {

@@ -7,7 +7,8 @@ import { openLiveSecret } from '../credentials/live-secret.ts';
 import type { MountedSecret } from '../credentials/mounted-secret.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
-import { type ClientVerification, hasAllowedName, parseAuthorities } from './client-verification.ts';
+import { parseAuthorities } from '../x509/authorities.ts';
+import { type ClientVerification, hasAllowedName } from './client-verification.ts';
 
 export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly log: Logger;

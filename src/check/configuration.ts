@@ -36,7 +36,7 @@ export function examineTracing(
       ? []
       : [of.ok('tracing', `spans are exported by ${tracing.protocol}, sampled by ${tracing.sampler}`)]),
     ...ignored.map(({ key, value, expected }) =>
-      of.warning('tracing', `${key}: ${quoted(value)} is ignored`, `write ${expected}, or take it away`),
+      of.warning('tracing', `${key}: ${quoted(value, key)} is ignored`, `write ${expected}, or take it away`),
     ),
   ];
 }

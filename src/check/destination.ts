@@ -18,4 +18,6 @@ export interface Destination {
   /** Bound on each of name, connection and handshake. */
   readonly withinMs: number;
   readonly lookup?: LookupFunction;
+  /** Where the sidecar leaves what apps trust, if it ends their TLS: it may be met in the place of a host. */
+  readonly trustDirectory?: string;
 }

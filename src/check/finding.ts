@@ -12,7 +12,7 @@ export type Finding = {
   readonly detail: string;
 } & (
   | { readonly verdict: 'ok' }
-  /** @property failure of a step that fails, of a part that the pod can do without. */
+  /** @property failure of a step that fails, of a part that the pod can do without, or that cannot be seen from here. */
   | { readonly verdict: 'warning'; readonly remedy: string; readonly failure?: Failure }
   | { readonly verdict: 'failure'; readonly remedy: string; readonly failure: Failure }
 );
@@ -20,8 +20,11 @@ export type Finding = {
 /** Makes the findings of one thing. */
 export interface About {
   ok(step: StepName, detail: string): Finding;
-  /** @param remedy what to do, as a clause. */
-  warning(step: StepName, detail: string, remedy: string): Finding;
+  /**
+   * @param remedy what to do, as a clause.
+   * @param failure where the step has come to no end, and nothing that builds on it is tried.
+   */
+  warning(step: StepName, detail: string, remedy: string, failure?: Failure): Finding;
   /** A warning where the pod starts without it. */
   failure(step: StepName, failure: Failure, detail: string, remedy: string): Finding;
 }
@@ -37,7 +40,12 @@ export function about(subject: string | undefined, isOptional = false): About {
   };
   return {
     ok: (step, detail) => ({ ...named(step, detail), verdict: 'ok' }),
-    warning: (step, detail, remedy) => ({ ...named(step, detail), verdict: 'warning', remedy }),
+    warning: (step, detail, remedy, failure) => ({
+      ...named(step, detail),
+      verdict: 'warning',
+      remedy,
+      ...(failure === undefined ? {} : { failure }),
+    }),
     failure: (step, failure, detail, remedy) => ({
       ...named(step, detail),
       verdict: isOptional ? 'warning' : 'failure',

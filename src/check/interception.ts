@@ -1,14 +1,13 @@
 /** Hosts whose TLS ends in the sidecar: whether an app's connection comes there, is trusted, and has its token. */
 
-import { X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
-import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+import type { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { isName, reachableAddress } from '../config/values.ts';
 import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
+import { readSidecarRoot, sidecarRootIn } from './sidecar-root.ts';
 import { examineTrust } from './trust.ts';
 
 export interface InterceptionOptions {
@@ -41,9 +40,9 @@ export async function examineInterception(
   const of = about('interception');
   let root: X509Certificate;
   try {
-    root = new X509Certificate(await readBoundedFile(join(directory, 'ca.crt'), MAX_PEM_BYTES));
+    root = await readSidecarRoot(directory);
   } catch (error) {
-    const detail = `${join(directory, 'ca.crt')}: ${wordsFor(error)}`;
+    const detail = `${sidecarRootIn(directory)}: ${wordsFor(error)}`;
     const remedy = 'look where a sidecar runs that has started, in a container that mounts this directory';
     return [of.warning('authority', detail, remedy)];
   }

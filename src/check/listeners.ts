@@ -26,7 +26,7 @@ async function examineListener(
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
   // Where the sidecar is seen to listen its address is not tried, so that one that restarts now finds it free.
-  const holder = await holderOf(address.port, examination.signal);
+  const holder = await holderOf(address, examination.signal);
   const ours = of.ok('listener', `${where}: the sidecar listens there`);
   if (holder !== undefined && (await isSidecar(holder, config, examination))) return ours;
   const code = await refusalOf(address);

@@ -152,7 +152,7 @@ async function shakeHands(
   try {
     // Judged below, and named: nothing is sent over it.
     socket = await secure(to, stream, 'anybody', examination);
-    return describeTls(socket, to, step, of, examination.clock.now().wallMs);
+    return await describeTls(socket, to, step, of, examination.clock.now().wallMs);
   } catch (error) {
     return brokenHandshake(error, to, step, of);
   } finally {

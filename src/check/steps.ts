@@ -155,7 +155,8 @@ export const STEPS = {
     title: 'upstream TLS',
     of: 'upstream',
     looks: 'A TLS handshake, as with the provider, and the version of HTTP that the upstream chooses',
-    warns: 'The certificate ends within 14 days, or a fifth of a shorter life',
+    warns:
+      'The certificate ends within 14 days, or a fifth of a shorter life; the sidecar answers in its place, as connections of this process are redirected',
     fails:
       'The certificate is not trusted, not for this name or not valid now; the port does not speak TLS; `protocol: h2` is not spoken',
   },

@@ -8,6 +8,7 @@ import { commonName, describeValidity, namesOf, trustedBy, validityOf } from './
 import type { Destination } from './destination.ts';
 import { type Examination, inTime } from './examination.ts';
 import type { About, Finding } from './finding.ts';
+import { isShownBySidecar } from './sidecar-root.ts';
 import type { StepName } from './steps.ts';
 
 /** Longer chains are not followed. */
@@ -25,13 +26,13 @@ function chainOf(socket: TLSSocket): X509Certificate[] {
 }
 
 /** @param socket whose handshake is over, and which has not judged the certificate. */
-export function describeTls(
+export async function describeTls(
   socket: TLSSocket,
-  { host, tls: { caFile, serverName }, mustSpeak }: Destination,
+  { host, tls: { caFile, serverName }, mustSpeak, trustDirectory }: Destination,
   step: StepName,
   of: About,
   nowMs: number,
-): Finding {
+): Promise<Finding> {
   const chain = chainOf(socket);
   const [own] = chain;
   if (own === undefined) {
@@ -41,6 +42,7 @@ export function describeTls(
   const shown = `${socket.getProtocol() ?? 'TLS'}, certificate of ${namesOf(own)}, ${describeValidity(validity)}`;
   const refusal = socket.authorizationError as unknown as string | Error | null | undefined;
   if (!socket.authorized) {
+    if (await isShownBySidecar(chain, trustDirectory)) return redirectedHere(step, of);
     const code = typeof refusal === 'string' ? refusal : (systemCodeOf(refusal) ?? 'not trusted');
     const detail = `${shown}, signed by ${commonName(own.issuer)}: ${code}`;
     return of.failure(step, 'provider_unavailable', detail, remedyFor(code, serverName ?? host));
@@ -55,6 +57,14 @@ export function describeTls(
   return validity.state === 'ending'
     ? of.warning(step, detail, 'have the certificate of the server renewed')
     : of.ok(step, detail);
+}
+
+/** Beside an app its connections are redirected, too. That is as it should be, and hides the host: nothing more is asked of it. */
+function redirectedHere(step: StepName, of: About): Finding {
+  const user = process.getuid?.() ?? 'unknown';
+  const detail = `the sidecar answers in the place of this host: connections of this process (user ${user}) are redirected to it, as an app's are`;
+  const remedy = "to look at the host itself, run check as the sidecar's user";
+  return of.warning(step, detail, remedy, 'provider_unavailable');
 }
 
 function remedyFor(code: string, name: string): string {

@@ -33,10 +33,14 @@ export function upstreamsOf(
     }),
   );
   const intercepts = forwardProxy?.connect === 'intercept';
-  const destinations = [...(forwardProxy?.allow ?? []), ...(redirect?.hosts ?? [])]
-    .filter(({ host }) => !host.startsWith('*'))
-    .map((policy): ExaminedUpstream => {
-      const isTls = policy.upgradeToTls || intercepts;
+  const listed = [
+    ...(forwardProxy?.allow ?? []).map((policy) => ({ policy, isTls: policy.upgradeToTls || intercepts })),
+    // What comes over TLS leaves so, whatever is allowed in clear.
+    ...(redirect?.hosts ?? []).map((policy) => ({ policy, isTls: true })),
+  ];
+  const destinations = listed
+    .filter(({ policy }) => !policy.host.startsWith('*'))
+    .map(({ policy, isTls }): ExaminedUpstream => {
       const port = isTls && policy.port === 80 ? 443 : policy.port;
       return {
         subject: `destination ${policy.host}`,
@@ -85,7 +89,7 @@ export async function examineUpstream(
   const own = ownFinding(config, [upstream.host], upstream, of);
   if (own !== undefined || examination.isOffline) return [...(own ?? []), ...files];
 
-  const to = destinationOf(policy, upstream, examination);
+  const to = destinationOf(policy, upstream, config, examination);
   const way = await reach(to, UPSTREAM_STEPS, of, examination);
   const led = ownFinding(config, way.addresses, upstream, of);
   const findings = [...files, ...way.findings, ...(led ?? [])];
@@ -118,6 +122,7 @@ function ownFinding(
 function destinationOf(
   { tls, timeouts, egressProxy, protocol }: ForwardingPolicy,
   { protocol: scheme, host, port }: Upstream,
+  { interception }: Config,
   { lookup }: Examination,
 ): Destination {
   const isTls = scheme === 'https';
@@ -131,5 +136,6 @@ function destinationOf(
     ...(egressProxy === undefined || !isTls ? {} : { egressProxy }),
     withinMs: timeouts.connectMs,
     ...(lookup === undefined ? {} : { lookup }),
+    ...(interception === undefined ? {} : { trustDirectory: interception.directory }),
   };
 }

@@ -47,7 +47,20 @@ export async function connectBroker(
   if (namespace === undefined) {
     throw new SidecarError('configuration', '--namespace: expected the namespace that the broker runs in');
   }
-  const directory = await makePrivateDirectory(config.secretsDirectory);
+  // Loaded where it is wanted: the client of its store takes some megabytes.
+  const cache =
+    config.cache === undefined
+      ? undefined
+      : await (await import('./broker-cache.ts')).openBrokerCache(config.cache, {
+          registry,
+          clock,
+          random,
+          log,
+        });
+  const directory = await makePrivateDirectory(config.secretsDirectory).catch(async (error: unknown) => {
+    await cache?.close();
+    throw error;
+  });
   const verifier = createServiceAccountVerifier(api, {
     audience: config.audience,
     clock,
@@ -65,6 +78,7 @@ export async function connectBroker(
     credentialsMetrics: createCredentialsMetrics(registry),
     certificateMetrics: loggedCertificateMetrics(registry, log),
     log,
+    ...(cache === undefined ? {} : { sharedTokens: cache.of }),
     lookup: undefined,
   });
   const grants = createGrants({
@@ -85,7 +99,16 @@ export async function connectBroker(
     log,
   });
   return {
-    endpoint: createTokenEndpoint({ verify: verifier.verify, credentials, grants, clock, log }),
+    endpoint: createTokenEndpoint({
+      verify(token) {
+        const known = verifier.known(token);
+        return known?.isDue === false ? known.verdict : verifier.verify(token);
+      },
+      credentials,
+      grants,
+      clock,
+      log,
+    }),
     missing() {
       const unread = profiles.unread();
       return [
@@ -99,6 +122,7 @@ export async function connectBroker(
       profiles.close();
       await grants.close();
       await sources.close();
+      await cache?.close();
       await directory.remove();
     },
   };

@@ -1,7 +1,6 @@
 /** Where pods find the broker: settings of the injector and of `inject`, and the CAs that pods are given, as a live value. */
 
 import { basename, dirname } from 'node:path';
-import { parseAuthorities } from '../certificates/client-verification.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
 import { serverUrl, type ValueFormat } from '../config/values.ts';
@@ -11,6 +10,7 @@ import { type MountedSecret, readMountedSecret } from '../credentials/mounted-se
 import { grantValue, objectName } from '../injector/pod/annotation-formats.ts';
 import { type BrokerOfPods, MOST_AUTHORITIES } from '../injector/pod/broker.ts';
 import type { Logger } from '../log/logger.ts';
+import { parseAuthorities } from '../x509/authorities.ts';
 import { blocksOf } from '../x509/pem.ts';
 
 export const BROKER_OF_PODS_SETTINGS = {

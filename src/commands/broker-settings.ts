@@ -8,6 +8,7 @@ import { type GivenValues, readValue, type Settings } from '../config/settings.t
 import { duration, listenAddress, oneOf, type ValueFormat } from '../config/values.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import { LOG_LEVELS, type LogLevel } from '../log/logger.ts';
+import { BROKER_CACHE_SETTINGS, type BrokerCacheConfig, readBrokerCache } from './broker-cache-settings.ts';
 
 export const BROKER_SETTINGS = {
   listen: {
@@ -41,6 +42,7 @@ export const BROKER_SETTINGS = {
       'Where those Secrets are laid out as files while they are in use: a volume in memory; 88 bytes at most',
     default: '/var/run/token-sidecar/secrets',
   },
+  ...BROKER_CACHE_SETTINGS,
   'drain-delay': {
     argument: 'DURATION',
     description: 'How long to go on serving when stopped, until no request is sent here any more',
@@ -63,6 +65,8 @@ export interface BrokerConfig {
   readonly kubeconfig?: string;
   readonly namespace?: string;
   readonly secretsDirectory: string;
+  /** Each replica asks by itself when absent. */
+  readonly cache?: BrokerCacheConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
@@ -84,6 +88,7 @@ const directory: ValueFormat<string> = {
 export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfig {
   const certificate = readCertificate(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);
+  const cache = readBrokerCache(given, problems);
   return {
     listen: readValue(given.listen, listenAddress, problems) ?? { host: '0.0.0.0', port: 15_084 },
     adminListen: readValue(given['admin-listen'], listenAddress, problems) ?? {
@@ -96,6 +101,7 @@ export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfi
     ...(namespace === undefined ? {} : { namespace }),
     secretsDirectory:
       readValue(given['secrets-dir'], directory, problems) ?? '/var/run/token-sidecar/secrets',
+    ...(cache === undefined ? {} : { cache }),
     drainDelayMs: readValue(given['drain-delay'], duration, problems) ?? 5000,
     drainTimeoutMs: readValue(given['drain-timeout'], duration, problems) ?? 10_000,
     logLevel: readValue(given['log-level'], oneOf(LOG_LEVELS), problems) ?? 'info',

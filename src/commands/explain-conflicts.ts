@@ -1,4 +1,4 @@
-import type { NamedAddress } from '../address-conflicts.ts';
+import type { NamedAddress, ReadFile } from '../address-conflicts.ts';
 
 /**
  * Runs what listens at these addresses.
@@ -7,13 +7,14 @@ import type { NamedAddress } from '../address-conflicts.ts';
 export async function explainingConflicts<Result>(
   run: () => Promise<Result>,
   addresses: readonly NamedAddress[],
+  file?: ReadFile,
 ): Promise<Result> {
   try {
     return await run();
   } catch (error) {
     // Loaded where something has gone wrong.
     const { explainConflicts } = await import('../address-conflicts.ts');
-    await explainConflicts(error, addresses);
+    await explainConflicts(error, addresses, file);
     throw error;
   }
 }

@@ -1,19 +1,18 @@
-import type { NamedAddress } from '../address-conflicts.ts';
 import { readPod } from '../admin/status/pod.ts';
 import type { Config, GatewayConfig } from '../config/config.ts';
+import { readConfigText } from '../config/config-text.ts';
 import { unknownVariables } from '../config/environment.ts';
-import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
-import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
+import { PROXY_SETTINGS } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
-import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { createLogger } from '../log/logger.ts';
 import type { Command, CommandContext } from './command.ts';
 import { gatewayEntrance } from './entrance.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
 import { tellIgnored } from './ignored-variables.ts';
+import { namedListeners } from './named-listeners.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
@@ -66,7 +65,8 @@ export const gateway: Command = {
     const configured = { config, file: { path, text, load }, ...traced };
     return await explainingConflicts(
       () => serve(configured, ignored, gatewayEntrance(section, { kubeconfig: kubeconfig?.text }), context),
-      addressesOf(config, given),
+      namedListeners(config, given),
+      configured.file,
     );
   },
 };
@@ -77,14 +77,6 @@ function gatewayOf({ gateway: section }: Config): GatewayConfig {
   throw new ConfigurationError([
     { key: 'gateway', expected: 'where callers come in, and which may use which route' },
   ]);
-}
-
-/** Every listener, with what named its address. */
-function addressesOf(config: Config, given: ProxyValues): NamedAddress[] {
-  return sidecarListeners(config).map(({ key, flag, address }) => ({
-    key: (flag && given[flag]?.key) ?? key,
-    address,
-  }));
 }
 
 async function serve(

@@ -1,15 +1,12 @@
-import type { NamedAddress } from '../address-conflicts.ts';
 import { readPod } from '../admin/status/pod.ts';
-import type { Config, ListenAddress } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
+import { readConfigText } from '../config/config-text.ts';
 import { unknownVariables } from '../config/environment.ts';
-import { readConfigText } from '../config/file.ts';
 import { loadConfig } from '../config/load.ts';
 import { ConfigurationError } from '../config/problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
-import { readFlags, type Setting, type Settings } from '../config/settings.ts';
-import { sidecarListeners } from '../config/sidecar-listeners.ts';
-import { formatAddress } from '../config/values.ts';
+import { readFlags, type Settings } from '../config/settings.ts';
 import { ERRORS, messageOf, SidecarError } from '../errors.ts';
 import { createLogger } from '../log/logger.ts';
 import { whyNeverGranted } from '../token/never-granted.ts';
@@ -17,6 +14,7 @@ import type { NoToken } from '../token/why-no-token.ts';
 import type { Command, CommandContext } from './command.ts';
 import { explainingConflicts } from './explain-conflicts.ts';
 import { tellIgnored } from './ignored-variables.ts';
+import { namedListeners } from './named-listeners.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
@@ -102,8 +100,8 @@ async function serve(
       shutdown.request();
     },
   };
-  const addresses = listenersOf(configured.config, given);
-  const sidecar = await explainingConflicts(() => startSidecar(options), addresses);
+  const addresses = namedListeners(configured.config, given);
+  const sidecar = await explainingConflicts(() => startSidecar(options), addresses, configured.file);
   running = sidecar;
   keepHeapSmall();
   await whenAborted(shutdown.signal);
@@ -116,27 +114,6 @@ async function serve(
   }
   await sidecar.stop();
   return failure === undefined ? 0 : ERRORS[failure.code].exit;
-}
-
-/** Every listener, with what named its address. */
-function listenersOf(config: Config, given: ProxyValues): NamedAddress[] {
-  return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
-    key: flag === undefined ? key : namedBy(flag, key, address, given),
-    address,
-    ...(mayLack ? { mayLack } : {}),
-  }));
-}
-
-/** The flag or its variable where one was given, and where nothing was: that is what would choose another address. */
-function namedBy(
-  flag: keyof ProxyValues & keyof typeof PROXY_SETTINGS,
-  key: string,
-  address: ListenAddress,
-  given: ProxyValues,
-): string {
-  const setting: Setting = PROXY_SETTINGS[flag];
-  const isDefault = [formatAddress(address), String(address.port)].includes(setting.default ?? '');
-  return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : key);
 }
 
 /** Why the app has been held back to the end: the first credential that is required and never had a token. */

@@ -26,7 +26,6 @@ import type { FollowedFile } from '../reload/follow-file.ts';
 import { createTokenMetrics } from '../token/metrics.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { loggedCertificateMetrics } from './certificate-metrics.ts';
-
 import { drainShares } from './drain-shares.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
@@ -34,7 +33,6 @@ import { required, sidecarHealth } from './sidecar-health.ts';
 import { openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
 import { statusEndpoints } from './status-endpoints.ts';
 import { TokenSources } from './token-sources.ts';
-import type { Tracing } from './tracing.ts';
 
 export interface Sidecar {
   readonly proxyAddress: ListenAddress;
@@ -121,9 +119,14 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   const credentialsMetrics = createCredentialsMetrics(registry);
   const certificateMetrics = loggedCertificateMetrics(registry, log);
   const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
-  const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
 
   const lookup = await openLookup(config, clock);
+  // Before the first grants, which have spans, too.
+  const tracing =
+    options.tracing === undefined
+      ? undefined
+      : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
+  const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
   const sources = new TokenSources({
     clock,
     random,
@@ -132,6 +135,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     certificateMetrics,
     log,
     lookup,
+    tracer: tracing?.grants,
   });
   // The first grants are on their way while the listeners come up.
   let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
@@ -149,15 +153,10 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
   health.look();
   let admin: AdminServer | undefined;
   let outputs: Outputs | undefined;
-  let tracing: Tracing | undefined;
   let entrance: OpenEntrance | undefined;
   try {
     entrance = await options.entrance?.open({ registry, clock, log });
     entrance?.use(config);
-    if (options.tracing !== undefined) {
-      const { openTracing } = await import('./tracing.ts');
-      tracing = openTracing(options.tracing, log, { lookup });
-    }
     // Before any probe is answered: apps that it lets start find what to trust.
     const leaves = await openLeaves(config, clock, log);
     const findOriginal = await openRedirect(config, log);
@@ -283,8 +282,8 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
       running.admin.close(),
       running.outputs?.close(),
       running.entrance?.close(),
-      running.tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs())),
-      sources.close(),
+      // First, so that the spans of grants that are given up are among the last.
+      sources.close().then(() => running.tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs()))),
     ]);
     log.info('stopped');
   }

@@ -6,10 +6,12 @@ import type { Clock } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
+import type { GrantTracer } from '../token/grant-tracer.ts';
 import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import { openLiveCredentials } from '../token/live-credentials.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
+import type { SharedTokens } from '../token/shared-tokens.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 
@@ -21,8 +23,12 @@ export interface TokenSourcesOptions {
   readonly credentialsMetrics: CredentialsMetrics;
   readonly certificateMetrics: CertificateMetrics;
   readonly log: Logger;
+  /** Where others keep the tokens of a credential; each asks by itself when absent. */
+  readonly sharedTokens?: (config: CredentialConfig) => SharedTokens;
   /** Finds the names of providers; the system's when absent. */
   readonly lookup: LookupFunction | undefined;
+  /** Absent where grants are not traced. */
+  readonly tracer?: GrantTracer | undefined;
 }
 
 /** A credential and what keeps its token alive. */
@@ -74,7 +80,8 @@ export class TokenSources {
   }
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
-    const { clock, random, metrics, credentialsMetrics, certificateMetrics, log, lookup } = this.#options;
+    const { clock, random, metrics, credentialsMetrics, certificateMetrics, log, lookup, tracer } =
+      this.#options;
     const parts = {
       config,
       credentials: await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS }),
@@ -84,10 +91,12 @@ export class TokenSources {
       metrics: { ...metrics, observe: () => undefined },
       credentialsMetrics,
       log,
+      // Nobody is asked for a token that is mounted.
+      tracer: config.grant?.type === 'static' ? undefined : tracer,
     };
     const source = exchangesForRequests(config)
       ? (await import('../token/exchange/subject-source.ts')).openSubjectSource(parts)
-      : openTokenSource({ ...parts, random });
+      : openTokenSource({ ...parts, random, shared: this.#options.sharedTokens?.(config) });
     this.#open.add(source);
     return source;
   }

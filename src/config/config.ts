@@ -159,10 +159,19 @@ export type AssertionAlgorithm =
 
 /** Where tokens are asked for: at a whole URL, or where the issuer's metadata says. */
 export type ProviderAddress =
-  | { readonly tokenUrl: string; readonly issuerUrl?: undefined }
-  | { readonly issuerUrl: string; readonly tokenUrl?: undefined }
+  | { readonly tokenUrl: string; readonly issuerUrl?: undefined; readonly permitsClearText?: undefined }
+  | {
+      readonly issuerUrl: string;
+      readonly tokenUrl?: undefined;
+      /** The token endpoint that the issuer names may be http on another machine. */
+      readonly permitsClearText?: true;
+    }
   /** Nowhere: the token is mounted. */
-  | { readonly issuerUrl?: undefined; readonly tokenUrl?: undefined };
+  | {
+      readonly issuerUrl?: undefined;
+      readonly tokenUrl?: undefined;
+      readonly permitsClearText?: undefined;
+    };
 
 export type CredentialConfig = CredentialSettings & ProviderAddress;
 
@@ -221,6 +230,8 @@ export interface RenewalPolicy {
   readonly minIntervalMs: number;
   /** While no token is held, no more than this from one attempt to the next; rejected credentials aside. */
   readonly recoveryMs: number;
+  /** After a failure no attempt sooner than this, whatever is random about it; not at all unless given. */
+  readonly shortestRetryMs?: number;
   /** Lifetime of a token that comes with none and is no JWT. */
   readonly defaultLifetimeMs: number;
 }

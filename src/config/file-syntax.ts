@@ -4,6 +4,7 @@ import type { Alias, Document, YAMLParseError } from 'yaml';
 import { nextTurn } from '../next-turn.ts';
 import type { ProblemCode } from './problem-codes.ts';
 import type { Problem } from './problems.ts';
+import { NOT_TEXT } from './short-json.ts';
 import { type Place, SourceText } from './source-text.ts';
 import { parseInParts } from './yaml-document.ts';
 import { expectedYaml } from './yaml-mistakes.ts';
@@ -21,10 +22,6 @@ const ANCHOR = 'an anchor of this name before it, or quotes around text that beg
 
 /** Deeper brackets and indentation take the parser more than its stack. */
 const DEEPEST = 200;
-
-/** What is in no text: control characters, and what stands for octets that are not UTF-8. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
 
 const CODES: Readonly<Record<string, ProblemCode>> = {
   DUPLICATE_KEY: 'duplicate_key',

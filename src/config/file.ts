@@ -1,18 +1,16 @@
-/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. */
+/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. Loaded only where there is one. */
 
 import * as v from 'valibot';
-import { readBoundedFile } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { nextTurn } from '../next-turn.ts';
+import { readConfigText } from './config-text.ts';
 import { describeIssue, keysOf, kindOfValue, withInsideOfUnion } from './file-issues.ts';
 import { type FileConfig, fileSchema } from './file-schema.ts';
 import { parseYaml } from './file-syntax.ts';
-import { mend } from './mend.ts';
+import { mend, type StandIns } from './mend.ts';
 import type { Problem } from './problems.ts';
+import { parseShortJson } from './short-json.ts';
 import type { SourceText } from './source-text.ts';
-
-/** A ConfigMap holds at most 1 MiB. */
-const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Each finds at least one thing wrong; a file that takes more is not worth understanding. */
 const MOST_ROUNDS = 200;
@@ -22,19 +20,14 @@ export interface FileReading {
   readonly config: FileConfig;
   /** False when so much is wrong that what is missing cannot be told from what was not understood. */
   readonly understood: boolean;
-  /** Finds the place of a setting. Absent where the text could not be taken apart. */
-  readonly source?: SourceText;
+  /** What finds the place of a setting. Nothing where the text could not be taken apart. */
+  readonly source?: () => Promise<SourceText | undefined>;
 }
 
 /** Their values may be shown in messages. */
 const FILE_KEYS = keysOf(fileSchema);
 
 const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
-
-/** @throws {Error} with a sentence, or the system's, where it cannot be read or is larger than a ConfigMap can be. */
-export function readConfigText(path: string): Promise<string> {
-  return readBoundedFile(path, MAX_FILE_BYTES);
-}
 
 /**
  * @param key the flag or variable that names the file.
@@ -59,9 +52,15 @@ export async function readConfigFile(
 
 /** @param path names the file in messages. */
 export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
+  const short = await readShortJson(text);
+  if (short !== undefined) {
+    // Taken apart only to say where something is wrong.
+    const source = async () => (await parseYaml(text, path, FILE_KEYS, []))?.source;
+    return { config: short, understood: true, source };
+  }
   const parsed = await parseYaml(text, path, FILE_KEYS, problems);
   if (parsed === undefined) return NOTHING_UNDERSTOOD;
-  const { source } = parsed;
+  const source = async () => parsed.source;
   await nextTurn();
   const value = parsed.value ?? {};
   if (Array.isArray(value) || typeof value !== 'object') {
@@ -77,21 +76,32 @@ export async function parseConfig(text: string, path: string, problems: Problem[
   return config === undefined ? { ...NOTHING_UNDERSTOOD, source } : { config, understood: true, source };
 }
 
+/** Undefined for what is not such text, and where anything is wrong with it. */
+async function readShortJson(text: string): Promise<FileConfig | undefined> {
+  const value = parseShortJson(text);
+  if (value === undefined) return undefined;
+  await nextTurn();
+  const result = v.safeParse(fileSchema, value);
+  return result.success ? result.output : undefined;
+}
+
 /**
  * As much of a value as a schema understands; undefined where so much is wrong that nothing can be told of the rest.
  * @param value is changed: what is wrong is mended and the rest read again, so that the checks across settings report in the same run.
+ * @param standIns for what has to be there besides the names of entries.
  */
 export function readShape<const Schema extends v.GenericSchema>(
   schema: Schema,
   value: unknown,
   problems: Problem[],
+  standIns?: StandIns,
 ): v.InferOutput<Schema> | undefined {
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const result = v.safeParse(schema, value);
     if (result.success) return result.output;
     const issues = result.issues.flatMap(withInsideOfUnion);
     problems.push(...issues.map((issue) => describeIssue(schema, issue)));
-    const mended = issues.map((issue) => mend(value, issue));
+    const mended = issues.map((issue) => mend(value, issue, standIns));
     if (mended.includes(false)) return undefined;
   }
   return undefined;

@@ -2,7 +2,7 @@
 
 import { nextTurn } from '../next-turn.ts';
 import type { Config } from './config.ts';
-import { type FileReading, readConfigFile } from './file.ts';
+import type { FileReading } from './file.ts';
 import type { FileConfig } from './file-schema.ts';
 import { withoutFollowUps } from './follow-ups.ts';
 import { ConfigurationError, type Problem } from './problems.ts';
@@ -23,18 +23,37 @@ export async function loadConfig(
   text?: string,
 ): Promise<Config> {
   const problems: Problem[] = [...found];
-  const reading: FileReading =
-    given.config === undefined
-      ? { config: {} as FileConfig, understood: true }
-      : await readConfigFile(given.config.text, given.config.key, problems, text);
+  const reading = await readFile(given, problems, text);
   await checkTlsFiles(reading.config, problems);
   await nextTurn();
   const config = resolveConfig(reading, given, problems);
   if (problems.length > 0) {
-    throw new ConfigurationError(withoutFollowUps(problems).map(placed(reading.source)));
+    const source = await reading.source?.();
+    throw new ConfigurationError(withoutFollowUps(problems).map(placed(source)));
   }
   await nextTurn();
   return deepFreeze(config);
+}
+
+async function readFile(
+  { config }: ProxyValues,
+  problems: Problem[],
+  text: string | undefined,
+): Promise<FileReading> {
+  if (config === undefined) return { config: {} as FileConfig, understood: true };
+  const { readConfigFile } = await import('./file.ts');
+  return readConfigFile(config.text, config.key, problems, text);
+}
+
+/** What was found wrong later, each with its place where it is in the file; as it is where the file could not be read. */
+export async function placedInFile(
+  problems: readonly Problem[],
+  { path, text }: { readonly path: string; readonly text: string | undefined },
+): Promise<Problem[]> {
+  if (text === undefined) return [...problems];
+  const { parseConfig } = await import('./file.ts');
+  const { source } = await parseConfig(text, path, []);
+  return problems.map(placed(await source?.()));
 }
 
 /** With its place in the file, where it is in the file. */

@@ -7,6 +7,12 @@ const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
   allow: () => [{ host: 'not-understood-0.invalid' }],
 };
 
+/**
+ * The same of a schema whose mappings have more that has to be there: by the mapping and the setting, `secret.name`, or the
+ * list and the setting of each entry, `routes[].upstream`. None is a value that is allowed.
+ */
+export type StandIns = Readonly<Record<string, (index: number) => unknown>>;
+
 /** What every entry of these lists has. */
 const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
   credentials: 'name',
@@ -19,7 +25,7 @@ const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
  * the rest can then be understood. Whatever is made of the value is thrown away with an error.
  * @returns false where nothing can take the place of what is missing.
  */
-export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>): boolean {
+export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: StandIns = {}): boolean {
   const keys = (path ?? []).map(({ key }) => key as string | number);
   const last = keys.at(-1);
   if (last === undefined) return false;
@@ -27,11 +33,12 @@ export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>): bool
   if (Array.isArray(parent)) mendEntry(file, keys, parent, Number(last));
   else if (typeof parent === 'object' && parent !== null) {
     const mapping = parent as Record<string, unknown>;
-    if (!Object.hasOwn(STAND_INS, last) || !isRequired(keys)) {
+    const makeStandIn = standIns[nameWithin(keys)] ?? (isRequired(keys) ? STAND_INS[last] : undefined);
+    if (makeStandIn === undefined) {
       delete mapping[last];
       return input !== undefined;
     }
-    const standIn = STAND_INS[last]?.(indexIn(keys));
+    const standIn = makeStandIn(indexIn(keys));
     if (mapping[last] === standIn) return false;
     mapping[last] = standIn;
   }
@@ -51,6 +58,12 @@ function isRequired(keys: readonly (string | number)[]): boolean {
   const [last, index, list] = [keys.at(-1), keys.at(-2), keys.at(-3)];
   if (last === 'allow') return index === 'forwardProxy';
   return typeof index === 'number' && REQUIRED_OF_ENTRIES[String(list)] === last;
+}
+
+/** `secret.name`, `routes[].upstream`. */
+function nameWithin(keys: readonly (string | number)[]): string {
+  const [last, outer] = [keys.at(-1), keys.at(-2)];
+  return typeof outer === 'number' ? `${keys.at(-3)}[].${last}` : `${outer}.${last}`;
 }
 
 function indexIn(keys: readonly (string | number)[]): number {

@@ -47,5 +47,5 @@ export function remedyOf(problem: Problem): string {
 export function describeProblem({ key, value, expected }: Problem): string {
   return value === undefined
     ? `${key}: expected ${expected}`
-    : `${key}: ${quoted(value)}: expected ${expected}`;
+    : `${key}: ${quoted(value, key)}: expected ${expected}`;
 }

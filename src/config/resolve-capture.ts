@@ -3,6 +3,7 @@ import type { Keyed } from './entries.ts';
 import type { CapturedHostEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
+import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { checkDestinationProtocol } from './resolve-forward-proxy.ts';
 import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
@@ -73,7 +74,7 @@ function resolveHost({ key, entry }: Keyed<CapturedHostEntry>, problems: Problem
   const upgradeToTls = entry.allowClearText !== true;
   if (entry.egressProxy !== undefined && !upgradeToTls && clearPorts.length > 0) {
     const expected = 'a host without allowClearText beside it: the proxy would see the token';
-    problems.push({ key: `${key}.egressProxy`, expected });
+    problems.push({ key: `${key}.egressProxy`, expected, ...SEEN_BY_PROXY });
   }
   checkDestinationProtocol(key, entry, upgradeToTls, problems);
   return {

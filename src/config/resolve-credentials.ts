@@ -5,7 +5,7 @@ import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from './proxy-settings.ts';
 import { resolveClientAuthentication } from './resolve-client-authentication.ts';
-import { resolveEgressProxy } from './resolve-egress-proxy.ts';
+import { resolveEgressProxy, SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { resolveGrant } from './resolve-grant.ts';
 import { resolveOutput } from './resolve-outputs.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
@@ -51,6 +51,7 @@ export function resolveCredentials(
       problems.push({
         key: `${key}.egressProxy`,
         expected: 'an https provider beside it: the proxy would see the secret',
+        ...SEEN_BY_PROXY,
       });
     }
     const output = resolveOutput(`${key}.output`, entry.output, problems);

@@ -5,8 +5,15 @@ import type { Problem } from './problems.ts';
 import { serverOf, serverUrl } from './values.ts';
 
 const EXPECTED_URL = 'the URL of an HTTP proxy: http://host:port, and nothing behind the port';
+const URL_REMEDY = 'Write http://, host and port alone; user and password are files in credentialsDir.';
 const EXPECTED_HOST =
   'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
+
+/** The problem of a proxy that what is secret would pass in clear text. */
+export const SEEN_BY_PROXY = {
+  code: 'conflicting_settings',
+  remedy: 'Have it leave over TLS, or remove egressProxy.',
+} as const;
 
 /** @param key names the setting in messages. */
 export function resolveEgressProxy(
@@ -22,8 +29,8 @@ export function resolveEgressProxy(
   }
   const url = serverUrl.parse(text);
   if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
-    // A URL may have a password in it.
-    problems.push({ key: `${key}.url`, expected: EXPECTED_URL });
+    // It is not shown: a URL may have a password in it.
+    problems.push({ key: `${key}.url`, expected: EXPECTED_URL, code: 'invalid_url', remedy: URL_REMEDY });
     return undefined;
   }
   noProxy.forEach((host, index) => {

@@ -3,6 +3,7 @@ import type { Keyed } from './entries.ts';
 import type { AllowedDestinationEntry, FileConfig } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
+import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { DEFAULT_TIMEOUTS, resolvePolicy } from './resolve-policy.ts';
 import { isLoopbackHost } from './values.ts';
 
@@ -44,7 +45,11 @@ export function resolveDestination(
     const expected = upgradeToTls
       ? 'nothing with forwardProxy.connect: tunnel, which leaves directly'
       : 'a host without allowClearText beside it: the proxy would see the token';
-    problems.push({ key: `${key}.egressProxy`, expected });
+    problems.push({
+      key: `${key}.egressProxy`,
+      expected,
+      ...(upgradeToTls ? { code: 'conflicting_settings' } : SEEN_BY_PROXY),
+    });
   }
   checkDestinationProtocol(key, entry, upgradeToTls, problems);
   return {

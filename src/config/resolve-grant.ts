@@ -81,6 +81,7 @@ export function resolveGrant(
         problems.push({
           key: `${key}.output`,
           expected: 'nothing with tokenExchange.subjectTokenFrom: request: tokens belong to requests',
+          code: 'conflicting_settings',
         });
       }
       const { actorTokenFile, actorTokenType, requestedTokenType } = entry.tokenExchange ?? {};

@@ -45,7 +45,12 @@ function resolveInjection(key: string, entry: InjectionEntry, problems: Problem[
   if (header === undefined && scheme === undefined && placeholder === undefined) {
     // What was there and is wrong has been reported, and taken out.
     if (problems.some((problem) => problem.key.startsWith(`${key}.`))) return undefined;
-    problems.push({ key, expected: 'header, placeholder or query' });
+    problems.push({
+      key,
+      expected: 'header, placeholder or query',
+      code: 'missing_value',
+      remedy: 'Say where the token goes, or remove inject: without it that is Authorization: Bearer.',
+    });
     return undefined;
   }
   if (header !== undefined && NOT_FOR_TOKENS.test(header.toLowerCase())) {

@@ -37,6 +37,8 @@ export function resolveInterception(
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {
+    // Interception that is switched off in a hurry: by one word, which may become the other one again.
+    if (interceptors.forwardProxy?.connect === 'tunnel') return undefined;
     const expected = 'forwardProxy.connect: intercept beside it, or captured or redirected hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });
     if (directory !== undefined)

@@ -37,6 +37,7 @@ export function resolveProvider(
   const inFile = soleWay(saidInFile(key, entry), problems);
   const said = soleWay(saidOutside(given), problems) ?? inFile;
   if (said === undefined && grant?.type === 'jwt_bearer' && grant.kind === 'google_service_account') {
+    refuseRealm(key, entry, 'nothing without authUrl', problems);
     return { tokenUrl: GOOGLE };
   }
   if (said === undefined) {
@@ -48,13 +49,9 @@ export function resolveProvider(
     });
     return undefined;
   }
-  if (said.way === 'issuerUrl' && entry.realm !== undefined) {
-    problems.push({
-      key: `${key}.realm`,
-      value: entry.realm,
-      expected: 'nothing beside issuerUrl, which names the realm',
-      code: 'conflicting_settings',
-    });
+  // Where a flag says otherwise, the file's realm belongs to what it takes the place of.
+  if (said === inFile && said.way !== 'authUrl') {
+    refuseRealm(key, entry, `nothing beside ${said.way}, which names the realm`, problems);
   }
   const base = readValue(said, serverUrl, problems);
   if (base === undefined) return undefined;
@@ -76,10 +73,15 @@ export function resolveProvider(
     case 'tokenUrl':
       return { tokenUrl: said.text };
     case 'issuerUrl':
-      return { issuerUrl: said.text };
+      return { issuerUrl: said.text, ...(mayBeInsecure ? { permitsClearText: true } : {}) };
     case 'authUrl':
       return { tokenUrl: realmTokenUrl(said.text, given.realm?.text ?? entry.realm ?? 'dx') };
   }
+}
+
+function refuseRealm(key: string, { realm }: CredentialEntry, expected: string, problems: Problem[]): void {
+  if (realm === undefined) return;
+  problems.push({ key: `${key}.realm`, value: realm, expected, code: 'conflicting_settings' });
 }
 
 /** As Keycloak lays its realms out. */

@@ -4,6 +4,7 @@ import type { CredentialEntry, FileConfig, RouteEntry } from './file-schema.ts';
 import { isDoubtful } from './follow-ups.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
+import { SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { protocolProblems, upstreamProtocol } from './upstream-protocol.ts';
@@ -31,7 +32,12 @@ export function resolveRoutes(
     given['capture-hosts'],
     given['redirect-hosts'],
   ];
-  const hasOtherUse = others.some((other) => other !== undefined) || (file.credentials ?? []).some(givesOut);
+  const hasOtherUse =
+    others.some((other) => other !== undefined) ||
+    (file.credentials ?? []).some(
+      // An output that was not understood is one.
+      (entry, index) => givesOut(entry) || isDoubtful(problems, `credentials[${index}]`, 'output'),
+    );
   if (entries.length === 0 && !hasOtherUse) {
     problems.push({
       key: 'TOKEN_SIDECAR_UPSTREAM',
@@ -82,6 +88,7 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
     problems.push({
       key: `${key}.egressProxy`,
       expected: 'an https upstream beside it: the proxy would see the token',
+      ...SEEN_BY_PROXY,
     });
   }
   return {

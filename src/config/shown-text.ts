@@ -20,26 +20,74 @@ const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 /** A path, or a URL, in front of its first slash: what stands between slashes is judged apart. */
 const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
-/** A value as messages may show it; undefined where it is to be described instead. */
-export function shownValue(value: string): string | undefined {
+/** Settings that say where a secret is, or how it is sent, by the end of their name: there somebody may have put the secret itself. */
+const OF_PLACES = /(?:dir|directory|(?<!pro)file)$/;
+const OF_WAYS = /^(?:clientauth|existingauthorization)$/;
+
+/** `client.key`, `ca-2026.pem`, and whatever has a folder. */
+const PLACE =
+  /\/|^\.+$|^[A-Za-z_-]+(?:\.[A-Za-z0-9]{1,8})*$|^[\w.-]+\.(?:cer|crt|jwt|json|key|p12|pem|txt|ya?ml)$/;
+const WAY = /^[A-Za-z_-]+$/;
+
+/** Its value is a list of words; three of them elsewhere are most likely a passphrase. */
+const OF_WORDS = /scope$/;
+const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["']?$/;
+
+/** Behind a user and password. */
+const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
+
+/** As credentials stand in a field of HTTP, or behind its name. */
+const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
+const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
+
+/**
+ * A value as messages may show it; undefined where it is to be described instead.
+ * @param key the setting that it was given for: `credentials[0].dir`, `--ca-file`; absent where there is none.
+ */
+export function shownValue(value: string, key = ''): string | undefined {
   if (value.length > LONGEST_READ) return undefined;
+  // What stands in brackets is no setting, as in `(file)`.
+  const setting = key.startsWith('(') ? '' : nameOfSetting(key);
+  if (isSecretInItsPlace(value.replace(/^["']|["']$/g, ''), setting)) return undefined;
   const shown = withoutSecrets(value);
+  if (!OF_WORDS.test(setting) && PASSPHRASE.test(shown)) return undefined;
   return shown.length > LONGEST_SHOWN || shown === MASK ? undefined : shown;
 }
 
-/** `"ftp://x"`, or what kind of text it is where that may be shown alone. */
-export function quoted(value: string): string {
-  const shown = shownValue(value);
+/** `credentialsdir`, of `credentials[0].egressProxy.credentialsDir` as of `--credentials-dir`. */
+function nameOfSetting(key: string): string {
+  return (key.split('.').at(-1) as string).replace(/[^A-Za-z]/g, '').toLowerCase();
+}
+
+/** A secret is as short as some words are: what is no path, and no plain word, is not shown where one may have been mistaken for it. */
+function isSecretInItsPlace(value: string, setting: string): boolean {
+  if (value === '') return false;
+  return (OF_PLACES.test(setting) && !PLACE.test(value)) || (OF_WAYS.test(setting) && !WAY.test(value));
+}
+
+/**
+ * `"ftp://x"`, or what kind of text it is where that may be shown alone.
+ * @param key as in `shownValue`.
+ */
+export function quoted(value: string, key?: string): string {
+  const shown = shownValue(value, key);
   return shown === undefined ? `a text of ${value.length} characters` : JSON.stringify(shown);
 }
 
 function withoutSecrets(text: string): string {
   return (
     text
-      // User and password: up to the last @, as a password may hold every character that ends an authority.
-      .replace(/\/\/\S*@/g, `//${MASK}@`)
+      // User and password: up to the last @, as a password may hold every character that ends an authority, and blanks.
+      .replace(/\/\/.*@/gs, `//${MASK}@`)
+      .replace(
+        /^(["']?)[^/]*@(.*)$/s,
+        (_, quote, host) => `${quote}${MASK}${HOST.test(host) ? `@${host}` : ''}`,
+      )
+      .replace(CREDENTIALS, `$1 ${MASK}$2`)
+      .replace(FIELD, `$1 ${MASK}$2`)
       // Query and fragment of a URL may hold anything.
-      .replace(/(:\/\/[^\s?#]*)[?#]\S*/g, `$1?${MASK}`)
+      .replace(/(:\/\/[^\s?#]*)[?#].*$/s, `$1?${MASK}`)
+      .replace(/\?[^\s=?]*=.*$/s, `?${MASK}`)
       .replace(UUID, MASK)
       .replace(/\S+/g, withoutSecretParts)
   );
@@ -108,7 +156,7 @@ export function shownLine(line: string, isKnown: (key: string) => boolean, outer
     } else if (token.startsWith('#')) {
       pieces.push({ from, to, shown: `# ${MASK}` });
     } else if (key !== undefined && isKnown(key)) {
-      pieces.push({ from, to, shown: shownValue(token) ?? MASK });
+      pieces.push({ from, to, shown: shownValue(token, key) ?? MASK });
     } else {
       pieces.push({ from, to, shown: MASK });
     }

@@ -2,6 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 import { pauseEvery } from '../next-turn.ts';
+import { parseAuthorities } from '../x509/authorities.ts';
 import type { FileConfig, RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 
@@ -38,10 +39,10 @@ function checkGateway({ tls, clientCaFile }: NonNullable<FileConfig['gateway']>,
     }
   }
   if (clientCaFile === undefined) return;
-  const first = checkPem('gateway.clientCaFile', clientCaFile, problems, (pem) => new X509Certificate(pem));
-  if (first?.ca !== false) return;
-  const expected = 'certificates of authorities: what they sign proves callers';
-  problems.push({ key: 'gateway.clientCaFile', value: clientCaFile, expected });
+  const authorities = checkPem('gateway.clientCaFile', clientCaFile, problems, parseAuthorities);
+  if (typeof authorities !== 'string') return;
+  const expected = `certificates of authorities, whose callers are let in, but ${authorities}`;
+  problems.push({ key: 'gateway.clientCaFile', value: clientCaFile, expected, code: 'invalid_pem' });
 }
 
 interface Identity {

@@ -33,7 +33,7 @@ export function keepCalling(url: string, clock: Clock): CallingApp {
 
   call();
   return {
-    summary: () => `the app: ${calls} requests, ${failures} failed`,
+    summary: () => `the app: ${calls === 1 ? '1 request' : `${calls} requests`}, ${failures} failed`,
     async stop() {
       stopped = true;
       cancel();

@@ -93,7 +93,7 @@ function answer(
   });
 }
 
-/** @throws {Error} with the resolver's code, where no candidate has an address. */
+/** @throws {Error} `ENOTFOUND` where no candidate has an address, `EAI_AGAIN` where that is not known. */
 async function resolve(name: string, options: DnsLookupOptions): Promise<Found> {
   let unwilling: string | undefined;
   for (const candidate of candidatesFor(name, options.searchList)) {
@@ -147,6 +147,10 @@ function keptFor(found: readonly Timed[], longestMs: number, nowMs: number): Fou
   };
 }
 
-function failure(name: string, code: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`DNS has no address for ${name}: ${code}`), { code, hostname: name });
+/** With codes that the C library has: the resolver's own, ECONNREFUSED among them, would be taken for the host's. */
+function failure(name: string, found: string): NodeJS.ErrnoException {
+  const [code, words] = NOT_THERE.has(found)
+    ? ['ENOTFOUND', `DNS has no address for ${name}`]
+    : ['EAI_AGAIN', `no name server says where ${name} is`];
+  return Object.assign(new Error(`${words}: ${found}`), { code, hostname: name });
 }

@@ -29,7 +29,7 @@ import { routeMatcher } from './routing/routes.ts';
 import { TokenPlacement } from './streams/token-placement.ts';
 import type { UpstreamStreams } from './streams/upstream-stream.ts';
 import { OpenUpstreams } from './upstream/open-upstreams.ts';
-import type { OwnListeners } from './upstream/own-listeners.ts';
+import type { CapturedAddresses, KeptFrom, OwnListeners } from './upstream/own-listeners.ts';
 import { UpstreamPools } from './upstream/pools.ts';
 import { WarmPools } from './upstream/warm-pools.ts';
 
@@ -38,6 +38,7 @@ export interface GenerationSurroundings {
   /** As it was asked for. */
   readonly listen: ListenAddress;
   readonly own: OwnListeners;
+  readonly capturedAddresses: CapturedAddresses;
   readonly refused: RefusedHosts;
   readonly metrics: ProxyMetrics;
   readonly network: Network;
@@ -138,17 +139,19 @@ export class GenerationMaker {
     options: ServingOptions,
     activate: Activate,
   ): Destinations {
-    const { listen, own } = this.#surroundings;
+    const { listen, own, capturedAddresses } = this.#surroundings;
     const { forwardProxy, capture, redirect, crossSiteRequests } = options;
     // What passes without a token, because nobody has listed it, leads nobody to the sidecar's own listeners.
     const keptFromOwn: Activate = (config, bearer) =>
       activate(config, bearer, bearer === undefined ? own : undefined);
+    // What is listed may be at such a listener, but for a host that would be found at its own.
+    const keptFromCaptured: Activate = (config, bearer) => activate(config, bearer, capturedAddresses);
     const open = (list: HostList, config: ForwardProxyConfig | undefined, activateRoute: Activate) =>
       config && this.#openList({ list, config, activate: activateRoute, options });
     return new Destinations({
       routes,
       forwardProxy: open('forwardProxy', forwardProxy, keptFromOwn),
-      captured: open('captured', capture && capturedList(capture.hosts), activate),
+      captured: open('captured', capture && capturedList(capture.hosts), keptFromCaptured),
       redirected: open('redirected', redirect && redirectedList(redirect), keptFromOwn),
       ownNames: crossSiteRequests === 'refuse' ? ownNames(options.routes, listen) : undefined,
     });
@@ -190,11 +193,7 @@ async function openRoutes(options: ServingOptions, activate: Activate): Promise<
 }
 
 /** @param keptFrom where its connections may not lead. */
-type Activate = (
-  config: RouteConfig,
-  bearer: BearerSource | undefined,
-  keptFrom?: OwnListeners,
-) => ActiveRoute;
+type Activate = (config: RouteConfig, bearer: BearerSource | undefined, keptFrom?: KeptFrom) => ActiveRoute;
 
 function bearerOf(user: string, credential: string, { bearers }: ServingOptions): BearerSource {
   const supply = bearers.get(credential);

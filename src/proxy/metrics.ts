@@ -1,7 +1,7 @@
 import type { CountedErrorCode } from '../errors.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import type { RouteFigures } from '../route-figures.ts';
-import { type CertificateMetrics, createCertificateMetrics } from '../x509/certificate-metrics.ts';
+import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 import { createGrpcTallies, type GrpcTally } from './grpc-tallies.ts';
 import { KNOWN_METHODS, methodIndexOf } from './http/methods.ts';
 import type { Protocol } from './http/protocol.ts';
@@ -56,12 +56,9 @@ interface RequestTally {
 
 /**
  * Registers the proxy's metrics in `registry`; once per registry.
- * @param certificates where others of the same registry have files in use, too.
+ * @param certificates of the same registry, in which others may have files in use, too.
  */
-export function createProxyMetrics(
-  registry: Registry,
-  certificates: CertificateMetrics = createCertificateMetrics(registry),
-): ProxyMetrics {
+export function createProxyMetrics(registry: Registry, certificates: CertificateMetrics): ProxyMetrics {
   const registers = [registry];
   new Counter({
     name: 'token_sidecar_proxy_requests_total',

@@ -1,9 +1,11 @@
 import type { RouteConfig } from '../config/config.ts';
 import type { CountedErrorCode, ProxyErrorCode } from '../errors.ts';
 import type { GrpcStatus } from '../grpc-status.ts';
+import type { GrantTrace } from '../token/bearer-source.ts';
 import type { Protocol } from './http/protocol.ts';
 import type { TraceContext } from './http/trace-context.ts';
 import type { IncomingRequest } from './streams/message.ts';
+import type { PassedBytes } from './tunnel/passed-bytes.ts';
 
 /** Counts as the status of a request whose app left before an answer: nginx's number, and no status of HTTP. */
 export const CLIENT_CLOSED_REQUEST = 499;
@@ -70,10 +72,14 @@ export interface RequestFollower {
   readonly trace: TraceContext | undefined;
   /** The id of that trace, where it is kept by whoever gets the spans. */
   readonly sampled: string | undefined;
+  /** Counted by whoever passes them on. */
+  readonly bytes: PassedBytes;
   /** It is known who asks. @param caller by name, where callers are told apart. */
   identified(caller: string): void;
   /** It is known where the request goes. */
   routed(route: RouteConfig): void;
+  /** It waits for this grant; perhaps for another after that. */
+  awaits(grant: GrantTrace): void;
   /**
    * It is sent, perhaps once more.
    * @param target as it is sent upstream, without a token.

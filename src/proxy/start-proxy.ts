@@ -7,12 +7,12 @@ import { capturedPorts } from './capture/captured-ports.ts';
 import { listenForRedirected, redirectedService } from './capture/redirected-port.ts';
 import type { DataPath, ProxyOptions } from './data-path.ts';
 import type { Generation } from './exchange/generation.ts';
-import { GenerationMaker } from './generation-maker.ts';
+import { GenerationMaker, type GenerationSurroundings } from './generation-maker.ts';
 import { systemNetwork } from './io/network.ts';
 import { RefusedHosts } from './routing/refused-hosts.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
-import { OwnListeners } from './upstream/own-listeners.ts';
+import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
 
 /** The `route` label of requests that no route matched. */
 export const NO_ROUTE = 'none';
@@ -29,10 +29,12 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     options.leaves && new TlsTermination({ leaves: options.leaves, context: () => context });
   const own = new OwnListeners();
   for (const other of options.otherListeners ?? []) own.add(other);
+  const capturedAddresses = new CapturedAddresses();
   const refused = new RefusedHosts(clock);
   const maker = new GenerationMaker({
     listen,
     own,
+    capturedAddresses,
     refused,
     metrics,
     network,
@@ -59,7 +61,7 @@ export async function startProxy(options: ProxyOptions): Promise<DataPath> {
     ...(termination === undefined ? {} : { interceptor: new TlsInterceptor(termination, () => context) }),
   };
   const listener = new Listener(context);
-  const address = await listenEverywhere(listener, options, context, termination, own);
+  const address = await listenEverywhere(listener, options, context, termination, { own, capturedAddresses });
   return {
     address,
     spoken: () => listener.spoken(),
@@ -81,13 +83,17 @@ async function listenEverywhere(
   { listen, door, capture, redirect, findOriginal, metrics }: ProxyOptions,
   context: AppContext,
   termination: TlsTermination | undefined,
-  own: OwnListeners,
+  { own, capturedAddresses }: Pick<GenerationSurroundings, 'own' | 'capturedAddresses'>,
 ): Promise<ListenAddress> {
   try {
     const address = await listener.listen(listen, door?.(context));
     own.add(address);
     const ports = capture === undefined ? [] : capturedPorts(capture.hosts, context, termination);
-    for (const port of ports) own.add(await listener.listen(port.listen, port.service));
+    for (const port of ports) {
+      const opened = await listener.listen(port.listen, port.service);
+      own.add(opened);
+      capturedAddresses.add(opened);
+    }
     if (redirect !== undefined) {
       if (termination === undefined || findOriginal === undefined) {
         throw new SidecarError('internal', 'redirected connections without what serves them');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { readConfigText } from '../config/file.ts';
+import { readConfigText } from '../config/config-text.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../credentials/directory-watch.ts';
 
 /** How long a file must have said the same before it is taken for whole: editors and `cp` write in pieces. */

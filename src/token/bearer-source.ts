@@ -1,5 +1,17 @@
 import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
 
+/** By which a span of a request is linked to that of a grant. */
+export interface GrantTrace {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string;
+  /** 16 hexadecimal digits. */
+  readonly spanId: string;
+  readonly sampled: boolean;
+}
+
+/** Is told of each grant that a request waits for, where grants are traced. */
+export type AwaitsGrant = (grant: GrantTrace) => void;
+
 /**
  * All that a data path needs to know of tokens: the Authorization value for a credential, now, or a promise of it.
  */
@@ -14,14 +26,14 @@ export interface BearerSource {
    * Waits for the grant in flight (or causes one) and resolves to its Authorization value.
    * @throws {TokenUnavailable} when no token is to be had within the credential's wait timeout.
    */
-  obtain(): Promise<string>;
+  obtain(awaits?: AwaitsGrant): Promise<string>;
 
   /**
    * Says that the upstream answered 401 to `refused`, and resolves to another Authorization value worth one replay,
    * or to undefined when there is none: renewal failed, or renewing again so soon would only load the provider.
    * Never rejects.
    */
-  replace(refused: string): Promise<string | undefined>;
+  replace(refused: string, awaits?: AwaitsGrant): Promise<string | undefined>;
 
   /**
    * Says that the upstream's answer shows that it took `authorization`: see `provesAcceptance`. For every such answer:

@@ -40,6 +40,11 @@ export function reportGrant(
       },
       'no token obtained',
     );
+  } else if (outcome.sharedAgeMs !== undefined) {
+    log.info(
+      { ...facts, ageMs: Math.round(outcome.sharedAgeMs) },
+      'token taken that another replica has asked for',
+    );
   } else if (grant.reason === 'previous_credentials') {
     log.warn(facts, 'token obtained with the previous credentials: the newest are rejected');
   } else {

@@ -27,6 +27,15 @@ export function spreadRenewalDelayMs(lifetimeMs: number, policy: RenewalPolicy, 
   return Math.max(earliest, latest - (latest - earliest) * random);
 }
 
+/**
+ * The soonest that `renewalDelayMs` comes to: a token that another has asked for is worth taking before, for it will not be
+ * renewed at once.
+ */
+export function earliestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
+  // Without its floor: of a token that ends before it nothing would be left.
+  return Math.max(0, latestRenewalMs(lifetimeMs, policy) - lifetimeMs * policy.jitter);
+}
+
 /** No plan of ours sends two grants closer together, whatever the policy and the lifetime say. */
 export const SHORTEST_INTERVAL_MS = 250;
 
@@ -86,6 +95,8 @@ export interface FailedAttempt {
   readonly tookMs: number;
   /** The policy's longest step from one attempt to the next while no token is held. */
   readonly recoveryMs: number;
+  /** The policy's shortest wait; 0 unless given. */
+  readonly shortestRetryMs?: number | undefined;
 }
 
 /**
@@ -115,13 +126,14 @@ export function backoffBoundMs(failure: FailedAttempt): number {
 
 /**
  * How long to wait before the next grant: half of `backoffBoundMs` for certain, so that the grants of any minute can
- * be counted beforehand, and up to the other half at random, so that a fleet spreads. Retry-After is a lower bound.
+ * be counted beforehand, and up to the other half at random, so that a fleet spreads. Retry-After is a lower bound, and so
+ * is the policy's `shortestRetryMs`.
  */
 export function retryDelayMs(failure: FailedAttempt, random: number): number {
   const backoff = backoffBoundMs(failure) * (0.5 + 0.5 * random);
   const asked = Math.min(failure.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
   // A fleet that was told the same moment must not arrive at the same moment.
-  return Math.max(backoff, asked + asked * 0.1 * random);
+  return Math.max(backoff, asked + asked * 0.1 * random, failure.shortestRetryMs ?? 0);
 }
 
 /** Before the end of a token whose successor is refused: room for one request with the previous credentials. */
@@ -132,8 +144,9 @@ const LAST_CHANCE = { ofLifetime: 0.1, longestMs: 15_000 };
  * spreads, and soon if there is none.
  */
 export function lastChanceDelayMs(failure: FailedAttempt, random: number): number {
-  const { heldForMs, lifetimeMs, retryAfterMs = 0 } = failure;
+  const { heldForMs, lifetimeMs, retryAfterMs = 0, shortestRetryMs = 0 } = failure;
   const margin = Math.min(LAST_CHANCE.longestMs, lifetimeMs * LAST_CHANCE.ofLifetime);
-  const delay = Math.max(SHORTEST_INTERVAL_MS, heldForMs - margin * (1 - 0.3 * random));
+  const shortestMs = Math.max(SHORTEST_INTERVAL_MS, shortestRetryMs);
+  const delay = Math.max(shortestMs, heldForMs - margin * (1 - 0.3 * random));
   return Math.max(delay, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
 }

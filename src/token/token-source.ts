@@ -8,13 +8,16 @@ import type { CredentialConfig } from '../config/config.ts';
 import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
-import type { BearerSource, BearerSupply } from './bearer-source.ts';
+import type { AwaitsGrant, BearerSource, BearerSupply } from './bearer-source.ts';
 import type { Credentials, CredentialsReading } from './credentials.ts';
 import { GrantHistory } from './grant-history.ts';
 import { reportGrant } from './grant-report.ts';
+import type { GrantSpan, GrantTracer } from './grant-tracer.ts';
 import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
+import type { TokenResponse } from './provider/token-response.ts';
+import { judgeShared, type SharedTokens } from './shared-tokens.ts';
 import type { PastGrants, TokenSnapshot } from './token-snapshot.ts';
 import {
   type GrantInFlight,
@@ -63,12 +66,16 @@ export interface TokenSourceOptions {
   /** Closed with the source. */
   readonly credentials: LiveCredentials;
   readonly endpoint: TokenEndpoint;
+  /** Where others like this one keep their tokens; each asks by itself when absent. */
+  readonly shared?: SharedTokens | undefined;
   readonly clock: Clock;
   /** A number in [0, 1). */
   readonly random: () => number;
   readonly metrics: TokenMetrics;
   readonly credentialsMetrics: CredentialsMetrics;
   readonly log: Logger;
+  /** Absent where grants are not traced. */
+  readonly tracer?: GrantTracer | undefined;
 }
 
 /**
@@ -100,6 +107,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
+  /** Of the grant in flight. */
+  let span: GrantSpan | undefined;
   let closed = false;
   let warnedOfPolling = false;
 
@@ -131,26 +140,58 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     abortGrant?.abort();
     const abort = new AbortController();
     abortGrant = abort;
+    const where = () => endpoint.tokenUrl() ?? config.issuerUrl;
+    let status: number | undefined;
+    const own = options.tracer?.begin(config.name, grant.reason);
+    span = own;
+    const giveUp = (): void => own?.end({ result: 'given_up', where: where(), status });
+    abort.signal.addEventListener('abort', giveUp);
+    if (own !== undefined) callers.begun(own.trace);
     // A notification may be on its way, or lost. What has changed takes the place of this grant.
     await lookAtCredentials();
     if (abort.signal.aborted) return;
     log.debug({ reason: grant.reason }, 'asking for a token');
-    const client = grant.reason === 'previous_credentials' ? previousCredentials : credentials;
-    // A grant is only planned once its credentials were read.
-    const outcome = await endpoint.requestToken(client as Credentials, abort.signal);
+    const outcome = await obtainToken(grant, abort.signal, (seen) => {
+      status = seen;
+    });
     // Superseded: it counts nowhere.
     if (abort.signal.aborted) return;
     const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
+    abort.signal.removeEventListener('abort', giveUp);
+    span = undefined;
+    own?.end({ result: outcome.result, where: where(), status });
     history.add({
       atMs: grant.requestedAt.wallMs,
       reason: grant.reason,
       result: outcome.result,
       durationMs,
     });
-    metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
+    if (!isShared(outcome)) metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
-    const where = endpoint.tokenUrl() ?? config.issuerUrl;
-    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where });
+    reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where: where() });
+  }
+
+  /** @param answered is told the status of the provider's answer. */
+  function obtainToken(
+    grant: GrantInFlight,
+    signal: AbortSignal,
+    answered: (status: number) => void,
+  ): Promise<TokenResponse> {
+    const isLastChance = grant.reason === 'previous_credentials';
+    // A grant is only planned once its credentials were read.
+    const client = (isLastChance ? previousCredentials : credentials) as Credentials;
+    const ask = (): Promise<TokenResponse> => endpoint.requestToken(client, signal, { answered });
+    // What is granted to credentials that are on their way out is nobody else's.
+    if (options.shared === undefined || isLastChance) return ask();
+    const held = { token: state.token, isRefused: grant.reason === 'upstream_401' };
+    return options.shared.obtain(
+      {
+        credentials: client,
+        signal,
+        judge: (token) => judgeShared(token, held, config.renewal, clock.now()),
+      },
+      ask,
+    );
   }
 
   /** Bounded: a volume's file system may hang, and the last reading is good enough then. */
@@ -220,20 +261,30 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return validToken(state, clock.now())?.authorization;
   }
 
-  async function obtain(): Promise<string> {
+  /** @throws {TokenUnavailable} */
+  function waitForGrant(awaits: AwaitsGrant | undefined): Promise<string> {
+    if (span !== undefined) awaits?.(span.trace);
+    return callers.wait(awaits);
+  }
+
+  async function obtain(awaits?: AwaitsGrant): Promise<string> {
     apply({ type: 'looked' });
     const authorization = current();
     if (authorization !== undefined) return authorization;
     if (closed || !isGrantNear()) throw unavailable();
-    return callers.wait();
+    return waitForGrant(awaits);
   }
 
-  async function replace(upstream: string, refused: string): Promise<string | undefined> {
+  async function replace(
+    upstream: string,
+    refused: string,
+    awaits?: AwaitsGrant,
+  ): Promise<string | undefined> {
     apply({ type: 'refused_by_upstream', upstream, authorization: refused });
     if (state.token?.authorization !== refused) return current();
     if (state.grant === undefined || closed) return undefined;
     try {
-      const authorization = await callers.wait();
+      const authorization = await waitForGrant(awaits);
       // Some providers grant the same token again while it lives.
       return authorization === refused ? undefined : authorization;
     } catch {
@@ -248,9 +299,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return {
       current,
       obtain,
-      replace(refused) {
+      replace(refused, awaits) {
         told = undefined;
-        return replace(upstream, refused);
+        return replace(upstream, refused, awaits);
       },
       accepted(authorization) {
         if (authorization === told) return;
@@ -331,6 +382,11 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       await endpoint.close();
     },
   };
+}
+
+/** No grant of ours: another has asked for it. */
+function isShared(outcome: TokenResponse): boolean {
+  return outcome.result === 'success' && outcome.sharedAgeMs !== undefined;
 }
 
 /** Undefined of a token without end. */

@@ -231,11 +231,15 @@ function conclude(
 
 function hold(
   state: TokenState,
-  { requestedAt, reason }: GrantInFlight,
-  { accessToken, lifetimeMs }: GrantedToken,
-  { random, policy }: Circumstances,
+  grant: GrantInFlight,
+  { accessToken, lifetimeMs, sharedAgeMs }: GrantedToken,
+  { now, random, policy }: Circumstances,
 ): TokenState {
-  const delayMs = reason === 'scheduled' ? renewalDelayMs : spreadRenewalDelayMs;
+  const { reason } = grant;
+  const isShared = sharedAgeMs !== undefined;
+  const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
+  // Who takes what another has asked for does not line up with a fleet: one of them will renew it for all.
+  const delayMs = reason === 'scheduled' || isShared ? renewalDelayMs : spreadRenewalDelayMs;
   // What replaces a token without end is a change of what is mounted.
   const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
     ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
@@ -280,6 +284,7 @@ function planRetry(
       token === undefined ? policy.defaultLifetimeMs : remainingMs(token.expiresAt, token.requestedAt),
     tookMs: now.monotonicMs - requestedAt.monotonicMs,
     recoveryMs: policy.recoveryMs,
+    shortestRetryMs: policy.shortestRetryMs,
   };
   const previousCredentials = previousRejected ? 'rejected' : state.previousCredentials;
   const failed: TokenState = {

@@ -1,7 +1,9 @@
 import type { Clock } from '../clock.ts';
+import type { AwaitsGrant, GrantTrace } from './bearer-source.ts';
 import type { TokenUnavailable } from './token-unavailable.ts';
 
 interface Caller {
+  readonly awaits: AwaitsGrant | undefined;
   resolve(authorization: string): void;
   reject(error: TokenUnavailable): void;
 }
@@ -24,7 +26,7 @@ export class WaitingCallers {
   }
 
   /** Resolves to what is given, rejects with why nothing is. @throws {TokenUnavailable} */
-  wait(): Promise<string> {
+  wait(awaits?: AwaitsGrant): Promise<string> {
     const { clock, patienceMs, tooLate } = this.#options;
     return new Promise((resolve, reject) => {
       const cancelTimeout = clock.after(patienceMs, () => caller.reject(tooLate()));
@@ -33,6 +35,7 @@ export class WaitingCallers {
         cancelTimeout();
       };
       const caller: Caller = {
+        awaits,
         resolve(authorization) {
           leave();
           resolve(authorization);
@@ -44,6 +47,11 @@ export class WaitingCallers {
       };
       this.#callers.add(caller);
     });
+  }
+
+  /** Another grant has begun, for which they wait from now on. */
+  begun(grant: GrantTrace): void {
+    for (const { awaits } of this.#callers) awaits?.(grant);
   }
 
   give(authorization: string): void {

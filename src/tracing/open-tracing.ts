@@ -24,7 +24,9 @@ import type { TracingConfig } from '../config/resolve-tracing.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Tracer } from '../proxy/following/tracer.ts';
+import type { GrantTracer } from '../token/grant-tracer.ts';
 import { VERSION } from '../version.ts';
+import { grantSpans } from './grant-spans.ts';
 import { requestSpans } from './request-spans.ts';
 
 const NAME = 'token-sidecar';
@@ -33,7 +35,9 @@ const NAME = 'token-sidecar';
 const LONGEST_VALUE = 1024;
 
 export interface Tracing {
+  /** Of requests. */
   readonly tracer: Tracer;
+  readonly grants: GrantTracer;
   /** Exports what is left, for as long as `boundMs` at the most. */
   close(boundMs: number): Promise<void>;
 }
@@ -64,8 +68,10 @@ export function openTracing(
       }),
     ],
   });
+  const tracer = provider.getTracer(NAME, VERSION);
   return {
-    tracer: requestSpans(provider.getTracer(NAME, VERSION)),
+    tracer: requestSpans(tracer),
+    grants: grantSpans(tracer),
     async close(boundMs) {
       const bound = Promise.withResolvers<void>();
       const timer = setTimeout(bound.resolve, boundMs);

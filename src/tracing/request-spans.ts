@@ -18,6 +18,7 @@ import { shownPath } from '../proxy/http/shown-path.ts';
 import type { TraceContext } from '../proxy/http/trace-context.ts';
 import type { EndedRequest } from '../proxy/observer.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
+import type { GrantTrace } from '../token/bearer-source.ts';
 
 /** Makes spans by way of `tracer`. */
 export function requestSpans(tracer: OtelTracer): Tracer {
@@ -58,6 +59,11 @@ class ServerSpan implements RequestSpan {
   routed({ name, match }: RouteConfig): void {
     this.#span.updateName(`${nameOf(this.#method)} ${match.pathPrefix}`);
     this.#span.setAttributes({ 'http.route': match.pathPrefix, 'token_sidecar.route': name });
+  }
+
+  awaits({ traceId, spanId, sampled }: GrantTrace): void {
+    const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+    this.#span.addLink({ context: { traceId, spanId, traceFlags } });
   }
 
   send(target: string, route: RouteConfig, resendCount: number): AttemptSpan {

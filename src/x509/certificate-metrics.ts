@@ -29,10 +29,7 @@ export type OnUnread = (error: unknown, of: CertificateUser, file: string) => vo
  * Registers `token_sidecar_tls_certificate_expiry_timestamp_seconds` and `…_not_before_timestamp_seconds`; once per
  * registry.
  */
-export function createCertificateMetrics(
-  registry: Registry,
-  onUnread: OnUnread = () => {},
-): CertificateMetrics {
+export function createCertificateMetrics(registry: Registry, onUnread: OnUnread): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
   const reader = new ValidityReader();
   /** Those that are still to be read, each once. */

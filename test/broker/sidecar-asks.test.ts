@@ -10,11 +10,11 @@ import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import type { TokenSource } from '../../src/token/token-source.ts';
-import { createCertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { freePort } from '../support/free-port.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
+import { strictCertificateMetrics } from '../support/proxy-metrics.ts';
 import { RENEWAL } from '../token/policy.ts';
 import { CA, HOST, runBroker, startWorld, type World } from './running-broker.ts';
 
@@ -35,7 +35,7 @@ async function startSidecar({ cluster }: World, port: number): Promise<TokenSour
     random: Math.random,
     metrics: createTokenMetrics(registry),
     credentialsMetrics: createCredentialsMetrics(registry),
-    certificateMetrics: createCertificateMetrics(registry),
+    certificateMetrics: strictCertificateMetrics(registry),
     log: captureLog().log,
     lookup: addresses,
   });

@@ -15,19 +15,26 @@ afterAll(() => copy?.remove());
 
 const read = (file: string): Promise<string> => readFile(join(copy.output, file), 'utf8');
 
+/** The files with code in a file of the program. */
+async function sourcesOf(file: string): Promise<string[]> {
+  return (JSON.parse(await read(`${file}.map`)) as { sources: string[] }).sources;
+}
+
 /** Names of the packages with code in a file, as its source map tells them. */
 async function packagesIn(file: string): Promise<Set<string>> {
-  const { sources } = JSON.parse(await read(`${file}.map`)) as { sources: string[] };
+  const sources = await sourcesOf(file);
   const names = sources.map((source) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1]);
   return new Set(names.filter((name) => name !== undefined));
 }
 
-async function bundledFiles(): Promise<string[]> {
-  return (await readdir(copy.output)).filter((file) => file.endsWith('.js'));
+/** All but the bundler's own helpers, which are nobody's source. */
+async function mappedFiles(): Promise<string[]> {
+  const maps = (await readdir(copy.output)).filter((file) => file.endsWith('.js.map'));
+  return maps.map((file) => file.slice(0, -'.map'.length));
 }
 
 async function packagesInAll(): Promise<Set<string>> {
-  const each = await Promise.all((await bundledFiles()).map(packagesIn));
+  const each = await Promise.all((await mappedFiles()).map(packagesIn));
   return new Set(each.flatMap((names) => [...names]));
 }
 
@@ -48,7 +55,7 @@ describe('the sidecar’s file', () => {
   );
 
   it('holds no module of the other domains', async () => {
-    const { sources } = JSON.parse(await read('proxy.js.map')) as { sources: string[] };
+    const sources = await sourcesOf('proxy.js');
     expect(sources).toContain('../src/commands/proxy.ts');
     expect(sources.filter((source) => /^\.\.\/src\/(injector|issuer|demo)\//.test(source))).toEqual([]);
   });
@@ -69,14 +76,53 @@ it('the program runs where nothing is installed', async () => {
 it('spans and their export are in a part of their own', async () => {
   const ofTraces = (names: ReadonlySet<string>) =>
     [...names].filter((name) => name.startsWith('@opentelemetry/'));
-  expect(ofTraces(await packagesIn('tracing.js'))).toContain('@opentelemetry/sdk-trace');
+  expect(ofTraces(await packagesIn('proxy-tracing.js'))).toContain('@opentelemetry/sdk-trace');
   for (const file of ['token-sidecar.js', 'proxy.js', 'demo.js']) {
     expect([file, ofTraces(await packagesIn(file))]).toEqual([file, []]);
   }
 });
 
+it('no file imports a module of Node: an import statement reads all that the module has', async () => {
+  for (const file of await mappedFiles()) {
+    expect([
+      file,
+      /(?:^|[;}])import[^;()]{0,2000}from ?["']node:[a-z0-9_/]+["']/.exec(await read(file))?.[0],
+    ]).toEqual([file, undefined]);
+  }
+});
+
+it('the log has its own output, and none of pino’s', async () => {
+  const packages = await packagesInAll();
+  expect(packages).toContain('pino');
+  for (const name of ['sonic-boom', 'thread-stream']) expect(packages).not.toContain(name);
+});
+
+it('what reads YAML is in a part of its own', async () => {
+  expect(await packagesIn('proxy-yaml.js')).toContain('yaml');
+  for (const file of ['proxy.js', 'gateway.js', 'demo.js', 'check.js']) {
+    expect([file, [...(await packagesIn(file))]]).toEqual([file, expect.not.arrayContaining(['yaml'])]);
+  }
+});
+
+it('a command and its parts share modules: no part has one that the command loads as well', async () => {
+  const parts = (await mappedFiles()).filter((file) => file.startsWith('proxy-'));
+  expect(parts).toContain('proxy-interception.js');
+  const ofCommand = new Set(await sourcesOf('proxy.js'));
+  for (const part of parts) {
+    expect([part, (await sourcesOf(part)).filter((source) => ofCommand.has(source))]).toEqual([part, []]);
+  }
+});
+
+it('the client of the token cache is in a part of its own', async () => {
+  const holding: string[] = [];
+  for (const file of await mappedFiles()) {
+    if ((await packagesIn(file)).has('@redis/client')) holding.push(file);
+  }
+  expect(holding).toEqual([expect.stringMatching(/^broker-.*cache/)]);
+});
+
 it('the status page is in a part of its own, with what runs in the browser in it, short and without types', async () => {
-  const page = await read('status-page.js');
+  const page = await read('proxy-status-page.js');
   expect(page).toContain('parseFromString');
   expect(page).not.toContain('HTMLElement');
   expect(page).not.toContain('stripTypeScriptTypes');
@@ -85,8 +131,8 @@ it('the status page is in a part of its own, with what runs in the browser in it
 
 describe('what profiles come to', () => {
   it('is in a part of its own, with the rules of the configuration file', async () => {
-    expect(await packagesIn('profile-rules.js')).toContain('valibot');
-    for (const file of ['inject.js', 'injector.js', 'injector-cluster.js']) {
+    expect(await packagesIn('inject-profile-rules.js')).toContain('valibot');
+    for (const file of ['inject.js', 'injector.js', 'injector-injector-cluster.js']) {
       expect([file, [...(await packagesIn(file))]]).toEqual([file, expect.not.arrayContaining(['valibot'])]);
     }
   });

@@ -12,7 +12,7 @@ export interface AlertCase {
   readonly alert: string;
   readonly when: string;
   /** The chart's rules of this part; absent: those for plain Prometheus. */
-  readonly ofChart?: 'injector' | 'issuer' | 'broker';
+  readonly ofChart?: 'injector' | 'issuer' | 'broker' | 'gateway';
   readonly input: readonly InputSeries[];
   readonly atSeconds: number;
   /** Absent: the alert is silent. */
@@ -206,6 +206,17 @@ function atGateway(
 ): InputSeries {
   const target = 'job="gateways", instance="10.0.0.7:15081", namespace="edge", pod="gateway-1"';
   return series(`token_sidecar_${name}{${target}${labels && `, ${labels}`}}`, untilSeconds, value);
+}
+
+/** A replica of the gateway that answers for ten minutes, and not from then on. */
+function lostReplica(job: string): InputSeries[] {
+  const target = `job="${job}", instance="10.0.0.7:15081", namespace="edge", pod="gateway-1"`;
+  const once = (at: number): number | 'stale' => (at < 600 ? 1 : 'stale');
+  return [
+    series(`up{${target}}`, 1800, (at) => (at < 600 ? 1 : 0)),
+    series(`token_sidecar_gateway_callers{${target}}`, 1800, once),
+    series(`token_sidecar_token_ready{${target}, credential="default"}`, 1800, once),
+  ];
 }
 
 const BROKER_DOWN = {
@@ -1072,6 +1083,24 @@ export const ALERT_CASES: readonly AlertCase[] = [
     ],
     atSeconds: 1800,
   },
+  {
+    alert: 'TokenSidecarGatewayDown',
+    when: 'the chart has installed a gateway, and it never came up',
+    ofChart: 'gateway',
+    input: [],
+    atSeconds: 600,
+    fires: {
+      labels: {},
+      description: 'None of the replicas of the gateway answers: callers reach none of its routes.',
+    },
+  },
+  {
+    alert: 'TokenSidecarGatewayDown',
+    when: 'the chart has installed a gateway, and a replica is up',
+    ofChart: 'gateway',
+    input: [atGateway('gateway_callers', 1200, () => 0)],
+    atSeconds: 1200,
+  },
   ...(
     [
       ['a certificate of 90 days was not renewed', 90 * 86_400, 7 * 86_400 + 1800, true],
@@ -1165,6 +1194,47 @@ export const ALERT_CASES: readonly AlertCase[] = [
       description:
         'Namespace shop had sidecars within the last six hours and has none now: they were removed, are not injected any more, or are not scraped.',
     },
+  },
+  ...(['gateways', 'token-sidecar'] as const).map(
+    (job): AlertCase => ({
+      alert: 'TokenSidecarDown',
+      when: `a replica of a gateway cannot be scraped any more, found by the job ${job}`,
+      input: lostReplica(job),
+      atSeconds: 1200,
+    }),
+  ),
+  {
+    alert: 'TokenSidecarGatewayReplicaDown',
+    when: 'a replica cannot be scraped any more, and another one can',
+    input: [
+      ...lostReplica('gateways'),
+      series('token_sidecar_gateway_callers{namespace="edge", pod="gateway-2"}', 1800, () => 0),
+    ],
+    atSeconds: 1200,
+    fires: {
+      labels: { namespace: 'edge', pod: 'gateway-1' },
+      description:
+        'Prometheus cannot scrape edge/gateway-1, a replica of a gateway, while another one answers. The others do its work, and there is one less to lose.',
+    },
+  },
+  {
+    alert: 'TokenSidecarGatewayReplicaDown',
+    when: 'none can be scraped, which is told of as a whole',
+    input: lostReplica('gateways'),
+    atSeconds: 1200,
+  },
+  {
+    alert: 'TokenSidecarGatewayReplicaDown',
+    when: 'a sidecar cannot be scraped any more, and there is no gateway',
+    input: [
+      series(`up{job="token-sidecar", instance="10.0.0.1:15081", ${POD}}`, 1200, (at) => (at < 600 ? 1 : 0)),
+      series(
+        `token_sidecar_token_ready{job="token-sidecar", instance="10.0.0.1:15081", ${CREDENTIAL}}`,
+        1200,
+        (at) => (at < 600 ? 1 : 'stale'),
+      ),
+    ],
+    atSeconds: 1200,
   },
   {
     alert: 'TokenSidecarDown',
@@ -1267,7 +1337,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     fires: {
       labels: { namespace: 'shop' },
       description:
-        '2 sidecars in namespace shop do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
+        '2 sidecars or gateways in namespace shop do not use what their configuration file says: it is not valid, takes a restart, or waits for a token. They go on with the one before.',
     },
   },
   {

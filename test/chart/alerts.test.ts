@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { brokerGroups } from '../../scripts/monitoring/broker-rules.ts';
-import { GATEWAY_GROUPS } from '../../scripts/monitoring/gateway-rules.ts';
+import { gatewayGroups } from '../../scripts/monitoring/gateway-rules.ts';
 import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
 import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import type { AlertingRule } from '../../scripts/monitoring/rule-groups.ts';
@@ -20,7 +20,7 @@ const chartRules = (part: NonNullable<AlertCase['ofChart']>) =>
 
 const ALERTS: readonly AlertingRule[] = [
   ...SIDECAR_GROUPS,
-  ...GATEWAY_GROUPS,
+  ...gatewayGroups('perhaps'),
   ...injectorGroups('perhaps'),
   ...issuerGroups('perhaps'),
   ...brokerGroups('perhaps'),

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { holderOf } from '../../src/address-conflicts.ts';
 import { examineListeners } from '../../src/check/listeners.ts';
 import type { GatewayConfig } from '../../src/config/config.ts';
@@ -90,6 +90,26 @@ it('who has a port is not looked for beyond the time there is', async () => {
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
 
-  expect(await holderOf(port)).toMatchObject({ pid: process.pid });
-  expect(await holderOf(port, AbortSignal.abort())).toBeUndefined();
+  const address = { host: '127.0.0.1', port };
+  expect(await holderOf(address)).toMatchObject({ pid: process.pid });
+  expect(await holderOf(address, AbortSignal.abort())).toBeUndefined();
+});
+
+describe('who has the port at one address', () => {
+  const held = { pid: process.pid };
+  it.each([
+    ['127.0.0.3', { '127.0.0.3': held, '127.0.0.4': undefined, '0.0.0.0': held, localhost: held }],
+    ['0.0.0.0', { '127.0.0.4': held }],
+    ['::1', { '::1': held, '::2': undefined, '127.0.0.1': undefined, '::': held }],
+    ['::', { '127.0.0.4': held, '::1': held }],
+    ['::ffff:127.0.0.3', { '127.0.0.3': held, '127.0.0.4': undefined }],
+  ])('is not who has it at another one: %s', async (listening, asked) => {
+    const server = createServer();
+    await once(server.listen(0, listening), 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const found = Object.keys(asked).map(async (host) => [host, await holderOf({ host, port })] as const);
+    const pids = (await Promise.all(found)).map(([host, holder]) => [host, holder && { pid: holder.pid }]);
+    expect(Object.fromEntries(pids)).toEqual(asked);
+  });
 });

@@ -8,6 +8,8 @@ import { examineUpstream, upstreamsOf } from '../../src/check/upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { ProxyValues } from '../../src/config/proxy-settings.ts';
+import { createAuthority } from '../../src/proxy/tls/authority.ts';
+import { mountSecret } from '../support/kubelet-secret.ts';
 import { selfSigned } from '../wire/certificate.ts';
 import { examination, lines } from './examined.ts';
 
@@ -173,4 +175,38 @@ it('looks at hosts of the forward proxy, but not at patterns of names', async ()
     ['destination api.example.com', 'https', 443],
     ['destination pay.example.com', 'https', 8443],
   ]);
+});
+
+describe('a redirected host, looked at as an app would', () => {
+  const HOST = 'localhost';
+  async function beside(shows: ReturnType<typeof createAuthority>, root: string) {
+    const { chain, key } = shows.issue(HOST, Date.now());
+    const port = await listening(createSecureServer({ cert: chain, key }));
+    const { directory } = await mountSecret({ 'ca.crt': root });
+    const config = await configFor({ 'redirect-hosts': `${HOST}:${port}`, 'trust-dir': directory });
+    const findings = await Promise.all(
+      upstreamsOf(config, new Map([[`redirect:${HOST}`, '/']])).map((upstream) =>
+        examineUpstream(upstream, config, 'TOKEN', examination()),
+      ),
+    );
+    return findings.flat().at(-1);
+  }
+  const authority = () => createAuthority({ names: [HOST], nowMs: Date.now() });
+
+  it('is hidden by the sidecar, which is no failure, and nothing to trust', async () => {
+    const ours = authority();
+    expect(await beside(ours, ours.root)).toMatchObject({
+      step: 'upstream_tls',
+      verdict: 'warning',
+      detail: expect.stringMatching(/^the sidecar answers in the place of this host: .*\(user \d+\)/),
+      remedy: "to look at the host itself, run check as the sidecar's user",
+    });
+  });
+
+  it('is not to be trusted where another authority has only its name', async () => {
+    expect(await beside(authority(), authority().root)).toMatchObject({
+      step: 'upstream_tls',
+      verdict: 'failure',
+    });
+  });
 });

@@ -322,6 +322,14 @@ describe('the forward proxy', () => {
     );
   });
 
+  it('is switched off by one word, and on again, whatever stands beside it', async () => {
+    const sections = (connect: string) =>
+      `forwardProxy: { allow: [{ host: a.com }], otherHosts: pass, connect: ${connect} }\ninterception: { directory: /trust }`;
+    const env = { TOKEN_SIDECAR_AUTH_URL: 'https://sso' };
+    expect((await loadFile(sections('tunnel'), env)).interception).toBeUndefined();
+    expect((await loadFile(sections('intercept'), env)).interception).toEqual({ directory: '/trust' });
+  });
+
   it('is what named hosts stand for', async () => {
     const { TOKEN_SIDECAR_UPSTREAM: _, ...env } = SIMPLE;
     const hosts = '*.example.com, API.example.com, api.example.com:8443, api.example.com';
@@ -786,6 +794,18 @@ it('a file of six thousand mistakes is judged in time, and a thousand of them ar
 }, 30_000);
 
 describe('issuerUrl', () => {
+  it.each([
+    ['', undefined],
+    [', allowInsecureTokenUrl: false', undefined],
+    [', allowInsecureTokenUrl: true', true],
+  ])(
+    'on this machine leads to others in clear text only where that is permitted%s',
+    async (more, permitted) => {
+      const [credential] = (await withCredential(`issuerUrl: http://127.0.0.1:8080${more}`)).credentials;
+      expect(credential?.permitsClearText).toBe(permitted);
+    },
+  );
+
   const withCredential = (settings: string, env: Record<string, string> = {}) =>
     loadFile(
       `credentials: [{ name: default, ${settings} }]\nroutes: [{ name: r, upstream: https://r }]`,
@@ -796,6 +816,12 @@ describe('issuerUrl', () => {
     const [credential] = (await withCredential('issuerUrl: https://login.example.com/tenant/')).credentials;
     expect(credential?.issuerUrl).toBe('https://login.example.com/tenant/');
     expect(credential).not.toHaveProperty('tokenUrl');
+  });
+
+  it('of the environment takes the place of a provider with its realm', async () => {
+    const env = { TOKEN_SIDECAR_TOKEN_URL: 'https://sso/token' };
+    const [credential] = (await withCredential('authUrl: https://a, realm: b', env)).credentials;
+    expect(credential).toMatchObject({ tokenUrl: 'https://sso/token' });
   });
 
   it('gives way to the environment', async () => {
@@ -812,6 +838,11 @@ describe('issuerUrl', () => {
     ],
     ['issuerUrl: https://a, authUrl: https://b', 'credentials[0].authUrl: expected nothing beside issuerUrl'],
     ['issuerUrl: https://a, realm: b', 'credentials[0].realm: "b": expected nothing beside issuerUrl'],
+    ['tokenUrl: https://a/token, realm: b', 'credentials[0].realm: "b": expected nothing beside tokenUrl'],
+    [
+      'grant: jwt_bearer, jwtBearer: { kind: google_service_account }, scope: a, realm: b',
+      'credentials[0].realm: "b": expected nothing without authUrl',
+    ],
     [
       'issuerUrl: http://sso.example.com',
       'credentials[0].issuerUrl: "http://sso.example.com": expected https, because',

@@ -8,6 +8,51 @@ import { quoted, shownLine, shownValue } from '../../src/config/shown-text.ts';
 const KNOWN = ['name', 'upstream', 'dir', 'hosts'];
 const shown = (line: string, outer?: string) => shownLine(line, (key) => KNOWN.includes(key), outer).text;
 
+describe('a short secret', () => {
+  it.each([
+    ['credentials[0].dir', 'hunter2'],
+    ['credentials[0].dir', 'two words'],
+    ['TOKEN_SIDECAR_CREDENTIALS_DIR', 'hunter2'],
+    ['--credentials-dir', 'Pa$$word'],
+    ['credentials[0].egressProxy.credentialsDir', 'shop:hunter2'],
+    ['routes[0].tls.keyFile', 'hunter2'],
+    ['credentials[0].clientAuth', 'hunter2'],
+    ['routes[0].existingAuthorization', 'hunter2'],
+    ['routes[0].upstream', 'correct horse battery'],
+    ['routes[0].upstream', '/correct horse battery!'],
+  ])('that was given for %s is described: %s', (key, value) => {
+    expect(quoted(value, key)).toBe(`a text of ${value.length} characters`);
+  });
+
+  it.each([
+    ['Bearer hunter2', 'Bearer …'],
+    ['basic c2hvcDpo', 'basic …'],
+    ['X-Api-Key: hunter2', 'X-Api-Key: …'],
+    ['shop:hunter2@proxy.corp:3128', '…@proxy.corp:3128'],
+    ['http://shop:correct horse@proxy.corp:3128', 'http://…@proxy.corp:3128'],
+    ['sso.test/token?secret=hunter2', 'sso.test/token?…'],
+    ['https://sso.test/token?secret=correct horse', 'https://sso.test/token?…'],
+  ])('is left out of %s', (value, expected) => {
+    expect(shownValue(value, 'routes[0].upstream')).toBe(expected);
+  });
+
+  it.each([
+    ['credentials[0].dir', 'secrets/token-sidecar'],
+    ['credentials[0].dir', '.'],
+    ['routes[0].tls.keyFile', 'client.key'],
+    ['routes[0].tls.caFile', 'ca-2026.pem'],
+    ['--clients-file', 'clients2.yaml'],
+    ['credentials[0].clientAuth', 'basic'],
+    ['routes[0].timeouts.response', 'one minute'],
+    ['credentials[0].scope', 'read write admin'],
+    ['limits.header', '64KB'],
+    ['listen', 'localhost: 8080'],
+    ['(file)', 'a number'],
+  ])('is nothing that belongs to %s: %s', (key, value) => {
+    expect(shownValue(value, key)).toBe(value);
+  });
+});
+
 describe('a value', () => {
   it.each([
     ['ftp://x', 'ftp://x'],

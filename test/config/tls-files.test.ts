@@ -36,6 +36,8 @@ async function problemsOf(files: { readonly cert?: string; readonly key?: string
   );
 }
 
+const NO_AUTHORITIES = (found: string) =>
+  `gateway.clientCaFile: certificates of authorities, whose callers are let in, but ${found}`;
 const KEY = 'a file with a PEM private key, not encrypted';
 
 it.each<[string, Parameters<typeof problemsOf>[0], string[]]>([
@@ -50,12 +52,18 @@ it.each<[string, Parameters<typeof problemsOf>[0], string[]]>([
     { key: other.key },
     ['gateway.tls.keyFile: the private key of the certificate in certFile'],
   ],
+  ['a CA that is none', { ca: own.cert }, [NO_AUTHORITIES('it holds a certificate that is not of a CA')]],
   [
-    'a CA that is none',
-    { ca: own.cert },
-    ['gateway.clientCaFile: certificates of authorities: what they sign proves callers'],
+    'a CA, and one that is none',
+    { ca: `${authority.cert}${own.cert}` },
+    [NO_AUTHORITIES('it holds a certificate that is not of a CA')],
   ],
-  ['nonsense for a CA', { ca: 'nonsense' }, ['gateway.clientCaFile: a file of PEM certificates']],
+  [
+    'a CA, and one that was cut',
+    { ca: `${authority.cert}${authority.cert.replace(/\n[^-\n]+\n/, '\n')}` },
+    [NO_AUTHORITIES('it holds a PEM certificate that cannot be read')],
+  ],
+  ['nonsense for a CA', { ca: 'nonsense' }, [NO_AUTHORITIES('it holds no PEM certificate')]],
 ])('%s', async (_, files, expected) => {
   expect(await problemsOf(files)).toEqual(expected);
 });

@@ -1,4 +1,4 @@
-/** Against a name server over UDP: the hosts file is never asked. */
+/** Against a name server: the hosts file is never asked. */
 
 import type { LookupOptions } from 'node:dns';
 import { type LookupAddress, Resolver } from 'node:dns';
@@ -12,6 +12,7 @@ import {
 } from '../../src/dns/dns-lookup.ts';
 import { exceptFor } from '../../src/dns/past-hosts-file.ts';
 import { type DnsRecords, startDnsServer } from '../support/dns-server.ts';
+import { freePort } from '../support/free-port.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 async function resolving(
@@ -66,6 +67,13 @@ describe('a name', () => {
     expect(asked.toSorted()).toEqual(['A localhost', 'AAAA localhost']);
   });
 
+  it('whose answer is too long for UDP is asked for over TCP', async () => {
+    const addresses = Array.from({ length: 100 }, (_, index) => `192.0.2.${index}`);
+    const { find, asked } = await resolving({ [API]: { addresses, truncated: true } });
+    expect((await find(API)).toSorted()).toEqual(addresses.toSorted());
+    expect(asked).toContain(`A ${API} over TCP`);
+  });
+
   it('of one family alone is found in it', async () => {
     const { find } = await resolving({ [API]: { addresses: ['2001:db8::1'] } });
     expect(await find(API)).toEqual(['2001:db8::1']);
@@ -73,14 +81,31 @@ describe('a name', () => {
   });
 
   it.each([
-    ['is not there', undefined, 'ENOTFOUND'],
-    ['has no addresses', {}, 'ENOTFOUND'],
-    ['is not for this server to say', { rcode: 'SERVFAIL' }, 'ESERVFAIL'],
-    ['is refused', { rcode: 'REFUSED' }, 'EREFUSED'],
-    ['is not answered for', { silent: true }, 'ETIMEOUT'],
-  ] as const)('that %s is an error', async (_, record, code) => {
+    ['is not there', undefined, 'ENOTFOUND', `DNS has no address for ${API}: ENOTFOUND`],
+    ['has no addresses', {}, 'ENOTFOUND', `DNS has no address for ${API}: ENOTFOUND`],
+    [
+      'is not for this server to say',
+      { rcode: 'SERVFAIL' },
+      'EAI_AGAIN',
+      `no name server says where ${API} is: ESERVFAIL`,
+    ],
+    ['is refused', { rcode: 'REFUSED' }, 'EAI_AGAIN', `no name server says where ${API} is: EREFUSED`],
+    ['is not answered for', { silent: true }, 'EAI_AGAIN', `no name server says where ${API} is: ETIMEOUT`],
+  ] as const)('that %s is an error', async (_, record, code, message) => {
     const { find } = await resolving(record === undefined ? {} : { [API]: record });
-    await expect(find(API)).rejects.toMatchObject({ code });
+    await expect(find(API)).rejects.toMatchObject({ code, message });
+  });
+
+  it('that nobody is there to be asked for is not a host that refuses', async () => {
+    const resolver = new Resolver({ timeout: 200, tries: 1 });
+    resolver.setServers([`127.0.0.1:${await freePort()}`]);
+    const searchList = { domains: [], ndots: 1 };
+    const lookup = dnsLookup({ resolver, searchList, clock: new ManualClock(), preferred: () => 4 });
+    const error = await new Promise((resolve) => lookup(API, {}, resolve));
+    expect(error).toMatchObject({
+      code: 'EAI_AGAIN',
+      message: expect.stringMatching(/^no name server says where .*: (?:ECONNREFUSED|ETIMEOUT)$/),
+    });
   });
 });
 
@@ -115,7 +140,7 @@ describe('a short name', () => {
       { [`${API}.shop.svc.cluster.local`]: { silent: true }, [API]: { addresses: ['192.0.2.1'] } },
       { searchList },
     );
-    await expect(find(API)).rejects.toMatchObject({ code: 'ETIMEOUT' });
+    await expect(find(API)).rejects.toMatchObject({ code: 'EAI_AGAIN' });
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { followClientAuthorities } from '../../src/certificates/client-authorities.ts';
-import { hasAllowedName, parseAuthorities } from '../../src/certificates/client-verification.ts';
+import { hasAllowedName } from '../../src/certificates/client-verification.ts';
+import { parseAuthorities } from '../../src/x509/authorities.ts';
 import { blocksOf } from '../../src/x509/pem.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';

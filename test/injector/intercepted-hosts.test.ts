@@ -169,6 +169,21 @@ describe('hosts are refused', () => {
     expect(message).toContain('token-sidecar.dev/native-sidecar: "false": expected "true"');
   });
 
+  it('that are no hosts, which says nothing of what the operator allows', () => {
+    const allowed = { upstreamHosts: ['api.example.com'] };
+    const message = refusal({ ...ASKING, [HOSTS]: 'not a host!' }, { allowed });
+    expect(message).toContain('token-sidecar.dev/hosts: "not a host!"');
+    expect(message).not.toContain('hosts that the operator allows');
+  });
+
+  it('of which each port that is none of 443 is judged by itself', () => {
+    const allowed = { upstreamHosts: ['api.example.com'] };
+    expect(refusal({ ...ASKING, [HOSTS]: 'api.example.com' }, { allowed })).toBe('injected');
+    expect(refusal({ ...ASKING, [HOSTS]: 'other.example.com' }, { allowed })).toContain(
+      '"other.example.com:443": expected hosts that the operator allows',
+    );
+  });
+
   it('that the operator does not allow', () => {
     const allowed = { upstreamHosts: ['api.example.com', '*.payments.example.com'] };
     expect(refusal(ASKING, { allowed })).toContain(

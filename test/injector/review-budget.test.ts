@@ -86,3 +86,14 @@ it('is nothing to who has gone away before asking', async () => {
   const others = ['b', 'c', 'd', 'e'].map((address) => claim(address, 4));
   expect(await Promise.all(others.map(({ has }) => has()))).toEqual([true, true, true, true]);
 });
+
+it('asks nobody else to give way where enough is on its way out already', async () => {
+  const claim = claimOn(createReviewBudget(new ManualClock()));
+  const held = [claim('a', 4), claim('a', 4), claim('b', 4), claim('c', 4)];
+  await Promise.all(held.map(({ reserved }) => reserved));
+  const [first, second] = [claim('d', 1), claim('e', 1)];
+  expect([await first.has(), await second.has()]).toEqual([false, false]);
+  expect(held.map(({ giveWay }) => giveWay.mock.calls.length)).toEqual([1, 0, 0, 0]);
+  (await held[0]?.reserved)?.release();
+  expect([await first.has(), await second.has()]).toEqual([true, true]);
+});

@@ -154,6 +154,7 @@ describe('exit status', () => {
     expect(both.stderr).toContain(`: admin.listen: "127.0.0.1:${alsoTaken}"`);
     const one = await runToEnd(['proxy', `--config=${config}`, '--listen=127.0.0.1:0'], env);
     expect(one.stderr).not.toContain('--listen');
+    expect(one.stderr).toContain(` --> ${config}:1:18\n`);
     expect(one.stderr).toContain('1 problem.');
   });
 

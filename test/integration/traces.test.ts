@@ -44,11 +44,10 @@ async function startCollector() {
   return { url, exports };
 }
 
-async function startTraced(env: Readonly<Record<string, string>>) {
-  const provider = await ScriptedTokenEndpoint.start(answerToken({ access_token: TOKEN }));
+async function launch(tokenUrl: string, env: Readonly<Record<string, string>>): Promise<RunningCommand> {
   const secret = await mountSecret({ client_id: 'shop', client_secret: 'S3CRET' });
-  const sidecar = new RunningCommand(['proxy'], {
-    TOKEN_SIDECAR_TOKEN_URL: provider.url,
+  return new RunningCommand(['proxy'], {
+    TOKEN_SIDECAR_TOKEN_URL: tokenUrl,
     TOKEN_SIDECAR_UPSTREAM: await startServer(() => 'hello'),
     TOKEN_SIDECAR_CREDENTIALS_DIR: secret.directory,
     TOKEN_SIDECAR_LISTEN: '127.0.0.1:0',
@@ -56,6 +55,11 @@ async function startTraced(env: Readonly<Record<string, string>>) {
     TOKEN_SIDECAR_TERMINATION_LOG: '/nonexistent',
     ...env,
   });
+}
+
+async function startTraced(env: Readonly<Record<string, string>>) {
+  const provider = await ScriptedTokenEndpoint.start(answerToken({ access_token: TOKEN }));
+  const sidecar = await launch(provider.url, env);
   const [, proxy] = await sidecar.output(/"proxy":"([^"]+)"/);
   await sidecar.output(/"msg":"ready"/);
   return { sidecar, proxy: `http://${proxy}` };
@@ -90,13 +94,36 @@ describe('where the standard variables name a collector', () => {
         ]),
       },
       scopeSpans: [
-        { scope: { name: 'token-sidecar' }, spans: [{ traceId: TRACE }, { traceId: TRACE, name: 'GET /' }] },
+        {
+          scope: { name: 'token-sidecar' },
+          spans: [{ name: 'grant' }, { traceId: TRACE }, { traceId: TRACE, name: 'GET /' }],
+        },
       ],
     });
     for (const secret of [TOKEN, 'secret-query', 'S3CRET']) {
       expect(text).not.toContain(secret);
       expect(sidecar.stdout).not.toContain(secret);
     }
+  });
+
+  it('the span of a grant that the end gives up goes there, too', async () => {
+    const collector = await startCollector();
+    const provider = createServer(() => undefined);
+    await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      provider.closeAllConnections();
+      provider.close();
+    });
+    const asked = once(provider, 'request');
+    const sidecar = await launch(`http://127.0.0.1:${(provider.address() as AddressInfo).port}`, {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    });
+    await Promise.all([asked, sidecar.output(/"msg":"listening"/)]);
+    sidecar.process.kill('SIGTERM');
+    await sidecar.exited;
+
+    expect(collector.exports.map(({ text }) => text).join()).toContain('given_up');
   });
 
   it('which is away, requests pass, the log says so, and the end comes in time', async () => {

@@ -1,6 +1,7 @@
 import type { RouteConfig } from '../../src/config/config.ts';
 import type { DataPath } from '../../src/proxy/data-path.ts';
 import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
+import type { CertificateMetrics } from '../../src/x509/certificate-metrics.ts';
 import type { Product } from './data-path.ts';
 import { Model } from './model.ts';
 import { ModelBearer, TOKEN_MARK } from './model-bearer.ts';
@@ -12,6 +13,9 @@ import type { World } from './world.ts';
 
 /** Longer than every bound of the data path. */
 const LONG_MS = 150_000;
+
+/** The routes of walks trust what the world made, not files. */
+const NO_CERTIFICATES: CertificateMetrics = { inUse: () => {} };
 
 /** No honest walk fires more of them in its longest wait. */
 const MOST_TIMERS = 2000;
@@ -55,7 +59,7 @@ class WalkRun {
     const refuse = () => new product.TokenUnavailable('no token is to be had in this walk', 1000);
     const bearer = new ModelBearer(clock, walk.renewal === 'at once', refuse);
     const log: string[] = [];
-    const metrics = product.createProxyMetrics(new product.Registry());
+    const metrics = product.createProxyMetrics(new product.Registry(), NO_CERTIFICATES);
     const proxy = await product.startProxy({
       listen: { host: '127.0.0.1', port: 0 },
       routes: [routeTo(walk, world)],

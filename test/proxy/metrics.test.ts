@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Registry } from '../../src/prometheus.ts';
 import type { Protocol } from '../../src/proxy/http/protocol.ts';
-import { createProxyMetrics, type ProxyMetrics } from '../../src/proxy/metrics.ts';
+import type { ProxyMetrics } from '../../src/proxy/metrics.ts';
+import { testProxyMetrics } from '../support/proxy-metrics.ts';
 
 const asked = (method: string, protocol: Protocol = 'http1') => ({ method, protocol });
 
@@ -11,7 +12,7 @@ describe('proxy metrics', () => {
 
   beforeEach(() => {
     registry = new Registry();
-    metrics = createProxyMetrics(registry);
+    metrics = testProxyMetrics(registry);
   });
 
   async function lines(): Promise<string[]> {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
-import { readConfigText } from '../../src/config/file.ts';
+import { readConfigText } from '../../src/config/config-text.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatAddress } from '../../src/config/values.ts';
 import { createLogger } from '../../src/log/logger.ts';

@@ -1,8 +1,8 @@
-/** A name server of the tests' own (RFC 1035), over UDP on loopback. */
+/** A name server of the tests' own (RFC 1035), over UDP on loopback, and over TCP where answers are too long for that. */
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { isIPv4 } from 'node:net';
+import { createServer, isIPv4 } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** What there is of a name; a name that is not there is NXDOMAIN. */
@@ -19,6 +19,8 @@ export interface DnsRecords {
   readonly rcode?: 'SERVFAIL' | 'REFUSED';
   /** Questions about it are not answered at all. */
   readonly silent?: boolean;
+  /** Over UDP the answer is told to be longer than that (RFC 2181 §9): it is given over TCP. Of one that is there from the beginning. */
+  readonly truncated?: boolean;
 }
 
 export interface DnsServer {
@@ -50,17 +52,63 @@ export async function openDnsServer(
     const fails = found?.only === undefined || found.only === TYPES[type];
     if (found?.silent === true && fails) return;
     const rcode = fails ? found?.rcode : undefined;
-    socket.send(answerTo(query.subarray(0, end), name, type, rcode, all), from, address);
+    const answer = answerTo(query.subarray(0, end), name, type, rcode, all);
+    socket.send(found?.truncated === true ? truncatedTo(answer, end) : answer, from, address);
   });
   socket.bind(port, host);
   await once(socket, 'listening');
-  return { port: socket.address().port, records: all, asked, close: () => socket.close() };
+  const bound = socket.address().port;
+  const overTcp = [...all.values()].some(({ truncated }) => truncated === true)
+    ? await openOverTcp(bound, host, all, asked)
+    : undefined;
+  const close = () => {
+    socket.close();
+    overTcp?.close();
+  };
+  return { port: bound, records: all, asked, close };
+}
+
+/** RFC 7766: each message behind its length. */
+async function openOverTcp(
+  port: number,
+  host: string,
+  all: ReadonlyMap<string, DnsRecords>,
+  asked: string[],
+): Promise<{ close(): void }> {
+  const server = createServer((socket) => {
+    let octets: Buffer = Buffer.alloc(0);
+    socket.on('error', () => {});
+    socket.on('data', (chunk: Buffer) => {
+      octets = Buffer.concat([octets, chunk]);
+      while (octets.length >= 2 && octets.length >= 2 + octets.readUInt16BE(0)) {
+        const query = octets.subarray(2, 2 + octets.readUInt16BE(0));
+        octets = octets.subarray(2 + query.length);
+        const { name, type, end } = questionOf(query);
+        asked.push(`${TYPES[type] ?? type} ${name} over TCP`);
+        const answer = answerTo(query.subarray(0, end), name, type, undefined, all);
+        const length = Buffer.alloc(2);
+        length.writeUInt16BE(answer.length);
+        socket.write(Buffer.concat([length, answer]));
+      }
+    });
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return { close: () => server.close() };
 }
 
 export async function startDnsServer(records: Readonly<Record<string, DnsRecords>>): Promise<DnsServer> {
   const server = await openDnsServer(records);
   onTestFinished(() => server.close());
   return server;
+}
+
+/** Its header and question alone, with TC. */
+function truncatedTo(answer: Buffer, end: number): Buffer {
+  const short = Buffer.from(answer.subarray(0, end));
+  short.writeUInt16BE(short.readUInt16BE(2) | 0x200, 2);
+  short.writeUInt16BE(0, 6);
+  return short;
 }
 
 function questionOf(query: Buffer): { name: string; type: number; end: number } {

@@ -45,7 +45,10 @@ async function startIssuer() {
   return { origin, issuer, pages, asked, metadata };
 }
 
-function openEndpoint(issuerUrl: string, settings: Partial<CredentialSettings> = {}) {
+function openEndpoint(
+  issuerUrl: string,
+  settings: Partial<CredentialSettings> & { readonly permitsClearText?: true } = {},
+) {
   const clock = new ManualClock();
   const endpoint = createTokenEndpoint(credentialConfig({ issuerUrl, ...settings }), clock);
   onTestFinished(() => endpoint.close());
@@ -155,6 +158,8 @@ describe('no token is asked for where', () => {
     ['there is no metadata', page(404, ''), 'invalid_response', 'no metadata of the issuer: '],
     ['the issuer sends elsewhere', page(302, '', { location: '/x' }), 'invalid_response', 'status 302'],
     ['the issuer is away', page(503, ''), 'unavailable', 'openid-configuration: status 503'],
+    ['the issuer is asked too often', page(429, ''), 'unavailable', 'openid-configuration: status 429'],
+    ['the issuer waits for no more', page(408, ''), 'unavailable', 'openid-configuration: status 408'],
     ['the metadata is a page', page(200, '<html>'), 'invalid_response', 'is no JSON object'],
     ['the metadata has no end', page(200, 'x'.repeat(300_000)), 'invalid_response', 'more than 262144 bytes'],
     [
@@ -181,12 +186,27 @@ describe('no token is asked for where', () => {
   });
 });
 
+it.each([
+  [false, 'invalid_response'],
+  [true, 'unavailable'],
+])(
+  'a token endpoint of another machine in clear text is asked where that is permitted: %s',
+  async (permitsClearText, result) => {
+    const { issuer, pages, metadata } = await startIssuer();
+    pages.set(OIDC, metadata({ token_endpoint: 'http://sso.invalid/token' }));
+    const { request } = openEndpoint(issuer, permitsClearText ? { permitsClearText: true } : {});
+    expect(await request()).toMatchObject({ result });
+  },
+);
+
 describe('metadata', () => {
   const ISSUER = 'https://sso.example.com/realms/dx';
   const read = (fields: Record<string, unknown>, issuerUrl = ISSUER) =>
     readIssuerMetadata(JSON.stringify({ issuer: issuerUrl, ...fields }), 'https://found', {
       issuerUrl,
       showsCertificate: false,
+      // As the configuration has it of an issuer in clear text.
+      permitsClearText: issuerUrl.startsWith('http:'),
     });
 
   it.each([
@@ -229,6 +249,21 @@ describe('metadata', () => {
     const outcome = read({ token_endpoint });
     expect(outcome).toEqual({ wrong: expect.stringContaining(why) });
     expect(JSON.stringify(outcome)).not.toContain('s3cret');
+  });
+
+  it('may name an endpoint in clear text on another machine only where that is permitted', () => {
+    const issuerUrl = 'http://127.0.0.1:8080';
+    const named = { issuer: issuerUrl, token_endpoint: 'http://sso.example.com/token' };
+    const read = (permitsClearText: boolean) =>
+      readIssuerMetadata(JSON.stringify(named), '/', {
+        issuerUrl,
+        showsCertificate: false,
+        permitsClearText,
+      });
+    expect(read(false)).toEqual({
+      wrong: expect.stringContaining('it is not https: allowInsecureTokenUrl permits http'),
+    });
+    expect(read(true)).toMatchObject({ tokenUrl: named.token_endpoint });
   });
 
   it('that names another issuer is quoted up to 200 characters of it', () => {

@@ -3,9 +3,11 @@ import { onTestFinished } from 'vitest';
 import type { WatchMode } from '../../src/credentials/directory-watch.ts';
 import { createCredentialsMetrics } from '../../src/credentials/metrics.ts';
 import type { CredentialsReading } from '../../src/token/credentials.ts';
+import type { GrantTracer } from '../../src/token/grant-tracer.ts';
 import type { LiveCredentials } from '../../src/token/live-credentials.ts';
 import { createTokenMetrics } from '../../src/token/metrics.ts';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';
+import type { SharedTokens } from '../../src/token/shared-tokens.ts';
 import { openTokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { captureLog } from '../support/log-capture.ts';
@@ -86,6 +88,8 @@ interface PendingGrant {
 export async function openSource(
   initial: CredentialsReading = loaded('one'),
   mode: WatchMode = { by: 'notification' },
+  shared?: SharedTokens,
+  tracer?: GrantTracer,
 ) {
   const clock = new ManualClock();
   const { credentials, ...mounted } = fakeCredentials(initial, mode);
@@ -96,26 +100,29 @@ export async function openSource(
     config: credentialConfig({ tokenUrl: 'http://127.0.0.1/token' }),
     credentials,
     endpoint: {
-      requestToken: (client, signal) =>
+      requestToken: (client, signal, { answered } = {}) =>
         new Promise((resolve) => {
           grants.push({
             secret: client.method === 'client_secret_post' ? client.clientSecret : '',
             signal,
             answer: (outcome) => {
+              if (outcome.result !== 'unavailable') answered?.(outcome.result === 'success' ? 200 : 401);
               resolve(outcome);
               return settle();
             },
           });
         }),
-      tokenUrl: () => 'http://127.0.0.1/token',
+      tokenUrl: () => 'http://127.0.0.1/token?tenant=secret-query',
       metadata: () => undefined,
       close: async () => {},
     },
+    shared,
     clock,
     random: () => 0,
     metrics: createTokenMetrics(registry),
     credentialsMetrics: createCredentialsMetrics(registry),
     log,
+    tracer,
   });
   onTestFinished(() => source.close());
   await settle();

@@ -190,4 +190,11 @@ describe('retry', () => {
     expect(retry(86_400_000, 0)).toBe(600_000);
     expect(retry(0, 0)).toBe(500);
   });
+
+  it('is never shorter than the policy allows, whatever chance says', () => {
+    const policy = { ...WITHOUT_TOKEN, shortestRetryMs: 1000 };
+    expect(retryDelayMs(policy, 0)).toBe(1000);
+    expect(retryDelayMs({ ...policy, consecutiveFailures: 9 }, 0)).toBe(15_000);
+    expect(lastChanceDelayMs({ ...policy, rejected: true }, 0)).toBe(1000);
+  });
 });

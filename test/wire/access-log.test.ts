@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { renewable, withoutToken } from './fake-bearer.ts';
-import { connectHttp2 } from './http2/raw-http2-client.ts';
-import { answer, CHUNKED, chunk, get, message, ok, post } from './messages.ts';
+import { connectHttp2, requestFields } from './http2/raw-http2-client.ts';
+import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { forwardTo, type Sidecar, startSidecar } from './sidecar.ts';
 
@@ -45,6 +45,8 @@ describe('the access log has of a request', () => {
         upstreamProtocol: 'http1',
         status: 200,
         sent: 1,
+        requestBytes: 0,
+        responseBytes: 1,
         durationMs: expect.any(Number),
         upstreamMs: expect.any(Number),
       },
@@ -124,6 +126,122 @@ describe('the access log has of a request', () => {
     const ids = upstream.requests.map(({ head }) => head.value('x-request-id'));
     expect(await accessLines(sidecar)).toMatchObject([{ requestId: ids[0], status: 200, sent: 2 }]);
     expect(ids[1]).toBe(ids[0]);
+  });
+
+  it('the bytes of both bodies, without what frames them', async () => {
+    const chunks = message('HTTP/1.1 200 OK', [CHUNKED], chunk('x'.repeat(20)) + chunk('y') + LAST_CHUNK);
+    const upstream = await startUpstream(answering(chunks));
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+    const client = await connectHttp2(sidecar);
+
+    await sidecar.exchange(
+      message('POST / HTTP/1.1', ['Host: x', CHUNKED], chunk('1234') + chunk('56') + LAST_CHUNK),
+    );
+    const stream = client.post('/2');
+    client.data(stream, '12345').data(stream, '678', true);
+    await client.answer(stream);
+
+    expect(await accessLines(sidecar)).toMatchObject([
+      { protocol: 'http1', requestBytes: 6, responseBytes: 21 },
+      { protocol: 'h2', requestBytes: 8, responseBytes: 21 },
+    ]);
+  });
+
+  it('the bytes of a body once, however often it was sent', async () => {
+    const upstream = await startUpstream(inTurn(answering(answer(401, 'refused')), answering(ok('abc'))));
+    const sidecar = await startSidecar({ upstream, bearer: renewable(), accessLog: ALL });
+
+    await sidecar.exchange(post('/', 'body'));
+
+    expect(await accessLines(sidecar)).toMatchObject([{ sent: 2, requestBytes: 4, responseBytes: 3 }]);
+  });
+
+  it('the bytes of an answer of the sidecar itself, which HEAD has none of', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, bearer: withoutToken(), accessLog: ALL });
+    const client = await connectHttp2(sidecar);
+
+    const refused = await sidecar.exchange(get('/'));
+    await sidecar.exchange(request('HEAD', '/'), 'HEAD');
+    const { body } = await client.answer(client.get('/'));
+    await client.answer(client.request(requestFields('HEAD', '/')));
+
+    expect(await accessLines(sidecar)).toMatchObject([
+      { responseBytes: refused.body.length },
+      { responseBytes: 0 },
+      { responseBytes: body.length },
+      { responseBytes: 0 },
+    ]);
+    expect(refused.body.length).toBeGreaterThan(0);
+  });
+
+  it('no bytes that a 205 may not have', async () => {
+    const upstream = await startUpstream(
+      answering(message('HTTP/1.1 205 Reset Content', [CHUNKED], chunk('x') + LAST_CHUNK)),
+    );
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+
+    await sidecar.exchange(get('/'));
+
+    expect(await accessLines(sidecar)).toMatchObject([{ status: 205, responseBytes: 0 }]);
+  });
+
+  it('the bytes that had come when it was cut', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+    const client = await sidecar.connect();
+    client.send(message('POST / HTTP/1.1', ['Host: x', 'Content-Length: 100'], 'beginning'));
+    const arrived = await upstream.request();
+    await arrived.connection.received.contains('beginning');
+
+    client.destroy();
+
+    expect(await accessLines(sidecar)).toMatchObject([{ status: 499, requestBytes: 9, responseBytes: 0 }]);
+  });
+
+  it('what went up and came down through a CONNECT of either version', async () => {
+    const upstream = await startUpstream(async () => undefined, 'plain');
+    const forwardProxy = forwardTo(upstream, {}, { connect: 'tunnel' });
+    const sidecar = await startSidecar({ forwardProxy, accessLog: ALL });
+    const inside = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const { authority } = upstream;
+
+    const first = await sidecar.connect();
+    first.send(`${message(`CONNECT ${authority} HTTP/1.1`, [`Host: ${authority}`])}${inside}`);
+    (await upstream.request()).connection.send('12345');
+    await first.received.contains('12345');
+    first.destroy();
+    await sidecar.idle();
+    const second = await connectHttp2(sidecar);
+    const stream = second.request([':method', 'CONNECT', ':authority', authority], { endStream: false });
+    second.data(stream, inside);
+    const arrived = await upstream.request();
+    second.data(stream, 'more', true);
+    await arrived.connection.received.contains('more');
+    arrived.connection.send('123');
+    arrived.connection.socket.end();
+    await second.answer(stream);
+
+    expect(await accessLines(sidecar)).toMatchObject([
+      { method: 'CONNECT', protocol: 'http1', status: 200, requestBytes: inside.length, responseBytes: 5 },
+      { method: 'CONNECT', protocol: 'h2', status: 200, requestBytes: inside.length + 4, responseBytes: 3 },
+    ]);
+  });
+
+  it('what went both ways after the upstream switched protocols', async () => {
+    const switching = message('HTTP/1.1 101 Switching Protocols', ['Connection: upgrade', 'Upgrade: chat']);
+    const upstream = await startUpstream(answering(`${switching}welcome`));
+    const sidecar = await startSidecar({ upstream, accessLog: ALL });
+    const client = await sidecar.connect();
+
+    client.send(`${get('/', 'Connection: upgrade', 'Upgrade: chat')}`);
+    const { connection } = await upstream.request();
+    await client.received.contains('welcome');
+    client.send('hi');
+    await connection.received.contains('hi');
+    client.destroy();
+
+    expect(await accessLines(sidecar)).toMatchObject([{ status: 101, requestBytes: 2, responseBytes: 7 }]);
   });
 
   it('the version of HTTP by which it came', async () => {

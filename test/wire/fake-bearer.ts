@@ -1,4 +1,4 @@
-import type { BearerSource } from '../../src/token/bearer-source.ts';
+import type { AwaitsGrant, BearerSource, GrantTrace } from '../../src/token/bearer-source.ts';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 
 /** A recognisable part of every token in this suite; it must turn up in no log line. */
@@ -12,6 +12,8 @@ export interface BearerScript {
   readonly held?: string | undefined;
   readonly obtain?: () => Promise<string>;
   readonly replace?: (refused: string) => Promise<string | undefined>;
+  /** That whoever asks for a token waits for. */
+  readonly grant?: GrantTrace;
 }
 
 /** A token source that does as it is told and remembers what it was asked. What it gives out it holds from then on. */
@@ -41,13 +43,15 @@ export class FakeBearer implements BearerSource {
     return this.held;
   }
 
-  async obtain(): Promise<string> {
+  async obtain(awaits?: AwaitsGrant): Promise<string> {
+    if (this.#script.grant !== undefined) awaits?.(this.#script.grant);
     this.obtained += 1;
     this.held = await (this.#script.obtain ?? refuseToken)();
     return this.held;
   }
 
-  async replace(refused: string): Promise<string | undefined> {
+  async replace(refused: string, awaits?: AwaitsGrant): Promise<string | undefined> {
+    if (this.#script.grant !== undefined) awaits?.(this.#script.grant);
     this.refused.push(refused);
     const other = await this.#script.replace?.(refused);
     if (other !== undefined) this.held = other;

@@ -17,10 +17,10 @@ import type { FindOriginal } from '../../src/proxy/capture/redirected-port.ts';
 import type { DataPath, ServingOptions, Superseded } from '../../src/proxy/data-path.ts';
 import type { Tracer } from '../../src/proxy/following/tracer.ts';
 import type { Network } from '../../src/proxy/io/network.ts';
-import { createProxyMetrics } from '../../src/proxy/metrics.ts';
 import { startProxy } from '../../src/proxy/start-proxy.ts';
 import type { Leaves } from '../../src/proxy/tls/termination.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
+import { testProxyMetrics } from '../support/proxy-metrics.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
 import { type Answer, connectClient, type RawClient } from './raw-client.ts';
@@ -239,7 +239,7 @@ function serving(settings: SidecarSettings): ServingOptions {
 export async function startSidecar(settings: SidecarSettings): Promise<Sidecar> {
   const logLines: string[] = [];
   const registry = new Registry();
-  const metrics = createProxyMetrics(registry);
+  const metrics = testProxyMetrics(registry);
   const proxy = await startProxy({
     listen: settings.listen ?? { host: '127.0.0.1', port: 0 },
     ...serving(settings),

@@ -45,12 +45,16 @@ describe('a connection too many', () => {
     expect(accepted.destroyed).toBe(true);
   });
 
-  it('that goes leaves no timer', async () => {
+  it.each([
+    ['goes', ''],
+    ['asked, and goes,', get('/')],
+  ])('that %s leaves no timer', async (_, asked) => {
     const { clock, sidecar } = await start();
     const before = clock.pendingTimers;
     const refused = await sidecar.connect();
+    if (asked !== '') refused.send(asked);
     expectProblem(await refused.response(), 'overloaded');
-    refused.destroy();
+    refused.end();
     await until(() => clock.pendingTimers === before);
   });
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../src/config/resolve-tracing.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { openTracing, type Tracing } from '../../src/tracing/open-tracing.ts';
-import { FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
+import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
 import { connectHttp2 } from './http2/raw-http2-client.ts';
 import { answer, get, ok, post } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
@@ -110,6 +110,32 @@ describe('a request leaves', () => {
     const { head } = await upstream.request();
     expect(head.values('traceparent')).toEqual([`00-${TRACE}-${client?.spanContext().spanId}-01`]);
     expect(head.values('tracestate')).toEqual(['vendor=1']);
+  });
+
+  it.each([
+    ['obtained', { held: undefined, obtain: async () => FIRST }, answering(ok('x'))],
+    ['replaced', { replace: async () => SECOND }, inTurn(answering(answer(401)), answering(ok('x')))],
+  ])('a span that is linked to the grant that it waited for: a token is %s', async (_, script, serve) => {
+    const grant = { traceId: TRACE, spanId: PARENT, sampled: true };
+    const upstream = await startUpstream(serve);
+    const traced = await startTraced({ upstream, bearer: new FakeBearer({ ...script, grant }) });
+
+    await traced.sidecar.exchange(get('/'));
+
+    const spans = await traced.spans();
+    const server = spans.find(({ kind }) => kind === SpanKind.SERVER);
+    expect(server?.links).toMatchObject([{ context: { traceId: TRACE, spanId: PARENT } }]);
+    expect(server?.spanContext().traceId).not.toBe(TRACE);
+  });
+
+  it('a span without a link, where a token is held', async () => {
+    const upstream = await startUpstream(answering(ok('x')));
+    const grant = { traceId: TRACE, spanId: PARENT, sampled: true };
+    const traced = await startTraced({ upstream, bearer: new FakeBearer({ grant }) });
+
+    await traced.sidecar.exchange(get('/'));
+
+    for (const { links } of await traced.spans()) expect(links).toEqual([]);
   });
 
   it('a trace of its own, without the state of another, where what the app says is not valid', async () => {

@@ -1,12 +1,13 @@
 /** Whether a profile can be used, with every reason why not: pure, from what is written alone. */
 
 import { readShape } from '../../config/file.ts';
+import type { ProblemCode } from '../../config/problem-codes.ts';
 import type { Problem } from '../../config/problems.ts';
 import { credentialSources, type FilesOf } from './credential-sources.ts';
 import type { JudgedProfile, ProfileIdentity, ValidProfile } from './profile.ts';
 import { mostSpecificFirst, profileEntries, withMounts } from './profile-entries.ts';
 import { planMounts } from './profile-mounts.ts';
-import { type ClusterProfileSpec, clusterProfileSchema, profileSchema } from './profile-schema.ts';
+import { type ClusterProfileSpec, clusterProfileSchema, profileSchema, STAND_INS } from './profile-schema.ts';
 import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
 import { samenesses } from './same-requests.ts';
 
@@ -29,10 +30,16 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
   const spec = JSON.parse(text) as ClusterProfileSpec;
   const shape: Problem[] = [];
   const schema = identity.kind === 'TokenProfile' ? profileSchema : clusterProfileSchema;
-  const isUnderstood = readShape(schema, spec, shape) !== undefined;
-  problems.push(...shape.map((problem) => ({ ...problem, key: underSpec(problem.key) })));
+  const isUnderstood = readShape(schema, spec, shape, STAND_INS) !== undefined;
+  problems.push(
+    ...shape.map(({ key, meant, ...problem }) => ({
+      ...problem,
+      key: underSpec(key),
+      ...(meant === undefined ? {} : { meant: underSpec(meant) }),
+    })),
+  );
   if (!isUnderstood)
-    return { state: 'invalid', identity, namespaces: {}, problems: firstOfEachKey(problems) };
+    return { state: 'invalid', identity, namespaces: {}, problems: withoutRepetitions(problems) };
 
   const { namespaces = {}, serviceAccounts, ...own } = spec;
   const profile = { state: 'valid', identity, spec: own, namespaces, serviceAccounts } as ValidProfile;
@@ -40,7 +47,12 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
   const judgeable = isNamed ? profile : { ...profile, identity: { ...identity, name: 'profile' } };
   problems.push(...judgeSpec(judgeable, filesOf));
   if (problems.length === 0) return profile;
-  return { state: 'invalid', identity, namespaces: profile.namespaces, problems: firstOfEachKey(problems) };
+  return {
+    state: 'invalid',
+    identity,
+    namespaces: profile.namespaces,
+    problems: withoutRepetitions(problems),
+  };
 }
 
 function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] {
@@ -67,16 +79,29 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
     const expected = `another than that of ${first.key}`;
     problems.push({ key: `${second.key}.${field}`, value, expected });
   }
-  if (problems.length > 0) return problems;
   const found: OwnedProblem[] = [];
-  const { config } = resolveEntries(entries, found);
-  problems.push(...found.map(({ of: _, ...problem }) => problem));
-  entries.credentials.forEach((credential, index) => {
-    const resolved = config?.credentials[index];
+  const { understood } = resolveEntries(entries, found);
+  const own = problems.length === 0 ? found : found.filter((problem) => !followsFromReferences(problem));
+  problems.push(...own.map(({ of: _, ...problem }) => problem));
+  for (const credential of entries.credentials) {
+    // Which files it reads is not known of one that is wrong.
+    if (found.some(({ of }) => of === credential)) continue;
+    const resolved = understood?.credentials.find(({ name }) => name === credential.entry.name);
     if (resolved !== undefined) credentialSources(credential, resolved, filesOf, problems);
-  });
+  }
   return problems;
 }
+
+/** What the rules of the file say of names and of the whole has been said in the profile's terms. */
+function followsFromReferences({ of, code }: OwnedProblem): boolean {
+  return of === undefined || (code !== undefined && OF_REFERENCES.has(code));
+}
+
+const OF_REFERENCES: ReadonlySet<ProblemCode> = new Set([
+  'duplicate_name',
+  'unknown_credential',
+  'unreachable_route',
+]);
 
 /** What the broker cannot do, or must not. */
 function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): readonly Problem[] {
@@ -138,6 +163,14 @@ function underSpec(key: string): string {
   return key === '(file)' ? 'spec' : `spec.${key}`;
 }
 
-function firstOfEachKey(problems: readonly Problem[]): readonly Problem[] {
-  return problems.filter(({ key }, index) => problems.findIndex((other) => other.key === key) === index);
+/** The first of each setting; one that was not understood, or is misspelt, is not missing as well, nor is what stands in place of it. */
+function withoutRepetitions(problems: readonly Problem[]): readonly Problem[] {
+  const firsts = problems.filter(
+    ({ key }, index) => problems.findIndex((other) => other.key === key) === index,
+  );
+  const said = new Set(firsts.map(({ key }) => key));
+  const meant = new Set(firsts.flatMap((problem) => problem.meant ?? []));
+  return firsts.filter(
+    ({ key, instead = [] }) => !meant.has(key) && !instead.some((name) => said.has(name) || meant.has(name)),
+  );
 }

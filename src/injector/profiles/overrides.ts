@@ -28,6 +28,10 @@ export function overridden(
     for (const key of given(overrides, OF_CREDENTIAL)) problems.push({ key, expected });
   }
   refuseUnless(entries.credentials.length === 1, given(overrides, OF_CREDENTIAL), 'credential');
+  const whole = wholeProvider(credential, overrides);
+  if (whole !== undefined) {
+    problems.push({ key: REALM, expected: `nothing beside a profile with ${whole}, which names the realm` });
+  }
   refuseUnless(
     entries.credentials.length === 1 || entries.routes.length === 1,
     given(overrides, OF_ROUTE),
@@ -63,6 +67,16 @@ function given(
   return Object.entries(names).flatMap(([key, annotation]) =>
     overrides[key as keyof ProfileOverrides] === undefined ? [] : [annotation],
   );
+}
+
+/** What of the profile leaves the annotation `realm` nothing to say. */
+function wholeProvider(
+  { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
+  { authUrl, realm }: ProfileOverrides,
+): 'tokenUrl' | 'issuerUrl' | undefined {
+  if (realm === undefined || authUrl !== undefined) return undefined;
+  if (tokenUrl !== undefined) return 'tokenUrl';
+  return issuerUrl === undefined ? undefined : 'issuerUrl';
 }
 
 function withCredential(

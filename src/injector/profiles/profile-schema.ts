@@ -12,6 +12,7 @@ import {
   output,
   route,
 } from '../../config/file-schema.ts';
+import type { StandIns } from '../../config/mend.ts';
 import { DEFAULT_MODES } from '../pod/injection-defaults.ts';
 
 const OBJECT_NAME = 'a name of lower-case letters, digits, "-" and "."';
@@ -231,6 +232,16 @@ export const clusterProfileSchema = v.strictObject(
   },
   'a mapping',
 );
+
+/** What stands for a setting that has to be there and is not, or is not understood, so that the rest can be judged. */
+export const STAND_INS: StandIns = {
+  'secret.name': () => 'not-understood',
+  'configMap.name': () => 'not-understood',
+  'serviceAccountToken.audience': () => 'not-understood',
+  'egressProxy.url': () => 'http://not-understood.invalid',
+  'routes[].upstream': () => 'https://not-understood.invalid',
+  'hosts[].host': (index) => `not-understood-${index}.invalid`,
+};
 
 /** As it is written, not as it is understood: durations and URLs are text. */
 export type ProfileSpec = v.InferInput<typeof profileSchema>;

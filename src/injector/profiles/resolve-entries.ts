@@ -11,6 +11,8 @@ export interface ResolvedEntries {
   readonly file: File;
   /** Undefined where something is wrong, which is then among the problems. */
   readonly config: Config | undefined;
+  /** What could be understood all the same, to judge the rest by; without the entries that are wrong as a whole. */
+  readonly understood: Config | undefined;
 }
 
 /** A problem, and the entry that it is about; undefined where it is about all of them. */
@@ -30,7 +32,7 @@ export function resolveEntries(entries: ProfileEntries, problems: OwnedProblem[]
     known.add(problem.key);
     problems.push(inTermsOfProfile(problem, entries));
   }
-  return { file, config: found.length === 0 ? config : undefined };
+  return { file, config: found.length === 0 ? config : undefined, understood: config };
 }
 
 function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: ProfileEntries): OwnedProblem {
@@ -42,7 +44,18 @@ function inTermsOfProfile(problem: Problem, { credentials, routes, hosts }: Prof
   const [, list = '', index, rest] =
     /^(credentials|routes|forwardProxy\.allow)\[(\d+)\](.*)$/.exec(problem.key) ?? [];
   const of = lists[list]?.[Number(index)];
-  return of === undefined
-    ? { ...problem, key: problem.key.startsWith('forwardProxy') ? 'spec.hosts' : 'spec', of }
-    : { ...problem, key: `${of.key}${rest}`, of };
+  if (of === undefined) {
+    return { ...problem, key: problem.key.startsWith('forwardProxy') ? 'spec.hosts' : 'spec', of };
+  }
+  const { instead } = problem;
+  const entry = `${list}[${index}]`;
+  const inProfile = instead?.map((name) =>
+    name.startsWith(`${entry}.`) ? `${of.key}${name.slice(entry.length)}` : name,
+  );
+  return {
+    ...problem,
+    key: `${of.key}${rest}`,
+    ...(inProfile === undefined ? {} : { instead: inProfile }),
+    of,
+  };
 }

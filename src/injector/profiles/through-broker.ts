@@ -13,7 +13,7 @@ import type { ProfileMounts } from './profile-mounts.ts';
 const EXPIRATION_SECONDS = 3600;
 
 /** All sidecars have tokens again so soon after a broker that was away has returned. */
-const RECOVERY = '5s';
+export const BROKER_RECOVERY_MS = 5000;
 
 /** A credential as it is for a pod. Where there is no broker, that joins `problems`. */
 export function throughBroker(
@@ -65,6 +65,6 @@ function sidecarsOwn({ required, output, timeouts }: FileCredential): Partial<Fi
     ...(required === undefined ? {} : { required }),
     ...(output === undefined ? {} : { output }),
     ...(timeouts?.wait === undefined ? {} : { timeouts: { wait: timeouts.wait } }),
-    renewal: { recovery: RECOVERY },
+    renewal: { recovery: `${BROKER_RECOVERY_MS / 1000}s` },
   };
 }

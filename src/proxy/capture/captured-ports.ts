@@ -14,9 +14,11 @@ import { CapturedTlsConnection } from './captured-tls-connection.ts';
 export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig {
   const [{ timeouts }] = hosts as [CapturedHost];
   return {
-    allow: hosts.flatMap(({ address: _, ports, clearPorts, ...host }) =>
-      [...ports, ...clearPorts].map((port) => ({ ...host, port })),
-    ),
+    allow: hosts.flatMap(({ address: _, ports, clearPorts, ...host }) => [
+      // What comes over TLS leaves so, whatever is allowed in clear.
+      ...ports.map((port) => ({ ...host, port, upgradeToTls: true })),
+      ...clearPorts.map((port) => ({ ...host, port })),
+    ]),
     otherHosts: 'deny',
     connect: 'intercept',
     timeouts,

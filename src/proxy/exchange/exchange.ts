@@ -98,7 +98,9 @@ export class Exchange implements ServedExchange {
 
   /** @throws {SidecarError} `request_too_large`. */
   takeBody(slice: Buffer): void {
-    if (!this.over) this.#service?.body?.take(slice);
+    if (this.over) return;
+    this.#service?.body?.take(slice);
+    if (this.follower !== undefined) this.follower.bytes.fromApp += slice.length;
   }
 
   endBody(trailers: Fields): void {
@@ -293,6 +295,9 @@ export class Exchange implements ServedExchange {
     this.#status = own.status;
     if (this.isGrpc) this.#grpcStatus = grpcStatusOf(own.fields);
     const identified = { ...own, fields: [...own.fields, REQUEST_ID_FIELD, this.identify()] };
+    if (this.follower !== undefined && this.request.method !== 'HEAD') {
+      this.follower.bytes.toApp += own.body.length;
+    }
     this.stream.answer(identified, this.#patienceMs);
   }
 

@@ -41,7 +41,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#context = context;
     this.#route = route;
     this.#target = target;
-    this.#token = new RequestToken(route, exchange.request);
+    this.#token = new RequestToken(route, exchange.request, exchange.follower);
     const { stream } = exchange;
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole
@@ -123,11 +123,13 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upstream = undefined;
     this.#exchange.beginTunnel(101);
     const { idleMs } = this.#route.config.timeouts;
-    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs);
+    this.#exchange.stream.becomeTunnel(head, upstream.tunnelEnd, idleMs, this.#exchange.follower?.bytes);
   }
 
   answerData(slice: Buffer): void {
-    this.#exchange.stream.data(slice);
+    const { follower, stream } = this.#exchange;
+    if (follower !== undefined) follower.bytes.toApp += slice.length;
+    stream.data(slice);
   }
 
   answerEnded(trailers: readonly string[]): void {

@@ -1,6 +1,6 @@
-import type { BearerSource } from '../../token/bearer-source.ts';
+import type { AwaitsGrant, BearerSource } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
-import type { ReplayResult } from '../observer.ts';
+import type { ReplayResult, RequestFollower } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import { keepsOwn } from './own-identity.ts';
@@ -20,6 +20,7 @@ export class RequestToken {
   readonly #route: ActiveRoute;
   /** Undefined where none is injected. */
   readonly #bearer: BearerSource | undefined;
+  readonly #follower: RequestFollower | undefined;
   /** What was sent last. */
   #sent: string | undefined;
   /** No token was to be had, and the route lets the request go without. */
@@ -28,8 +29,9 @@ export class RequestToken {
   /** Whether it is for the trailers of the answer to say what became of the token. */
   #awaitsTrailers = false;
 
-  constructor(route: ActiveRoute, request: IncomingRequest) {
+  constructor(route: ActiveRoute, request: IncomingRequest, follower?: RequestFollower) {
     this.#route = route;
+    this.#follower = follower;
     this.keepsOwn = keepsOwn(route, request);
     // TRACE answers with the request it got, so credentials must not go out with it (RFC 9110 §9.3.8): the app would read
     // the token.
@@ -52,7 +54,7 @@ export class RequestToken {
   /** Waits for a token. @throws {TokenUnavailable} unless the route lets the request go without. */
   async obtain(): Promise<string | undefined> {
     try {
-      return await this.#bearer?.obtain();
+      return await this.#bearer?.obtain(this.#awaits());
     } catch (error) {
       const passes = this.#route.config.whenTokenUnavailable === 'passthrough';
       if (!(passes && error instanceof TokenUnavailable)) throw error;
@@ -73,7 +75,7 @@ export class RequestToken {
   /** Asks for another in place of one that an upstream refused; undefined, or the same, where there is none. */
   async replace(refused: string): Promise<string | undefined> {
     this.#route.observer.upstreamUnauthorized();
-    return this.#bearer?.replace(refused);
+    return this.#bearer?.replace(refused, this.#awaits());
   }
 
   /** The request is sent again with another. */
@@ -105,6 +107,11 @@ export class RequestToken {
   release(): void {
     // Whose verdict did not come any more had an answer, as far as it went.
     this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
+  }
+
+  #awaits(): AwaitsGrant | undefined {
+    const follower = this.#follower;
+    return follower === undefined ? undefined : (grant) => follower.awaits(grant);
   }
 
   #mayRenew(): boolean {

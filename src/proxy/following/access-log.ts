@@ -20,6 +20,10 @@ export interface AccessRecord {
   readonly error: string | undefined;
   /** How often the request was sent upstream. */
   readonly sent: number;
+  /** Of bodies, or of a tunnel: from the app. */
+  readonly requestBytes: number;
+  /** The same, to the app. */
+  readonly responseBytes: number;
   readonly durationMs: number;
   /** From the last sending to the head of its answer. */
   readonly upstreamMs: number | undefined;

@@ -3,6 +3,7 @@ import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import type { GrantTrace } from '../../token/bearer-source.ts';
 import { isNamed } from '../http/field-names.ts';
 import { hasField } from '../http/fields.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
@@ -42,6 +43,7 @@ export class FollowedRequest implements RequestFollower {
   readonly requestId: string;
   readonly trace: TraceContext | undefined;
   readonly sampled: string | undefined;
+  readonly bytes: RequestFollower['bytes'] = { fromApp: 0, toApp: 0 };
   readonly #request: IncomingRequest;
   readonly #options: FollowingOptions;
   readonly #span: RequestSpan | undefined;
@@ -74,6 +76,10 @@ export class FollowedRequest implements RequestFollower {
   routed(route: RouteConfig): void {
     this.#route = route;
     this.#span?.routed(route);
+  }
+
+  awaits(grant: GrantTrace): void {
+    this.#span?.awaits(grant);
   }
 
   sending(target: string): IncomingRequest {
@@ -130,6 +136,9 @@ export class FollowedRequest implements RequestFollower {
       grpcStatus,
       error: this.#error,
       sent: this.#sent,
+      requestBytes: this.bytes.fromApp,
+      // Whatever an upstream sends as the body of a 205 ends here (RFC 9110 §15.3.6).
+      responseBytes: status === 205 ? 0 : this.bytes.toApp,
       durationMs: tenths(ended.durationMs),
       upstreamMs: this.#upstreamMs === undefined ? undefined : tenths(this.#upstreamMs),
     };

@@ -1,5 +1,6 @@
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode } from '../../errors.ts';
+import type { GrantTrace } from '../../token/bearer-source.ts';
 import type { TraceContext } from '../http/trace-context.ts';
 import type { EndedRequest } from '../observer.ts';
 import type { IncomingRequest } from '../streams/message.ts';
@@ -14,6 +15,8 @@ export interface Tracer {
 export interface RequestSpan {
   readonly trace: TraceContext;
   routed(route: RouteConfig): void;
+  /** The request waits for this grant. */
+  awaits(grant: GrantTrace): void;
   /**
    * The request is sent upstream.
    * @param target as it is sent there, without a token.

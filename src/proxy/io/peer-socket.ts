@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
-import { isIPv4, type Socket } from 'node:net';
-import { endianness } from 'node:os';
+import type { Socket } from 'node:net';
 import { systemCodeOf } from '../../errors.ts';
+import { inHex, MAPPED, octetsOf } from '../../socket-tables.ts';
 
 /**
  * Whether a process holds the other end of a connection. `unlisted`: the kernel does not know that end, as when it is on
@@ -14,11 +14,6 @@ const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
 /** The kernel gives a page at a time. */
 const PIECE_BYTES = 4096;
-
-/** `::ffff:0:0/96`, as a socket for both families has IPv4. */
-const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
-
-const LITTLE_ENDIAN = endianness() === 'LE';
 
 /** What there is no table by: on another system, or without this family. Other errors pass, as of want of descriptors. */
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
@@ -131,34 +126,6 @@ async function readTable(path: string, buffer: Buffer, take: (piece: Buffer) => 
   } catch (error) {
     return NO_TABLE.has(systemCodeOf(error)) ? 'absent' : 'broken';
   }
-}
-
-/** The octets of an address as Node writes it. */
-function octetsOf(address: string): number[] {
-  if (isIPv4(address)) return address.split('.').map(Number);
-  const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
-    const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number);
-    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
-  });
-  const [front = [], back] = plain.split('::').map((half) => (half === '' ? [] : half.split(':')));
-  const zeros = back === undefined ? [] : new Array(8 - front.length - back.length).fill('0');
-  const octets = [...front, ...zeros, ...(back ?? [])].flatMap((group) => {
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
-  const mapped = MAPPED.every((octet, index) => octets[index] === octet);
-  return mapped ? octets.slice(MAPPED.length) : octets;
-}
-
-/** The kernel prints addresses as numbers of 32 bits in the machine's own order. */
-function inHex(octets: readonly number[]): string {
-  let hex = '';
-  for (let at = 0; at < octets.length; at += 4) {
-    const word = octets.slice(at, at + 4);
-    if (LITTLE_ENDIAN) word.reverse();
-    hex += Buffer.from(word).toString('hex').toUpperCase();
-  }
-  return hex;
 }
 
 function portInHex(port: number): string {

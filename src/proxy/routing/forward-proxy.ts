@@ -112,9 +112,10 @@ export class ForwardProxy {
         'CONNECT is not allowed: a token could not be put into a tunnel',
       );
     }
-    if (config.connect === 'intercept') return this.#interceptedTunnel(asked, listed, head.target);
-    if (listed === undefined) throw this.#notAllowed(asked);
-    return this.#tunnelTo(asked, listed, head.target);
+    if (listed === undefined && config.otherHosts === 'deny') throw this.#notAllowed(asked);
+    if (listed === undefined || config.connect === 'tunnel')
+      return this.#tunnelTo(asked, listed, head.target);
+    return this.#interceptedTunnel(asked, listed, head.target);
   }
 
   /**
@@ -152,7 +153,8 @@ export class ForwardProxy {
   listedRoute(asked: AskedDestination): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
-    if (listed === undefined || config.connect !== 'intercept') throw this.#notAllowed(asked);
+    // Where new connections are tunnelled, those that end here go on: an app would ask on them again and again.
+    if (listed === undefined || config.connect === 'deny') throw this.#notAllowed(asked);
     return this.#routeTo(asked, listed);
   }
 
@@ -168,15 +170,7 @@ export class ForwardProxy {
   }
 
   /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */
-  #interceptedTunnel(
-    asked: AskedDestination,
-    listed: AllowedDestination | undefined,
-    target: string,
-  ): Destination {
-    if (listed === undefined) {
-      if (this.#options.config.otherHosts === 'deny') throw this.#notAllowed(asked);
-      return this.#tunnelTo(asked, undefined, target);
-    }
+  #interceptedTunnel(asked: AskedDestination, listed: AllowedDestination, target: string): Destination {
     if (!isName(asked.host)) {
       throw new SidecarError(
         'destination_not_allowed',

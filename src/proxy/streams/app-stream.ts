@@ -1,5 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
+import type { PassedBytes } from '../tunnel/passed-bytes.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
@@ -44,7 +45,7 @@ export interface AppStream {
   end(trailers: Fields, patienceMs: number): void;
   /** Answers in the proxy's own name, from head to end; the rest of the request is of no interest any more. */
   answer(own: OwnAnswer, patienceMs: number): void;
-  /** Ends the answer amid it, so that the app knows that it is not whole. @param why if it failed. */
+  /** Ends the answer amid it, so that the app knows that it is not whole. @param why what the app is told of it, where it can be. */
   cut(why: SidecarError<ProxyErrorCode>): void;
   /** Takes no more of the request until `proceed`. */
   hold(): void;
@@ -54,8 +55,14 @@ export interface AppStream {
    * Becomes a tunnel, from here on bytes both ways.
    * @param switched the upstream's 101 for the app; undefined for the answer to a CONNECT.
    * @param idleMs without a byte in either direction for this long it is cut.
+   * @param bytes counts what passes, where somebody wants to know.
    */
-  becomeTunnel(switched: AnswerHead | undefined, to: TunnelEnd, idleMs: number): void;
+  becomeTunnel(
+    switched: AnswerHead | undefined,
+    to: TunnelEnd,
+    idleMs: number,
+    bytes: PassedBytes | undefined,
+  ): void;
   /** Answers a CONNECT with 200 and gives its connection up; undefined, and nothing done, where others share that. */
   giveUp(): GivenUpConnection | undefined;
 }

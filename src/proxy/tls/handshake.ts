@@ -155,7 +155,7 @@ export class Handshake {
     tls.once('end', onEnd);
     tls.once('close', () => {
       const code = failureOf(failure, clock.monotonicMs() - shownAtMs);
-      this.#fail(code, failure === undefined ? 'was given up by the app' : `failed: ${failure.message}`);
+      this.#fail(code, failure === undefined ? 'was given up by the app' : `failed: ${wordsOf(failure)}`);
     });
     tls.once('secure', () => {
       if (this.#phase.kind === 'over') return;
@@ -184,4 +184,9 @@ export class Handshake {
     this.#socket.off('end', this.#onEnd);
     this.#socket.off('close', this.#onClose);
   }
+}
+
+/** OpenSSL's own words where there are any: the message puts the places in its source around them, and a line end. */
+function wordsOf(failure: Error & { readonly reason?: unknown }): string {
+  return typeof failure.reason === 'string' ? failure.reason : failure.message;
 }

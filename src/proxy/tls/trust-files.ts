@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { systemCodeOf } from '../../errors.ts';
 import { trustStoreOf } from '../../x509/trust-store.ts';
 
@@ -9,6 +9,7 @@ export const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: '
 
 /** Everybody may know them: they are public, and apps run as any user. */
 const MODE = 0o644;
+const DIRECTORY_MODE = 0o755;
 
 /**
  * Leaves the files in the directory, which is made where there is none. Each takes the place of an earlier one as a whole, so
@@ -23,7 +24,7 @@ export async function writeTrustFiles(
   root: string,
   publicRoots: readonly string[],
 ): Promise<boolean> {
-  await mkdir(directory, { recursive: true });
+  await makeForAll(resolve(directory));
   const before = await existing(join(directory, TRUST_FILES.root));
   const all = [...publicRoots, root].map((pem) => (pem.endsWith('\n') ? pem : `${pem}\n`));
   await Promise.all([
@@ -33,6 +34,15 @@ export async function writeTrustFiles(
   // The last one: who finds it finds the others.
   await replace(join(directory, TRUST_FILES.root), root);
   return before !== undefined && before !== root;
+}
+
+/** Those above it that are not there either are made for everybody, too: there is no other way to the files. */
+async function makeForAll(directory: string): Promise<void> {
+  const first = await mkdir(directory, { recursive: true });
+  if (first === undefined) return;
+  for (let made = directory; made.length >= first.length; made = dirname(made)) {
+    await chmod(made, DIRECTORY_MODE);
+  }
 }
 
 async function existing(path: string): Promise<string | undefined> {
@@ -48,6 +58,8 @@ async function replace(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
     await writeFile(temporary, content, { mode: MODE, flag: 'wx' });
+    // Whatever the umask has left of it.
+    await chmod(temporary, MODE);
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });

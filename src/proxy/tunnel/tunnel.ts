@@ -1,24 +1,36 @@
 import type { Clock } from '../../clock.ts';
 import { Deadline } from '../io/deadline.ts';
+import type { PassedBytes } from './passed-bytes.ts';
 import type { TunnelEvents, TunnelSide } from './tunnel-side.ts';
 
 export interface TunnelOptions {
   readonly clock: Clock;
   /** Without a byte in either direction for this long it is cut. */
   readonly idleMs: number;
+  /** Counts what passes. */
+  readonly bytes?: PassedBytes | undefined;
 }
 
 /**
  * Passes bytes both ways, those first that came glued to the heads. Each direction ends by itself; a fault or an idle bound
  * ends both. The head that makes it a tunnel has been written to the app.
  */
-export function runTunnel(app: TunnelSide, upstream: TunnelSide, { clock, idleMs }: TunnelOptions): void {
+export function runTunnel(
+  app: TunnelSide,
+  upstream: TunnelSide,
+  { clock, idleMs, bytes }: TunnelOptions,
+): void {
   const idle = new Deadline(clock, () => app.drop());
   const touch = (): void => idle.set(clock.monotonicMs() + idleMs);
   touch();
-  const passing = (from: TunnelSide, to: TunnelSide): Omit<TunnelEvents, 'closed'> => ({
+  const passing = (
+    from: TunnelSide,
+    to: TunnelSide,
+    way: keyof PassedBytes,
+  ): Omit<TunnelEvents, 'closed'> => ({
     bytes(chunk) {
       touch();
+      if (bytes !== undefined) bytes[way] += chunk.length;
       if (!to.write(chunk)) from.pause();
     },
     ended: () => to.end(),
@@ -28,12 +40,12 @@ export function runTunnel(app: TunnelSide, upstream: TunnelSide, { clock, idleMs
     },
   });
   upstream.open({
-    ...passing(upstream, app),
+    ...passing(upstream, app, 'toApp'),
     // Ended both ways it closes in peace, what is still to be written to the app included.
     closed: (how) => (how === 'whole' ? app.close() : app.breakOff()),
   });
   app.open({
-    ...passing(app, upstream),
+    ...passing(app, upstream, 'fromApp'),
     closed(how) {
       idle.dispose();
       if (how === 'whole') upstream.close();

@@ -7,7 +7,7 @@ import type { Logger } from '../../log/logger.ts';
 import type { Network } from '../io/network.ts';
 import type { UpstreamObserver } from '../observer.ts';
 import type { EgressDial } from './egress-dial.ts';
-import type { OwnListeners } from './own-listeners.ts';
+import type { KeptFrom } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
 
 /** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
@@ -25,7 +25,7 @@ export interface DialerOptions {
   /** Makes the connections of routes that have a proxy on their way. */
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
-  readonly keptFrom?: OwnListeners | undefined;
+  readonly keptFrom?: KeptFrom | undefined;
   /** Is told of connections that stand. */
   readonly observer: UpstreamObserver;
 }
@@ -39,7 +39,7 @@ export class Dialer {
   readonly #clock: Clock;
   readonly #dialThrough: DialThrough | undefined;
   readonly #tls: UpstreamTls | undefined;
-  readonly #keptFrom: OwnListeners | undefined;
+  readonly #keptFrom: KeptFrom | undefined;
   readonly #observer: UpstreamObserver;
   readonly #log: Logger;
 

@@ -73,7 +73,10 @@ export class Dialling {
   }
 
   readonly #onConnect = (): void => {
-    if (this.#options.protocols === undefined) this.#onStands();
+    // Before a word is said: it could be this program that answers, and asks the same in its turn.
+    const refusal = this.#options.dialer.refusal(this.socket);
+    if (refusal !== undefined) this.#fail(refusal);
+    else if (this.#options.protocols === undefined) this.#onStands();
     else this.#phase = 'securing';
   };
 

@@ -2,21 +2,26 @@
 
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../config/config.ts';
-import { isLoopbackHost } from '../../config/values.ts';
-import { SidecarError } from '../../errors.ts';
+import { formatAddress, isLoopbackHost } from '../../config/values.ts';
+import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+
+/** Where connections may not lead. */
+export interface KeptFrom {
+  /** Why a connection that has just been made may not be used; undefined where it may. */
+  refusal(made: Socket): SidecarError<ProxyErrorCode> | undefined;
+}
 
 /**
  * What listens on loopback trusts whoever comes from there, and through the forward proxy everybody does. It is judged by
  * where a connection has led, since names, and 0.0.0.0, lead here as well.
  */
-export class OwnListeners {
+export class OwnListeners implements KeptFrom {
   readonly #ports = new Set<number>();
 
   add({ port }: ListenAddress): void {
     this.#ports.add(port);
   }
 
-  /** Why a connection that has just been made may not be used; undefined where it may. */
   refusal(made: Socket): SidecarError<'destination_not_allowed'> | undefined {
     const { remoteAddress, remotePort, localAddress } = made;
     if (remotePort === undefined || !this.#ports.has(remotePort)) return undefined;
@@ -25,6 +30,24 @@ export class OwnListeners {
     return new SidecarError(
       'destination_not_allowed',
       `port ${remotePort} of this machine is the sidecar's own and on no list of hosts`,
+    );
+  }
+}
+
+/** Where it listens in the place of hosts: a captured host that is found there would be asked for by this program, of itself. */
+export class CapturedAddresses implements KeptFrom {
+  readonly #addresses = new Set<string>();
+
+  add(address: ListenAddress): void {
+    this.#addresses.add(formatAddress(address));
+  }
+
+  refusal({ remoteAddress = '', remotePort = 0 }: Socket): SidecarError<'loop_detected'> | undefined {
+    const led = formatAddress({ host: remoteAddress.replace(/^::ffff:/, ''), port: remotePort });
+    if (!this.#addresses.has(led)) return undefined;
+    return new SidecarError(
+      'loop_detected',
+      `DNS sends this host to ${led}, where the sidecar listens in the place of a host`,
     );
   }
 }

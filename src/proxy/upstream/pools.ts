@@ -15,7 +15,7 @@ import { Http1Pool } from './http1/pool.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
-import type { OwnListeners } from './own-listeners.ts';
+import type { KeptFrom } from './own-listeners.ts';
 
 /** For so long an upstream that chose HTTP/1.1 is not asked again for what it cannot carry. */
 const CHOICE_HOLDS_MS = 60_000;
@@ -32,7 +32,7 @@ export interface UpstreamPoolsOptions {
   /** As the dialer has it. */
   readonly dialThrough?: DialThrough | undefined;
   /** As the dialer has it. */
-  readonly keptFrom?: OwnListeners | undefined;
+  readonly keptFrom?: KeptFrom | undefined;
   /** As the dialer has it. */
   readonly observer: UpstreamObserver;
   /** A number in [0, 1); chance when absent. */

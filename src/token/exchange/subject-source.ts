@@ -1,6 +1,6 @@
 /** A credential whose tokens are exchanged for those of the requests themselves: none is held before somebody asks. */
 
-import type { BearerSource } from '../bearer-source.ts';
+import type { AwaitsGrant, BearerSource } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
 import { GrantHistory } from '../grant-history.ts';
 import type { TokenResponse } from '../provider/token-response.ts';
@@ -24,14 +24,27 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   let consecutiveFailures = 0;
   const tokens = new SubjectTokens({ name: config.name, clock, exchange });
 
-  async function exchange(subject: string): Promise<TokenResponse> {
+  async function exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse> {
     if (credentials === undefined) {
       const { detail = '' } = options.credentials.current();
       return { result: 'unavailable', detail: `the mounted credentials cannot be used: ${detail}` };
     }
     const { monotonicMs, wallMs } = clock.now();
-    const outcome = await endpoint.requestToken(credentials, closing.signal, subject);
+    const span = options.tracer?.begin(config.name, 'subject');
+    if (span !== undefined) begun(span.trace);
+    let status: number | undefined;
+    const outcome = await endpoint.requestToken(credentials, closing.signal, {
+      subject,
+      answered: (seen) => {
+        status = seen;
+      },
+    });
     const { result } = outcome;
+    span?.end({
+      result: closing.signal.aborted ? 'given_up' : result,
+      where: endpoint.tokenUrl() ?? config.issuerUrl,
+      status,
+    });
     const durationMs = clock.monotonicMs() - monotonicMs;
     if (outcome.result !== 'success') {
       log.warn({ result, detail: outcome.detail }, 'the token of a request was not exchanged');
@@ -75,8 +88,8 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     accepted() {},
     bySubject: (subject) => ({
       current: () => tokens.current(subject),
-      obtain: () => tokens.obtain(subject),
-      replace: (refused) => tokens.replace(subject, refused),
+      obtain: (awaits) => tokens.obtain(subject, awaits),
+      replace: (refused, awaits) => tokens.replace(subject, refused, awaits),
       accepted() {},
     }),
   };

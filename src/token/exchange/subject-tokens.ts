@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { type Clock, type Instant, isPast, later } from '../../clock.ts';
 import { SidecarError } from '../../errors.ts';
+import type { AwaitsGrant, GrantTrace } from '../bearer-source.ts';
 import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
 import { sendableMs } from '../schedule.ts';
@@ -44,7 +45,12 @@ export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
 }
 
 type SubjectState =
-  | { readonly kind: 'exchanging'; readonly token: Promise<string> }
+  | {
+      readonly kind: 'exchanging';
+      readonly token: Promise<string>;
+      /** Of the exchange, where it is traced. */
+      readonly trace: GrantTrace | undefined;
+    }
   | {
       readonly kind: 'held';
       readonly authorization: string;
@@ -59,8 +65,8 @@ export interface SubjectTokensOptions {
   /** Of the credential, for messages. */
   readonly name: string;
   readonly clock: Clock;
-  /** Never rejects. */
-  exchange(subject: string): Promise<TokenResponse>;
+  /** Never rejects. @param begun is told at once of the exchange, where it is traced. */
+  exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse>;
 }
 
 export class SubjectTokens {
@@ -106,20 +112,23 @@ export class SubjectTokens {
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
-  async obtain(subject: string): Promise<string> {
+  async obtain(subject: string, awaits?: AwaitsGrant): Promise<string> {
     const current = this.current(subject);
     if (current !== undefined) return current;
     const key = keyOf(subject);
     const state = this.#subjects.get(key);
-    if (state?.kind === 'exchanging') return state.token;
+    if (state?.kind === 'exchanging') {
+      if (state.trace !== undefined) awaits?.(state.trace);
+      return state.token;
+    }
     const nowMs = this.#options.clock.monotonicMs();
     const hasFailed = state?.kind === 'refused' || state?.kind === 'failed';
     if (hasFailed && nowMs < state.untilMs) throw state.error;
-    return this.#begin(key, subject);
+    return this.#begin(key, subject, awaits);
   }
 
   /** Another than `refused`; undefined where there is none, or it was exchanged so lately that another will not help. */
-  async replace(subject: string, refused: string): Promise<string | undefined> {
+  async replace(subject: string, refused: string, awaits?: AwaitsGrant): Promise<string | undefined> {
     const key = keyOf(subject);
     const state = this.#subjects.get(key);
     if (state?.kind === 'held' && state.authorization === refused) {
@@ -128,7 +137,7 @@ export class SubjectTokens {
       this.#drop(key);
     }
     try {
-      const other = await this.obtain(subject);
+      const other = await this.obtain(subject, awaits);
       return other === refused ? undefined : other;
     } catch (error) {
       // The caller passes the 401 on; what the provider said was logged where it said it.
@@ -137,7 +146,7 @@ export class SubjectTokens {
     }
   }
 
-  #begin(key: string, subject: string): Promise<string> {
+  #begin(key: string, subject: string, awaits: AwaitsGrant | undefined): Promise<string> {
     const { name, clock } = this.#options;
     if (this.#away !== undefined && clock.monotonicMs() < this.#away.untilMs) throw this.#away.error;
     if (this.#exchanging >= MOST_EXCHANGES) {
@@ -147,17 +156,22 @@ export class SubjectTokens {
       );
     }
     this.#exchanging += 1;
-    const token = this.#exchange(key, subject).finally(() => {
+    let trace: GrantTrace | undefined;
+    const begun = (grant: GrantTrace): void => {
+      trace = grant;
+      awaits?.(grant);
+    };
+    const token = this.#exchange(key, subject, begun).finally(() => {
       this.#exchanging -= 1;
     });
-    this.#put(key, { kind: 'exchanging', token });
+    this.#put(key, { kind: 'exchanging', token, trace });
     return token;
   }
 
-  async #exchange(key: string, subject: string): Promise<string> {
+  async #exchange(key: string, subject: string, begun: AwaitsGrant): Promise<string> {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
-    const outcome = await exchange(subject);
+    const outcome = await exchange(subject, begun);
     if (outcome.result !== 'success') throw this.#fail(key, outcome);
     this.#away = undefined;
     const authorization = `Bearer ${outcome.accessToken}`;

@@ -19,6 +19,8 @@ export interface IssuerExpectation {
   readonly issuerUrl: string;
   /** The client shows a certificate: it goes to the endpoint that asks for one, where there is such (RFC 8705 §5). */
   readonly showsCertificate: boolean;
+  /** Secrets may travel over http to another machine. */
+  readonly permitsClearText: boolean;
 }
 
 /** Where to look, in this order. */
@@ -35,8 +37,9 @@ export function metadataUrls(issuerUrl: string): readonly string[] {
 export function readIssuerMetadata(
   body: string,
   foundAt: string,
-  { issuerUrl, showsCertificate }: IssuerExpectation,
+  expected: IssuerExpectation,
 ): IssuerMetadata | { readonly wrong: string } {
+  const { issuerUrl, showsCertificate } = expected;
   const fields = parseObject(body);
   if (fields === undefined) return { wrong: 'is no JSON object' };
   const { issuer } = fields;
@@ -49,7 +52,7 @@ export function readIssuerMetadata(
   const alias = showsCertificate && isObject(aliases) ? aliases['token_endpoint'] : undefined;
   const tokenUrl = alias ?? fields['token_endpoint'];
   if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
-  const wrong = wrongEndpoint(tokenUrl, issuerUrl);
+  const wrong = wrongEndpoint(tokenUrl, expected);
   if (wrong !== undefined) return { wrong: `names the token_endpoint ${shownUrl(tokenUrl)}: ${wrong}` };
   return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
 }
@@ -57,7 +60,10 @@ export function readIssuerMetadata(
 const LONGEST_URL = 2048;
 
 /** Why secrets do not go there; undefined where they do. */
-function wrongEndpoint(tokenUrl: unknown, issuerUrl: string): string | undefined {
+function wrongEndpoint(
+  tokenUrl: unknown,
+  { issuerUrl, permitsClearText }: IssuerExpectation,
+): string | undefined {
   if (typeof tokenUrl !== 'string' || tokenUrl.length > LONGEST_URL || /[\s\\]/.test(tokenUrl))
     return 'it is no URL';
   const url = URL.canParse(tokenUrl) ? new URL(tokenUrl) : undefined;
@@ -65,8 +71,10 @@ function wrongEndpoint(tokenUrl: unknown, issuerUrl: string): string | undefined
   if (url.username !== '' || url.password !== '') return 'it has credentials in it';
   if (url.hash !== '') return 'it has a fragment';
   const issuer = new URL(issuerUrl);
-  // http was allowed for the issuer, or it is this machine.
   if (url.protocol === 'http:' && issuer.protocol === 'https:') return 'it is not https, as the issuer is';
+  // An issuer on this machine needs no permission to be asked; others do.
+  if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && !permitsClearText)
+    return 'it is not https: allowInsecureTokenUrl permits http';
   if (isLoopbackHost(url.hostname) && !isLoopbackHost(issuer.hostname))
     return 'it is this machine, and the issuer is not';
   return undefined;

@@ -31,12 +31,20 @@ import {
   type TokenResponse,
 } from './token-response.ts';
 
+/** What else there is to say of one request for a token. */
+export interface TokenRequest {
+  /** The token to exchange, where requests bring it. */
+  readonly subject?: string;
+  /** Is told the status of the token endpoint's answer, once there is one. */
+  readonly answered?: (status: number) => void;
+}
+
 export interface TokenEndpoint {
   /**
-   * Requests one token by the credential's grant; `subject` is the token to exchange, where requests bring it. Never rejects: whatever goes wrong is a
+   * Requests one token by the credential's grant. Never rejects: whatever goes wrong is a
    * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
    */
-  requestToken(credentials: Credentials, signal: AbortSignal, subject?: string): Promise<TokenResponse>;
+  requestToken(credentials: Credentials, signal: AbortSignal, request?: TokenRequest): Promise<TokenResponse>;
   /** Where tokens are asked for; undefined while the issuer has not yet said. */
   tokenUrl(): string | undefined;
   /** What the issuer's metadata says, once a request has asked for it. */
@@ -75,6 +83,7 @@ export function createTokenEndpoint(
           {
             issuerUrl: config.issuerUrl,
             showsCertificate: config.clientAuth.method === 'tls_client_auth',
+            permitsClearText: config.permitsClearText === true,
           },
           clock,
         );
@@ -105,7 +114,7 @@ export function createTokenEndpoint(
   async function post(
     credentials: Credentials,
     signal: AbortSignal,
-    subject: string | undefined,
+    { subject, answered }: TokenRequest,
   ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
@@ -114,6 +123,7 @@ export function createTokenEndpoint(
     const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const received = await send({ url, agent, ...asked }, signal);
+    answered?.(received.status);
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
       tokenType: config.tokenType,
@@ -127,19 +137,19 @@ export function createTokenEndpoint(
   async function postAgainIfStale(
     credentials: Credentials,
     signal: AbortSignal,
-    subject: string | undefined,
+    request: TokenRequest,
   ): Promise<TokenResponse> {
     try {
-      return await post(credentials, signal, subject);
+      return await post(credentials, signal, request);
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error;
       // A second grant does no harm. A second use of an assertion might (RFC 7523 §3, `jti`): this makes another.
-      return await post(credentials, signal, subject);
+      return await post(credentials, signal, request);
     }
   }
 
   return {
-    async requestToken(credentials, signal, subject) {
+    async requestToken(credentials, signal, request = {}) {
       if (credentials.material?.grant === 'static') {
         return readMountedToken(credentials.material, clock.now().wallMs);
       }
@@ -147,7 +157,7 @@ export function createTokenEndpoint(
       const cancelTimeout = clock.after(config.requestTimeoutMs, () => timeout.abort(TIMED_OUT));
       try {
         const givenUp = AbortSignal.any([timeout.signal, signal, closing.signal]);
-        const outcome = await postAgainIfStale(credentials, givenUp, subject);
+        const outcome = await postAgainIfStale(credentials, givenUp, request);
         if (outcome.result === 'unavailable' || outcome.result === 'invalid_response') issuer?.doubt();
         return outcome;
       } catch (error) {

@@ -13,6 +13,8 @@ export interface GrantedToken {
   readonly accessToken: string;
   /** From the moment the request was sent; infinite of one that is mounted and says of no end. */
   readonly lifetimeMs: number;
+  /** Of one that another has asked for: how long ago its request was sent. Absent of one that was asked for here. */
+  readonly sharedAgeMs?: number;
 }
 
 export interface RefusedGrant {

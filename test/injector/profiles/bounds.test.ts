@@ -204,3 +204,15 @@ it('50 000 pods are counted', () => {
   usage.seen(pod('late'));
   expect(usage.of([identity]).get(identity)).toMatchObject({ pods: 50_000 });
 });
+
+it('so many are kept that are allowed, and one that is kept already may change', async () => {
+  const named = (at: number, a = 'b') => ({
+    metadata: { name: `n${at}`, resourceVersion: '2', labels: { a } },
+  });
+  const { store, lines } = await stored(
+    [],
+    [...Array.from({ length: 10_000 }, (_, at) => named(at)), named(9_999, 'changed')],
+  );
+  expect([store.labels('n0'), store.labels('n9999')]).toEqual([{ a: 'b' }, { a: 'changed' }]);
+  expect(lines.join()).not.toContain('not kept');
+});

@@ -236,6 +236,102 @@ describe('a profile is invalid', () => {
   });
 });
 
+describe('everything that is wrong with a profile is said at once', () => {
+  const keysOf = (spec: unknown) => problemsOf(spec).map((problem) => problem.split(': ')[0]);
+  const named = (name: string, more: object = {}) => ({ ...CREDENTIAL, name, ...more });
+
+  it.each<[string, object, string]>([
+    ['the name of a Secret', { secret: { name: 'Bad_Name' } }, 'secret.name'],
+    ['a Secret without a name', { secret: {} }, 'secret.name'],
+    [
+      'the name of a ConfigMap',
+      { tls: { ca: { configMap: { name: 'Bad_Name' } } } },
+      'tls.ca.configMap.name',
+    ],
+    ['the name of a Secret with CAs', { tls: { ca: { secret: { key: 'a' } } } }, 'tls.ca.secret.name'],
+    [
+      'the audience of a service account token',
+      { clientAuth: 'kubernetes_jwt', secret: undefined, serviceAccountToken: {} },
+      'serviceAccountToken.audience',
+    ],
+    ['an egress proxy without a URL', { egressProxy: {} }, 'egressProxy.url'],
+  ])('%s, and what is wrong elsewhere', (_, first, key) => {
+    const spec = {
+      credentials: [named('a', first), named('b', { issuerUrl: undefined })],
+      routes: [{ ...ROUTE, credential: 'c' }],
+    };
+    expect(keysOf(JSON.parse(JSON.stringify(spec)))).toEqual([
+      `spec.credentials[0].${key}`,
+      'spec.routes[0].credential',
+      'spec.credentials[1].authUrl',
+    ]);
+  });
+
+  it('of routes and hosts, too', () => {
+    const spec = {
+      credentials: [named('a'), named('b', { grant: 'jwt_bearer', basicEncoding: 'raw' })],
+      routes: [{ credential: 'a' }],
+      hosts: [{ credential: 'a' }, { host: '10.0.0.1', credential: 'b', inject: [{}] }],
+    };
+    expect(keysOf(spec)).toEqual([
+      'spec.routes[0].upstream',
+      'spec.hosts[0].host',
+      'spec.hosts[1].inject[0]',
+      'spec.credentials[1].basicEncoding',
+    ]);
+  });
+
+  it('of the Secret of one credential beside what another one says', () => {
+    const spec = {
+      credentials: [
+        named('a', { secret: { name: 'a', keys: { token: 'x' } } }),
+        named('b', { issuerUrl: undefined }),
+      ],
+      routes: [{ ...ROUTE, credential: 'a' }],
+    };
+    expect(keysOf(spec)).toEqual(['spec.credentials[1].authUrl', 'spec.credentials[0].secret.keys.token']);
+  });
+
+  it.each<[string, object, object, string]>([
+    [
+      'a provider that is misspelt',
+      { issuerUrl: undefined, isuerUrl: 'https://sso' },
+      {},
+      'credentials[0].isuerUrl',
+    ],
+    [
+      'an upstream that is misspelt',
+      {},
+      { upstream: undefined, upsteam: 'https://api' },
+      'routes[0].upsteam',
+    ],
+  ])('%s, which is not missing as well', (_, credential, route, key) => {
+    const spec = {
+      credentials: [named('a', credential)],
+      routes: [{ ...ROUTE, credential: 'a', ...route }],
+    };
+    expect(keysOf(JSON.parse(JSON.stringify(spec)))).toEqual([`spec.${key}`]);
+  });
+
+  it('and nothing that follows from it', () => {
+    const spec = {
+      credentials: [named('a'), named('a')],
+      routes: [
+        { ...ROUTE, name: 'x', credential: 'nobody' },
+        { ...ROUTE, name: 'x', credential: 'nobody' },
+      ],
+    };
+    expect(keysOf(spec)).toEqual([
+      'spec.routes[0].credential',
+      'spec.routes[1].credential',
+      'spec.credentials[1].name',
+      'spec.routes[1].name',
+      'spec.routes[1].match',
+    ]);
+    expect(keysOf({ credentials: [CREDENTIAL], mode: 'forward' })).toEqual(['spec', 'spec.mode']);
+  });
+});
+
 describe('the selector of a ClusterTokenProfile', () => {
   const verdictOn = (expression: object) =>
     judged({

@@ -205,7 +205,7 @@ describe('annotations beside a profile', () => {
     [
       [PAYMENTS],
       { 'token-sidecar.dev/realm': 'a' },
-      'TokenProfile payments: spec.credentials[0].realm: "a": expected nothing beside issuerUrl',
+      'token-sidecar.dev/realm: expected nothing beside a profile with issuerUrl',
     ],
     [
       [PAYMENTS],

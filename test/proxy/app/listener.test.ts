@@ -1,8 +1,9 @@
+import type { Server } from 'node:net';
 import { expect, it } from 'vitest';
 import type { AppContext } from '../../../src/proxy/app/context.ts';
 import { Listener } from '../../../src/proxy/app/listener.ts';
 import { PeerWatch } from '../../../src/proxy/app/peer-watch.ts';
-import { systemNetwork } from '../../../src/proxy/io/network.ts';
+import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import type { DestinationFinder } from '../../../src/proxy/routing/destinations.ts';
 import { createPorts } from '../exchange/ported-exchange.ts';
 
@@ -34,4 +35,47 @@ it('draining closes the destinations that are in use by then, after the last con
   expect(closed).toEqual([]);
   await drained;
   expect(closed).toEqual(['second']);
+});
+
+it('connections are accepted so that the end of what a client says is not the end of its answers, nor held up', async () => {
+  const { context: exchanges, clock } = createPorts();
+  const asked: unknown[] = [];
+  const network: Network = {
+    ...systemNetwork,
+    createServer(options, accept) {
+      asked.push(options);
+      return systemNetwork.createServer(options, accept);
+    },
+  };
+  const peers = new PeerWatch(clock, network);
+  const listener = new Listener({ ...exchanges, network, peers, http2Abuse: () => {} });
+  await listener.listen({ host: '127.0.0.1', port: 0 });
+  expect(asked).toEqual([{ allowHalfOpen: true, noDelay: true }]);
+  await listener.drain(0);
+});
+
+it('what goes wrong as connections are accepted is in the log, and the address is listened on', async () => {
+  const { context: exchanges, clock, lines } = createPorts();
+  const servers: Server[] = [];
+  const network: Network = {
+    ...systemNetwork,
+    createServer(options, accept) {
+      const server = systemNetwork.createServer(options, accept);
+      servers.push(server);
+      return server;
+    },
+  };
+  const listener = new Listener({
+    ...exchanges,
+    network,
+    peers: new PeerWatch(clock, network),
+    http2Abuse: () => {},
+  });
+  await listener.listen({ host: '127.0.0.1', port: 0 });
+  servers[0]?.emit('error', new Error('no descriptor is left'));
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'error', err: { message: 'no descriptor is left' } },
+  ]);
+  expect(servers[0]?.listening).toBe(true);
+  await listener.drain(0);
 });

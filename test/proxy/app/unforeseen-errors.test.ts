@@ -39,7 +39,12 @@ it.each([
     expect(answer).toContain('internal');
     expect(answer).not.toContain('unforeseen');
     const [line = '', ...others] = lines;
-    expect(JSON.parse(line)).toMatchObject({ level: 'warn', error: 'internal', cause: 'unforeseen' });
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'warn',
+      route: 'none',
+      error: 'internal',
+      cause: 'unforeseen',
+    });
     expect(others).toEqual([]);
     expect(line).not.toContain('nobody else');
   },

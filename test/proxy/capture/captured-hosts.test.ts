@@ -17,6 +17,7 @@ import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
 import { LeafContexts } from '../../../src/proxy/tls/leaf-contexts.ts';
 import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
+import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
@@ -131,12 +132,15 @@ describe('an app that finds the sidecar in the place of its host', () => {
     const upstream = await startUpstream(undefined, 'plain');
     const { port } = upstream.address;
     const clear = { port, caFile: '/none', arrived: [], secured: () => 0 };
-    const { connected } = await capturing(clear, {
-      entry: { ports: [], clearPorts: [port], upgradeToTls: false, tls: {} },
+    const { connected, sidecar } = await capturing(clear, {
+      entry: { ports: [await freePort()], clearPorts: [port], upgradeToTls: false, tls: {} },
     });
     (await connected()).send(get('/clear', `${HOST}:${port}`));
     const { head } = await upstream.request();
     expect(head.values('authorization')).toEqual([FIRST]);
+    // Of that port alone: what comes over TLS leaves so.
+    const warned = sidecar.logLines.filter((line) => line.includes('in clear text'));
+    expect(warned.map((line) => JSON.parse(line).port)).toEqual([port]);
   });
 
   it('without SNI is at the same host', async () => {
@@ -199,12 +203,32 @@ describe('a captured host', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
-  it('whose name leads back here is no upstream: the sidecar does not trust what it shows apps', async () => {
+  it.each([[['http/1.1']], [['h2', 'http/1.1']]])(
+    'whose name leads back here is told so at once, and blames no app: %s',
+    async (ALPNProtocols) => {
+      const upstream = await startTlsUpstream();
+      const { secured, dns, sidecar } = await capturing(upstream);
+      dns.records.set(HOST, { addresses: [ADDRESS] });
+      const client = await secured({ ALPNProtocols });
+      const answer = await client.send(get('/', `${HOST}:${upstream.port}`)).response();
+      expectProblem(answer, 'loop_detected');
+      expect(JSON.parse(answer.body).detail).toBe(
+        `DNS sends this host to ${ADDRESS}:${upstream.port}, where the sidecar listens in the place of a host`,
+      );
+      const error = 'client_rejected_certificate';
+      expect(await sidecar.metric('proxy_errors_total', { error })).toBe(0);
+    },
+  );
+
+  it('whose name leads back here in clear is told so as well', async () => {
     const upstream = await startTlsUpstream();
-    const { secured, dns } = await capturing(upstream);
+    const { connected, dns } = await capturing(upstream, {
+      entry: { ports: [], clearPorts: [upstream.port], upgradeToTls: false, tls: {} },
+    });
     dns.records.set(HOST, { addresses: [ADDRESS] });
-    const answer = await (await secured()).send(get('/', `${HOST}:${upstream.port}`)).response();
-    expectProblem(answer, 'upstream_tls_error');
+    const answer = await (await connected()).send(get('/', `${HOST}:${upstream.port}`)).response();
+    expectProblem(answer, 'loop_detected');
+    expect(JSON.parse(answer.body).detail).toMatch(/^DNS sends this host to /);
   });
 });
 

@@ -180,6 +180,19 @@ describe('a redirected connection to a listed host', () => {
     expect(upstream.arrived).toEqual([]);
   });
 
+  it('is not another host later on, in clear, by Host or by a whole URL', async () => {
+    const upstream = await startTlsUpstream();
+    const { connected } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });
+    const host = `${HOST}:${upstream.port}`;
+    const other = `other.example.com:${upstream.port}`;
+    const client = await connected();
+    expect((await client.send(get('/first', host)).response()).status).toBe(200);
+    for (const request of [get('/', other), get(`http://${other}/`, host), get(`http://${other}/`, other)]) {
+      expectProblem(await client.send(request).response(), 'misdirected_request');
+    }
+    expect(upstream.arrived.map(({ path }) => path)).toEqual(['/first']);
+  });
+
   it('gets no token where it does not prove itself', async () => {
     const upstream = await startTlsUpstream('both', selfSigned('evil.example.net'));
     const { secured } = await redirecting({ original: addressOf(upstream), caFile: upstream.caFile });

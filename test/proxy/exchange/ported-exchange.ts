@@ -5,11 +5,11 @@ import type { ProxyLimits } from '../../../src/config/config.ts';
 import { Http1AppStream, type Http1Carrier } from '../../../src/proxy/app/http1/stream.ts';
 import { ADMISSION } from '../../../src/proxy/exchange/admission.ts';
 import type { ExchangeContext } from '../../../src/proxy/exchange/context.ts';
+import type { CallerPolicy, Gatekeeper } from '../../../src/proxy/exchange/gatekeeper.ts';
 import { Generation } from '../../../src/proxy/exchange/generation.ts';
 import type { ProxyLoad } from '../../../src/proxy/exchange/proxy-load.ts';
 import { requestHeadReader } from '../../../src/proxy/http1/head-reader.ts';
 import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
-import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { type DestinationFinder, Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
@@ -22,6 +22,7 @@ import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
 import type { BearerSource } from '../../../src/token/bearer-source.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { FakeBearer } from '../../wire/fake-bearer.ts';
 import { type RouteOverrides, routeTo } from '../../wire/sidecar.ts';
 
@@ -111,13 +112,16 @@ export interface Ports {
   readonly inFlight?: number;
   /** Who lends streams, in place of connections beneath which is no network. */
   readonly streams?: UpstreamStreams;
+  /** Who finds out who asks, where not everybody may. */
+  readonly gatekeeper?: Gatekeeper;
+  readonly callers?: CallerPolicy;
 }
 
 /** What requests are served with where there is no network and the clock stands still. */
 export function createPorts(ports: Ports = {}) {
   const clock = new ManualClock();
   const registry = new Registry();
-  const metrics = createProxyMetrics(registry);
+  const metrics = testProxyMetrics(registry);
   const { log, lines } = captureLog();
   const config = routeTo({ address: { host: 'up.test', port: 80 } }, ports.route);
   const upstreams: FakeUpstream[] = [];
@@ -182,6 +186,7 @@ export function createPorts(ports: Ports = {}) {
     discardIdle() {
       discarded++;
     },
+    close() {},
   } as unknown as UpstreamStreams;
 
   const bearer = ports.bearer ?? new FakeBearer();
@@ -200,7 +205,7 @@ export function createPorts(ports: Ports = {}) {
   const limits = { ...LIMITS, ...ports.limits };
   let generation = new Generation({
     follow: () => undefined,
-    callers: [],
+    callers: ports.callers ?? [],
     destinations: new Destinations({
       routes: [route],
       forwardProxy: undefined,
@@ -218,6 +223,7 @@ export function createPorts(ports: Ports = {}) {
     instanceId: 'me',
     noRoute: metrics.forRoute('none'),
     load,
+    ...(ports.gatekeeper === undefined ? {} : { gatekeeper: ports.gatekeeper }),
   };
   return {
     context,

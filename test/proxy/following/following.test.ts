@@ -3,7 +3,10 @@ import { systemClock } from '../../../src/clock.ts';
 import { createLogger, setLogLevel } from '../../../src/log/logger.ts';
 import { AccessLog } from '../../../src/proxy/following/access-log.ts';
 import { following } from '../../../src/proxy/following/followed-request.ts';
+import type { AttemptSpan, RequestSpan, Tracer } from '../../../src/proxy/following/tracer.ts';
+import type { TraceContext } from '../../../src/proxy/http/trace-context.ts';
 import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import { routeTo } from '../../wire/sidecar.ts';
 
 const REQUEST: IncomingRequest = {
   protocol: 'http1',
@@ -64,4 +67,59 @@ it('of a request that gets no line nothing is put together, and one that may get
     { path: '/orders', status: 503 },
     { path: '/orders', status: 200 },
   ]);
+});
+
+const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const SPAN: TraceContext = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), sampled: true };
+const OURS = `00-${SPAN.traceId}-${SPAN.spanId}-01`;
+
+/** What leaves of a request with these fields, where it is in the access log, or in a trace as well. */
+function sentOf(fields: string[], connectionOptions: string[], traced: boolean) {
+  const log = createLogger('info', { write: () => {} });
+  const accessLog = new AccessLog(log, { requests: 'all', sample: 1 }, () => 0.5);
+  const attempt: AttemptSpan = { trace: SPAN, answered: () => {}, end: () => {} };
+  const span: RequestSpan = {
+    trace: SPAN,
+    routed: () => {},
+    awaits: () => {},
+    send: () => attempt,
+    failed: () => {},
+    end: () => {},
+  };
+  const tracer: Tracer | undefined = traced ? { begin: () => span } : undefined;
+  const follower = following({ clock: systemClock, log, accessLog, tracer })({
+    ...REQUEST,
+    fields,
+    connectionOptions,
+  });
+  follower?.routed(routeTo({ address: { host: 'up.test', port: 80 } }));
+  const sent = follower?.sending('/');
+  return { fields: sent?.fields, options: sent?.connectionOptions };
+}
+
+it('the upstream knows a request by the id that its app gave it, in its place', () => {
+  expect(sentOf(['X-Request-Id', 'abc', 'x', 'y'], ['x'], false)).toEqual({
+    fields: ['X-Request-Id', 'abc', 'x', 'y'],
+    options: ['x'],
+  });
+});
+
+it('an id, and a trace, that the app means for this hop alone end here', () => {
+  const fields = ['X-Request-Id', 'abc', 'Traceparent', PARENT, 'Tracestate', 'a=b'];
+  const options = ['x-request-id', 'traceparent', 'x-hop'];
+  expect(sentOf(fields, options, false)).toEqual({
+    fields: ['Traceparent', PARENT, 'Tracestate', 'a=b', 'x-request-id', 'abc'],
+    options: ['traceparent', 'x-hop'],
+  });
+  expect(sentOf(fields, options, true)).toEqual({
+    fields: ['Tracestate', 'a=b', 'traceparent', OURS, 'x-request-id', 'abc'],
+    options: ['x-hop'],
+  });
+});
+
+it('the state of no trace is not that of ours', () => {
+  expect(sentOf(['x-request-id', 'abc', 'tracestate', 'a=b'], [], true)).toEqual({
+    fields: ['x-request-id', 'abc', 'traceparent', OURS],
+    options: [],
+  });
 });

@@ -86,6 +86,18 @@ describe('a chunked body', () => {
     });
   });
 
+  test('sizes without zeros before them cost nothing, however many there are', () => {
+    const chunk = `10\r\n${'x'.repeat(16)}\r\n`;
+    expect(readBody(`${chunk.repeat(16_400)}0\r\n\r\n`)).toMatchObject({ complete: true });
+  });
+
+  test('so many zeros may stand before a size, and no more', () => {
+    expect(readBody(`${'0'.repeat(16_384)}5\r\nhello\r\n0\r\n\r\n`)).toMatchObject({ body: 'hello' });
+    expect(readBody(`${'0'.repeat(16_385)}5\r\nhello\r\n0\r\n\r\n`).reason).toBe(
+      'chunk_extensions_too_large',
+    );
+  });
+
   test('zeros before sizes are bounded with them', () => {
     expect(readBody(`${'0'.repeat(16_386)}\r\n`)).toMatchObject({ reason: 'chunk_extensions_too_large' });
   });

@@ -4,9 +4,34 @@ import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import {
+  BasicConstraints,
+  Certificate,
+  ExtendedKeyUsage,
+  GeneralName,
+  id_ce_basicConstraints,
+  id_ce_extKeyUsage,
+  id_ce_subjectAltName,
+  id_kp_serverAuth,
+  SubjectAlternativeName,
+} from '@peculiar/asn1-x509';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Authority, createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
-import { type KeyPair, newKeyPairNow } from '../../../src/x509/certificate.ts';
+import {
+  type Authority,
+  createAuthority,
+  LEAF_MS,
+  type LeafCertificate,
+} from '../../../src/proxy/tls/authority.ts';
+import {
+  authorityKeyIdentifier,
+  commonName,
+  extension,
+  type KeyPair,
+  newKeyPairNow,
+  signCertificate,
+  validity,
+} from '../../../src/x509/certificate.ts';
 
 const NOW_MS = Date.now();
 const NAMES = ['api.example.com', '*.wild.example.org'];
@@ -34,6 +59,50 @@ async function verdictOn(
   }).finally(() => socket.destroy())) as string | undefined;
 }
 
+const OTHER = { dNSName: 'bank.example.net' };
+
+/** What somebody has who has read the sidecar's memory: the intermediate's key, and the means to sign with it. */
+function steal() {
+  const made: KeyPair[] = [];
+  const newKeys = () => {
+    const pair = newKeyPairNow();
+    made.push(pair);
+    return pair;
+  };
+  const { root, issue } = createAuthority({ names: NAMES, nowMs: NOW_MS, newKeys });
+  const [, keys, leaf] = made as [KeyPair, KeyPair, KeyPair];
+  const { chain } = issue('api.example.com', NOW_MS);
+  const intermediate = chain.slice(chain.lastIndexOf('-----BEGIN'));
+  const issuer = AsnConvert.parse(new X509Certificate(intermediate).raw, Certificate).tbsCertificate.subject;
+  const key = leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const forge = (names: readonly Partial<GeneralName>[]): LeafCertificate => {
+    const forged = signCertificate(
+      {
+        issuer,
+        subject: commonName('bank.example.net'),
+        publicKey: leaf.publicKey,
+        validity: validity(NOW_MS - 1000, NOW_MS + LEAF_MS),
+        extensions: [
+          extension(id_ce_basicConstraints, new BasicConstraints(), true),
+          extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
+          ...(names.length === 0
+            ? []
+            : [
+                extension(
+                  id_ce_subjectAltName,
+                  new SubjectAlternativeName(names.map((name) => new GeneralName(name))),
+                ),
+              ]),
+          authorityKeyIdentifier(keys.publicKey),
+        ],
+      },
+      keys.privateKey,
+    );
+    return { chain: forged + intermediate, key, expiresAtMs: NOW_MS + LEAF_MS };
+  };
+  return { root, forge };
+}
+
 describe('the authority of interception', () => {
   it.each(['api.example.com', 'a.wild.example.org', 'b.a.wild.example.org'])(
     'vouches for %s',
@@ -50,6 +119,18 @@ describe('the authority of interception', () => {
     ['a name with a listed one at its front', 'api.example.com.evil.net', 'permitted subtree violation'],
   ])('can forge nothing for %s', async (_, name, why) => {
     expect(await verdictOn(name, authority)).toBe(why);
+  });
+
+  it.each([
+    ['an address', [{ iPAddress: '127.0.0.1' }], 'excluded subtree violation'],
+    ['an address of IPv6', [{ iPAddress: '::1' }], 'excluded subtree violation'],
+    ['a name beside a listed one', [{ dNSName: 'api.example.com' }, OTHER], 'permitted subtree violation'],
+    ['all names of a domain', [{ dNSName: '*.example.com' }], 'permitted subtree violation'],
+    ['all names below an exact one', [{ dNSName: '*.api.example.com' }], 'excluded subtree violation'],
+    ['a common name alone', [], 'permitted subtree violation'],
+  ])('can forge nothing, whoever has its key: %s', async (_, names, why) => {
+    const { root, forge } = steal();
+    expect(await verdictOn('bank.example.net', { root, issue: () => forge(names) })).toBe(why);
   });
 
   it('permits a name below an exact one where that is listed, too', async () => {

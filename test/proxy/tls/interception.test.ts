@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { connect as connectHttp2 } from 'node:http2';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +11,7 @@ import { selfSigned } from '../../wire/certificate.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
-import { until } from '../../wire/sidecar.ts';
+import { forwardTo, until } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 import { HOST, type Interception, intercepting, startTlsUpstream, tlsOf } from './intercepting.ts';
 
@@ -253,6 +254,28 @@ describe('requests of other sites', () => {
     expect((await client.send(from(`https://${host}`)).response()).status).toBe(200);
     expect(upstream.arrived).toHaveLength(1);
   });
+});
+
+it('is switched off by tunnels: new connections go by themselves, to listed hosts and others', async () => {
+  const upstream = await startTlsUpstream();
+  const interception = await intercepting(upstream, { proxy: { otherHosts: 'pass' } });
+  const { port } = upstream;
+  const address = { host: HOST, port };
+  const off = forwardTo({ address, ...upstream }, {}, { connect: 'tunnel', otherHosts: 'pass' });
+  const before = await interception.secured();
+  await interception.sidecar.reconfigure({ forwardProxy: off });
+  const ca = await readFile(upstream.caFile);
+  for (const name of [HOST, 'other.example.com']) {
+    const client = await interception.secured({ ca, servername: name }, `${name}:${port}`);
+    expect((await client.send(get(`/${name}`, `${name}:${port}`)).response()).status).toBe(200);
+  }
+  // What was opened before goes on as it began.
+  expect((await before.send(get('/before', `${HOST}:${port}`)).response()).status).toBe(200);
+  expect(upstream.arrived.map(({ path, authorization }) => [path, authorization])).toEqual([
+    [`/${HOST}`, undefined],
+    ['/other.example.com', undefined],
+    ['/before', FIRST],
+  ]);
 });
 
 describe('draining', () => {

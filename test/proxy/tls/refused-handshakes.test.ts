@@ -33,6 +33,18 @@ describe('an app that does not trust the sidecar', () => {
   );
 });
 
+it('an alert is told in its own words, without places in the source of OpenSSL', async () => {
+  const interception = await intercepting(await startTlsUpstream());
+  const client = await interception.connected();
+  client.send(await helloOf({ servername: HOST, maxVersion: 'TLSv1.2' }));
+  await client.received.exactly(1);
+  // Fatal: unknown_ca.
+  client.send(Buffer.from([21, 3, 3, 0, 2, 2, 48]));
+  await counted(interception, 'client_rejected_certificate');
+  const [line = ''] = interception.sidecar.logLines.filter((one) => one.includes('client_rejected'));
+  expect(JSON.parse(line).reason).toMatch(/ failed: [\w/]+ alert unknown ca; it has to trust ca\.crt /);
+});
+
 describe('an app that hangs up after its handshake', () => {
   it('has rejected nothing if it has asked, or took its time', async () => {
     const clock = new ManualClock();

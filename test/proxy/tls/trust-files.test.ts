@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
+import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { openInterception } from '../../../src/commands/interception.ts';
@@ -16,6 +18,8 @@ async function directory(): Promise<string> {
   onTestFinished(() => rm(made, { recursive: true }));
   return join(made, 'trust');
 }
+
+const TRUST_FILES_SOURCE = join(import.meta.dirname, '../../../src/proxy/tls/trust-files.ts');
 
 const newRoot = () => createAuthority({ names: ['api.example.com'], nowMs: Date.now() }).root;
 const PUBLIC = rootCertificates.slice(0, 3);
@@ -32,6 +36,17 @@ it('hold the root, and beside it the public ones, for everybody to read', async 
   for (const pem of [...PUBLIC, root]) expect(store.includes(new X509Certificate(pem).raw)).toBe(true);
   // What Java has a trusted certificate say of itself: 2.16.840.1.113894.746875.1.1.
   expect(store.includes(Buffer.from('060c6086480186f966adca7b0101', 'hex'))).toBe(true);
+  for (const file of await readdir(trust)) expect((await stat(join(trust, file))).mode & 0o777).toBe(0o644);
+});
+
+it('are for everybody to read whatever is left of their modes by the umask', async () => {
+  const parent = await directory();
+  const trust = join(parent, 'deeper');
+  const script = `import { writeTrustFiles } from ${JSON.stringify(TRUST_FILES_SOURCE)};
+    process.umask(0o077);
+    await writeTrustFiles(${JSON.stringify(trust)}, ${JSON.stringify(newRoot())}, []);`;
+  await promisify(execFile)(process.execPath, ['--input-type=module-typescript', '--eval', script]);
+  for (const made of [parent, trust]) expect((await stat(made)).mode & 0o777).toBe(0o755);
   for (const file of await readdir(trust)) expect((await stat(join(trust, file))).mode & 0o777).toBe(0o644);
 });
 

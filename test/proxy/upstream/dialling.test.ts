@@ -3,7 +3,6 @@
 import { expect, it } from 'vitest';
 import { Registry } from '../../../src/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import { askUpstream } from '../../../src/proxy/tls/upstream-question.ts';
 import { Dialer } from '../../../src/proxy/upstream/dialer.ts';
 import { Dialling } from '../../../src/proxy/upstream/dialling.ts';
@@ -12,6 +11,7 @@ import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { routeTo } from '../../wire/sidecar.ts';
 
 const NUL_NAME = 'evil\0.example.com';
@@ -26,7 +26,7 @@ function unbeginnable() {
     clock: new ManualClock(),
     log: captureLog().log,
     network: systemNetwork,
-    observer: createProxyMetrics(new Registry()).forRoute('test'),
+    observer: testProxyMetrics(new Registry()).forRoute('test'),
   };
   return { route, options, clock: options.clock };
 }

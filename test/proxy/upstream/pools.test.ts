@@ -10,7 +10,6 @@ import type { UpstreamProtocol } from '../../../src/config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../../src/errors.ts';
 import { Registry } from '../../../src/prometheus.ts';
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
-import { createProxyMetrics } from '../../../src/proxy/metrics.ts';
 import type { AnswerHead, IncomingRequest } from '../../../src/proxy/streams/message.ts';
 import type {
   RequestFate,
@@ -20,6 +19,7 @@ import type {
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
+import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { routeTo, until } from '../../wire/sidecar.ts';
@@ -203,7 +203,7 @@ async function open(
     log,
     network: systemNetwork,
     all,
-    observer: createProxyMetrics(new Registry()).forRoute('api'),
+    observer: testProxyMetrics(new Registry()).forRoute('api'),
     random: () => 0,
   });
   onTestFinished(async () => {

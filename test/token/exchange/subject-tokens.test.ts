@@ -57,6 +57,28 @@ it('each subject has its own token, exchanged once while it lives', async () => 
   expect(asked).toEqual(['ann', 'bob', 'ann']);
 });
 
+it('whoever waits for an exchange is told by which span it is known, and nobody else', async () => {
+  const trace = (spanId: string) => ({ traceId: 'a'.repeat(32), spanId, sampled: true });
+  const tokens = new SubjectTokens({
+    name: 'crm',
+    clock: new ManualClock(),
+    async exchange(subject, begun) {
+      begun(trace(subject));
+      return granted(subject);
+    },
+  });
+  const told: [string, string][] = [];
+  const ask = (who: string, subject: string) =>
+    tokens.obtain(subject, ({ spanId }) => void told.push([who, spanId]));
+  await Promise.all([ask('1', 'ann'), ask('2', 'bob'), ask('3', 'ann')]);
+  await ask('4', 'ann');
+  expect(told).toEqual([
+    ['1', 'ann'],
+    ['2', 'bob'],
+    ['3', 'ann'],
+  ]);
+});
+
 it('whoever asks for one subject at once waits for one exchange', async () => {
   const { promise, resolve } = Promise.withResolvers<TokenResponse>();
   const { asked, tokens } = create(() => promise);

@@ -127,6 +127,7 @@ describe('the client credentials grant of RFC 6749', () => {
       { ...BASIC, 'content-type': `${FORM['content-type']}; charset=UTF-8` },
       'grant_type=client_credentials&scope=',
     ],
+    ['as large as may be', BASIC, 'grant_type=client_credentials&client_id='.padEnd(MOST_BODY_BYTES, 'x')],
     [
       'with a charset after white space',
       { ...BASIC, 'content-type': `${FORM['content-type']} ; charset=UTF-8` },
@@ -157,6 +158,7 @@ describe('the client credentials grant of RFC 6749', () => {
     give('tok', 60_000);
     const answered = await ask(headers, { method: 'POST', body });
     expect([answered.status, answered.body.error]).toEqual([status, error]);
+    expect(answered.body.error_description).toMatch(/^[a-z].{10,}/);
     expect(JSON.stringify(answered.body)).not.toContain('tok"');
   });
 });
@@ -184,13 +186,18 @@ describe('refuses who may be another site, or is tricked into asking', () => {
     expect(answered.body.error_description).toContain(reason);
   });
 
+  it('who may only read is not told how forms prove themselves', async () => {
+    const { ask } = await start();
+    expect((await ask({})).body.error_description).toBe('send the field token-sidecar-request: true');
+  });
+
   it('of what is not there it says what is', async () => {
     const { ask } = await start();
     for (const path of ['/token/other', '/', '/token/kafka?a', '/token/__proto__']) {
       const answered = await ask(ASKING, { path });
-      expect([answered.status, answered.body.error_description]).toEqual([
+      expect([answered.status, answered.body]).toEqual([
         404,
-        'not found; there is /token/kafka',
+        { error: 'invalid_request', error_description: 'not found; there is /token/kafka' },
       ]);
     }
   });

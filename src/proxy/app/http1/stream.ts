@@ -9,6 +9,7 @@ import type { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { AppStream, ConnectionHeir, GivenUpConnection } from '../../streams/app-stream.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
+import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
 import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
 import { runTunnel } from '../../tunnel/tunnel.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
@@ -164,11 +165,16 @@ export class Http1AppStream implements AppStream {
     this.#carrier.proceed(this);
   }
 
-  becomeTunnel(switched: AnswerHead | undefined, to: TunnelEnd, idleMs: number): void {
+  becomeTunnel(
+    switched: AnswerHead | undefined,
+    to: TunnelEnd,
+    idleMs: number,
+    bytes: PassedBytes | undefined,
+  ): void {
     const answer = switched === undefined ? CONNECTED : switchingHead(switched);
     this.#carrier.socket.write(answer, 'latin1');
     const { clock } = this.#context;
-    runTunnel(new SocketSide(this.#carrier), new SocketSide(to), { clock, idleMs });
+    runTunnel(new SocketSide(this.#carrier), new SocketSide(to), { clock, idleMs, bytes });
   }
 
   giveUp(): GivenUpConnection {

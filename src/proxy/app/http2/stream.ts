@@ -10,6 +10,7 @@ import type { AppStream } from '../../streams/app-stream.ts';
 import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/message.ts';
 import { UpstreamReset } from '../../streams/upstream-reset.ts';
+import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
 import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
 import { runTunnel } from '../../tunnel/tunnel.ts';
 import { answerSection, informationSection, ownAnswerSection, trailerSection } from './answer.ts';
@@ -44,7 +45,7 @@ export class Http2AppStream
   readonly #sender: Http2Sender<ConnectionStream>;
   /** What came and may not be passed on yet. */
   readonly #held = new ByteQueue();
-  #onHold = false;
+  #onHold: boolean;
   /** Passed on, and not yet given back to the window. */
   #passedBytes = 0;
   /** With which the app has ended its side. */
@@ -54,8 +55,8 @@ export class Http2AppStream
   patienceMs = 0;
   /** Whether an upstream has answered: an answer of the sidecar's own has cost nothing. */
   #fromUpstream = false;
-  /** Whether the answer has no body, whatever the upstream sends. */
-  #bodiless = false;
+  /** Whether the answer has no body, whatever the upstream sends; undefined before its head. */
+  #bodiless: boolean | undefined;
   #tunnel: Http2Tunnel | undefined;
 
   constructor(
@@ -88,7 +89,7 @@ export class Http2AppStream
   takeData(data: Buffer, endStream: boolean): void {
     if (endStream) this.inputEnded = true;
     if (this.exchange.over) this.#carrier.outlet.consume(this.#stream, data.length);
-    else if (this.#onHold || this.#held.length > 0) this.#held.add(data);
+    else if (this.#onHold) this.#held.add(data);
     else if (data.length > 0) this.#pass(data);
     this.#heedEnd();
   }
@@ -175,14 +176,14 @@ export class Http2AppStream
   }
 
   /** Nothing switches protocols here (RFC 9113 §8.6), so it is the answer to a CONNECT. */
-  becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number): void {
+  becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number, bytes: PassedBytes | undefined): void {
     const { clock } = this.#context;
     this.#tunnel = new Http2Tunnel(this);
     this.patienceMs = idleMs;
     this.#fromUpstream = true;
     this.#sender.head(CONNECTED);
     this.#sender.flush();
-    runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs });
+    runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs, bytes });
   }
 
   /** Other requests share it. */
@@ -200,7 +201,6 @@ export class Http2AppStream
   }
 
   finish(code: ErrorCode | undefined): void {
-    this.#sender.dispose();
     if (code === undefined) this.#endWhole();
     else this.#break(code);
   }
@@ -274,7 +274,7 @@ export class Http2AppStream
   }
 
   #heedEnd(): void {
-    if (!this.inputEnded || this.#endPassed || this.#onHold || this.#held.length > 0) return;
+    if (!this.inputEnded || this.#endPassed || this.#onHold) return;
     this.#endPassed = true;
     this.requestWhole = true;
     if (this.#tunnel === undefined) this.exchange.endBody(this.#trailers);
@@ -284,7 +284,7 @@ export class Http2AppStream
   /** What is on hold stays counted, so that no more comes than was allowed. */
   #giveBack(): void {
     const bytes = this.#passedBytes;
-    if (bytes === 0 || (this.#onHold && !this.exchange.over)) return;
+    if (this.#onHold && !this.exchange.over) return;
     this.#passedBytes = 0;
     this.#carrier.outlet.consume(this.#stream, bytes);
   }

@@ -3,7 +3,6 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Registry } from '../../../../src/prometheus.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
-import { createProxyMetrics } from '../../../../src/proxy/metrics.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
 import { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import type { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
@@ -11,6 +10,7 @@ import { Http1Pool } from '../../../../src/proxy/upstream/http1/pool.ts';
 import { OpenUpstreams } from '../../../../src/proxy/upstream/open-upstreams.ts';
 import { captureLog } from '../../../support/log-capture.ts';
 import { ManualClock, settle } from '../../../support/manual-clock.ts';
+import { testProxyMetrics } from '../../../support/proxy-metrics.ts';
 import { get, ok } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 
@@ -63,7 +63,7 @@ async function open({ most = 100, random = 0 } = {}) {
     log,
     network: systemNetwork,
     onTlsChange() {},
-    observer: createProxyMetrics(new Registry()).forRoute('api'),
+    observer: testProxyMetrics(new Registry()).forRoute('api'),
   });
   const poolOf = () => new Http1Pool(route, { clock, dialer, all, random: () => random });
   const pool = poolOf();

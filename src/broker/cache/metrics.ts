@@ -1,0 +1,64 @@
+import { Counter, Gauge, type Registry } from '../../prometheus.ts';
+import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
+
+/**
+ * How a look into the cache before a grant ended.
+ * - `hit`: a token was taken. `waited`: one that another replica was just asking for.
+ * - `miss`: there was none. `old`: there was one that is about to be renewed, or is to be replaced.
+ * - `invalid`: what was there was not ours, or not as we wrote it.
+ * - `away`: the store did not answer.
+ */
+export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
+
+export const LOOK_RESULTS: readonly LookResult[] = ['hit', 'waited', 'miss', 'old', 'invalid', 'away'];
+
+export interface CacheMetrics {
+  looked(result: LookResult): void;
+  stored(result: 'stored' | 'away'): void;
+  storeFailed(reason: StoreFailure['reason']): void;
+  /** Reads the gauge when it is scraped. */
+  observeStore(isConnected: () => boolean): void;
+}
+
+export function createCacheMetrics(registry: Registry): CacheMetrics {
+  const registers = [registry];
+  const looks = new Counter({
+    name: 'token_sidecar_broker_cache_requests_total',
+    help: 'Looks into the token cache before a grant, by how they ended; with hit and waited there is no grant.',
+    labelNames: ['result'],
+    registers,
+  });
+  const stores = new Counter({
+    name: 'token_sidecar_broker_cache_stores_total',
+    help: 'Tokens that were to be written into the token cache, by whether they were.',
+    labelNames: ['result'],
+    registers,
+  });
+  const failures = new Counter({
+    name: 'token_sidecar_broker_cache_failures_total',
+    help: 'Connections to the token cache that failed or ended, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  let connected = (): boolean => false;
+  new Gauge({
+    name: 'token_sidecar_broker_cache_connected',
+    help: '1 while the token cache can be asked, 0 while each replica asks by itself.',
+    registers,
+    collect() {
+      this.set(connected() ? 1 : 0);
+    },
+  });
+  // From zero on, so that the first one is seen as an increase.
+  for (const result of LOOK_RESULTS) looks.inc({ result }, 0);
+  for (const result of ['stored', 'away']) stores.inc({ result }, 0);
+  for (const reason of FAILURE_REASONS) failures.inc({ reason }, 0);
+  return {
+    looked: (result) => looks.inc({ result }),
+    stored: (result) => stores.inc({ result }),
+    storeFailed: (reason) => failures.inc({ reason }),
+    observeStore(isConnected) {
+      connected = isConnected;
+    },
+  };
+}

@@ -1,0 +1,268 @@
+/**
+ * A Valkey or Redis server as a store of tokens. One connection, which is made again by itself; whoever asks while there is
+ * none, or gets no answer in time, is told so at once. The client's own queue for later and its reconnection are off.
+ */
+
+import { createClient, ErrorReply } from '@redis/client';
+import type { Clock } from '../../clock.ts';
+import { pause } from '../../kubernetes/backoff.ts';
+import type { Logger } from '../../log/logger.ts';
+import { nextTurn } from '../../next-turn.ts';
+import { within } from '../../within.ts';
+import type { CacheMetrics } from './metrics.ts';
+import { LONGEST_VALUE, NAME_PREFIX } from './sealed-token.ts';
+import { errorCodeOf, storeFailure } from './store-failure.ts';
+import type { Answer, Found, StoreFailure, TokenStore } from './token-store.ts';
+
+export interface StoreAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: boolean;
+}
+
+/** What is mounted, as it is now. */
+export interface StoreAccess {
+  /** PEM of the CAs; the public ones when absent. */
+  readonly authorities?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+export interface RedisStoreOptions {
+  readonly address: StoreAddress;
+  readonly access: () => StoreAccess;
+  /** On each command, from being asked to its answer. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+  readonly metrics: CacheMetrics;
+  readonly log: Logger;
+}
+
+/** On a connection, from its beginning to the first answer. Nobody waits for it. */
+export const CONNECT_MS = 1000;
+/** From the end of one connection to the beginning of the next. */
+const FIRST_RETRY_MS = 250;
+export const LONGEST_RETRY_MS = 4000;
+/** A connection that lasts for so long was a good one. */
+const STEADY_MS = 30_000;
+/** Commands that are not answered yet; each grant asks a few, one after the other. */
+const MOST_COMMANDS = 1024;
+
+/** What is used of it. */
+interface Client {
+  sendCommand(args: string[]): Promise<unknown>;
+  destroy(): void;
+}
+
+interface Connection {
+  readonly client: Client;
+  readonly ended: Promise<StoreFailure>;
+  isEnded(): boolean;
+  end(failure: StoreFailure): void;
+}
+
+const AWAY = { state: 'away' } as const;
+const CLOSED: StoreFailure = { reason: 'unreachable', detail: 'it is used no more' };
+const CHANGED: StoreFailure = { reason: 'unreachable', detail: 'what is mounted for it has changed' };
+/** Whatever it is: that it is answered shows that we are let in and may ask. */
+const PROBE = `${NAME_PREFIX}probe`;
+
+export function openRedisStore(options: RedisStoreOptions): TokenStore {
+  const { address, timeoutMs, clock, random, metrics } = options;
+  const { host, port } = address;
+  const log = options.log.child({ cache: `${host}:${port}` });
+  const tried = Promise.withResolvers<void>();
+  const closing = new AbortController();
+  let connection: Connection | undefined;
+  /** Ends a wait between two attempts. */
+  let hurry = new AbortController();
+  let told: string | undefined;
+  /** Of what is mounted. */
+  let changes = 0;
+  const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()));
+
+  async function connect(): Promise<Connection | StoreFailure> {
+    const { authorities, username, password } = options.access();
+    const ended = Promise.withResolvers<StoreFailure>();
+    const socket = { host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false } as const;
+    const client = createClient({
+      socket: address.tls
+        ? {
+            ...socket,
+            tls: true,
+            rejectUnauthorized: true,
+            ...(authorities === undefined ? {} : { ca: authorities }),
+          }
+        : { ...socket, tls: false },
+      ...(username === undefined ? {} : { username }),
+      ...(password === undefined ? {} : { password }),
+      // What older servers speak too, and what asks for no right but to log in.
+      RESP: 2,
+      disableClientInfo: true,
+      maintNotifications: 'disabled',
+      disableOfflineQueue: true,
+      commandsQueueMaxLength: MOST_COMMANDS,
+      // Its own bound ends with the writing of a command.
+      commandOptions: { timeout: 0 },
+    });
+    client.on('error', (error: unknown) => ended.resolve(storeFailure(error)));
+    const open = async (): Promise<true> => {
+      await client.connect();
+      await client.sendCommand(['PTTL', PROBE]);
+      return true;
+    };
+    const opening = open();
+    let isGivenUp = false;
+    // One that was given up while it was being made may come to be all the same.
+    const settled = opening.then(
+      () => isGivenUp && client.destroy(),
+      () => client.destroy(),
+    );
+    try {
+      const opened = await within(CONNECT_MS, opening, clock);
+      if (opened === 'late') {
+        isGivenUp = true;
+        client.destroy();
+        // One after the other, so that what never ends is one.
+        await Promise.race([settled, closed]);
+        return { reason: 'timeout', detail: `no connection within ${CONNECT_MS} ms` };
+      }
+    } catch (error) {
+      return storeFailure(error);
+    }
+    let isEnded = false;
+    const end = (failure: StoreFailure): void => {
+      isEnded = true;
+      ended.resolve(failure);
+      if (connection?.client === client) connection = undefined;
+      client.destroy();
+    };
+    return { client, ended: ended.promise, isEnded: () => isEnded, end };
+  }
+
+  async function keepConnected(): Promise<void> {
+    let failures = 0;
+    while (!closing.signal.aborted) {
+      hurry = new AbortController();
+      const before = changes;
+      const made = await connect();
+      if ('client' in made && changes !== before) made.end(CHANGED);
+      const failure = 'client' in made ? await serve(made) : made;
+      tried.resolve();
+      if (closing.signal.aborted) return;
+      if (failure === CHANGED) continue;
+      if ('steady' in failure) failures = 0;
+      failures += 1;
+      metrics.storeFailed(failure.reason);
+      tell(failure);
+      const retryMs = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 10));
+      await pause(clock, retryMs * (0.5 + 0.5 * random()), AbortSignal.any([hurry.signal, closing.signal]));
+    }
+  }
+
+  /** Until it ends. */
+  async function serve(made: Connection): Promise<StoreFailure & { readonly steady?: true }> {
+    const sinceMs = clock.monotonicMs();
+    if (closing.signal.aborted) made.end(CLOSED);
+    if (!made.isEnded()) {
+      connection = made;
+      told = undefined;
+      log.info('the token cache is connected');
+      tried.resolve();
+    }
+    const failure = await made.ended;
+    made.end(failure);
+    if (failure === CHANGED || clock.monotonicMs() - sinceMs < STEADY_MS) return failure;
+    return { ...failure, steady: true };
+  }
+
+  /** Once for each reason: it is tried again every few seconds. */
+  function tell({ reason, detail }: StoreFailure): void {
+    if (told === detail) return;
+    told = detail;
+    log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
+  }
+
+  /** @returns `refused` where it is an error of this command alone. */
+  async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
+    const asked = connection;
+    if (asked === undefined) return AWAY;
+    try {
+      const reply = asked.client.sendCommand([...args]).then((value) => ({ value }));
+      const inTime = await within(timeoutMs, reply, clock);
+      // The event loop looks at timers before it reads: after a herd of handshakes the answer may lie there, and is read in a turn.
+      const answered = inTime === 'late' ? await Promise.race([reply, nextTurn('late' as const)]) : inTime;
+      if (answered !== 'late') return { state: 'answered', value: answered.value };
+      asked.end({ reason: 'timeout', detail: `no answer within ${timeoutMs} ms` });
+    } catch (error) {
+      if (error instanceof ErrorReply && errorCodeOf(error) === 'WRONGTYPE') return { state: 'wrong_type' };
+      asked.end(storeFailure(error));
+    }
+    return AWAY;
+  }
+
+  /** An answer that the command does not have ends the connection: nothing that comes on it can be believed. */
+  async function expect<T>(
+    args: readonly string[],
+    read: (reply: unknown) => T | undefined,
+  ): Promise<Answer<T>> {
+    const asked = connection;
+    const answer = await ask(args);
+    if (answer.state === 'away') return AWAY;
+    const value = answer.state === 'answered' ? read(answer.value) : undefined;
+    if (value !== undefined) return { state: 'answered', value };
+    asked?.end({ reason: 'protocol', detail: `${args[0]} was answered with something else` });
+    return AWAY;
+  }
+
+  async function readOne(name: string): Promise<Answer<Found>> {
+    // Sent together, the time first: of a value that is replaced in between, the time is the shorter one.
+    const [left, range] = await Promise.all([
+      expect(['PTTL', name], (reply) => (typeof reply === 'number' ? reply : undefined)),
+      // Whatever lies there, no more of it comes here.
+      ask(['GETRANGE', name, '0', String(LONGEST_VALUE)]),
+    ]);
+    if (left.state === 'away' || range.state === 'away') return AWAY;
+    const answered = (value: Found): Answer<Found> => ({ state: 'answered', value });
+    if (range.state === 'wrong_type') return answered({ kind: 'foreign' });
+    const { value } = range;
+    if (value === '') return answered({ kind: 'nothing' });
+    if (typeof value !== 'string' || value.length > LONGEST_VALUE) return answered({ kind: 'foreign' });
+    // -2: it came in between. -1: without end, as we write none.
+    if (left.value === -2) return answered({ kind: 'nothing' });
+    return answered(left.value < 0 ? { kind: 'foreign' } : { kind: 'value', value, leftMs: left.value });
+  }
+
+  metrics.observeStore(() => connection !== undefined);
+  const done = keepConnected();
+
+  return {
+    tried: tried.promise,
+    isConnected: () => connection !== undefined,
+    async read(names) {
+      const found = await Promise.all(names.map(readOne));
+      const values = found.flatMap((one) => (one.state === 'answered' ? [one.value] : []));
+      return values.length === names.length ? { state: 'answered', value: values } : AWAY;
+    },
+    write: (name, value, lifeMs) =>
+      expect(['SET', name, value, 'PX', String(lifeMs)], (reply) => (reply === 'OK' ? 'written' : undefined)),
+    claim: (name, lifeMs) =>
+      expect(['SET', name, '1', 'NX', 'PX', String(lifeMs)], (reply) => {
+        if (reply === 'OK') return 'claimed';
+        return reply === null ? 'taken' : undefined;
+      }),
+    remove: (name) => expect(['DEL', name], (reply) => (typeof reply === 'number' ? 'removed' : undefined)),
+    reconnect() {
+      changes += 1;
+      connection?.end(CHANGED);
+      hurry.abort();
+    },
+    async close() {
+      closing.abort();
+      connection?.end(CLOSED);
+      await done;
+    },
+  };
+}

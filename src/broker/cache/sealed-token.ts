@@ -1,0 +1,84 @@
+/** A token as it lies in a store that others may read and write: encrypted, and bound to its name. */
+
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { parseObject } from '../../token/json-object.ts';
+import { MAX_LIFETIME_SECONDS } from '../../token/provider/token-lifetime.ts';
+import { MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
+
+/** Of one secret; the one for names tells nothing of the one for values. */
+export interface CacheKey {
+  readonly naming: Buffer;
+  readonly sealing: Buffer;
+}
+
+export interface StoredToken {
+  readonly accessToken: string;
+  /** From when the request for it was sent. */
+  readonly lifetimeMs: number;
+  /** Wall time of that, by the clock of who asked. */
+  readonly requestedAtMs: number;
+}
+
+export const SECRET_BYTES = 32;
+const ALGORITHM = 'aes-256-gcm';
+/** NIST SP 800-38D §8.2.2: random ones of 96 bits do for 2^32 values of a key. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** All names begin so: users of the store may be held to them. */
+export const NAME_PREFIX = 'token-sidecar:broker:';
+
+/** Of the longest token, with what is said beside it, encrypted, as base64. Characters. */
+export const LONGEST_VALUE = Math.ceil((MAX_TOKEN_BYTES + 256) / 3) * 4;
+
+/** @param secret of `SECRET_BYTES`. */
+export function deriveKey(secret: Buffer): CacheKey {
+  const derive = (purpose: string): Buffer =>
+    Buffer.from(hkdfSync('sha256', secret, '', `token-sidecar broker cache 1: ${purpose}`, 32));
+  return { naming: derive('names'), sealing: derive('values') };
+}
+
+/** Tells nothing of the identity to who has not got the key. */
+export function nameOf({ naming }: CacheKey, identity: string): string {
+  return `${NAME_PREFIX}1:${createHmac('sha256', naming).update(identity).digest('base64url')}`;
+}
+
+export function seal({ sealing }: CacheKey, name: string, token: StoredToken): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(ALGORITHM, sealing, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(name));
+  const { accessToken, lifetimeMs, requestedAtMs } = token;
+  const text = JSON.stringify({ accessToken, lifetimeMs, requestedAtMs });
+  const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64');
+}
+
+/** @returns undefined for whatever was not sealed with this key under this name. */
+export function unseal({ sealing }: CacheKey, name: string, value: string): StoredToken | undefined {
+  if (value.length > LONGEST_VALUE || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
+  const bytes = Buffer.from(value, 'base64');
+  if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined;
+  const decipher = createDecipheriv(ALGORITHM, sealing, bytes.subarray(0, NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(Buffer.from(name));
+  decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  try {
+    const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
+    return readToken(text.toString('utf8'));
+  } catch {
+    // It is not ours, or not as we wrote it: there is nothing more to be known of it.
+    return undefined;
+  }
+}
+
+/** What another version of us wrote is looked at as what a provider answered is. */
+function readToken(text: string): StoredToken | undefined {
+  const { accessToken, lifetimeMs, requestedAtMs } = parseObject(text) ?? {};
+  if (wrongToken(accessToken) !== undefined) return undefined;
+  if (typeof lifetimeMs !== 'number' || !(lifetimeMs > 0 && lifetimeMs <= MAX_LIFETIME_SECONDS * 1000)) {
+    return undefined;
+  }
+  if (typeof requestedAtMs !== 'number' || !Number.isFinite(requestedAtMs)) return undefined;
+  return { accessToken: accessToken as string, lifetimeMs, requestedAtMs };
+}

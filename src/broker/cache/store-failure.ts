@@ -1,0 +1,47 @@
+/** Why a Valkey or Redis does not serve, from what its client throws. */
+
+import { ConnectionTimeoutError, ErrorReply, SocketClosedUnexpectedlyError } from '@redis/client';
+import { systemCodeOf } from '../../errors.ts';
+import type { StoreFailure } from './token-store.ts';
+
+/** What to do about the errors that an installation meets. */
+const REFUSALS: Readonly<Record<string, string>> = {
+  WRONGPASS: 'it refuses our user and password',
+  NOAUTH: 'it wants a password',
+  NOPERM: 'our user lacks a right: it needs the commands PTTL, GETRANGE, SET and DEL on our names',
+  OOM: 'it has no room: give it a maxmemory-policy that evicts',
+  READONLY: 'it is a replica, which takes no values',
+  LOADING: 'it is still loading its data',
+  MOVED: 'it is one of a cluster, which is not supported',
+};
+
+/** The client refuses more than so many commands at once by this text alone. */
+const QUEUE_IS_FULL = 'The queue is full';
+
+export function storeFailure(error: unknown): StoreFailure {
+  if (error instanceof ErrorReply) {
+    const code = errorCodeOf(error);
+    const meaning = code === undefined ? undefined : REFUSALS[code];
+    return { reason: 'refused', detail: `${meaning ?? 'it answers with an error'} (${code ?? 'ERR'})` };
+  }
+  if (error instanceof ConnectionTimeoutError) return { reason: 'timeout', detail: 'no connection in time' };
+  if (error instanceof SocketClosedUnexpectedlyError) {
+    return { reason: 'unreachable', detail: 'it closed the connection' };
+  }
+  const code = systemCodeOf(error);
+  if (code !== undefined) return { reason: isOfTls(code) ? 'tls' : 'unreachable', detail: code };
+  const isFull = error instanceof Error && error.message === QUEUE_IS_FULL;
+  return isFull
+    ? { reason: 'timeout', detail: 'too many commands wait for an answer' }
+    : { reason: 'protocol', detail: 'it answers with something that is not RESP' };
+}
+
+/** The first word of an error, where it is one of the protocol's. */
+export function errorCodeOf({ message }: ErrorReply): string | undefined {
+  return /^[A-Z]{2,20}(?= |$)/.exec(message)?.[0];
+}
+
+/** OpenSSL's reasons to distrust a certificate, and Node's. */
+function isOfTls(code: string): boolean {
+  return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
+}

@@ -1,0 +1,179 @@
+/**
+ * Tokens that the replicas of a broker share: before a grant each looks whether another has asked, and one that asks says so
+ * to the others. Whatever is wrong with the store, a replica asks by itself.
+ */
+
+import { type Clock, type Instant, later, remainingMs } from '../../clock.ts';
+import type { CredentialConfig } from '../../config/config.ts';
+import { pause } from '../../kubernetes/backoff.ts';
+import type { TokenResponse } from '../../token/provider/token-response.ts';
+import type { SharedToken, SharedTokens, WantedToken } from '../../token/shared-tokens.ts';
+import { grantIdentity } from './grant-identity.ts';
+import type { CacheMetrics, LookResult } from './metrics.ts';
+import { type CacheKey, nameOf, seal, unseal } from './sealed-token.ts';
+import type { Found, TokenStore } from './token-store.ts';
+
+export interface CacheKeys {
+  /** By which is written. */
+  readonly current: CacheKey;
+  /** By which is read, too: of replicas that have not got the current one yet. */
+  readonly previous?: CacheKey | undefined;
+}
+
+export interface TokenCache {
+  /** Of this credential. */
+  of(config: CredentialConfig): SharedTokens;
+}
+
+export interface TokenCacheOptions {
+  readonly store: TokenStore;
+  /** As they are mounted now. */
+  readonly keys: () => CacheKeys;
+  readonly clock: Clock;
+  /** A number in [0, 1). */
+  readonly random: () => number;
+  readonly metrics: CacheMetrics;
+}
+
+/** For a grant that another replica is making; then each asks by itself. */
+export const LONGEST_WAIT_MS = 2000;
+const LOOK_EVERY_MS = 100;
+/** Of a replica that asks and is heard of no more the others wait no longer than they do anyway. */
+const CLAIM_MS = 3000;
+/** A claim that is about to end may be another's by the time it is given back. */
+const CLAIM_MARGIN_MS = 1000;
+
+interface Place {
+  readonly key: CacheKey;
+  readonly name: string;
+}
+
+/** Where the token is written, and all the places where it may be. */
+interface Places {
+  readonly current: Place;
+  readonly all: readonly Place[];
+}
+
+interface Look {
+  readonly result: Exclude<LookResult, 'waited'>;
+  readonly token?: SharedToken;
+}
+
+/** Of several places, what tells most. */
+const TELLING: readonly Look['result'][] = ['hit', 'old', 'invalid', 'miss'];
+
+export function createTokenCache({ store, keys, clock, random, metrics }: TokenCacheOptions): TokenCache {
+  async function look({ all }: Places, { judge }: WantedToken): Promise<Look> {
+    const askedAt = clock.now();
+    const answer = await store.read(all.map(({ name }) => name));
+    if (answer.state === 'away') return { result: 'away' };
+    const looks = answer.value.map((found, index) => consider(all[index] as Place, found, askedAt, judge));
+    const [best] = TELLING.flatMap((result) => looks.filter((one) => one.result === result));
+    return best ?? { result: 'miss' };
+  }
+
+  function consider({ key, name }: Place, found: Found, askedAt: Instant, judge: WantedToken['judge']): Look {
+    if (found.kind === 'nothing') return { result: 'miss' };
+    const stored = found.kind === 'value' ? unseal(key, name, found.value) : undefined;
+    if (found.kind !== 'value' || stored === undefined) return { result: 'invalid' };
+    const { accessToken, lifetimeMs, requestedAtMs } = stored;
+    const now = clock.now();
+    // The store's clock, and ours beside that of who asked: whichever says that less is left.
+    const byStore = remainingMs(later(askedAt, found.leftMs), now);
+    const byClocks = requestedAtMs + lifetimeMs - now.wallMs;
+    const leftMs = Math.min(byStore, byClocks, lifetimeMs);
+    const token: SharedToken = { accessToken, lifetimeMs, ageMs: lifetimeMs - leftMs };
+    const judgement = leftMs > 0 ? judge(token) : 'old';
+    if (judgement === 'taken') return { result: 'hit', token };
+    // Others would take it, and be refused in their turn. Nobody waits for it: what is said of the age of another token holds
+    // for this moment alone.
+    if (judgement === 'refused') void store.remove(name);
+    return { result: 'old' };
+  }
+
+  /** The first token that another replica brings, `claimed` once it is ours to ask, `late` when it is waited for no more. */
+  async function claimOrWait(places: Places, wanted: WantedToken): Promise<SharedToken | 'claimed' | 'late'> {
+    const untilMs = clock.monotonicMs() + LONGEST_WAIT_MS;
+    for (;;) {
+      const claim = await store.claim(claimOf(places), CLAIM_MS);
+      if (claim.state === 'away') return 'late';
+      if (claim.value === 'claimed') {
+        // Who asked may have been done with it since the last look.
+        const { token } = await look(places, wanted);
+        if (token === undefined) return 'claimed';
+        // Not waited for: the token would be older than its age says by then.
+        void store.remove(claimOf(places));
+        return token;
+      }
+      if (clock.monotonicMs() >= untilMs) return 'late';
+      await pause(clock, LOOK_EVERY_MS * (0.5 + random()), wanted.signal);
+      if (wanted.signal.aborted) return 'late';
+      const { result, token } = await look(places, wanted);
+      if (token !== undefined) return token;
+      if (result === 'away') return 'late';
+    }
+  }
+
+  async function keep({ key, name }: Place, askedAt: Instant, outcome: TokenResponse): Promise<void> {
+    if (outcome.result !== 'success' || !Number.isFinite(outcome.lifetimeMs)) return;
+    const { accessToken, lifetimeMs } = outcome;
+    const leftMs = Math.floor(remainingMs(later(askedAt, lifetimeMs), clock.now()));
+    if (leftMs <= 0) return;
+    const value = seal(key, name, { accessToken, lifetimeMs, requestedAtMs: askedAt.wallMs });
+    const { state } = await store.write(name, value, leftMs);
+    metrics.stored(state === 'answered' ? 'stored' : 'away');
+  }
+
+  /** Nobody waits for the store once there is a token. */
+  async function askForAll(
+    places: Places,
+    isClaimed: boolean,
+    ask: () => Promise<TokenResponse>,
+  ): Promise<TokenResponse> {
+    const askedAt = clock.now();
+    const outcome = await ask();
+    void keep(places.current, askedAt, outcome).then(async () => {
+      const claimedForMs = clock.monotonicMs() - askedAt.monotonicMs;
+      if (isClaimed && claimedForMs < CLAIM_MS - CLAIM_MARGIN_MS) await store.remove(claimOf(places));
+    });
+    return outcome;
+  }
+
+  async function obtain(
+    config: CredentialConfig,
+    wanted: WantedToken,
+    ask: () => Promise<TokenResponse>,
+  ): Promise<TokenResponse> {
+    const identity = grantIdentity(config, wanted.credentials);
+    if (identity === undefined) return await ask();
+    const places = placesOf(keys(), identity);
+    const first = await look(places, wanted);
+    if (first.token !== undefined || first.result === 'away') {
+      metrics.looked(first.result);
+      return first.token === undefined ? await askForAll(places, false, ask) : taken(first.token);
+    }
+    const next = await claimOrWait(places, wanted);
+    if (typeof next === 'string') {
+      metrics.looked(first.result);
+      return await askForAll(places, next === 'claimed', ask);
+    }
+    metrics.looked('waited');
+    return taken(next);
+  }
+
+  return { of: (config) => ({ obtain: (wanted, ask) => obtain(config, wanted, ask) }) };
+}
+
+function placesOf({ current, previous }: CacheKeys, identity: string): Places {
+  const place = (key: CacheKey): Place => ({ key, name: nameOf(key, identity) });
+  const first = place(current);
+  return { current: first, all: previous === undefined ? [first] : [first, place(previous)] };
+}
+
+function claimOf({ current }: Places): string {
+  return `${current.name}:claim`;
+}
+
+function taken({ accessToken, lifetimeMs, ageMs }: SharedToken): TokenResponse {
+  return { result: 'success', accessToken, lifetimeMs, sharedAgeMs: ageMs };
+}

@@ -1,0 +1,29 @@
+/** The root of the sidecar's authority, as it leaves it for apps, and who shows a certificate of it. */
+
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
+
+export function sidecarRootIn(directory: string): string {
+  return join(directory, 'ca.crt');
+}
+
+/** @throws where there is none that can be read. */
+export async function readSidecarRoot(directory: string): Promise<X509Certificate> {
+  return new X509Certificate(await readBoundedFile(sidecarRootIn(directory), MAX_PEM_BYTES));
+}
+
+/**
+ * Whether the sidecar itself has shown this chain, in the place of the host. By its signatures: anybody can take its name.
+ * @param chain the server's own first.
+ */
+export async function isShownBySidecar(
+  chain: readonly X509Certificate[],
+  directory: string | undefined,
+): Promise<boolean> {
+  if (directory === undefined || chain.length === 0) return false;
+  const root = await readSidecarRoot(directory).catch(() => undefined);
+  if (root === undefined) return false;
+  const issuers = [...chain.slice(1).filter(({ raw }) => !raw.equals(root.raw)), root];
+  return issuers.every((issuer, index) => chain[index]?.verify(issuer.publicKey) === true);
+}

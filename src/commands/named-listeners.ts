@@ -1,0 +1,27 @@
+import type { NamedAddress } from '../address-conflicts.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
+import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
+import type { Setting } from '../config/settings.ts';
+import { sidecarListeners } from '../config/sidecar-listeners.ts';
+import { formatAddress } from '../config/values.ts';
+
+/** Every listener of a sidecar or a gateway, with what named its address. */
+export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {
+  return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
+    key: flag === undefined ? key : namedBy(flag, key, address, given),
+    address,
+    ...(mayLack ? { mayLack } : {}),
+  }));
+}
+
+/** The flag or its variable where one was given, and where nothing was: that is what would choose another address. */
+function namedBy(
+  flag: keyof typeof PROXY_SETTINGS,
+  key: string,
+  address: ListenAddress,
+  given: ProxyValues,
+): string {
+  const setting: Setting = PROXY_SETTINGS[flag];
+  const isDefault = [formatAddress(address), String(address.port)].includes(setting.default ?? '');
+  return given[flag]?.key ?? (given.config === undefined || isDefault ? `--${flag}` : key);
+}

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { createTokenEndpoint, type TokenEndpointOptions } from '../../src/broker/token-endpoint.ts';
+import { systemClock } from '../../src/clock.ts';
+import { captureLog } from '../support/log-capture.ts';
+import { formOf } from './running-broker.ts';
+
+const ADDRESS = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
+const CALLER = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
+const ACCEPTED = { kind: 'accepted', caller: CALLER } as const;
+const GIVEN = { kind: 'given', token: 'of-the-provider', expiresInSeconds: 200 } as const;
+
+function ask(options: {
+  readonly verify?: TokenEndpointOptions['verify'];
+  readonly grant?: TokenEndpointOptions['grants']['answer'];
+  readonly find?: TokenEndpointOptions['credentials']['find'];
+}) {
+  const { log, lines } = captureLog();
+  const endpoint = createTokenEndpoint({
+    verify: options.verify ?? (() => ACCEPTED),
+    credentials: {
+      unread: () => undefined,
+      find: options.find ?? (() => ({ config: {} }) as never),
+      now: () => undefined,
+    },
+    grants: { answer: options.grant ?? (() => GIVEN), size: 0, close: () => Promise.resolve() },
+    clock: systemClock,
+    log,
+  });
+  const answer = endpoint(ADDRESS, Buffer.from(formOf('a.b.c')), systemClock.monotonicMs());
+  return { answer, lines: () => lines.map((line) => JSON.parse(line) as object) };
+}
+
+it('a caller who is known has a token that is held in the same turn, and leaves a line', () => {
+  const { answer, lines } = ask({});
+  expect(answer).toEqual(GIVEN);
+  expect(lines()).toMatchObject([{ msg: 'token given', serviceAccount: 'web', expiresIn: 200 }]);
+});
+
+it('one who is refused is refused in the same turn', () => {
+  const { answer, lines } = ask({ verify: () => ({ kind: 'refused', reason: 'revoked', caller: CALLER }) });
+  expect(answer).toMatchObject({ code: 'invalid_client' });
+  expect(lines()).toMatchObject([{ msg: 'token not given', serviceAccount: 'web', reason: 'revoked' }]);
+});
+
+it('a fault is an answer, and names who asked once that is known', () => {
+  const broken = (): never => {
+    throw new Error('no directory');
+  };
+  const early = ask({ verify: broken });
+  expect(early.answer).toMatchObject({ code: 'server_error' });
+  expect(early.lines()).toMatchObject([{ msg: 'a request failed' }, { result: 'server_error' }]);
+  const late = ask({ grant: broken });
+  expect(late.answer).toMatchObject({ code: 'server_error' });
+  expect(late.lines()).toMatchObject([
+    { msg: 'a request failed' },
+    { result: 'server_error', serviceAccount: 'web' },
+  ]);
+});
+
+it('a right that is taken while the grant is waited for gives no token', async () => {
+  let isTheirs = true;
+  const { promise, resolve } = Promise.withResolvers<typeof GIVEN>();
+  const { answer } = ask({
+    grant: () => promise,
+    find: () => (isTheirs ? ({ config: {} } as never) : undefined),
+  });
+  expect(answer).toBeInstanceOf(Promise);
+  isTheirs = false;
+  resolve(GIVEN);
+  expect(await answer).toMatchObject({ code: 'unauthorized_client' });
+});

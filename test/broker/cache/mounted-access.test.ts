@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { followAccess } from '../../../src/broker/cache/mounted-access.ts';
+import { deriveKey } from '../../../src/broker/cache/sealed-token.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import { createCertificateAuthority } from '../../support/certificate-authority.ts';
+import { captureLog } from '../../support/log-capture.ts';
+
+const [one, other] = [randomBytes(32), randomBytes(32)];
+const ca = createCertificateAuthority('of the cache').cert;
+
+async function mounted(files: Readonly<Record<string, string>>) {
+  const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-access-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  for (const part of ['key', 'auth', 'ca']) await mkdir(join(directory, part));
+  const write = async (name: string, text: string): Promise<void> => writeFile(join(directory, name), text);
+  for (const [name, text] of Object.entries(files)) await write(name, text);
+  const { log, lines } = captureLog();
+  return {
+    directory,
+    write,
+    remove: (name: string) => rm(join(directory, name)),
+    lines,
+    async follow() {
+      const followed = await followAccess(
+        {
+          keyDirectory: join(directory, 'key'),
+          authDirectory: join(directory, 'auth'),
+          caFile: join(directory, 'ca', 'ca.crt'),
+        },
+        { clock, pollMs: 20, log },
+      );
+      onTestFinished(() => followed.close());
+      return followed;
+    },
+  };
+}
+
+const ALL = {
+  'key/current': `${one.toString('base64')}\n`,
+  'auth/password': 'pass\n',
+  'ca/ca.crt': ca,
+};
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+it('is what is mounted, without what may be missing', async () => {
+  const { follow } = await mounted(ALL);
+  const followed = await follow();
+  expect(followed.keys()).toEqual({ current: deriveKey(one), previous: undefined });
+  expect(followed.access()).toMatchObject({ username: undefined, password: 'pass' });
+  expect(followed.access().authorities).toContain('BEGIN CERTIFICATE');
+});
+
+it('follows a key that is rotated', async () => {
+  const { follow, write, remove } = await mounted(ALL);
+  const followed = await follow();
+  await write('key/previous', one.toString('base64'));
+  await write('key/current', other.toString('base64'));
+  while (followed.keys().previous === undefined) await turn();
+  while (followed.keys().current.naming.equals(deriveKey(one).naming)) await turn();
+  expect(followed.keys()).toEqual({ current: deriveKey(other), previous: deriveKey(one) });
+  await remove('key/previous');
+  while (followed.keys().previous !== undefined) await turn();
+});
+
+it('follows login and CAs, and says so', async () => {
+  const { follow, write } = await mounted(ALL);
+  const followed = await follow();
+  let changes = 0;
+  followed.onAccess(() => {
+    changes += 1;
+  });
+  await write('auth/username', 'broker');
+  while (changes < 1) await turn();
+  expect(followed.access().username).toBe('broker');
+  await write('auth/password', 'another');
+  while (changes < 2) await turn();
+  expect(followed.access().password).toBe('another');
+});
+
+it('keeps the last good ones where what comes cannot be used, and shows nothing of it', async () => {
+  const { follow, write, lines } = await mounted(ALL);
+  const followed = await follow();
+  await write('key/current', 'c2hvcnQtc2VjcmV0');
+  while (!lines.join().includes('current is not 32 bytes in base64')) await turn();
+  await write('ca/ca.crt', 'no certificate');
+  while (!lines.join().includes('ca.crt cannot be used: it holds no PEM certificate')) await turn();
+  expect(followed.keys().current).toEqual(deriveKey(one));
+  expect(followed.access().authorities).toContain('BEGIN CERTIFICATE');
+  expect(lines.join()).not.toContain('c2hvcnQtc2VjcmV0');
+});
+
+it('does not use a previous key that is none, and says so', async () => {
+  const { follow, lines } = await mounted({ ...ALL, 'key/previous': 'nonsense' });
+  expect((await follow()).keys().previous).toBeUndefined();
+  expect(lines.join()).toContain('previous is not 32 bytes in base64');
+});
+
+it.each([
+  ['no key', { ...ALL, 'key/current': '' }, 'current is empty'],
+  ['a key of 16 bytes', { ...ALL, 'key/current': randomBytes(16).toString('base64') }, 'is not 32 bytes'],
+  ['a key in hexadecimal', { ...ALL, 'key/current': one.toString('hex') }, 'is not 32 bytes'],
+  ['a key and more', { ...ALL, 'key/current': `${one.toString('base64')}!` }, 'is not 32 bytes'],
+  ['an empty password', { ...ALL, 'auth/password': '' }, 'password is empty'],
+  ['no CA', { ...ALL, 'ca/ca.crt': 'none' }, 'no PEM certificate'],
+])('does not begin with %s', async (_, files, why) => {
+  const { follow } = await mounted(files);
+  await expect(follow()).rejects.toThrow(why);
+});

@@ -1,0 +1,269 @@
+/** What a real server (test/e2e/token-cache) cannot be made to do, and what needs none. */
+
+import { once } from 'node:events';
+import { Registry } from '@prometheus-io/client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
+import { openRedisStore, type StoreAccess } from '../../../src/broker/cache/redis-store.ts';
+import { LONGEST_VALUE } from '../../../src/broker/cache/sealed-token.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import { createLogger } from '../../../src/log/logger.ts';
+import { freePort } from '../../support/free-port.ts';
+import { bulk, emptyStore, RespServer } from './resp-server.ts';
+
+interface Opening {
+  readonly access?: StoreAccess;
+  readonly timeoutMs?: number;
+  readonly tls?: boolean;
+}
+
+async function open(port: number, { access = {}, timeoutMs = 1000, tls = false }: Opening = {}) {
+  const registry = new Registry();
+  const lines: Readonly<Record<string, unknown>>[] = [];
+  const waiting = new Set<() => void>();
+  const log = createLogger('trace', {
+    write(line) {
+      lines.push(JSON.parse(line) as Readonly<Record<string, unknown>>);
+      for (const wake of waiting) wake();
+    },
+  });
+  const store = openRedisStore({
+    address: { host: '127.0.0.1', port, tls },
+    access: () => access,
+    timeoutMs,
+    clock,
+    random: () => 0,
+    metrics: createCacheMetrics(registry),
+    log,
+  });
+  onTestFinished(() => store.close());
+  await store.tried;
+  return {
+    store,
+    lines,
+    async logged(matches: (line: Readonly<Record<string, unknown>>) => boolean) {
+      for (;;) {
+        const found = lines.find(matches);
+        if (found !== undefined) return found;
+        await new Promise<void>((resolve) => waiting.add(resolve));
+      }
+    },
+    async metric(name: string): Promise<number> {
+      const text = await registry.metrics();
+      return Number(new RegExp(`^token_sidecar_broker_cache_${name} (\\S+)$`, 'm').exec(text)?.[1]);
+    },
+    connections: () => lines.filter(({ msg }) => msg === 'the token cache is connected').length,
+  };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const AWAY = { state: 'away' };
+
+it('asks no more than four commands, and logs in with what is mounted', async () => {
+  const server = await RespServer.start();
+  const { store } = await open(server.port, { access: { username: 'broker', password: 'pass' } });
+  await store.read(['a', 'b']);
+  await store.claim('a:claim', 3000);
+  await store.write('a', 'value', 1000);
+  await store.remove('a:claim');
+  const last = String(LONGEST_VALUE);
+  expect(server.received).toEqual([
+    ['AUTH', 'broker', 'pass'],
+    ['PTTL', 'token-sidecar:broker:probe'],
+    ['PTTL', 'a'],
+    ['GETRANGE', 'a', '0', last],
+    ['PTTL', 'b'],
+    ['GETRANGE', 'b', '0', last],
+    ['SET', 'a:claim', '1', 'NX', 'PX', '3000'],
+    ['SET', 'a', 'value', 'PX', '1000'],
+    ['DEL', 'a:claim'],
+  ]);
+});
+
+describe('where nobody listens', () => {
+  it('it is away at once, is told once, and is there soon after somebody does', async () => {
+    const port = await freePort();
+    const { store, lines, metric } = await open(port);
+    expect(store.isConnected()).toBe(false);
+    const beganAt = performance.now();
+    for (let n = 0; n < 100; n++) expect(await store.read(['a'])).toEqual(AWAY);
+    expect(performance.now() - beganAt).toBeLessThan(100);
+    expect(await metric('connected')).toBe(0);
+    while ((await metric('failures_total\\{reason="unreachable"\\}')) < 3) await turn();
+    expect(lines.filter(({ level }) => level === 'warn')).toMatchObject([
+      { cache: `127.0.0.1:${port}`, reason: 'unreachable', detail: 'ECONNREFUSED' },
+    ]);
+  });
+});
+
+describe('a server that stalls', () => {
+  it('once it is connected: the answer is waited for so long, and nothing after it', async () => {
+    const server = await RespServer.start();
+    const { store, logged } = await open(server.port, { timeoutMs: 50 });
+    server.answer = () => undefined;
+    const beganAt = performance.now();
+    expect(await Promise.all([store.read(['a']), store.claim('b', 1000)])).toEqual([AWAY, AWAY]);
+    expect(await store.write('a', 'value', 1000)).toEqual(AWAY);
+    expect(performance.now() - beganAt).toBeLessThan(1000);
+    expect(await logged(({ reason }) => reason === 'timeout')).toMatchObject({
+      detail: 'no answer within 50 ms',
+    });
+  });
+
+  it('is not one that has answered while we had no time to read', async () => {
+    const server = await RespServer.start();
+    const { store, lines } = await open(server.port, { timeoutMs: 50 });
+    server.answer = (command, socket) => {
+      // It is in this process: nothing else goes on meanwhile, and then the time is over.
+      const untilMs = performance.now() + 60;
+      while (performance.now() < untilMs);
+      return emptyStore(command, socket);
+    };
+    expect(await store.remove('a')).toEqual({ state: 'answered', value: 'removed' });
+    expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+
+  it('before it has said anything: nobody waits for it', async () => {
+    const server = await RespServer.start(() => undefined);
+    const { store, lines } = await open(server.port);
+    expect(store.isConnected()).toBe(false);
+    expect(await store.read(['a'])).toEqual(AWAY);
+    expect(lines).toMatchObject([{ reason: 'timeout', detail: 'no connection within 1000 ms' }]);
+  });
+
+  it('in its handshake: the same, and it does not keep us from leaving', async () => {
+    const server = await RespServer.start(() => undefined);
+    const { store, lines } = await open(server.port, { tls: true });
+    expect(lines).toMatchObject([{ reason: 'timeout' }]);
+    await store.close();
+  });
+
+  it('comes back as another connection', async () => {
+    const server = await RespServer.start();
+    const { store, connections } = await open(server.port, { timeoutMs: 50 });
+    server.answer = () => undefined;
+    await store.read(['a']);
+    server.answer = emptyStore;
+    while (!store.isConnected()) await turn();
+    expect(connections()).toBe(2);
+    expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'nothing' }] });
+  });
+});
+
+describe('an answer', () => {
+  const answering = (command: string, bytes: string) => async () => {
+    const server = await RespServer.start((asked) =>
+      asked[0] === command && asked[1] === 'a' ? bytes : emptyStore(asked, undefined as never),
+    );
+    return open(server.port, { timeoutMs: 200 });
+  };
+
+  it('that is longer than what was asked for is none of ours', async () => {
+    const server = await RespServer.start((asked) =>
+      asked[0] === 'GETRANGE' ? bulk('x'.repeat(LONGEST_VALUE + 1)) : ':1000\r\n',
+    );
+    const { store } = await open(server.port);
+    expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'foreign' }] });
+  });
+
+  it('that never ends is given up in time', async () => {
+    const server = await RespServer.start((asked, socket) => {
+      if (asked[0] !== 'GETRANGE') return ':1000\r\n';
+      const more = (): boolean => socket.write('x'.repeat(65_536));
+      socket.write('$500000000\r\n');
+      more();
+      socket.on('drain', more);
+      return undefined;
+    });
+    const before = process.memoryUsage().rss;
+    const { store } = await open(server.port, { timeoutMs: 50 });
+    expect(await store.read(['a'])).toEqual(AWAY);
+    const [socket] = server.sockets;
+    if (socket !== undefined) await once(socket, 'close');
+    expect(process.memoryUsage().rss - before).toBeLessThan(300_000_000);
+  });
+
+  it.each([
+    ['that is cut', 'GETRANGE', '$10\r\nabc'],
+    ['of another protocol', 'GETRANGE', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    ['of another type', 'PTTL', '+soon\r\n'],
+    ['of a list', 'PTTL', '*1\r\n:1\r\n'],
+  ])('%s ends the connection', async (_, command, bytes) => {
+    const { store, logged } = await answering(command, bytes)();
+    expect(await store.read(['a'])).toEqual(AWAY);
+    expect(await logged(({ level }) => level === 'warn')).toMatchObject({
+      msg: 'the token cache is away: each replica asks by itself',
+    });
+  });
+
+  it('that nobody has asked for ends the connection', async () => {
+    const server = await RespServer.start();
+    const { logged } = await open(server.port);
+    for (const socket of server.sockets) socket.write('+OK\r\n');
+    expect(await logged(({ level }) => level === 'warn')).toMatchObject({ reason: 'protocol' });
+  });
+
+  it('of a server that closes is away', async () => {
+    const server = await RespServer.start((asked, socket) => {
+      if (asked[1] !== 'a') return emptyStore(asked, socket);
+      socket.end();
+      return undefined;
+    });
+    const { store, logged } = await open(server.port);
+    expect(await store.read(['a'])).toEqual(AWAY);
+    expect(await logged(({ level }) => level === 'warn')).toMatchObject({
+      reason: 'unreachable',
+      detail: 'it closed the connection',
+    });
+  });
+
+  it.each([
+    ['OOM command not allowed when used memory > maxmemory', 'it has no room'],
+    ["READONLY You can't write against a read only replica", 'it is a replica'],
+    ['MOVED 1234 10.0.0.7:6379', 'it is one of a cluster, which is not supported (MOVED)'],
+    ['secret-of-somebody is what it says', 'it answers with an error (ERR)'],
+  ])('%s is told without what it says', async (error, told) => {
+    const { store, logged } = await answering('SET', `-${error}\r\n`)();
+    expect(await store.write('a', 'value', 1000)).toEqual(AWAY);
+    const line = await logged(({ reason }) => reason === 'refused');
+    expect(line['detail']).toContain(told);
+    expect(JSON.stringify(line)).not.toMatch(/somebody|10\.0\.0\.7/);
+  });
+});
+
+it('answers at most so many commands at once, and says so of the next', async () => {
+  const server = await RespServer.start();
+  const { store, logged } = await open(server.port, { timeoutMs: 500 });
+  server.answer = () => undefined;
+  const answers = Array.from({ length: 1100 }, (_, n) => store.remove(`name-${n}`));
+  expect(await Promise.all(answers)).toEqual(answers.map(() => AWAY));
+  expect(await logged(({ level }) => level === 'warn')).toMatchObject({
+    reason: 'timeout',
+    detail: 'too many commands wait for an answer',
+  });
+});
+
+it('takes what is mounted by a new connection, at once', async () => {
+  const server = await RespServer.start();
+  const access = { password: 'old' };
+  const { store, lines, connections } = await open(server.port, { access });
+  access.password = 'new';
+  store.reconnect();
+  while (connections() < 2) await turn();
+  expect(server.received.filter(([name]) => name === 'AUTH')).toEqual([
+    ['AUTH', 'old'],
+    ['AUTH', 'new'],
+  ]);
+  expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
+});
+
+it('closes its connection, and is away from then on', async () => {
+  const server = await RespServer.start();
+  const { store } = await open(server.port);
+  const [socket] = server.sockets;
+  await store.close();
+  if (socket !== undefined && !socket.closed) await once(socket, 'close');
+  expect(await store.read(['a'])).toEqual(AWAY);
+  expect(store.isConnected()).toBe(false);
+});

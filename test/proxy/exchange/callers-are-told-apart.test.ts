@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest';
+import type { GatewayCaller } from '../../../src/config/config.ts';
+import { SidecarError } from '../../../src/errors.ts';
+import type { Gatekeeper, IdentifiedCaller } from '../../../src/proxy/exchange/gatekeeper.ts';
+import type { IncomingRequest } from '../../../src/proxy/streams/message.ts';
+import { settle } from '../../support/manual-clock.ts';
+import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
+import { get, ok, request } from '../../wire/messages.ts';
+import { type Ports, serve } from './ported-exchange.ts';
+
+const POLICY: readonly GatewayCaller[] = [
+  {
+    name: 'shop',
+    match: { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' },
+    routes: ['api'],
+    limits: { inFlight: 10, burst: 1 },
+  },
+];
+const POST = request('POST', '/', ['Content-Length: 5', 'X-Proof: mine']);
+
+/** A gatekeeper that finds out by `identify`, and a caller of whom all that happens is written down. */
+function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Gatekeeper['identify']>) {
+  const told: string[] = [];
+  const policies: unknown[] = [];
+  const identified: IncomingRequest[] = [];
+  const caller: IdentifiedCaller = {
+    name: 'shop/web',
+    enter(policy) {
+      policies.push(policy);
+      told.push('entered');
+      return {
+        assertMayUse: ({ name }) => void told.push(`uses ${name}`),
+        leave: () => void told.push('left'),
+      };
+    },
+  };
+  const gatekeeper: Gatekeeper = {
+    withoutProof: (asked) => ({ ...asked, fields: asked.fields.filter((text) => !/proof|mine/i.test(text)) }),
+    identify(asked) {
+      identified.push(asked);
+      return identify(caller);
+    },
+  };
+  return { gatekeeper, told, policies, identified };
+}
+
+/** A request whose caller is found out when the test says. */
+function serveLater(bytes: string, ports: Ports = {}) {
+  const verdict = Promise.withResolvers<IdentifiedCaller>();
+  let found: IdentifiedCaller | undefined;
+  const callers = callersBy((caller) => {
+    found = caller;
+    return verdict.promise;
+  });
+  const served = serve(bytes, { gatekeeper: callers.gatekeeper, callers: POLICY, ...ports });
+  return {
+    ...callers,
+    ...served,
+    async identified() {
+      verdict.resolve(found as IdentifiedCaller);
+      await settle();
+    },
+    async turnedAway(error: Error) {
+      verdict.reject(error);
+      await settle();
+    },
+  };
+}
+
+describe('a caller that is known at once', () => {
+  it('is let in by the policy, for one request, whose proof goes no further', () => {
+    const { gatekeeper, told, policies, identified } = callersBy((caller) => caller);
+    const { app, clock, exchange, upstream } = serve(POST, { gatekeeper, callers: POLICY });
+    expect(identified[0]?.fields).toContain('X-Proof');
+    expect(policies).toEqual([POLICY]);
+    expect(told).toEqual(['entered', 'uses api']);
+    expect(app.held).toBe(false);
+    expect(upstream().sent).toContain(`authorization: ${FIRST}`);
+    expect(upstream().sent).not.toContain('X-Proof');
+    upstream().bring(ok('x'));
+    expect(told).toHaveLength(2);
+    exchange.settle(clock.monotonicMs());
+    exchange.settle(clock.monotonicMs());
+    expect(told).toEqual(['entered', 'uses api', 'left']);
+  });
+
+  it('and does not prove who it is gets no further', async () => {
+    const { gatekeeper, told } = callersBy(() => {
+      throw new SidecarError('caller_unknown', 'nobody said who asks');
+    });
+    const { app, asked, metric } = serve(get('/'), { gatekeeper, callers: POLICY });
+    expect(app.text).toMatch(/^HTTP\/1\.1 401 /);
+    expect([asked, told]).toEqual([[], []]);
+    expect(await metric('errors_total{route="none",error="caller_unknown"}')).toBe(1);
+  });
+});
+
+describe('a caller that has to be asked after', () => {
+  it('has its body wait until it is known', async () => {
+    const { app, asked, exchange, identified, told, upstream } = serveLater(POST);
+    expect([app.held, app.text, asked]).toEqual([true, '', []]);
+    exchange.appReady();
+    await identified();
+    expect(told).toEqual(['entered', 'uses api']);
+    expect(app.held).toBe(false);
+    expect(upstream().sent).toMatch(/^POST \/ HTTP\/1\.1\r\n/);
+  });
+
+  it('is not held up where its request has come whole, so that it is seen to leave', async () => {
+    const { app, identified, upstream } = serveLater(get('/'));
+    expect(app.held).toBe(false);
+    await identified();
+    expect(upstream().sent).toMatch(/^GET \/ HTTP\/1\.1\r\n/);
+  });
+
+  it('and is refused is told why, and nothing goes upstream', async () => {
+    const { app, asked, metric, told, turnedAway } = serveLater(POST);
+    await turnedAway(new SidecarError('caller_unverified', 'who asks cannot be verified now'));
+    expect(app.text).toMatch(/^HTTP\/1\.1 503 /);
+    expect([asked, told]).toEqual([[], []]);
+    expect(await metric('errors_total{route="none",error="caller_unverified"}')).toBe(1);
+  });
+
+  it.each(['known', 'refused'])('and leaves before it is %s is forgotten', async (how) => {
+    const { app, asked, exchange, identified, lines, metric, told, turnedAway } = serveLater(POST);
+    exchange.appGone();
+    if (how === 'known') await identified();
+    else await turnedAway(new TypeError('unforeseen'));
+    expect([app.text, app.cutBy, asked, told, lines]).toEqual(['', undefined, [], [], []]);
+    expect(app.held).toBe(true);
+    expect(await metric('requests_total{route="none",method="POST",code="499"}')).toBe(1);
+    expect(await metric('errors_total{route="none",error="internal"}')).toBe(0);
+  });
+
+  it('goes on waiting where there is no token yet', async () => {
+    const token = Promise.withResolvers<string>();
+    const bearer = new FakeBearer({ held: undefined, obtain: () => token.promise });
+    const { app, identified, upstream } = serveLater(POST, { bearer });
+    await identified();
+    expect(app.held).toBe(true);
+    token.resolve(FIRST);
+    await settle();
+    expect(app.held).toBe(false);
+    expect(upstream().sent).toContain(`authorization: ${FIRST}`);
+  });
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { AccessLog } from '../../../src/proxy/following/access-log.ts';
+import { following } from '../../../src/proxy/following/followed-request.ts';
+import { captureLog } from '../../support/log-capture.ts';
+
+const OK = { status: 200, error: undefined, grpcStatus: undefined };
+
+/** Whether a log of failures alone, or of a part of all requests, has a line for this outcome. */
+function wanted(outcome: { status?: number; error?: string; grpcStatus?: number }, sample?: number) {
+  const config = { requests: sample === undefined ? 'errors' : 'all', sample: sample ?? 1 } as const;
+  return new AccessLog(captureLog().log, config, () => 0.5).wants({ ...OK, ...outcome } as never);
+}
+
+describe('a log of failures', () => {
+  it.each<[string, Parameters<typeof wanted>[0], boolean]>([
+    ['an answer', {}, false],
+    ['a redirection', { status: 399 }, false],
+    ['a refusal', { status: 400 }, true],
+    ['an answer that broke off', { error: 'upstream_protocol_error' }, true],
+    ['a gRPC call that went well', { grpcStatus: 0 }, false],
+    ['a gRPC call that did not', { grpcStatus: 14 }, true],
+  ])('has a line for %s: %j %s', (_, outcome, is) => {
+    expect(wanted(outcome)).toBe(is);
+  });
+});
+
+it('a log of a part of all has a line for those that are drawn, and for each failure', () => {
+  expect([wanted({}, 0.5), wanted({}, 0.51), wanted({ status: 500 }, 0)]).toEqual([false, true, true]);
+});
+
+it('a line says who asked, where that is known', () => {
+  const { log, lines } = captureLog();
+  const accessLog = new AccessLog(log, { requests: 'all', sample: 1 }, () => 0);
+  const follower = following({ clock: systemClock, log, accessLog })({
+    protocol: 'http1',
+    method: 'GET',
+    target: '/',
+    targetForm: 'origin',
+    host: 'api.test',
+    fields: [],
+    connectionOptions: [],
+    contentLength: undefined,
+  });
+  follower?.identified('shop/web');
+  follower?.ended({ status: 200, grpcStatus: undefined, durationMs: 1, upstreamProtocol: undefined });
+  const line = lines.find((one) => one.includes('"msg":"request"'));
+  expect(JSON.parse(line ?? '{}')).toMatchObject({ caller: 'shop/web', status: 200 });
+});
