@@ -190,6 +190,22 @@ test('an autoscaler has the number of replicas to itself', async () => {
   });
 });
 
+test('an autoscaler looks at requests in flight where a metrics adapter is said to serve them', async () => {
+  const set = ['enabled=true', 'requestsInFlight.enabled=true', 'requestsInFlight.target=50'];
+  const { metrics } = (
+    await ofBroker('HorizontalPodAutoscaler', ...set.map((value) => `broker.autoscaling.${value}`))
+  ).spec;
+  expect(metrics.slice(1)).toEqual([
+    {
+      type: 'Pods',
+      pods: {
+        metric: { name: 'token_sidecar_broker_requests_in_flight' },
+        target: { type: 'AverageValue', averageValue: '50' },
+      },
+    },
+  ]);
+});
+
 const PROVIDERS = 'networkPolicy.brokerTo[0].ipBlock.cidr=192.0.2.0/24';
 
 test('a closed network lets it out to providers that are named, and to the API server', async () => {
@@ -235,4 +251,71 @@ test.each([
   const { ok, stderr } = await template({ set });
   expect(ok).toBe(false);
   expect(stderr).toContain(why);
+});
+
+describe('the cache of its tokens', () => {
+  const CACHE = [
+    'broker.cache.url=rediss://valkey.caches.svc:6379',
+    'broker.cache.keySecret=cache-key',
+    'broker.cache.authSecret=cache-auth',
+    'broker.cache.caConfigMap=caches-ca',
+  ];
+  const settingsOf = (pod: Manifest): object =>
+    Object.fromEntries(
+      pod.containers[0].env
+        .filter(({ name }: { name: string }) => name.startsWith('TOKEN_SIDECAR_CACHE_'))
+        .map(({ name, value }: Manifest) => [name, value]),
+    );
+
+  test('is there where an address is said: its key, its password and its CA are mounted', async () => {
+    const pod = (await ofBroker('Deployment', ...CACHE)).spec.template.spec;
+    expect(settingsOf(pod)).toEqual({
+      TOKEN_SIDECAR_CACHE_URL: 'rediss://valkey.caches.svc:6379',
+      TOKEN_SIDECAR_CACHE_KEY_DIR: '/etc/token-sidecar/cache-key',
+      TOKEN_SIDECAR_CACHE_AUTH_DIR: '/etc/token-sidecar/cache-auth',
+      TOKEN_SIDECAR_CACHE_CA_FILE: '/etc/token-sidecar/cache-ca/ca.crt',
+      TOKEN_SIDECAR_CACHE_TIMEOUT: '100ms',
+    });
+    const mounts = pod.containers[0].volumeMounts.filter(({ name }: Manifest) => name.startsWith('cache-'));
+    expect(mounts.map(({ mountPath, readOnly }: Manifest) => [mountPath, readOnly])).toEqual([
+      ['/etc/token-sidecar/cache-key', true],
+      ['/etc/token-sidecar/cache-auth', true],
+      ['/etc/token-sidecar/cache-ca', true],
+    ]);
+    const volumes = pod.volumes.filter(({ name }: Manifest) => name.startsWith('cache-'));
+    expect(volumes).toMatchObject([
+      { secret: { secretName: 'cache-key', defaultMode: 0o440 } },
+      { secret: { secretName: 'cache-auth', defaultMode: 0o440 } },
+      { configMap: { name: 'caches-ca' } },
+    ]);
+  });
+
+  test('is verified by the public CAs, and asked without a password, where none are said', async () => {
+    const pod = (await ofBroker('Deployment', ...CACHE.slice(0, 2))).spec.template.spec;
+    expect(Object.keys(settingsOf(pod))).toEqual([
+      'TOKEN_SIDECAR_CACHE_URL',
+      'TOKEN_SIDECAR_CACHE_KEY_DIR',
+      'TOKEN_SIDECAR_CACHE_TIMEOUT',
+    ]);
+  });
+
+  test('is not there unless it is asked for', async () => {
+    expect(JSON.stringify(await ofBroker('Deployment'))).not.toContain('cache');
+  });
+
+  test.each([
+    ['clear text over the network', ['broker.cache.url=redis://valkey:6379'], 'broker.cache.url'],
+    ['no key', CACHE.slice(0, 1), 'broker.cache.keySecret: name the Secret'],
+    [
+      'a key of no cache',
+      ['broker.cache.keySecret=key'],
+      'broker.cache.keySecret: set broker.cache.url with it',
+    ],
+    ['two CAs', [...CACHE, 'broker.cache.caSecret=ca'], 'broker.cache.caConfigMap: leave it empty'],
+    ['a time that is too long', [...CACHE, 'broker.cache.timeout=3s'], 'broker.cache.timeout'],
+  ])('is refused with %s', async (_, set, message) => {
+    const { ok, stderr } = await template({ set: [...ON, ...set] });
+    expect(ok).toBe(false);
+    expect(stderr.replaceAll('/', '.')).toContain(message);
+  });
 });

@@ -29,7 +29,10 @@ function resources(groupVersion: string, list: readonly ApiResource[]): unknown 
 }
 
 const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
-  'apps/v1': [{ kind: 'Deployment', name: 'deployments', namespaced: true }],
+  'apps/v1': [
+    { kind: 'Deployment', name: 'deployments', namespaced: true },
+    { kind: 'DaemonSet', name: 'daemonsets', namespaced: true },
+  ],
   'policy/v1': [{ kind: 'PodDisruptionBudget', name: 'poddisruptionbudgets', namespaced: true }],
   'coordination.k8s.io/v1': [{ kind: 'Lease', name: 'leases', namespaced: true }],
   'rbac.authorization.k8s.io/v1': [
@@ -50,6 +53,7 @@ const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
 };
 
 const CORE: readonly ApiResource[] = [
+  { kind: 'ConfigMap', name: 'configmaps', namespaced: true },
   { kind: 'Pod', name: 'pods', namespaced: true },
   { kind: 'Secret', name: 'secrets', namespaced: true },
   { kind: 'Service', name: 'services', namespaced: true },

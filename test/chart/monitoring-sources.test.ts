@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { monitoringFiles } from '../../scripts/generate-monitoring.ts';
 import { brokerGroups } from '../../scripts/monitoring/broker-rules.ts';
+import { gatewayGroups } from '../../scripts/monitoring/gateway-rules.ts';
 import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
 import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import { exportedSeriesNames } from '../../scripts/monitoring/metrics.ts';
@@ -121,17 +122,22 @@ test('the chart carries the rules of what it installs, and the dashboard', async
     'issuer.clients.secrets={a}',
     'broker.enabled=true',
     'broker.secrets={a}',
+    'injector.enabled=true',
     'injector.profiles.enabled=true',
   ];
-  const all = await manifests({ set });
+  const all = await manifests({ ci: 'gateway-values.yaml', set });
 
   expect(only(all, 'PrometheusRule').spec.groups).toEqual([
     ...SIDECAR_GROUPS,
     ...injectorGroups('installed'),
     ...issuerGroups('installed'),
     ...brokerGroups('installed'),
+    ...gatewayGroups('installed'),
   ]);
-  expect(JSON.parse(only(all, 'ConfigMap').data['token-sidecar.json'])).toEqual(
+  const board = all.find(
+    ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name.endsWith('-dashboard'),
+  );
+  expect(JSON.parse(board.data['token-sidecar.json'])).toEqual(
     JSON.parse(await readFile(`${ROOT}deploy/monitoring/dashboard.json`, 'utf8')),
   );
 });

@@ -20,7 +20,9 @@ afterAll(async () => {
 });
 
 /** What `helm install` prints at its end. */
-async function notes(...set: string[]): Promise<string> {
+const notes = (...set: string[]): Promise<string> => notesWith([], set);
+
+async function notesWith(args: readonly string[], set: readonly string[] = []): Promise<string> {
   const { ok, stdout, stderr } = await run('helm', [
     'install',
     'token-sidecar',
@@ -31,6 +33,7 @@ async function notes(...set: string[]): Promise<string> {
     '--disable-openapi-validation',
     '--kubeconfig',
     cluster.kubeconfig,
+    ...args,
     ...set.flatMap((value) => ['--set', value]),
   ]);
   if (!ok) throw new Error(stderr);
@@ -91,6 +94,20 @@ test('it says how to upgrade and uninstall', async () => {
     'helm upgrade token-sidecar CHART --namespace token-sidecar --reset-then-reuse-values',
   );
   expect(text).toContain('helm uninstall token-sidecar --namespace token-sidecar');
+});
+
+test('with the gateway it says where callers come, and by what they prove who they are', async () => {
+  const values = ['--values', `${CHART}/ci/gateway-daemonset-values.yaml`];
+  const onNodes = await notesWith(values);
+  expect(onNodes).toContain('https://token-sidecar-gateway.token-sidecar.svc:15443');
+  expect(onNodes).toContain('rollout status daemonset/token-sidecar-gateway');
+  expect(onNodes).toContain('helm upgrade token-sidecar CHART');
+  expect(onNodes).not.toContain('service account token');
+  expect(onNodes).not.toContain('serves as a library');
+  const on = ['gateway.kind=Deployment', 'gateway.serviceAccountTokens.enabled=true'];
+  const text = await notesWith(values, on);
+  expect(text).toContain('a service account token of the audience token-sidecar-gateway');
+  expect(text).toContain('rollout status deployment/token-sidecar-gateway');
 });
 
 test('with the broker it says where Secrets are, what of them it may read, and by what its certificate is kept', async () => {

@@ -21,7 +21,25 @@ async function injectorEnvironment(...set: string[]): Promise<Record<string, str
 const ISSUER = ['issuer.enabled=true', 'issuer.clients.secrets={shop}'];
 
 const BROKER = ['broker.enabled=true', 'broker.secrets={a}', 'injector.profiles.enabled=true'];
-const ON: Readonly<Record<string, readonly string[]>> = { injector: [], issuer: ISSUER, broker: BROKER };
+
+const GATEWAY = [
+  'gateway.enabled=true',
+  'gateway.callers[0].name=web',
+  'gateway.callers[0].match.serviceAccount=shop/web',
+  'gateway.callers[0].allowedRoutes={all}',
+  'gateway.credentials[0].name=default',
+  'gateway.credentials[0].authUrl=https://sso.example.com',
+  'gateway.credentials[0].secret.name=shop-oauth',
+  'gateway.routes[0].name=all',
+  'gateway.routes[0].upstream=https://api.example.com',
+  'gateway.certificates.existing.secretName=gateway-tls',
+];
+const ON: Readonly<Record<string, readonly string[]>> = {
+  injector: [],
+  issuer: ISSUER,
+  broker: BROKER,
+  gateway: GATEWAY,
+};
 
 describe.each(Object.entries(ON))('the %s', (component, on) => {
   test('takes the settings that all share, unless it has its own', async () => {

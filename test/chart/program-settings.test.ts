@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BROKER_SETTINGS } from '../../src/commands/broker-settings.ts';
+import { gateway } from '../../src/commands/gateway.ts';
 import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
 import { ISSUER_SETTINGS } from '../../src/commands/issuer-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -77,6 +78,17 @@ test('the broker of the chart is set by settings that it has, and the injector b
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith(`-${name}`),
     );
     expect(unknownSettings(program.spec.template.spec.containers[0], settings)).toEqual([]);
+  }
+});
+
+test('the gateway of the chart is set by settings that it has', async () => {
+  for (const ci of ['gateway-values.yaml', 'gateway-daemonset-values.yaml']) {
+    const [container] = (await manifests({ ci }))
+      .filter(({ metadata }) => metadata.name.endsWith('-gateway'))
+      .flatMap((manifest) => podOf(manifest) ?? [])
+      .flatMap(containersOf);
+    expect(container.env.length).toBeGreaterThan(0);
+    expect(unknownSettings(container, gateway.settings)).toEqual([]);
   }
 });
 

@@ -131,7 +131,7 @@ async function startInjector(): Promise<string> {
   return admin ?? '';
 }
 
-/** The broker, before a cluster that does not answer. */
+/** The broker, before a cluster and a token cache that do not answer. */
 async function startBroker(): Promise<string> {
   const certificates = join(directory, 'certificates');
   const kubeconfig = join(directory, 'kubeconfig');
@@ -148,12 +148,17 @@ async function startBroker(): Promise<string> {
       'current-context': 'nowhere',
     }),
   );
+  const cacheKey = join(directory, 'cache-key');
+  await mkdir(cacheKey);
+  await writeFile(join(cacheKey, 'current'), Buffer.alloc(32, 7).toString('base64'));
   const flags: Readonly<Record<string, string>> = {
     listen: '127.0.0.1:0',
     'admin-listen': '127.0.0.1:0',
     'tls-cert-file': join(certificates, 'tls.crt'),
     'tls-key-file': join(certificates, 'tls.key'),
     'secrets-dir': join(directory, 'secrets'),
+    'cache-url': 'redis://127.0.0.1:9',
+    'cache-key-dir': cacheKey,
     'drain-delay': '0s',
     kubeconfig,
   };

@@ -62,7 +62,14 @@ const ISSUER_PATHS = [
   'issuer.signingKey.*',
 ];
 
-const BROKER_PATHS = ['bindAddress', 'global.logLevel', 'broker.audience', 'broker.logLevel'];
+const BROKER_PATHS = [
+  'bindAddress',
+  'global.logLevel',
+  'broker.audience',
+  'broker.logLevel',
+  'broker.cache.url',
+  'broker.cache.timeout',
+];
 
 function resolve(of: Schema): Schema {
   return of.$ref === undefined ? of : resolve(schema.definitions?.[of.$ref.split('/')[2] ?? ''] ?? {});
@@ -198,7 +205,8 @@ async function issuerProblemsWith(given: object): Promise<readonly string[]> {
 }
 
 async function brokerProblemsWith(given: object): Promise<readonly string[]> {
-  const set = ['injector.enabled=false', ...BROKER];
+  const cache = ['broker.cache.url=rediss://cache.test', 'broker.cache.keySecret=cache-key'];
+  const set = ['injector.enabled=false', ...BROKER, ...cache];
   const env = (await environmentBy('broker', given, set, BROKER_SETTINGS)) ?? {};
   const problems: Problem[] = [];
   readBrokerConfig(readSettings(BROKER_SETTINGS, [], env).given, problems);

@@ -9,12 +9,17 @@ function ofKind(all: readonly Manifest[], kind: string): Manifest[] {
   return all.filter((manifest) => manifest.kind === kind);
 }
 
+/** What runs for as long as the release is there. */
+function workloadsOf(all: readonly Manifest[]): Manifest[] {
+  return [...ofKind(all, 'Deployment'), ...ofKind(all, 'DaemonSet')];
+}
+
 describe.each(await ciValues())('%s', (ci) => {
-  test('every Service selects one Deployment and names ports that it has', async () => {
+  test('every Service selects one workload and names ports that it has', async () => {
     const all = await manifests({ ci });
     for (const service of ofKind(all, 'Service')) {
-      const selected = ofKind(all, 'Deployment').filter((deployment) =>
-        matches(service.spec.selector, deployment.spec.template.metadata.labels),
+      const selected = workloadsOf(all).filter(({ spec }) =>
+        matches(service.spec.selector, spec.template.metadata.labels),
       );
       expect(selected.map(({ metadata }) => metadata.name)).toEqual([service.metadata.name]);
       const ports = selected[0].spec.template.spec.containers[0].ports.map(
@@ -36,9 +41,9 @@ describe.each(await ciValues())('%s', (ci) => {
     }
   });
 
-  test('every policy of the network selects the pods of one Deployment or Job', async () => {
+  test('every policy of the network selects the pods of one workload or Job', async () => {
     const all = await manifests({ ci });
-    const workloads = [...ofKind(all, 'Deployment'), ...ofKind(all, 'Job')];
+    const workloads = [...workloadsOf(all), ...ofKind(all, 'Job')];
     const policies = ofKind(all, 'NetworkPolicy');
     for (const { spec: policy } of policies) {
       const { matchLabels } = policy.podSelector;
@@ -50,26 +55,36 @@ describe.each(await ciValues())('%s', (ci) => {
     if (policies.length > 0) expect(policies).toHaveLength(workloads.length);
   });
 
-  test('every budget and spread constraint selects one Deployment', async () => {
+  test('every budget and spread constraint selects one workload', async () => {
     const all = await manifests({ ci });
-    const deployments = ofKind(all, 'Deployment');
+    const workloads = workloadsOf(all);
     const selectors = [
       ...ofKind(all, 'PodDisruptionBudget').map(({ spec }) => spec.selector.matchLabels),
-      ...deployments.flatMap(({ spec }) =>
+      ...workloads.flatMap(({ spec }) =>
         (spec.template.spec.topologySpreadConstraints ?? []).map(
           (constraint: Manifest) => constraint.labelSelector.matchLabels,
         ),
       ),
     ];
     for (const selector of selectors) {
-      expect(deployments.filter(({ spec }) => matches(selector, spec.template.metadata.labels))).toHaveLength(
+      expect(workloads.filter(({ spec }) => matches(selector, spec.template.metadata.labels))).toHaveLength(
         1,
       );
     }
   });
 
+  test('every autoscaler has one Deployment, which leaves the number of replicas to it', async () => {
+    const all = await manifests({ ci });
+    for (const { spec } of ofKind(all, 'HorizontalPodAutoscaler')) {
+      const { kind, name } = spec.scaleTargetRef;
+      const scaled = ofKind(all, kind).filter(({ metadata }) => metadata.name === name);
+      expect(scaled).toHaveLength(1);
+      expect(scaled[0].spec).not.toHaveProperty('replicas');
+    }
+  });
+
   test('every volume that is mounted exists, and every one that exists is mounted', async () => {
-    for (const { spec } of ofKind(await manifests({ ci }), 'Deployment')) {
+    for (const { spec } of workloadsOf(await manifests({ ci }))) {
       const [container] = spec.template.spec.containers;
       expect((container.volumeMounts ?? []).map(({ name }: Manifest) => name).sort()).toEqual(
         (spec.template.spec.volumes ?? []).map(({ name }: Manifest) => name).sort(),

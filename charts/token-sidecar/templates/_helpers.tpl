@@ -108,6 +108,35 @@ app.kubernetes.io/component: {{ .component }}
 {{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.broker.fullname" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- define "token-sidecar.gateway.fullname" -}}
+{{- printf "%s-gateway" (include "token-sidecar.fullname" .) -}}
+{{- end -}}
+
+{{- define "token-sidecar.gateway.clusterName" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.gateway.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "token-sidecar.gateway.serviceAccountName" -}}
+{{- if .Values.gateway.serviceAccount.create -}}
+{{- default (include "token-sidecar.gateway.fullname" .) .Values.gateway.serviceAccount.name -}}
+{{- else -}}
+{{- required "gateway.serviceAccount.name: name the account that the gateway runs as when gateway.serviceAccount.create is false" .Values.gateway.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "token-sidecar.gateway.certificateSecret" -}}
+{{- if eq .Values.gateway.certificates.source "existing" -}}
+{{- required "gateway.certificates.existing.secretName: name the TLS Secret, or set gateway.certificates.source to \"cert-manager\"" .Values.gateway.certificates.existing.secretName -}}
+{{- else -}}
+{{- printf "%s-certificate" (include "token-sidecar.gateway.fullname" .) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where callers of every namespace find it. */}}
+{{- define "token-sidecar.gateway.host" -}}
+{{- printf "%s.%s.svc" (include "token-sidecar.gateway.fullname" .) (include "token-sidecar.namespace" .) -}}
+{{- end -}}
+
 {{- define "token-sidecar.broker.serviceAccountName" -}}
 {{- if .Values.broker.serviceAccount.create -}}
 {{- default (include "token-sidecar.broker.fullname" .) .Values.broker.serviceAccount.name -}}

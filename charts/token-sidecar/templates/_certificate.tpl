@@ -1,0 +1,79 @@
+{{/*
+A serving certificate by cert-manager in the Secret `FULLNAME-certificate`, of the issuer that is named or of a CA of its own.
+Arguments: root, component, dnsNames, settings.
+*/}}
+{{- define "token-sidecar.certManagerCertificate" -}}
+{{- $fullname := include (printf "token-sidecar.%s.fullname" .component) .root }}
+{{- $namespace := include "token-sidecar.namespace" .root }}
+{{- $labels := include "token-sidecar.labels" (pick . "root" "component") }}
+{{- $secretName := printf "%s-certificate" $fullname }}
+{{- $issuerRef := .settings.issuerRef }}
+{{- if not $issuerRef }}
+{{- $issuerRef = dict "kind" "Issuer" "name" (printf "%s-ca" $fullname) }}
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ $fullname }}-self-signed
+  namespace: {{ $namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  selfSigned: {}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ $fullname }}-ca
+  namespace: {{ $namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  isCA: true
+  commonName: {{ printf "%s-ca" $fullname | trunc 64 }}
+  secretName: {{ $fullname }}-ca
+  {{- /* Ten years: callers keep the CA that they were given. */}}
+  duration: 87600h
+  privateKey:
+    algorithm: ECDSA
+    size: 256
+  issuerRef:
+    group: cert-manager.io
+    kind: Issuer
+    name: {{ $fullname }}-self-signed
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ $fullname }}-ca
+  namespace: {{ $namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  ca:
+    secretName: {{ $fullname }}-ca
+---
+{{- end }}
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ $secretName }}
+  namespace: {{ $namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  secretName: {{ $secretName }}
+  dnsNames:
+    {{- toYaml .dnsNames | nindent 4 }}
+  usages:
+    - server auth
+  duration: {{ .settings.duration }}
+  renewBefore: {{ .settings.renewBefore }}
+  privateKey:
+    algorithm: ECDSA
+    size: 256
+    rotationPolicy: Always
+  issuerRef:
+    group: {{ default "cert-manager.io" $issuerRef.group }}
+    kind: {{ default "Issuer" $issuerRef.kind }}
+    name: {{ $issuerRef.name }}
+{{- end -}}
