@@ -1,15 +1,28 @@
 /**
  * An app as pods have it: it knows no token, and calls URL every INTERVAL_MS. With TIMES it ends after so many calls,
- * with 0 if all were answered 200. Without, it goes on, and tells on port 8080 what it has counted.
+ * with 0 if all were answered 200. Without, it goes on, and tells on port 8080 what it has counted. A gateway is shown the
+ * token in TOKEN_FILE or the certificate in the directory IDENTITY, and known by CA_FILE.
  */
 
+import { readFileSync } from 'node:fs';
 import { createServer, request as requestInClear } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 
 const { URL: url = 'http://127.0.0.1:15080/', INTERVAL_MS = '50', TIMES } = process.env;
+const { TOKEN_FILE: tokenFile, IDENTITY: identity, CA_FILE: caFile } = process.env;
 const request = url.startsWith('https:') ? requestOverTls : requestInClear;
 const times = TIMES === undefined ? Number.POSITIVE_INFINITY : Number(TIMES);
 const counts: { calls: number; failed: number; failures: string[] } = { calls: 0, failed: 0, failures: [] };
+
+const tls = {
+  ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
+  ...(identity === undefined
+    ? {}
+    : { cert: readFileSync(`${identity}/tls.crt`), key: readFileSync(`${identity}/tls.key`) }),
+};
+/** Read for each call: the kubelet replaces the file. */
+const proof = (): Record<string, string> =>
+  tokenFile === undefined ? {} : { 'token-sidecar-caller': readFileSync(tokenFile, 'utf8').trim() };
 
 function call(): Promise<void> {
   return new Promise((resolve) => {
@@ -21,7 +34,7 @@ function call(): Promise<void> {
       }
       resolve();
     };
-    const sent = request(url, (answer) => {
+    const sent = request(url, { ...tls, headers: proof() }, (answer) => {
       const code = answer.headers['token-sidecar-error'] ?? '';
       answer.resume();
       answer.once('error', (error) => finish(error.message));

@@ -1,0 +1,238 @@
+import { readFileSync } from 'node:fs';
+import { beforeAll, expect, it } from 'vitest';
+import { inPki, issue } from '../node/certificates.ts';
+import { apply, get, kubectl } from '../node/kubectl.ts';
+import { eventually } from '../node/run.ts';
+import { type Answer, ask, serviceAccountToken } from '../support/asking.ts';
+import {
+  expectNoFailure,
+  killReplica,
+  readyReplicas,
+  replicasOf,
+  restart,
+  totalOf,
+} from '../support/faults.ts';
+import { clientSecret, installChart, NAMESPACE, RELEASE } from '../support/release.ts';
+import { inCluster, useShop } from '../support/scenario.ts';
+import { API_URL, container, type Pod, readyPods, SECURE_POD } from '../support/workload.ts';
+
+const SHOP = 'gateway';
+const AUDIENCE = 'token-sidecar-gateway';
+const GATEWAY = `${RELEASE}-gateway`;
+const HOST = `${GATEWAY}.${NAMESPACE}.svc`;
+const SPIFFE_ID = `spiffe://cluster.local/ns/${SHOP}/sa/by-certificate`;
+
+const VALUES = {
+  'gateway.enabled': true,
+  'gateway.callers': [
+    { name: 'tokens', match: { serviceAccount: `${SHOP}/by-token` }, allowedRoutes: ['api'] },
+    { name: 'certificates', match: { spiffe: SPIFFE_ID }, allowedCredentials: ['api'] },
+    { name: 'others', match: { serviceAccount: `${SHOP}/others` }, allowedRoutes: ['elsewhere'] },
+  ],
+  'gateway.credentials': [
+    {
+      name: 'api',
+      // The issuer of the release, which is plain HTTP.
+      tokenUrl: `http://${RELEASE}-issuer.${NAMESPACE}.svc:15090/realms/dx/protocol/openid-connect/token`,
+      allowInsecureTokenUrl: true,
+      audience: 'api',
+      secret: { name: 'gateway-oauth' },
+    },
+  ],
+  'gateway.routes': [
+    {
+      name: 'elsewhere',
+      match: { pathPrefix: '/elsewhere/' },
+      upstream: API_URL.replace('SHOP', SHOP),
+      credential: 'api',
+    },
+    { name: 'api', upstream: API_URL.replace('SHOP', SHOP), credential: 'api' },
+  ],
+  'gateway.certificates.existing.secretName': 'gateway-tls',
+  'gateway.clientCertificates.secret': 'gateway-callers',
+};
+
+const ofPki = (file: string): string => readFileSync(inPki(file), 'utf8');
+
+function tlsSecret(inNamespace: string, name: string, certificate: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'kubernetes.io/tls',
+    metadata: { name, namespace: inNamespace },
+    stringData: { 'tls.crt': ofPki(`${certificate}.crt`), 'tls.key': ofPki(`${certificate}.key`) },
+  };
+}
+
+/** An app without a sidecar, which shows the gateway who it is by the files of `volume`. */
+function callerOf(name: string, env: Readonly<Record<string, string>>, volume: object): object[] {
+  const labels = { app: name };
+  const authorities = { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } };
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: SHOP } },
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name, namespace: SHOP },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: {
+            serviceAccountName: name,
+            automountServiceAccountToken: false,
+            terminationGracePeriodSeconds: 2,
+            securityContext: { ...SECURE_POD, fsGroup: 10_001 },
+            containers: [
+              {
+                ...container('caller', {
+                  URL: `https://${HOST}:15443/orders`,
+                  CA_FILE: '/authorities/ca.crt',
+                  ...env,
+                }),
+                volumeMounts: [
+                  { name: 'authorities', mountPath: '/authorities' },
+                  { name: 'identity', mountPath: '/identity' },
+                ],
+              },
+            ],
+            volumes: [
+              { name: 'authorities', ...authorities },
+              { name: 'identity', ...volume },
+            ],
+          },
+        },
+      },
+    },
+  ];
+}
+
+inCluster('the gateway', () => {
+  let callers: readonly Pod[] = [];
+
+  useShop(SHOP);
+  beforeAll(async () => {
+    await issue('gateway', '/CN=gateway', `DNS:${HOST}`);
+    await issue('gateway-caller', '/CN=by-certificate', `URI:${SPIFFE_ID}`);
+    await issue('gateway-stranger', '/CN=stranger', `URI:spiffe://cluster.local/ns/${SHOP}/sa/stranger`);
+    await apply(
+      tlsSecret(NAMESPACE, 'gateway-tls', 'gateway'),
+      {
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: 'gateway-callers', namespace: NAMESPACE },
+        stringData: { 'ca.crt': ofPki('ca.crt') },
+      },
+      clientSecret(NAMESPACE, 'first', 'gateway-oauth'),
+      tlsSecret(SHOP, 'identity', 'gateway-caller'),
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'others', namespace: SHOP } },
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'stranger', namespace: SHOP } },
+    );
+    await installChart(VALUES);
+  });
+
+  const asking = (path: string, proof: object): Promise<Answer> =>
+    ask({ service: `${NAMESPACE}/${GATEWAY}`, port: 15_443, path, ca: ofPki('ca.crt'), ...proof });
+
+  const shown = async (account: string, field = 'token-sidecar-caller', scheme = ''): Promise<object> => ({
+    headers: {
+      [field]: `${scheme}${await serviceAccountToken({ namespace: SHOP, account, audience: AUDIENCE })}`,
+    },
+  });
+
+  const certificate = (name: string): object => ({ cert: ofPki(`${name}.crt`), key: ofPki(`${name}.key`) });
+
+  const refusal = async (path: string, proof: object): Promise<readonly [number, string | undefined]> => {
+    const { status, headers } = await asking(path, proof);
+    return [status, headers['token-sidecar-error']];
+  };
+
+  it('serves callers by their service account token and by their certificate, which have no token or secret', async () => {
+    await apply(
+      ...callerOf(
+        'by-token',
+        { TOKEN_FILE: '/identity/token' },
+        {
+          projected: { sources: [{ serviceAccountToken: { audience: AUDIENCE, path: 'token' } }] },
+        },
+      ),
+      ...callerOf(
+        'by-certificate',
+        { IDENTITY: '/identity' },
+        { secret: { secretName: 'identity', defaultMode: 0o440 } },
+      ),
+    );
+    callers = [...(await readyPods(SHOP, 'by-token', 2)), ...(await readyPods(SHOP, 'by-certificate', 2))];
+    await expectNoFailure(callers, 20);
+  });
+
+  it('takes the token in either field', async () => {
+    expect((await asking('/', await shown('by-token'))).status).toBe(200);
+    expect((await asking('/', await shown('by-token', 'proxy-authorization', 'Bearer '))).status).toBe(200);
+  });
+
+  it.each([
+    ['nobody', '/', {}, [401, 'caller_unknown']],
+    ['a certificate that no entry names', '/', 'gateway-stranger', [403, 'caller_not_allowed']],
+    ['an account that no entry names', '/', { account: 'stranger' }, [403, 'caller_not_allowed']],
+    ['a route that the entry does not list', '/', { account: 'others' }, [403, 'caller_not_allowed']],
+  ] as const)('refuses %s', async (_, path, who, expected) => {
+    const proof =
+      typeof who === 'string' ? certificate(who) : 'account' in who ? await shown(who.account) : {};
+    expect(await refusal(path, proof)).toEqual(expected);
+  });
+
+  it('refuses a token of another audience', async () => {
+    const token = await serviceAccountToken({ namespace: SHOP, account: 'by-token', audience: 'vault' });
+    expect(await refusal('/', { headers: { 'token-sidecar-caller': token } })).toEqual([
+      401,
+      'caller_unknown',
+    ]);
+  });
+
+  it('is restarted, one replica after another, without a lost request', async () => {
+    const before = (await replicasOf('gateway')).map(({ metadata }) => metadata.name);
+    await restart('gateway');
+    const after = (await readyReplicas('gateway', 2)).map(({ metadata }) => metadata.name);
+    expect(after.filter((name) => before.includes(name))).toEqual([]);
+    await expectNoFailure(callers, 20);
+    expect((await totalOf(callers)).failures).toEqual([]);
+  });
+
+  it('follows a changed policy without a new pod', async () => {
+    const before = (await replicasOf('gateway')).map(({ metadata }) => metadata.name).sort();
+    const [, , others, ...rest] = VALUES['gateway.callers'];
+    const changed = [
+      ...VALUES['gateway.callers'].slice(0, 2),
+      { ...others, allowedRoutes: ['elsewhere', 'api'] },
+      ...rest,
+    ];
+    await installChart({ ...VALUES, 'gateway.callers': changed });
+    const proof = await shown('others');
+    await eventually('the account may use the route', 60, async () => {
+      const answers = await Promise.all([asking('/', proof), asking('/', proof), asking('/', proof)]);
+      return answers.every(({ status }) => status === 200);
+    });
+    expect((await replicasOf('gateway')).map(({ metadata }) => metadata.name).sort()).toEqual(before);
+    await expectNoFailure(callers, 20);
+  });
+
+  it('leaves the number of replicas to an autoscaler, which keeps the least of them, and one that is killed is replaced', async () => {
+    const autoscaling = {
+      enabled: true,
+      minReplicas: 3,
+      maxReplicas: 4,
+      requestsInFlight: { enabled: true, metric: 'token_sidecar_gateway_requests_in_flight', target: 100 },
+    };
+    await installChart({ ...VALUES, 'gateway.autoscaling': autoscaling });
+    const { spec } = await get<{ spec: { metrics: readonly { type: string }[] } }>(
+      ...(['hpa', GATEWAY, '-n', NAMESPACE] as const),
+    );
+    expect(spec.metrics.map(({ type }) => type).sort()).toEqual(['Pods', 'Resource']);
+    const [replica] = await readyReplicas('gateway', 3);
+    await kubectl('-n', NAMESPACE, 'get', 'poddisruptionbudget', GATEWAY);
+    await killReplica(replica as Pod);
+    await readyReplicas('gateway', 3);
+  });
+});
