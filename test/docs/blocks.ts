@@ -23,6 +23,8 @@ export type Kind =
   | 'pod'
   /** Annotations of a pod. */
   | 'annotations'
+  /** Values of this chart as a release has them. */
+  | 'release'
   /** Values of a chart that has this one as a library. */
   | 'values'
   /** A template of such a chart. */
@@ -89,7 +91,7 @@ export function blocksOfKind(kind: Kind): [string, Block][] {
 const BY_LANGUAGE: Readonly<Record<string, Kind>> = { sh: 'shell', json: 'json', promql: 'promql' };
 
 /** Kinds that a block says itself, because its text alone does not: ```` ```yaml routes ````. */
-const SAID: readonly Kind[] = ['credential', 'routes', 'values', 'template', 'dependencies'];
+const SAID: readonly Kind[] = ['credential', 'routes', 'values', 'release', 'template', 'dependencies'];
 
 const POD_KEYS = ['initContainers', 'containers', 'volumes', 'hostAliases'];
 

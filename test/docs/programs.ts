@@ -203,6 +203,7 @@ export const PROGRAMS: Readonly<Record<string, Judge>> = {
   ...Object.fromEntries(
     [
       'base64',
+      'cat',
       'cd',
       'cosign',
       'cp',
