@@ -5,7 +5,6 @@ import { systemClock } from '../../src/clock.ts';
 import { type ConfigWatchOptions, STILL_MS, watchConfigFile } from '../../src/reload/config-watch.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { readingsOver } from '../support/readings-over.ts';
 
 const HOUR_MS = 3_600_000;
 const FILE = 'token-sidecar.yaml';
@@ -81,7 +80,7 @@ it('sees by looking what the system gives no watch for', async () => {
 
 /** One whose clock stands still, and that looks when it is told to. */
 async function lookByHand() {
-  const clock = new ManualClock(readingsOver);
+  const clock = new ManualClock();
   const looks: (() => void)[] = [];
   const followed = await follow({
     clock,

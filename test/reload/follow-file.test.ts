@@ -15,7 +15,6 @@ import {
 import { mountSecret } from '../support/kubelet-secret.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { readingsOver } from '../support/readings-over.ts';
 
 const textOf = (limit: number): string =>
   JSON.stringify({
@@ -26,7 +25,7 @@ const textOf = (limit: number): string =>
 
 /** A file that says `limits.inFlight: 1`, and a target that does as `reconfigure` says. */
 async function follow(reconfigure?: Reconfigurable['reconfigure']) {
-  const clock = new ManualClock(readingsOver);
+  const clock = new ManualClock();
   const registry = new Registry();
   const { log, lines } = captureLog();
   const volume = await mountSecret({ 'token-sidecar.yaml': textOf(1) });
