@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../messages.ts';
 import { answering, type RawUpstream, startUpstream, type UpstreamRequest } from '../raw-upstream.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
+import { readBySidecar } from '../sidecar-socket.ts';
 import { writeBlock } from './field-block.ts';
 import { Code, Flag, frame, goaway, ping, Setting, Type, windowUpdate } from './frames.ts';
 import { expectHttp2Problem } from './problem.ts';
@@ -227,7 +228,7 @@ describe('a connection without a request', () => {
     );
     await client.fence();
     client.send(head.subarray(0, 20));
-    await until(() => client.socket.writableLength === 0);
+    await readBySidecar(client);
     await clock.advance(4000);
     client.send(head.subarray(20, 21));
     await clock.advance(999);
@@ -256,8 +257,7 @@ describe('a connection without a request', () => {
       );
     const sent = async (octets: Buffer) => {
       client.send(octets);
-      await until(() => client.socket.writableLength === 0);
-      await clock.advance(0);
+      await readBySidecar(client);
     };
     await sent(head(1).subarray(0, 20));
     await sent(head(1).subarray(20));

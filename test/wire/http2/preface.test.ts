@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { get, ok } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
 import { answering, startUpstream } from '../raw-upstream.ts';
 import { startSidecar } from '../sidecar.ts';
+import { readBySidecar } from '../sidecar-socket.ts';
 import { writeBlock } from './field-block.ts';
 import { Code, Flag, frame, PREFACE, Setting, settings, Type } from './frames.ts';
 import { connectHttp2, RawHttp2Client, requestFields } from './raw-http2-client.ts';
@@ -80,9 +82,13 @@ describe('the first octets of a connection', () => {
   });
 
   it('that are a beginning of the preface, and then nothing, are given up in time', async () => {
-    const sidecar = await startSidecar({ limits: { headerTimeoutMs: 50 } });
+    const clock = new ManualClock();
+    const sidecar = await startSidecar({ clock, limits: { headerTimeoutMs: 50 } });
     const client = await sidecar.connect();
-    expectProblem(await client.send(PREFACE.subarray(0, 20)).response(), 'bad_request');
+    client.send(PREFACE.subarray(0, 20));
+    await readBySidecar(client);
+    await clock.advance(50);
+    expectProblem(await client.response(), 'bad_request');
     expect(await client.closed()).toBe('end');
   });
 
