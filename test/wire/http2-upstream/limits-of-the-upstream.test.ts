@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { stillQueues } from '../kernel-queues.ts';
 import { get, message, post } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
 import { startSidecar, until } from '../sidecar.ts';
@@ -126,11 +127,11 @@ describe('the windows of an upstream', () => {
     const connection = await upstream.connection();
     const { streamId } = await connection.next(TYPE.HEADERS);
     const piece = Buffer.alloc(1024 * 1024, 'x');
-    /** Whether something waits in the app, and none of it leaves. */
+    /** Whether something waits in the app, and none of it leaves: the sidecar, which shares this event loop, reads nothing. */
     const stopped = async (): Promise<boolean> => {
-      const before = client.socket.writableLength;
-      for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
-      return before > 0 && client.socket.writableLength === before;
+      const waiting = () => client.socket.writableLength;
+      const [app] = await stillQueues([client.socket], waiting, 50);
+      return waiting() > 0 && app !== undefined && app.own.peerIsFull && app.peer.unread > 0;
     };
     // The buffers on the way take what they can first, and grow.
     for (let sent = 0; sent < bytes && !(await stopped()); ) {
