@@ -39,6 +39,11 @@ it('a loop that was held up shows it to every reader for a minute', async () => 
   // Older versions of Node look by a timer, once a second: they may have missed it.
   const sampled = process.versions.node.split('.')[0] !== '24';
   if (sampled) expect(Math.min(...seen)).toBeGreaterThan(0.45);
-  atMs = 120_000;
-  expect(await longest()).toBeLessThan(0.45);
+  // A busy machine may hold it up once more meanwhile.
+  await expect
+    .poll(async () => {
+      atMs += 60_000;
+      return await longest();
+    })
+    .toBeLessThan(0.45);
 });
