@@ -208,9 +208,11 @@ describe('the access log has of a request', () => {
 
     const first = await sidecar.connect();
     first.send(`${message(`CONNECT ${authority} HTTP/1.1`, [`Host: ${authority}`])}${inside}`);
-    (await upstream.request()).connection.send('12345');
+    const { connection } = await upstream.request();
+    connection.send('12345');
     await first.received.contains('12345');
     first.destroy();
+    connection.end();
     await sidecar.idle();
     const second = await connectHttp2(sidecar);
     const stream = second.request([':method', 'CONNECT', ':authority', authority], { endStream: false });
@@ -240,6 +242,7 @@ describe('the access log has of a request', () => {
     client.send('hi');
     await connection.received.contains('hi');
     client.destroy();
+    connection.end();
 
     expect(await accessLines(sidecar)).toMatchObject([{ status: 101, requestBytes: 2, responseBytes: 7 }]);
   });
