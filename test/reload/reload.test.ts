@@ -376,6 +376,8 @@ it('no request fails while the file changes all the time', async () => {
       credentials,
       routes: [{ ...route, credential: count % 2 === 0 ? 'second' : 'default', name: `api-${count}` }],
     });
+    const target = served + 13;
+    await eventually(() => served).toBeGreaterThanOrEqual(target);
   }
   over = true;
   await Promise.all(clients);
