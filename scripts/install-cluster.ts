@@ -4,10 +4,10 @@
  * minutes on two cores, each later one a second.
  */
 
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   CACHE,
@@ -19,11 +19,11 @@ import {
   KUBERNETES,
   KUBERNETES_BIN,
 } from '../test/cluster/node/versions.ts';
+import { type DebianProgram, installDebianPrograms, isInstalled } from './debian-programs.ts';
 
 const run = promisify(execFile);
 
-/** A program and its package. */
-const DEBIAN_PROGRAMS: readonly (readonly [string, string])[] = [
+const DEBIAN_PROGRAMS: readonly DebianProgram[] = [
   ['etcd', 'etcd-server'],
   ['containerd', 'containerd'],
   ['runc', 'runc'],
@@ -47,27 +47,6 @@ const KUBERNETES_PROGRAMS = [
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
-}
-
-function isInstalled(program: string): boolean {
-  const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
-  return program.startsWith('/')
-    ? existsSync(program)
-    : directories.some((directory) => existsSync(join(directory, program)));
-}
-
-function installDebianPrograms(): void {
-  const missing = DEBIAN_PROGRAMS.filter(([program]) => !isInstalled(program)).map(([, name]) => name);
-  if (missing.length === 0) return;
-  say(`installing ${missing.join(', ')}`);
-  const aptGet = (...args: string[]): void => {
-    execFileSync('apt-get', ['-qq', ...args], {
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-  };
-  aptGet('update');
-  aptGet('install', '--yes', '--no-install-recommends', ...missing);
 }
 
 /** Compiles with low priority: the machine may have other work. */
@@ -184,7 +163,7 @@ if (process.platform !== 'linux' || process.getuid?.() !== 0) {
 } else {
   if (!isInstalled('go'))
     throw new Error('go is not installed: Kubernetes is compiled from the Go module proxy');
-  if (isInstalled('apt-get')) installDebianPrograms();
+  installDebianPrograms(DEBIAN_PROGRAMS);
   await mkdir(CACHE, { recursive: true });
   await buildKubernetes();
   await buildCoreDns();

@@ -7,6 +7,7 @@ import { execFile } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installDebianPrograms } from '../../../scripts/debian-programs.ts';
 import { installOnce } from '../../support/installed-once.ts';
 import { CACHE, CLIENTS, GO_PROGRAM, PYTHON_PACKAGES, RUST_PROGRAM, RUST_TARGET } from './programs.ts';
 
@@ -68,5 +69,12 @@ function install({ directory, made, command, env = {} }: Part) {
   });
 }
 
+// The redirection is tried beside what both kinds have made.
+if (process.getuid?.() === 0) {
+  installDebianPrograms([
+    ['ip', 'iproute2'],
+    ['iptables-legacy', 'iptables'],
+  ]);
+}
 await mkdir(CACHE, { recursive: true });
 await Promise.all(PARTS.map(install));
