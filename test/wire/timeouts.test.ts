@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { ManualClock } from '../support/manual-clock.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
-import { startSidecar } from './sidecar.ts';
+import { startSidecar, until } from './sidecar.ts';
 
-/** The timeout under test; waits that must outlast it are three times as long. */
+/** The timeout under test; what must outlast it takes three times as long, on a clock that is moved by hand. */
 const SHORT_MS = 150;
 const LONGER_MS = 3 * SHORT_MS;
 
@@ -36,13 +37,14 @@ describe('an upstream that takes too long', () => {
   });
 
   it("is given its time from the request's last byte, not from its first", async () => {
+    const clock = new ManualClock();
     const upstream = await startUpstream(answering(ok('in time')));
-    const sidecar = await startSidecar({ upstream, route: { timeouts: { responseMs: SHORT_MS } } });
+    const sidecar = await startSidecar({ upstream, clock, route: { timeouts: { responseMs: SHORT_MS } } });
     const client = await sidecar.connect();
     client.send(`${request('POST', '/', ['Content-Length: 10'])}hello`);
     await upstream.request();
 
-    await delay(LONGER_MS);
+    await clock.advance(LONGER_MS);
     client.send('world');
 
     expect(await client.response()).toMatchObject({ status: 200, body: 'in time' });
@@ -139,27 +141,29 @@ describe('an app that takes too long', () => {
 
 describe('no timeout cuts', () => {
   it('a request that goes on for long', async () => {
+    const clock = new ManualClock();
     const upstream = await startUpstream(async (arrived) => {
       await arrived.body();
-      await delay(LONGER_MS);
+      await clock.advance(LONGER_MS);
       arrived.answer(ok('at last'));
     });
     const limits = { headerTimeoutMs: SHORT_MS, keepAliveTimeoutMs: SHORT_MS };
-    const sidecar = await startSidecar({ upstream, limits, route: { timeouts: { connectMs: SHORT_MS } } });
+    const route = { timeouts: { connectMs: SHORT_MS } };
+    const sidecar = await startSidecar({ upstream, clock, limits, route });
     const client = await sidecar.connect();
 
     client.send(request('POST', '/', [CHUNKED]) + chunk('hello'));
     await upstream.request();
-    await delay(LONGER_MS);
+    await clock.advance(LONGER_MS);
     client.send(LAST_CHUNK);
 
     expect((await client.response()).body).toBe('at last');
   });
 
   it('a body or a tunnel in which something moves, in one direction only', async () => {
+    const clock = new ManualClock();
     const upstream = await startUpstream();
-    const idleMs = 600;
-    const sidecar = await startSidecar({ upstream, route: { timeouts: { idleMs } } });
+    const sidecar = await startSidecar({ upstream, clock, route: { timeouts: { idleMs: SHORT_MS } } });
     const [reading, sending, tunnelled] = await Promise.all([
       sidecar.connect(),
       sidecar.connect(),
@@ -175,11 +179,15 @@ describe('no timeout cuts', () => {
     tunnel.answer(message('HTTP/1.1 101 Switching Protocols', ['Connection: Upgrade', 'Upgrade: raw']));
     await tunnelled.head();
 
-    for (let elapsedMs = 0; elapsedMs < 2 * idleMs; elapsedMs += 60) {
+    const moved = () =>
+      [reading.received, upload.connection.received, tunnel.connection.received].map(({ count }) => count);
+    for (let times = 0; times < 5; times++) {
+      const before = moved();
       download.answer(chunk('down'));
       sending.send(chunk('up'));
       tunnelled.send('through');
-      await delay(60);
+      await until(() => moved().every((count, index) => count > Number(before[index])));
+      await clock.advance(SHORT_MS - 1);
     }
     download.answer(LAST_CHUNK);
     sending.send(LAST_CHUNK);
@@ -190,6 +198,8 @@ describe('no timeout cuts', () => {
     upload.answer(ok('done'));
     expect((await sending.response()).body).toBe('done');
     await tunnel.connection.received.contains('the end');
+    tunnelled.end();
+    tunnel.connection.end();
   });
 });
 
