@@ -76,7 +76,9 @@ describe('where the standard variables name a collector', () => {
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
     });
 
-    const answer = await fetch(`${proxy}/orders?key=secret-query`, { headers: { traceparent: TRACEPARENT } });
+    const answer = await fetch(`${proxy}/orders?key=secret-query`, {
+      headers: { traceparent: TRACEPARENT, connection: 'close' },
+    });
     expect(await answer.text()).toBe('hello');
     sidecar.process.kill('SIGTERM');
     expect(await sidecar.exited).toMatchObject({ code: 0 });

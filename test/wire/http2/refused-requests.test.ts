@@ -63,6 +63,7 @@ describe('a refused request whose answer waits for the connection’s window', (
     client.send(windowUpdate(0, WINDOW_BYTES));
     expectHttp2Problem(await client.answer(refused), 'uri_too_long');
     expect(await client.closed()).toBe('end');
+    client.socket.end();
     await drained;
   });
 
