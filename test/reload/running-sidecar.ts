@@ -2,12 +2,13 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { type Sidecar, startSidecar } from '../../src/commands/sidecar.ts';
 import { readConfigText } from '../../src/config/config-text.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatAddress } from '../../src/config/values.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { PAUSE_MS } from '../../src/reload/follow-file.ts';
 import { mountSecret } from '../support/kubelet-secret.ts';
 
 const FILE = 'token-sidecar.yaml';
@@ -32,6 +33,12 @@ export async function mountClient(): Promise<string> {
   return (await mountSecret({ client_id: 'shop', client_secret: 'one' })).directory;
 }
 
+/** On which the next change may follow soon after the last one. */
+const briskClock: Clock = {
+  ...systemClock,
+  after: (delayMs, callback) => systemClock.after(delayMs === PAUSE_MS ? PAUSE_MS / 20 : delayMs, callback),
+};
+
 /** A whole sidecar whose configuration is a mounted ConfigMap. */
 export class RunningSidecar {
   readonly sidecar: Sidecar;
@@ -47,8 +54,8 @@ export class RunningSidecar {
     this.#waiting = waiting;
   }
 
-  /** @param clock the system's unless given. */
-  static async start(config: object, clock?: Clock): Promise<RunningSidecar> {
+  /** @param clock goes with the system's unless given, and knows no long pause between two changes. */
+  static async start(config: object, clock: Clock = briskClock): Promise<RunningSidecar> {
     const textOf = (one: object | string): string =>
       typeof one === 'string' ? one : JSON.stringify(whole(one));
     const volume = await mountSecret({ [FILE]: textOf(config) });
@@ -68,7 +75,7 @@ export class RunningSidecar {
       file: { path, text, load },
       log,
       quit: () => {},
-      ...(clock === undefined ? {} : { clock }),
+      clock,
     });
     onTestFinished(() => sidecar.stop());
     return new RunningSidecar(
