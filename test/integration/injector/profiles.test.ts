@@ -65,7 +65,7 @@ describe('the webhook', () => {
       made,
       /** Resolves once the same is so: changes take the way through the API. */
       async becomes(names: string, expected: string): Promise<void> {
-        while (!(await made(names)).includes(expected));
+        await expect.poll(() => made(names), { interval: 20 }).toContain(expected);
       },
       async ready(): Promise<void> {
         while ((await running.probe('/readyz')).status !== 200)
