@@ -11,6 +11,7 @@ import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { Registry } from '../../../src/prometheus.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { volume } from '../../support/volume.ts';
 import { FakeKubernetes, type StoredObject } from './fake-kubernetes.ts';
 import { passUntil } from './passing-time.ts';
 
@@ -250,7 +251,7 @@ describe('whatever is done to the Secret, no review fails', () => {
     const ask = async (): Promise<void> => {
       for (const { port } of replicas) await review(port, bundle());
     };
-    const askUntil = async (condition: () => boolean, stepMs = 1000): Promise<void> => {
+    const askUntil = async (condition: () => boolean, stepMs = volume(3000, 1000)): Promise<void> => {
       while (!condition()) {
         await ask();
         await clock.advance(stepMs);
