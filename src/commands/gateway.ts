@@ -16,6 +16,7 @@ import { namedListeners } from './named-listeners.ts';
 import { whenAborted } from './shutdown.ts';
 import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from './sidecar.ts';
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
+import { keepHeapSmall } from './small-heap.ts';
 
 /** Callers, routes and credentials are many: they stand in the file. */
 const GATEWAY_SETTINGS = {
@@ -98,6 +99,7 @@ async function serve(
     quit: () => shutdown.request(),
     entrance,
   });
+  keepHeapSmall();
   await whenAborted(shutdown.signal);
   await running.stop();
   return 0;
