@@ -28,8 +28,8 @@ const TAG_BYTES = 16;
 /** All names begin so: users of the store may be held to them. */
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
-/** Of the longest token, with what is said beside it, encrypted, as base64. Characters. */
-export const LONGEST_VALUE = Math.ceil((MAX_TOKEN_BYTES + 256) / 3) * 4;
+/** Of the longest token, each character of which JSON may escape, with what is said beside it, encrypted, as base64. Characters. */
+export const LONGEST_VALUE = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
 export function deriveKey(secret: Buffer): CacheKey {

@@ -17,8 +17,12 @@ describe('a sealed token', () => {
     expect(new Set(values).size).toBe(50);
   });
 
-  it('of the longest token that is taken has room', () => {
-    const longest = { ...token, accessToken: 'x'.repeat(64 * 1024) };
+  it.each(['x', '"', '\\'])('of the longest token that is taken has room, of %s alone too', (character) => {
+    const longest = {
+      ...token,
+      accessToken: character.repeat(64 * 1024),
+      requestedAtMs: 1_900_000_000_000.123,
+    };
     const value = seal(key, name, longest);
     expect(value.length).toBeLessThanOrEqual(LONGEST_VALUE);
     expect(unseal(key, name, value)).toEqual(longest);
