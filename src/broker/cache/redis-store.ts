@@ -60,6 +60,8 @@ interface Connection {
   readonly client: Client;
   readonly ended: Promise<StoreFailure>;
   isEnded(): boolean;
+  /** Commands that are on their way. */
+  unanswered: number;
   end(failure: StoreFailure): void;
 }
 
@@ -139,7 +141,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       if (connection?.client === client) connection = undefined;
       client.destroy();
     };
-    return { client, ended: ended.promise, isEnded: () => isEnded, end };
+    return { client, ended: ended.promise, isEnded: () => isEnded, unanswered: 0, end };
   }
 
   async function keepConnected(): Promise<void> {
@@ -188,7 +190,9 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   /** @returns `refused` where it is an error of this command alone. */
   async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
     const asked = connection;
-    if (asked === undefined) return AWAY;
+    // Of more than these the client would say that the queue is full: that is no fault of the connection, and others wait on it.
+    if (asked === undefined || asked.unanswered >= MOST_COMMANDS) return AWAY;
+    asked.unanswered += 1;
     try {
       const reply = asked.client.sendCommand([...args]).then((value) => ({ value }));
       const inTime = await within(timeoutMs, reply, clock);
@@ -199,6 +203,8 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     } catch (error) {
       if (error instanceof ErrorReply && errorCodeOf(error) === 'WRONGTYPE') return { state: 'wrong_type' };
       asked.end(storeFailure(error));
+    } finally {
+      asked.unanswered -= 1;
     }
     return AWAY;
   }

@@ -15,9 +15,6 @@ const REFUSALS: Readonly<Record<string, string>> = {
   MOVED: 'it is one of a cluster, which is not supported',
 };
 
-/** The client refuses more than so many commands at once by this text alone. */
-const QUEUE_IS_FULL = 'The queue is full';
-
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof ErrorReply) {
     const code = errorCodeOf(error);
@@ -30,10 +27,7 @@ export function storeFailure(error: unknown): StoreFailure {
   }
   const code = systemCodeOf(error);
   if (code !== undefined) return { reason: isOfTls(code) ? 'tls' : 'unreachable', detail: code };
-  const isFull = error instanceof Error && error.message === QUEUE_IS_FULL;
-  return isFull
-    ? { reason: 'timeout', detail: 'too many commands wait for an answer' }
-    : { reason: 'protocol', detail: 'it answers with something that is not RESP' };
+  return { reason: 'protocol', detail: 'it answers with something that is not RESP' };
 }
 
 /** The first word of an error, where it is one of the protocol's. */

@@ -6,18 +6,24 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createCacheMetrics } from '../../../src/broker/cache/metrics.ts';
 import { openRedisStore, type StoreAccess } from '../../../src/broker/cache/redis-store.ts';
 import { LONGEST_VALUE } from '../../../src/broker/cache/sealed-token.ts';
-import { systemClock as clock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createLogger } from '../../../src/log/logger.ts';
 import { freePort } from '../../support/free-port.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { bulk, emptyStore, RespServer } from './resp-server.ts';
 
 interface Opening {
   readonly access?: StoreAccess;
   readonly timeoutMs?: number;
   readonly tls?: boolean;
+  /** The system's unless given. */
+  readonly clock?: Clock;
 }
 
-async function open(port: number, { access = {}, timeoutMs = 1000, tls = false }: Opening = {}) {
+async function open(
+  port: number,
+  { access = {}, timeoutMs = 1000, tls = false, clock = systemClock }: Opening = {},
+) {
   const registry = new Registry();
   const lines: Readonly<Record<string, unknown>>[] = [];
   const waiting = new Set<() => void>();
@@ -141,22 +147,30 @@ describe('a server that stalls', () => {
 
   it('comes back as another connection', async () => {
     const server = await RespServer.start();
-    const { store, connections } = await open(server.port, { timeoutMs: 50 });
+    const clock = new ManualClock();
+    const { store, connections, logged } = await open(server.port, { timeoutMs: 50, clock });
     server.answer = () => undefined;
-    await store.read(['a']);
+    const answer = store.read(['a']);
+    await clock.advance(50);
+    expect(await answer).toEqual(AWAY);
+    await logged(({ reason }) => reason === 'timeout');
     server.answer = emptyStore;
-    while (!store.isConnected()) await turn();
+    while (!store.isConnected()) {
+      // What is waited for is the pause before the next attempt: of the attempt itself the time stands still.
+      await clock.advance(connections() === 1 && server.sockets.size === 0 ? 125 : 0);
+      await turn();
+    }
     expect(connections()).toBe(2);
     expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'nothing' }] });
   });
 });
 
 describe('an answer', () => {
-  const answering = (command: string, bytes: string) => async () => {
+  const answering = (command: string, bytes: string, timeoutMs: number) => async () => {
     const server = await RespServer.start((asked) =>
       asked[0] === command && asked[1] === 'a' ? bytes : emptyStore(asked, undefined as never),
     );
-    return open(server.port, { timeoutMs: 200 });
+    return open(server.port, { timeoutMs });
   };
 
   it('that is longer than what was asked for is none of ours', async () => {
@@ -190,7 +204,7 @@ describe('an answer', () => {
     ['of another type', 'PTTL', '+soon\r\n'],
     ['of a list', 'PTTL', '*1\r\n:1\r\n'],
   ])('%s ends the connection', async (_, command, bytes) => {
-    const { store, logged } = await answering(command, bytes)();
+    const { store, logged } = await answering(command, bytes, 200)();
     expect(await store.read(['a'])).toEqual(AWAY);
     expect(await logged(({ level }) => level === 'warn')).toMatchObject({
       msg: 'the token cache is away: each replica asks by itself',
@@ -224,7 +238,7 @@ describe('an answer', () => {
     ['MOVED 1234 10.0.0.7:6379', 'it is one of a cluster, which is not supported (MOVED)'],
     ['secret-of-somebody is what it says', 'it answers with an error (ERR)'],
   ])('%s is told without what it says', async (error, told) => {
-    const { store, logged } = await answering('SET', `-${error}\r\n`)();
+    const { store, logged } = await answering('SET', `-${error}\r\n`, 10_000)();
     expect(await store.write('a', 'value', 1000)).toEqual(AWAY);
     const line = await logged(({ reason }) => reason === 'refused');
     expect(line['detail']).toContain(told);
@@ -232,16 +246,25 @@ describe('an answer', () => {
   });
 });
 
-it('answers at most so many commands at once, and says so of the next', async () => {
+it('asks at most so many commands at once: of more it is away at once, and stays connected', async () => {
   const server = await RespServer.start();
-  const { store, logged } = await open(server.port, { timeoutMs: 500 });
+  const clock = new ManualClock();
+  const { store, lines, connections } = await open(server.port, { timeoutMs: 500, clock });
   server.answer = () => undefined;
-  const answers = Array.from({ length: 1100 }, (_, n) => store.remove(`name-${n}`));
-  expect(await Promise.all(answers)).toEqual(answers.map(() => AWAY));
-  expect(await logged(({ level }) => level === 'warn')).toMatchObject({
-    reason: 'timeout',
-    detail: 'too many commands wait for an answer',
+  const answered = new Set<number>();
+  const answers = Array.from({ length: 600 }, async (_, n) => {
+    const answer = await store.read(['a']);
+    answered.add(n);
+    return answer;
   });
+  const next = await Promise.all(answers.slice(512));
+  expect(next).toEqual(next.map(() => AWAY));
+  expect([...answered].filter((n) => n < 512)).toEqual([]);
+  expect(store.isConnected()).toBe(true);
+  expect(lines.filter(({ level }) => level === 'warn')).toEqual([]);
+  expect(connections()).toBe(1);
+  await clock.advance(500);
+  expect(await Promise.all(answers)).toEqual(answers.map(() => AWAY));
 });
 
 it('takes what is mounted by a new connection, at once', async () => {
