@@ -1,5 +1,7 @@
 /** What the token endpoint says: a token (RFC 6749 §5.1), or why there is none (§5.2). */
 
+import { TAKES_REFUSED_TOKEN_HASH } from '../token/refused-token.ts';
+
 export const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
@@ -54,7 +56,12 @@ export interface WireAnswer {
 export function onTheWire(answer: BrokerAnswer): WireAnswer {
   const body =
     answer.kind === 'given'
-      ? { access_token: answer.token, token_type: 'Bearer', expires_in: answer.expiresInSeconds }
+      ? {
+          access_token: answer.token,
+          token_type: 'Bearer',
+          expires_in: answer.expiresInSeconds,
+          [TAKES_REFUSED_TOKEN_HASH]: true,
+        }
       : { error: answer.code, error_description: answer.description };
   return {
     status: answer.kind === 'given' ? 200 : REFUSAL_STATUS[answer.code],

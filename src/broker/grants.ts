@@ -8,6 +8,7 @@ import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
+import { isHashOf } from '../token/refused-token.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
 import { within } from '../within.ts';
@@ -21,12 +22,20 @@ export interface Grants {
    * At once where a token is held that may be given, and otherwise later: never rejects for what is the provider's fault. Waits up
    * to `LONGEST_WAIT_MS` for each of the Secrets' reading, the first token and the next one: the bound on a whole request is the
    * endpoint's.
+   * @param report of a token that an upstream has refused: if it is the one that is held, its renewal is waited for as well.
    */
-  answer(credential: BrokeredCredential): BrokerAnswer | Promise<BrokerAnswer>;
+  answer(credential: BrokeredCredential, report?: RefusalReport): BrokerAnswer | Promise<BrokerAnswer>;
   /** Credentials that are open. */
   readonly size: number;
   /** Ends all, and removes their files. Nothing is opened from here on. */
   close(): Promise<void>;
+}
+
+export interface RefusalReport {
+  /** SHA-256 of the token. */
+  readonly hash: Buffer;
+  /** Of the caller: reports of one namespace that cure nothing do not slow those of another. */
+  readonly namespace: string;
 }
 
 export interface GrantsOptions {
@@ -182,9 +191,31 @@ export function createGrants(options: GrantsOptions): Grants {
     return one.next;
   }
 
-  async function answerLater(one: Open): Promise<BrokerAnswer> {
+  /**
+   * The engine decides as it does on an upstream's 401: one renewal however many ask for it, and none where the last ones of this
+   * namespace were futile, or there were too many of all.
+   */
+  async function answerToReport(
+    source: TokenSource,
+    { hash, namespace }: RefusalReport,
+  ): Promise<BrokerAnswer | undefined> {
+    const held = source.held();
+    if (held === undefined || !isHashOf(hash, held.token)) return undefined;
+    await source.forUpstream(namespace).replace(`Bearer ${held.token}`);
+    const { grantInFlight, consecutiveFailures } = source.snapshot();
+    const isSame = source.held()?.token === held.token;
+    // Another token is on its way, or is asked for again soon: the asker comes back for it. It goes on with the one that it has.
+    if (isSame && (grantInFlight || consecutiveFailures > 0))
+      return unavailable(untilRenewalMs(source, clock));
+    return undefined;
+  }
+
+  async function answerLater(one: Open, report: RefusalReport | undefined): Promise<BrokerAnswer> {
     const source = await one.source;
-    const now = given(source);
+    // Of one that was opened just now the token may come from another replica, and be the refused one.
+    if (report !== undefined && source.held() === undefined) await source.obtain().catch(() => undefined);
+    const answered = report === undefined ? undefined : await answerToReport(source, report);
+    const now = answered ?? given(source);
     if (now !== undefined) return now;
     try {
       // There is none; or what is left of it is too little, and its successor is on its way.
@@ -199,10 +230,14 @@ export function createGrants(options: GrantsOptions): Grants {
   }
 
   return {
-    answer(credential) {
+    answer(credential, report) {
       if (isClosed) return refusal('temporarily_unavailable', 'the broker is leaving', 0);
       const one = openFor(credential);
-      return (one.opened === undefined ? undefined : given(one.opened)) ?? answerLater(one);
+      // An old report, of a token that has been replaced, is answered at once too.
+      const held = report === undefined ? undefined : one.opened?.held();
+      const isOfHeld = report !== undefined && (held === undefined || isHashOf(report.hash, held.token));
+      const now = one.opened === undefined || isOfHeld ? undefined : given(one.opened);
+      return now ?? answerLater(one, report);
     },
     get size() {
       return open.size;

@@ -59,7 +59,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     if (request.scope !== undefined && request.scope !== credential.config.scope) {
       return refusal('invalid_scope', 'the profile says what the token is for');
     }
-    const answer = grants.answer(credential);
+    const { refusedTokenHash: hash } = request;
+    const answer = grants.answer(credential, hash === undefined ? undefined : { hash, namespace });
     return answer instanceof Promise ? ifStillTheirs(request, caller, answer) : answer;
   }
 
@@ -90,7 +91,12 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   }
 
   /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
-  function audit(address: Address, by: Proved | undefined, answer: BrokerAnswer, reason?: string): void {
+  function audit(
+    address: Address | TokenRequest,
+    by: Proved | undefined,
+    answer: BrokerAnswer,
+    reason?: string,
+  ): void {
     const who =
       by === undefined
         ? {}
@@ -99,7 +105,13 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
             serviceAccount: by.caller.serviceAccount,
             pod: by.caller.pod?.name,
           };
-    const asked = { ...who, profile: address.profile, credential: address.credential };
+    const reports = 'refusedTokenHash' in address && address.refusedTokenHash !== undefined;
+    const asked = {
+      ...who,
+      profile: address.profile,
+      credential: address.credential,
+      ...(reports ? { reportsRefusedToken: true } : {}),
+    };
     if (answer.kind === 'given') {
       log.info({ ...asked, result: 'given', expiresIn: answer.expiresInSeconds }, 'token given');
     } else {
@@ -159,14 +171,16 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   }
 
   return (address, body, beganAtMs) => {
+    let asked: Address | TokenRequest = address;
     const tell = ({ by, answer, reason }: Decision): BrokerAnswer => {
-      audit(address, by, answer, reason);
+      audit(asked, by, answer, reason);
       return answer;
     };
     const broken = (error: unknown): BrokerAnswer => tell({ answer: failed(address, error) });
     try {
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
+      asked = request;
       const verdict = verify(request.assertion);
       const decision =
         verdict instanceof Promise

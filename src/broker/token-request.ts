@@ -1,6 +1,7 @@
 /** A request for a token: RFC 6749 §4.4 with the pod's service account token as the client's proof (RFC 7523 §2.2). */
 
 import { FormFault, parseForm } from '../form.ts';
+import { REFUSED_TOKEN_HASH, readRefusedTokenHash } from '../token/refused-token.ts';
 import { type Refusal, refusal } from './broker-answer.ts';
 
 export interface TokenRequest {
@@ -11,6 +12,8 @@ export interface TokenRequest {
   readonly assertion: string;
   readonly clientId: string | undefined;
   readonly scope: string | undefined;
+  /** SHA-256 of a token that an upstream has refused. */
+  readonly refusedTokenHash: Buffer | undefined;
 }
 
 export interface Message {
@@ -85,6 +88,11 @@ export function readTokenRequest({ profile, credential }: Address, body: Uint8Ar
   if (form.has('audience') || form.has('resource')) {
     return refusal('invalid_target', 'the profile says what the token is for');
   }
+  const reported = form.get(REFUSED_TOKEN_HASH);
+  const refusedTokenHash = reported === undefined ? undefined : readRefusedTokenHash(reported);
+  if (reported !== undefined && refusedTokenHash === undefined) {
+    return refusal('invalid_request', `${REFUSED_TOKEN_HASH} is a SHA-256 in base64url, 43 characters`);
+  }
   return {
     kind: 'request',
     profile,
@@ -92,5 +100,6 @@ export function readTokenRequest({ profile, credential }: Address, body: Uint8Ar
     assertion,
     clientId: form.get('client_id'),
     scope: form.get('scope'),
+    refusedTokenHash,
   };
 }

@@ -107,6 +107,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
+  /** The Authorization value that an upstream has refused, until a grant has answered to that. */
+  let refused: string | undefined;
+  /** Whether the endpoint said so, as the broker does. */
+  let takesRefusals = false;
   /** Of the grant in flight. */
   let span: GrantSpan | undefined;
   let closed = false;
@@ -166,6 +170,10 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       result: outcome.result,
       durationMs,
     });
+    if (outcome.result === 'success') {
+      refused = undefined;
+      takesRefusals = outcome.takesRefusals === true;
+    }
     if (!isShared(outcome)) metrics.refreshed(config.name, outcome.result, grant.reason, durationMs);
     apply({ type: 'grant_ended', id: grant.id, outcome });
     reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where: where() });
@@ -180,7 +188,11 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const isLastChance = grant.reason === 'previous_credentials';
     // A grant is only planned once its credentials were read.
     const client = (isLastChance ? previousCredentials : credentials) as Credentials;
-    const ask = (): Promise<TokenResponse> => endpoint.requestToken(client, signal, { answered });
+    if (grant.reason === 'upstream_401') refused = state.token?.authorization;
+    const isSame = refused !== undefined && refused === state.token?.authorization;
+    const report = isSame && takesRefusals ? refused?.slice(BEARER.length) : undefined;
+    const ask = (): Promise<TokenResponse> =>
+      endpoint.requestToken(client, signal, { answered, refused: report });
     // What is granted to credentials that are on their way out is nobody else's.
     if (options.shared === undefined || isLastChance) return ask();
     const held = { token: state.token, isRefused: grant.reason === 'upstream_401' };

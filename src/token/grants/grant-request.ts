@@ -27,6 +27,8 @@ export interface GrantOccasion {
   readonly nowMs: number;
   /** The token of a request, where that is exchanged. */
   readonly subject?: string | undefined;
+  /** The token that an upstream has refused, where the endpoint takes that. */
+  readonly refused?: string | undefined;
 }
 
 type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;

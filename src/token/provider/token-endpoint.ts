@@ -35,6 +35,8 @@ import {
 export interface TokenRequest {
   /** The token to exchange, where requests bring it. */
   readonly subject?: string;
+  /** The token that an upstream has refused, for an endpoint that takes that. */
+  readonly refused?: string | undefined;
   /** Is told the status of the token endpoint's answer, once there is one. */
   readonly answered?: (status: number) => void;
 }
@@ -114,13 +116,13 @@ export function createTokenEndpoint(
   async function post(
     credentials: Credentials,
     signal: AbortSignal,
-    { subject, answered }: TokenRequest,
+    { subject, refused, answered }: TokenRequest,
   ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
     const agent = await agentFor(url, credentials);
     const proof = await proveClient(credentials, tokenUrl, clock);
-    const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject };
+    const occasion = { proof, tokenUrl, nowMs: clock.now().wallMs, subject, refused };
     const { translate, ...asked } = await grantRequest(config, credentials.material, occasion);
     const received = await send({ url, agent, ...asked }, signal);
     answered?.(received.status);

@@ -2,6 +2,7 @@
 
 import type { TranslateAnswer } from '../grants/grant-request.ts';
 import { parseObject } from '../json-object.ts';
+import { TAKES_REFUSED_TOKEN_HASH } from '../refused-token.ts';
 import { readProviderError, showProviderError } from './provider-error.ts';
 import type { ProviderAnswer } from './provider-request.ts';
 import { type AnswerTimes, lifetimeOf, parseRetryAfter, requestedAtByProvider } from './token-lifetime.ts';
@@ -15,6 +16,8 @@ export interface GrantedToken {
   readonly lifetimeMs: number;
   /** Of one that another has asked for: how long ago its request was sent. Absent of one that was asked for here. */
   readonly sharedAgeMs?: number;
+  /** The endpoint can be told which token an upstream has refused. */
+  readonly takesRefusals?: true;
 }
 
 export interface RefusedGrant {
@@ -136,7 +139,12 @@ function readGrant(
   const token = accessToken as string;
   const lifetime = lifetimeOf(token, expiresIn, answer, expected.defaultLifetimeMs);
   if ('wrong' in lifetime) return invalid(lifetime.wrong);
-  return { result: 'success', accessToken: token, lifetimeMs: lifetime.lifetimeMs };
+  return {
+    result: 'success',
+    accessToken: token,
+    lifetimeMs: lifetime.lifetimeMs,
+    ...(fields[TAKES_REFUSED_TOKEN_HASH] === true ? { takesRefusals: true } : {}),
+  };
 }
 
 /** Why a text cannot be sent as a token; undefined where it can. */
