@@ -144,7 +144,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     wanted: WantedToken,
     ask: () => Promise<TokenResponse>,
   ): Promise<TokenResponse> {
-    const identity = grantIdentity(config, wanted.credentials);
+    const identity = identityOf(config, wanted);
     if (identity === undefined) return await ask();
     const places = placesOf(keys(), identity);
     const first = await look(places, wanted);
@@ -162,6 +162,15 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
   }
 
   return { of: (config) => ({ obtain: (wanted, ask) => obtain(config, wanted, ask) }) };
+}
+
+/** What cannot be told apart for certain is not shared: who asks has a token all the same. */
+function identityOf(config: CredentialConfig, { credentials }: WantedToken): string | undefined {
+  try {
+    return grantIdentity(config, credentials);
+  } catch {
+    return undefined;
+  }
 }
 
 function placesOf({ current, previous }: CacheKeys, identity: string): Places {

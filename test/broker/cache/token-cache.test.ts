@@ -422,3 +422,13 @@ it('what has no end, and what has ended on its way, is not stored', async () => 
   await slow.answer(granted('two', 1000));
   expect(calls).not.toContain('write');
 });
+
+it('shares no token of credentials that no text tells apart, and asks for one', async () => {
+  const { replica, calls } = start();
+  const one = replica({ secret: new (class {})() as string });
+  await settle();
+  expect(one.asks()).toBe(1);
+  await one.answer(granted('token-1'));
+  expect(one.outcome()).toEqual(granted('token-1'));
+  expect(calls).toEqual([]);
+});
