@@ -12,6 +12,7 @@ export default defineConfig({
     // A test that hangs ends its mutant; under load the slowest takes a third of this.
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    expect: { poll: { timeout: 15_000 } },
     sequence: { sequencer: NearestFirst },
   },
 });
