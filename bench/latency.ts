@@ -7,14 +7,15 @@ import { runPinned } from './pinned-process.ts';
 const CLIENT = join(import.meta.dirname, 'open-loop.ts');
 const GRACE_MS = 15_000;
 
-/** Latency at the fixed rate of the cell's payload, as open-loop.ts defines it, which speaks HTTP/1.1. */
+/** Latency at a fixed rate, unless given that of the cell's payload, as open-loop.ts defines it, which speaks HTTP/1.1. */
 export async function measureLatency(
   port: number,
   cell: Pick<Http1Cell, 'payload' | 'connections' | 'keepAlive'>,
   seconds: number,
   cores: Cores,
+  perSecond: number = PAYLOADS[cell.payload].perSecond,
 ): Promise<OpenLoopFigures> {
-  const { path, uploadBytes, perSecond } = PAYLOADS[cell.payload];
+  const { path, uploadBytes } = PAYLOADS[cell.payload];
   const { connections, keepAlive } = cell;
   const settings: OpenLoopSettings = { port, path, uploadBytes, perSecond, connections, keepAlive, seconds };
   const output = await runPinned(

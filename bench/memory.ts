@@ -1,5 +1,6 @@
 /**
- * Memory over time: whether it stays flat under load for minutes, and what a large answer to a slow reader adds.
+ * Memory over time: whether it stays flat under load for minutes, on kept connections and on 2 000 new ones a second, and what a
+ * large answer to a slow reader adds.
  *
  *     npm run bench:memory -- [--minutes 10] [--only sidecar] [--no-build]
  */
@@ -9,6 +10,7 @@ import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { MANY, REFERENCE } from './cells.ts';
+import { measureLatency } from './latency.ts';
 import { describeMachine, type Machine, runName } from './machine.ts';
 import { memoryOf } from './process-figures.ts';
 import { CACHE } from './programs.ts';
@@ -31,6 +33,12 @@ interface Soak {
   readonly anonymousBytes: readonly number[];
 }
 
+/** A connection for each request. */
+interface Churn extends Soak {
+  readonly perSecond: number;
+  readonly p99Us: number;
+}
+
 interface Stream {
   readonly bytes: number;
   readonly seconds: number;
@@ -38,16 +46,26 @@ interface Stream {
   readonly anonymousBytesHighest: number;
 }
 
+interface ProxyMemory {
+  readonly soak: Soak;
+  /** Absent in results that were written before it was measured. */
+  readonly churn?: Churn;
+  readonly stream: Stream;
+}
+
 interface MemoryResult {
   readonly startedAt: string;
   readonly machine: Machine;
-  readonly proxies: Record<string, { readonly soak: Soak; readonly stream: Stream }>;
+  readonly proxies: Record<string, ProxyMemory>;
 }
 
 const SAMPLE_MS = 1000;
 const STREAM_SAMPLE_MS = 100;
 const STREAM_BYTES_PER_SECOND = 64 * MEGABYTE;
 const WHOLE_MINUTES = 10;
+
+/** New connections. */
+const CHURN = { ...MANY, keepAlive: false, perSecond: 2000 } as const;
 
 const LOADED_BYTES = 45 * MEGABYTE;
 const ADDED_BYTES = 8 * MEGABYTE;
@@ -74,28 +92,55 @@ async function measure(surroundings: Surroundings): Promise<MemoryResult> {
   const startedAt = new Date().toISOString();
   const machine = await describeMachine(kinds);
   print(machineText(machine));
-  print(`about ${Math.ceil(kinds.length * (minutes + 0.5))} min\n`);
+  print(`about ${Math.ceil(kinds.length * (2 * minutes + 0.5))} min\n`);
   const proxies: MemoryResult['proxies'] = {};
   for (const kind of kinds) {
     const soak = await measureSoak(kind, surroundings);
+    const churn = await measureChurn(kind, surroundings);
     const stream = await measureStream(kind, surroundings);
-    proxies[kind.name] = { soak, stream };
-    print(`${kind.name}: ${soak.requests} requests, ${soak.failures} failed`);
-    print(`anonymous MB by tenths of the time: ${tenths(soak.anonymousBytes).map(megabytes).join(' ')}`);
+    proxies[kind.name] = { soak, churn, stream };
+    printSoak(`${kind.name}, kept connections`, soak);
+    printSoak(`${kind.name}, ${churn.perSecond} new connections a second`, churn);
+    print(`p99 of the new ones: ${(churn.p99Us / 1000).toFixed(2)} ms`);
     print(`${megabytes(stream.bytes)} MB streamed in ${stream.seconds.toFixed(0)} s`);
-    print(`${verdictTable(judge(soak, stream))}\n`);
+    print(`${verdictTable(judge(soak, churn, stream))}\n`);
   }
   return { startedAt, machine, proxies };
 }
 
 async function measureSoak(kind: ProxyKind, surroundings: Surroundings): Promise<Soak> {
+  return await sampled(kind, surroundings, async (port, seconds) => {
+    const load = await runWrk({ protocol: 'http', port }, MANY, seconds, surroundings.cores);
+    return { requests: load.requests, failures: load.refused + load.failed };
+  });
+}
+
+async function measureChurn(kind: ProxyKind, surroundings: Surroundings): Promise<Churn> {
+  return await sampled(kind, surroundings, async (port, seconds) => {
+    const { perSecond } = CHURN;
+    const { samples, failed, p99Us } = await measureLatency(
+      port,
+      CHURN,
+      seconds,
+      surroundings.cores,
+      perSecond,
+    );
+    return { requests: samples, failures: failed, perSecond, p99Us };
+  });
+}
+
+/** A fresh proxy under `load` for the whole time, and what it held in each second of that. */
+async function sampled<Figures extends object>(
+  kind: ProxyKind,
+  surroundings: Surroundings,
+  load: (port: number, seconds: number) => Promise<Figures>,
+): Promise<Figures & Pick<Soak, 'seconds' | 'anonymousBytes'>> {
   const proxy = await startProxy(kind, MANY, surroundings);
   const anonymousBytes: number[] = [];
   const timer = setInterval(() => anonymousBytes.push(memoryOf(proxy.pid).anonymousBytes), SAMPLE_MS);
   try {
     const seconds = Math.round(minutes * 60);
-    const load = await runWrk({ protocol: 'http', port: proxy.port }, MANY, seconds, surroundings.cores);
-    return { seconds, requests: load.requests, failures: load.refused + load.failed, anonymousBytes };
+    return { ...(await load(proxy.port, seconds)), seconds, anonymousBytes };
   } finally {
     clearInterval(timer);
     await proxy.stop();
@@ -125,22 +170,40 @@ async function measureStream(kind: ProxyKind, surroundings: Surroundings): Promi
   }
 }
 
-/** Growth is from the second fifth of the soak, when everything has been warm for long, to the last. */
-function judge({ anonymousBytes }: Soak, stream: Stream): readonly Verdict[] {
-  const fifth = Math.ceil(anonymousBytes.length / 5);
-  const growth = median(anonymousBytes.slice(-fifth)) - median(anonymousBytes.slice(fifth, 2 * fifth));
-  const show = (bytes: number): string => `${megabytes(bytes)} MB`;
+function judge(soak: Soak, churn: Churn, stream: Stream): readonly Verdict[] {
   return [
-    bounded('anonymous memory, highest', '≤ 45 MB', Math.max(...anonymousBytes), LOADED_BYTES, show),
-    bounded('its growth, 256 connections', '≤ 2 MB', growth, FLAT_BYTES, show),
+    highest('anonymous memory, highest', soak),
+    flat('its growth, 256 connections', soak),
+    highest('anonymous memory of new connections, highest', churn),
+    flat('its growth, 2 000 new connections a second', churn),
     bounded(
       'added by 1 GB through a slow reader',
       '≤ 8 MB',
       stream.anonymousBytesHighest - stream.anonymousBytesBefore,
       ADDED_BYTES,
-      show,
+      inMegabytes,
     ),
   ];
+}
+
+function highest(subject: string, { anonymousBytes }: Soak): Verdict {
+  return bounded(subject, '≤ 45 MB', Math.max(...anonymousBytes), LOADED_BYTES, inMegabytes);
+}
+
+/** Growth is from the second fifth, when everything has been warm for long, to the last. */
+function flat(subject: string, { anonymousBytes }: Soak): Verdict {
+  const fifth = Math.ceil(anonymousBytes.length / 5);
+  const growth = median(anonymousBytes.slice(-fifth)) - median(anonymousBytes.slice(fifth, 2 * fifth));
+  return bounded(subject, '≤ 2 MB', growth, FLAT_BYTES, inMegabytes);
+}
+
+function inMegabytes(bytes: number): string {
+  return `${megabytes(bytes)} MB`;
+}
+
+function printSoak(what: string, { requests, failures, anonymousBytes }: Soak): void {
+  print(`${what}: ${requests} requests, ${failures} failed`);
+  print(`anonymous MB by tenths of the time: ${tenths(anonymousBytes).map(megabytes).join(' ')}`);
 }
 
 /** Medians of the tenths. */
