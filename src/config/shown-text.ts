@@ -36,6 +36,12 @@ const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["'
 /** Behind a user and password. */
 const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
 
+/**
+ * From a URL's slashes to an @ behind its first path, query or fragment. Nobody leaves a name with a dot, and no colon, alone in
+ * front of a slash: that is a host, without a user.
+ */
+const BEHIND_HOST = /^\/\/(?:[\w-]+(?:\.[\w-]+)+|localhost|\[[\da-f:.]+\])[/?#](?!.*(?:\/\/|[\s:,"'\\]))/is;
+
 /** As credentials stand in a field of HTTP, or behind its name. */
 const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
 const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
@@ -78,7 +84,7 @@ function withoutSecrets(text: string): string {
   return (
     text
       // User and password: up to the last @, as a password may hold every character that ends an authority, and blanks.
-      .replace(/\/\/.*@/gs, `//${MASK}@`)
+      .replace(/\/\/.*@/gs, (user) => (BEHIND_HOST.test(user) ? user : `//${MASK}@`))
       .replace(
         /^(["']?)[^/]*@(.*)$/s,
         (_, quote, host) => `${quote}${MASK}${HOST.test(host) ? `@${host}` : ''}`,
