@@ -155,12 +155,18 @@ async function socketsListeningAt({ host, port }: ListenAddress): Promise<string
   );
 }
 
-/** Whether whoever listens at `local` leaves `host` to nobody else. A name may stand for any address. */
+/**
+ * Whether whoever listens at `local` leaves `host` to nobody else. A name may stand for any address. A socket at all addresses of
+ * IPv6 takes those of IPv4 with them, unless told otherwise, which its table does not say; one of IPv4 takes none of IPv6.
+ */
 function isInTheWay(local: string, host: string): boolean {
-  if (isEvery(local) || isIP(host) === 0) return true;
+  if (isIP(host) === 0) return true;
   const octets = octetsOf(host);
   const wanted = inHex(octets);
-  return isEvery(wanted) || local === wanted || local === inHex([...MAPPED, ...octets]);
+  const mapped = inHex([...MAPPED, ...octets]);
+  if (isEvery(local)) return isEvery(wanted) || local.length >= wanted.length;
+  if (isEvery(wanted)) return wanted.length >= local.length || local.startsWith(inHex(MAPPED));
+  return local === wanted || local === mapped;
 }
 
 function isEvery(address: string): boolean {

@@ -99,8 +99,8 @@ describe('who has the port at one address', () => {
   const held = { pid: process.pid };
   it.each([
     ['127.0.0.3', { '127.0.0.3': held, '127.0.0.4': undefined, '0.0.0.0': held, localhost: held }],
-    ['0.0.0.0', { '127.0.0.4': held }],
-    ['::1', { '::1': held, '::2': undefined, '127.0.0.1': undefined, '::': held }],
+    ['0.0.0.0', { '127.0.0.4': held, '::1': undefined, '::': held }],
+    ['::1', { '::1': held, '::2': undefined, '127.0.0.1': undefined, '0.0.0.0': undefined, '::': held }],
     ['::', { '127.0.0.4': held, '::1': held }],
     ['::ffff:127.0.0.3', { '127.0.0.3': held, '127.0.0.4': undefined }],
   ])('is not who has it at another one: %s', async (listening, asked) => {
