@@ -2,8 +2,8 @@ import { readPod } from '../admin/status/pod.ts';
 import type { Config } from '../config/config.ts';
 import { readConfigText } from '../config/config-text.ts';
 import { unknownVariables } from '../config/environment.ts';
-import { loadConfig } from '../config/load.ts';
-import { ConfigurationError } from '../config/problems.ts';
+import { loadConfig, placedInFile } from '../config/load.ts';
+import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { PROXY_SETTINGS, type ProxyValues } from '../config/proxy-settings.ts';
 import type { IgnoredVariable } from '../config/resolve-tracing.ts';
 import { readFlags, type Settings } from '../config/settings.ts';
@@ -52,11 +52,11 @@ export const proxy: Command = {
       const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
       const problems = unknownVariables(SETTINGS, context.env);
       const { config, tracing, ignored } = await loadSidecarConfiguration(rest, context.env, problems, text);
-      refuseGateway(config);
+      await refuseGateway(config, { path, text });
       if (shutdown.signal.aborted) return 0;
       const load = async (changed?: string): Promise<Config> => {
         const next = await loadConfig(rest, [], changed);
-        refuseGateway(next);
+        await refuseGateway(next, { path, text: changed });
         return next;
       };
       const file = path === undefined ? {} : { file: { path, text, load } };
@@ -71,10 +71,14 @@ export const proxy: Command = {
 };
 
 /** Without its entrance its routes would be open to whoever reaches the listener. */
-function refuseGateway({ gateway }: Config): void {
+async function refuseGateway(
+  { gateway }: Config,
+  { path = '', text }: { readonly path: string | undefined; readonly text: string | undefined },
+): Promise<void> {
   if (gateway === undefined) return;
   const expected = 'nothing of it in the file of a sidecar: `token-sidecar gateway` serves it';
-  throw new ConfigurationError([{ key: 'gateway', expected, code: 'conflicting_settings' }]);
+  const problem: Problem = { key: 'gateway', expected, code: 'conflicting_settings' };
+  throw new ConfigurationError(await placedInFile([problem], { path, text }));
 }
 
 async function serve(

@@ -56,4 +56,5 @@ it('ends with 78 without a file, or with one that says nothing of callers; proxy
   expect(said[0]).toContain('--config: expected a configuration file with a section gateway');
   expect(said[1]).toContain('gateway: expected where callers come in');
   expect(said[2]).toContain('gateway: expected nothing of it in the file of a sidecar');
+  expect(said[2]).toContain(`${path}:1:`);
 });
