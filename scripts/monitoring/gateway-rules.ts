@@ -9,17 +9,33 @@ const GATEWAY = series('gateway_callers');
 const END = series('gateway_certificate_expiry_timestamp_seconds');
 const BEGIN = series('gateway_certificate_not_before_timestamp_seconds');
 
-/** Several gateways may be where none is known to be installed: each namespace has its own word. */
+/**
+ * What Kubernetes adds to the name of a Deployment or DaemonSet for a pod's: a ReplicaSet's hash, and five characters. A pod of
+ * another name is of the one gateway that its namespace is taken to have.
+ */
+const POD_OF = '(.+?)(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}';
+
+/** With the label `gateway`: whatever scrapes them, two releases in a namespace have pods of different names. */
+const byGateway = (vector: string): string => `label_replace(${vector}, "gateway", "$1", "pod", "${POD_OF}")`;
+
+const UP = `count by (namespace, gateway) (${byGateway(GATEWAY)})`;
+
+/** Of those that were there: several may be, in one namespace, too. */
+const GONE = `count by (namespace, gateway) (${byGateway(`last_over_time(${GATEWAY}[6h])`)})
+unless ${UP}`;
+
 const DOWN = {
   perhaps: {
-    expr: `count by (namespace) (last_over_time(${GATEWAY}[6h]))
-unless count by (namespace) (${GATEWAY})`,
+    expr: GONE,
     description:
-      'Namespace {{ $labels.namespace }} had a gateway within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
+      'Namespace {{ $labels.namespace }} had a gateway{{ with $labels.gateway }} {{ . }}{{ end }} within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
   },
   installed: {
-    expr: `absent(${GATEWAY})`,
-    description: 'None of the replicas of the gateway answers: callers reach none of its routes.',
+    // Besides, one that never came up.
+    expr: `(${GONE})
+or (absent(${GATEWAY}) unless on () last_over_time(${GATEWAY}[6h]))`,
+    description:
+      'None of the replicas of the gateway{{ with $labels.gateway }} {{ . }}{{ end }}{{ with $labels.namespace }} in namespace {{ . }}{{ end }} answers: callers reach none of its routes.',
   },
 } as const satisfies Record<Presence, object>;
 
@@ -36,11 +52,11 @@ export const gatewayGroups = (presence: Presence): readonly RuleGroup[] => [
       alert('TokenSidecarGatewayReplicaDown', {
         severity: 'warning',
         // Where none is up the one above says it.
-        expr: `max by (namespace, pod) (
+        expr: `${byGateway(`max by (namespace, pod) (
   1 - up
   and on (job, instance, namespace, pod) last_over_time(${GATEWAY}[6h])
-) == 1
-and on (namespace) count by (namespace) (${GATEWAY})`,
+) == 1`)}
+and on (namespace, gateway) ${UP}`,
         for: '5m',
         summary: 'A replica of a gateway does not answer its metrics endpoint.',
         description:

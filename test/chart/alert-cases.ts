@@ -209,8 +209,8 @@ function atGateway(
 }
 
 /** A replica of the gateway that answers for ten minutes, and not from then on. */
-function lostReplica(job: string): InputSeries[] {
-  const target = `job="${job}", instance="10.0.0.7:15081", namespace="edge", pod="gateway-1"`;
+function lostReplica(job: string, pod = 'gateway-1'): InputSeries[] {
+  const target = `job="${job}", instance="10.0.0.7:15081", namespace="edge", pod="${pod}"`;
   const once = (at: number): number | 'stale' => (at < 600 ? 1 : 'stale');
   return [
     series(`up{${target}}`, 1800, (at) => (at < 600 ? 1 : 0)),
@@ -1073,6 +1073,58 @@ export const ALERT_CASES: readonly AlertCase[] = [
       description:
         'Namespace edge had a gateway within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
     },
+  },
+  ...(
+    [
+      ['of a Deployment', 'old-gateway-6d4b75c9f4-x7kzv', 'new-gateway-7c9f8d6b5d-2xk4z'],
+      ['of a DaemonSet', 'old-gateway-x7kzv', 'new-gateway-2xk4z'],
+    ] as const
+  ).flatMap(([of, lost, other]): AlertCase[] => {
+    const input = [
+      ...lostReplica('gateways', lost),
+      series(`token_sidecar_gateway_callers{namespace="edge", pod="${other}"}`, 1800, () => 0),
+    ];
+    const labels = { namespace: 'edge', gateway: 'old-gateway' };
+    const when = `the only replica ${of} is gone, and another gateway of the namespace is up`;
+    return [
+      {
+        alert: 'TokenSidecarGatewayDown',
+        when,
+        input,
+        atSeconds: 1200,
+        fires: {
+          labels,
+          description:
+            'Namespace edge had a gateway old-gateway within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
+        },
+      },
+      {
+        alert: 'TokenSidecarGatewayDown',
+        when: `the chart has installed both, and ${when}`,
+        ofChart: 'gateway',
+        input,
+        atSeconds: 1200,
+        fires: {
+          labels,
+          description:
+            'None of the replicas of the gateway old-gateway in namespace edge answers: callers reach none of its routes.',
+        },
+      },
+      { alert: 'TokenSidecarGatewayReplicaDown', when, input, atSeconds: 1200 },
+    ];
+  }),
+  {
+    alert: 'TokenSidecarGatewayDown',
+    when: 'a new ReplicaSet takes the place of another',
+    input: [
+      ...lostReplica('gateways', 'edge-gateway-6d4b75c9f4-x7kzv'),
+      series(
+        'token_sidecar_gateway_callers{namespace="edge", pod="edge-gateway-7c9f8d6b5d-2xk4z"}',
+        1800,
+        () => 0,
+      ),
+    ],
+    atSeconds: 1200,
   },
   {
     alert: 'TokenSidecarGatewayDown',
