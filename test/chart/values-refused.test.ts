@@ -51,13 +51,19 @@ test.each([
     ['sidecar.authUrl=http://sso.example.com'],
     /sidecar\.authUrl: http needs sidecar\.allowInsecureTokenUrl/,
   ],
-  ...['tokenUrl=https://sso.example.com/token', 'configMap=routes', 'env[0].name=A', 'preStopSeconds=7'].map(
-    (set): [string, string[], RegExp] => [
-      `what is for included templates alone, sidecar.${set}`,
-      [`sidecar.${set}`],
-      new RegExp(`sidecar\\.${set.split(/[=[]/)[0]}: it is for charts that include`),
-    ],
-  ),
+  ...[
+    'tokenUrl=https://sso.example.com/token',
+    'configMap=routes',
+    'env[0].name=A',
+    'preStopSeconds=7',
+  ].flatMap((set): [string, string[], RegExp][] => {
+    const what = `what is for included templates alone, sidecar.${set}`;
+    const refused = new RegExp(`sidecar\\.${set.split(/[=[]/)[0]}: it is for charts that include`);
+    return [
+      [what, [`sidecar.${set}`], refused],
+      [`${what}, without an injector`, [`sidecar.${set}`, 'injector.enabled=false'], refused],
+    ];
+  }),
   [
     'CAs of tenants where hosts are limited',
     ['sidecar.caConfigMap=cas', 'injector.allowed.upstreamHosts={*.example.com}'],

@@ -92,6 +92,20 @@ Every one of them takes a dict of
 {{- toYaml $settings -}}
 {{- end -}}
 
+{{/* Of a chart that nobody depends on nothing is included: what is for that alone would have no effect. */}}
+{{- define "token-sidecar.refuseUnused" -}}
+{{- if .Chart.IsRoot -}}
+{{-   range $name := list "tokenUrl" "configMap" "env" "volumes" "volumeMounts" -}}
+{{-     if get $.Values.sidecar $name -}}
+{{-       fail (printf "sidecar.%s: it is for charts that include the sidecar's template, and has no effect on pods that the injector serves: name a profile or a ConfigMap in their annotations" $name) -}}
+{{-     end -}}
+{{-   end -}}
+{{-   if ne (int .Values.sidecar.preStopSeconds) 5 -}}
+{{-     fail "sidecar.preStopSeconds: it is for charts that include the sidecar's template; the injector goes by the grace period of each pod" -}}
+{{-   end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The container itself. Native: it belongs first among the init containers. Otherwise: last among the containers. */}}
 {{- define "token-sidecar.sidecar" -}}
 {{- $settings := include "token-sidecar.settings" . | fromYaml -}}

@@ -22,17 +22,6 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{- if and .Values.sidecar.caConfigMap (or .Values.injector.allowed.authHosts .Values.injector.allowed.upstreamHosts) -}}
 {{-   fail "sidecar.caConfigMap: leave it empty where injector.allowed limits hosts, because whoever writes that ConfigMap could pass for any of them" -}}
 {{- end -}}
-{{- /* Of a chart that nobody depends on nothing is included: what is for that alone would have no effect. */ -}}
-{{- if .Chart.IsRoot -}}
-{{-   range $name := list "tokenUrl" "configMap" "env" "volumes" "volumeMounts" -}}
-{{-     if get $.Values.sidecar $name -}}
-{{-       fail (printf "sidecar.%s: it is for charts that include the sidecar's template, and has no effect on pods that the injector serves: name a profile or a ConfigMap in their annotations" $name) -}}
-{{-     end -}}
-{{-   end -}}
-{{-   if ne (int .Values.sidecar.preStopSeconds) 5 -}}
-{{-     fail "sidecar.preStopSeconds: it is for charts that include the sidecar's template; the injector goes by the grace period of each pod" -}}
-{{-   end -}}
-{{- end -}}
 {{- with .Values.sidecar -}}
 - name: TOKEN_SIDECAR_DEFAULT_IMAGE
   value: {{ default (include "token-sidecar.image" $) .image | quote }}
