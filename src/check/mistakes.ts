@@ -120,13 +120,13 @@ const KNOWN: readonly KnownMistake[] = [
     },
   },
   {
-    name: '/auth in the base URL',
+    name: 'realm or base URL that there is not',
     remedy({ url, refusal }) {
-      const { base } = REALM_PATH.exec(url.pathname)?.groups ?? {};
+      const { base, realm } = REALM_PATH.exec(url.pathname)?.groups ?? {};
       if (base === undefined || refusal?.status !== 404) return undefined;
       return base.endsWith('/auth')
-        ? 'check the realm; Keycloak from 17 on has no /auth in its URLs unless it is told to'
-        : 'check the realm; Keycloak before 17 has /auth before /realms';
+        ? `check the realm, ${realm}; Keycloak from 17 on has no /auth in its URLs unless it is told to`
+        : `check the realm, ${realm}; Keycloak before 17 has /auth before /realms`;
     },
   },
   {

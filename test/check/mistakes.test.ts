@@ -58,9 +58,14 @@ describe('a refusal shows', () => {
 
   it.each<[string, string, Case, string]>([
     ['realm that there is not', KEYCLOAK, { refusal: refused(404, 'Realm does not exist') }, 'no realm dx'],
-    ['/auth in the base URL', KEYCLOAK, { refusal: refused(404) }, 'before 17'],
     [
-      '/auth in the base URL',
+      'realm or base URL that there is not',
+      KEYCLOAK,
+      { refusal: refused(404) },
+      'the realm, dx; Keycloak before 17',
+    ],
+    [
+      'realm or base URL that there is not',
       KEYCLOAK.replace('/realms', '/auth/realms'),
       { refusal: refused(404) },
       'from 17',
