@@ -17,9 +17,9 @@ function kubectlReading(input: string, ...args: readonly string[]): Promise<stri
   return run(ENTER, [...ENTERED, join(KUBERNETES_BIN, 'kubectl'), ...args], { env, input });
 }
 
-/** Applies manifests, given as objects. */
+/** Applies manifests, given as objects: JSON after JSON, which kubectl 1.29 reads only without `---` between. */
 export function apply(...objects: readonly object[]): Promise<string> {
-  const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
+  const input = objects.map((object) => JSON.stringify(object)).join('\n');
   return kubectlReading(input, 'apply', '-f', '-');
 }
 
