@@ -9,11 +9,15 @@ const GATEWAY = series('gateway_callers');
 const END = series('gateway_certificate_expiry_timestamp_seconds');
 const BEGIN = series('gateway_certificate_not_before_timestamp_seconds');
 
+/** What Kubernetes makes hashes and random suffixes of. */
+const SAFE = '[bcdfghjklmnpqrstvwxz2456789]';
+
 /**
- * What Kubernetes adds to the name of a Deployment or DaemonSet for a pod's: a ReplicaSet's hash, and five characters. A pod of
- * another name is of the one gateway that its namespace is taken to have.
+ * What Kubernetes adds to the name of a Deployment or DaemonSet for a pod's: a ReplicaSet's hash, and five characters. Where the name
+ * is long the hash is cut short, and its dash with it. A pod of another name is of the one gateway that its namespace is taken to have.
  */
-const POD_OF = '(.+?)(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}';
+const SUFFIX = `(?:(?:-${SAFE}{6,10})?-${SAFE}{5}|-${SAFE}{6,15})`;
+const POD_OF = `(.+?)${SUFFIX}`;
 
 /** With the label `gateway`: whatever scrapes them, two releases in a namespace have pods of different names. */
 const byGateway = (vector: string): string => `label_replace(${vector}, "gateway", "$1", "pod", "${POD_OF}")`;
@@ -24,22 +28,28 @@ const UP = `count by (namespace, gateway) (${byGateway(GATEWAY)})`;
 const GONE = `count by (namespace, gateway) (${byGateway(`last_over_time(${GATEWAY}[6h])`)})
 unless ${UP}`;
 
-const DOWN = {
-  perhaps: {
-    expr: GONE,
-    description:
-      'Namespace {{ $labels.namespace }} had a gateway{{ with $labels.gateway }} {{ . }}{{ end }} within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
-  },
-  installed: {
-    // Besides, one that never came up.
-    expr: `(${GONE})
-or (absent(${GATEWAY}) unless on () last_over_time(${GATEWAY}[6h]))`,
-    description:
-      'None of the replicas of the gateway{{ with $labels.gateway }} {{ . }}{{ end }}{{ with $labels.namespace }} in namespace {{ . }}{{ end }} answers: callers reach none of its routes.',
-  },
-} as const satisfies Record<Presence, object>;
+/** Where the gateway of a release is: what the chart puts in the place of these. */
+export const CHART_GATEWAY = { namespace: 'GATEWAY_NAMESPACE', name: 'GATEWAY_NAME' };
 
-export const gatewayGroups = (presence: Presence): readonly RuleGroup[] => [
+/** It needs not to be seen before, and stays down whatever others there are. Its labels are those of the one above, so both are one alert. */
+const missing = ({ namespace, name }: typeof CHART_GATEWAY): string =>
+  `label_replace(absent(${series('gateway_callers', `namespace="${namespace}", pod=~"${name}${SUFFIX}"`)}), "gateway", "${name}", "", "")`;
+
+const down = (presence: Presence, gateway: typeof CHART_GATEWAY) =>
+  presence === 'perhaps'
+    ? {
+        expr: GONE,
+        description:
+          'Namespace {{ $labels.namespace }} had a gateway{{ with $labels.gateway }} {{ . }}{{ end }} within the last six hours, and none of its replicas answers now: callers reach none of its routes.',
+      }
+    : {
+        expr: `(${GONE})\nor ${missing(gateway)}`,
+        description:
+          'None of the replicas of the gateway{{ with $labels.gateway }} {{ . }}{{ end }}{{ with $labels.namespace }} in namespace {{ . }}{{ end }} answers: callers reach none of its routes.',
+      };
+
+/** @param gateway that of the release, where one is installed. */
+export const gatewayGroups = (presence: Presence, gateway = CHART_GATEWAY): readonly RuleGroup[] => [
   {
     name: 'token-sidecar.gateway',
     rules: [
@@ -47,7 +57,7 @@ export const gatewayGroups = (presence: Presence): readonly RuleGroup[] => [
         severity: 'critical',
         for: '5m',
         summary: 'No replica of a gateway is up.',
-        ...DOWN[presence],
+        ...down(presence, gateway),
       }),
       alert('TokenSidecarGatewayReplicaDown', {
         severity: 'warning',

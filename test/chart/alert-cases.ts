@@ -219,6 +219,11 @@ function lostReplica(job: string, pod = 'gateway-1'): InputSeries[] {
   ];
 }
 
+/** A replica of a gateway that is up. */
+function gatewayPod(pod: string): InputSeries {
+  return series(`token_sidecar_gateway_callers{namespace="edge", pod="${pod}"}`, 86_400, () => 0);
+}
+
 const BROKER_DOWN = {
   labels: {},
   description:
@@ -1076,8 +1081,8 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
   ...(
     [
-      ['of a Deployment', 'old-gateway-6d4b75c9f4-x7kzv', 'new-gateway-7c9f8d6b5d-2xk4z'],
-      ['of a DaemonSet', 'old-gateway-x7kzv', 'new-gateway-2xk4z'],
+      ['of a Deployment', 'old-gateway-6d4b75c9f4-x7kzv', 'edge-gateway-7c9f8d6b5d-2xk4z'],
+      ['of a DaemonSet', 'old-gateway-x7kzv', 'edge-gateway-2xk4z'],
     ] as const
   ).flatMap(([of, lost, other]): AlertCase[] => {
     const input = [
@@ -1135,24 +1140,45 @@ export const ALERT_CASES: readonly AlertCase[] = [
     ],
     atSeconds: 1800,
   },
-  {
-    alert: 'TokenSidecarGatewayDown',
-    when: 'the chart has installed a gateway, and it never came up',
-    ofChart: 'gateway',
-    input: [],
-    atSeconds: 600,
-    fires: {
-      labels: {},
-      description: 'None of the replicas of the gateway answers: callers reach none of its routes.',
-    },
-  },
-  {
-    alert: 'TokenSidecarGatewayDown',
-    when: 'the chart has installed a gateway, and a replica is up',
-    ofChart: 'gateway',
-    input: [atGateway('gateway_callers', 1200, () => 0)],
-    atSeconds: 1200,
-  },
+  ...(
+    [
+      ['it never came up', [], 600],
+      [
+        'it never came up, but one whose name begins alike did',
+        [gatewayPod('edge-gateway-b-gateway-2xk4z')],
+        600,
+      ],
+      ['it has been down for a day, and another one is up', [gatewayPod('new-gateway-2xk4z')], 86_400],
+    ] as const
+  ).map(
+    ([what, input, atSeconds]): AlertCase => ({
+      alert: 'TokenSidecarGatewayDown',
+      when: `the chart has installed a gateway, and ${what}`,
+      ofChart: 'gateway',
+      input: [...input],
+      atSeconds,
+      fires: {
+        labels: { namespace: 'edge', gateway: 'edge-gateway' },
+        description:
+          'None of the replicas of the gateway edge-gateway in namespace edge answers: callers reach none of its routes.',
+      },
+    }),
+  ),
+  ...(
+    [
+      ['a replica', 'edge-gateway-7c9f8d6b5d-2xk4z'],
+      ['a replica on a node', 'edge-gateway-2xk4z'],
+      ['a replica whose long name Kubernetes has cut', 'edge-gateway-7c9f8d6b52xk4z'],
+    ] as const
+  ).map(
+    ([who, pod]): AlertCase => ({
+      alert: 'TokenSidecarGatewayDown',
+      when: `the chart has installed a gateway, and ${who} is up`,
+      ofChart: 'gateway',
+      input: [gatewayPod(pod)],
+      atSeconds: 1200,
+    }),
+  ),
   ...(
     [
       ['a certificate of 90 days was not renewed', 90 * 86_400, 7 * 86_400 + 1800, true],

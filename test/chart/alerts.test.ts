@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { brokerGroups } from '../../scripts/monitoring/broker-rules.ts';
-import { gatewayGroups } from '../../scripts/monitoring/gateway-rules.ts';
+import { CHART_GATEWAY, gatewayGroups } from '../../scripts/monitoring/gateway-rules.ts';
 import { injectorGroups } from '../../scripts/monitoring/injector-rules.ts';
 import { issuerGroups } from '../../scripts/monitoring/issuer-rules.ts';
 import type { AlertingRule } from '../../scripts/monitoring/rule-groups.ts';
@@ -39,7 +39,10 @@ async function testRules(alertCase: AlertCase) {
   const directory = await mkdtemp(join(tmpdir(), 'alerts-'));
   try {
     if (alertCase.ofChart !== undefined) {
-      const groups = parse(await readFile(chartRules(alertCase.ofChart), 'utf8'));
+      const text = await readFile(chartRules(alertCase.ofChart), 'utf8');
+      const groups = parse(
+        text.replaceAll(CHART_GATEWAY.namespace, 'edge').replaceAll(CHART_GATEWAY.name, 'edge-gateway'),
+      );
       await writeFile(join(directory, 'rules.yaml'), stringify({ groups }));
     }
     await writeFile(

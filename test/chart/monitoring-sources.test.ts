@@ -132,7 +132,7 @@ test('the chart carries the rules of what it installs, and the dashboard', async
     ...injectorGroups('installed'),
     ...issuerGroups('installed'),
     ...brokerGroups('installed'),
-    ...gatewayGroups('installed'),
+    ...gatewayGroups('installed', { namespace: 'token-sidecar', name: 'token-sidecar-gateway' }),
   ]);
   const board = all.find(
     ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name.endsWith('-dashboard'),
