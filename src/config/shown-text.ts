@@ -20,14 +20,20 @@ const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 /** A path, or a URL, in front of its first slash: what stands between slashes is judged apart. */
 const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
-/** Settings that say where a secret is, or how it is sent, by the end of their name: there somebody may have put the secret itself. */
+/**
+ * Settings that say where a secret is, or how it is sent, by the end of their name: there somebody may have put the secret itself. And
+ * those beside which one may stand, a line higher or lower: what is no word, or no name, has come from there.
+ */
 const OF_PLACES = /(?:dir|directory|(?<!pro)file)$/;
-const OF_WAYS = /^(?:clientauth|existingauthorization)$/;
+const OF_WAYS =
+  /^(?:tokensidecar)?(?:clientauth|existingauthorization|tokentype|whentokenunavailable|loglevel|accesslog)$/;
+const OF_NAMES = /^(?:tokensidecar)?(?:name|credential|realm)$/;
 
 /** `client.key`, `ca-2026.pem`, and whatever has a folder. */
 const PLACE =
   /\/|^\.+$|^[A-Za-z_-]+(?:\.[A-Za-z0-9]{1,8})*$|^[\w.-]+\.(?:cer|crt|jwt|json|key|p12|pem|txt|ya?ml)$/;
-const WAY = /^[A-Za-z_-]+$/;
+const WAY = /^(?:[A-Za-z_-]+|\d{1,3})$/;
+const NAME = /^[\w .,:/+&-]+$/;
 
 /** Its value is a list of words; three of them elsewhere are most likely a passphrase. */
 const OF_WORDS = /scope$/;
@@ -68,7 +74,11 @@ function nameOfSetting(key: string): string {
 /** A secret is as short as some words are: what is no path, and no plain word, is not shown where one may have been mistaken for it. */
 function isSecretInItsPlace(value: string, setting: string): boolean {
   if (value === '') return false;
-  return (OF_PLACES.test(setting) && !PLACE.test(value)) || (OF_WAYS.test(setting) && !WAY.test(value));
+  return (
+    (OF_PLACES.test(setting) && !PLACE.test(value)) ||
+    (OF_WAYS.test(setting) && !WAY.test(value)) ||
+    (OF_NAMES.test(setting) && !NAME.test(value))
+  );
 }
 
 /**
