@@ -58,6 +58,8 @@ function isOfAddress(cause: unknown): boolean {
 
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
+  /** Of each demo that has some of them, which those are: it is told of once. */
+  const ofDemos = new Map<number, { readonly keys: string[]; readonly index: number }>();
   for (const { key, address, mayLack } of addresses) {
     const code = await refusalOf(address);
     if (code === undefined || (mayLack && WITHOUT_FAMILY.has(code))) continue;
@@ -76,16 +78,23 @@ async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[
       holder === undefined
         ? 'an address that is free'
         : `an address that is free: ${nameOf(holder)} listens there`;
-    problems.push({ key, value, expected, code: 'address_in_use', ...remedyFor(holder) });
+    const problem: Problem = { key, value, expected, code: 'address_in_use' };
+    if (holder === undefined || commandOf(holder) !== 'demo') {
+      problems.push(problem);
+      continue;
+    }
+    const known = ofDemos.get(holder.pid) ?? { keys: [], index: problems.length };
+    ofDemos.set(holder.pid, known);
+    known.keys.push(key);
+    const first = problems[known.index] ?? problem;
+    problems[known.index] = { ...first, remedy: remedyFor(holder, known.keys) };
   }
   return problems;
 }
 
-function remedyFor(holder: Holder | undefined): { readonly remedy?: string } {
-  if (holder === undefined || commandOf(holder) !== 'demo') return {};
-  return {
-    remedy: `A demo is running already: end process ${holder.pid} by Ctrl-C, or choose another port.`,
-  };
+function remedyFor({ pid }: Holder, keys: readonly string[]): string {
+  const others = keys.length === 1 ? 'another port' : `other ports: ${keys.join(', ')}`;
+  return `A demo is running already: end process ${pid} by Ctrl-C, or choose ${others}.`;
 }
 
 /** The command of this program that a process runs, `proxy` where none is named; undefined of another program. */

@@ -159,7 +159,17 @@ export const demo: Command = {
       await sidecar.ready;
       logOutput.write(introduction(sidecar.proxyAddress, sidecar.adminAddress, api.address, tokenLifetimeMs));
 
-      const app = keepCalling(`http://${formatAddress(sidecar.proxyAddress)}/whoami`, systemClock);
+      const app = keepCalling(
+        `http://${formatAddress(sidecar.proxyAddress)}/whoami`,
+        systemClock,
+        (refused) =>
+          narration.tellOfApp(
+            refused
+              ? 'The app gets 401: the API refuses the new token, too.'
+              : "The API takes the token: the app's requests succeed again.",
+            !refused,
+          ),
+      );
       narration.add(() => app.summary());
       closers.push(() => app.stop());
       const controls = createControls(

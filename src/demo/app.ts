@@ -8,18 +8,25 @@ export interface CallingApp {
 
 const INTERVAL_MS = 200;
 
-/** An app as the demo needs one: it knows no token, calls `url` five times a second and counts what did not work. */
-export function keepCalling(url: string, clock: Clock): CallingApp {
+/**
+ * An app as the demo needs one: it knows no token, calls `url` five times a second and counts what did not work.
+ * @param onRefused told when answers begin to be 401, and when they are 200 again: the sidecar's log has all else.
+ */
+export function keepCalling(url: string, clock: Clock, onRefused: (refused: boolean) => void): CallingApp {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   let calls = 0;
   let failures = 0;
   let stopped = false;
+  let refused = false;
   let cancel: () => void = () => undefined;
 
   function call(): void {
     const request = http.get(url, { agent }, (response) => {
       response.resume();
-      response.once('end', () => finish(response.statusCode === 200));
+      response.once('end', () => {
+        finish(response.statusCode === 200);
+        watch(response.statusCode);
+      });
     });
     request.once('error', () => finish(false));
   }
@@ -29,6 +36,12 @@ export function keepCalling(url: string, clock: Clock): CallingApp {
     calls += 1;
     if (!succeeded) failures += 1;
     cancel = clock.after(INTERVAL_MS, call);
+  }
+
+  function watch(status: number | undefined): void {
+    if (stopped || status !== (refused ? 200 : 401)) return;
+    refused = !refused;
+    onRefused(refused);
   }
 
   call();

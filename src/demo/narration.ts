@@ -6,6 +6,8 @@ export interface Narration {
   write(logLine: string): void;
   /** What the person at the keyboard did. */
   say(text: string): void;
+  /** What the app sees, well or not. */
+  tellOfApp(text: string, isWell: boolean): void;
   /** Adds a remark to the end of each line from now on. */
   add(remark: () => string): void;
 }
@@ -34,6 +36,9 @@ export function narrate(print: (line: string) => void): Narration {
     say(text) {
       goingOn = undefined;
       tell(text, 'cyan');
+    },
+    tellOfApp(text, isWell) {
+      tell(text, isWell ? 'green' : 'yellow');
     },
     add(next) {
       remark = next;

@@ -178,14 +178,19 @@ describe('exit status', () => {
     expect(code).toBe(78);
   });
 
-  it('a second demo says that one is running', async () => {
+  it('a second demo says that one is running, once for all addresses that it has', async () => {
     const names = ['listen', 'admin-listen', 'issuer-listen', 'issuer-admin-listen', 'api-listen'];
     const own = names.map((name) => `--${name}=127.0.0.1:0`);
     const first = new RunningCommand(['demo', '--token-lifetime=2s', ...own]);
     const [, port] = await first.output(/http:\/\/127.0.0.1:(\d+)\/whoami /);
-    const second = await runToEnd(['demo', ...own.slice(1), `--listen=127.0.0.1:${port}`]);
+    const [, adminPort] = await first.output(/http:\/\/127.0.0.1:(\d+)\/readyz/);
+    const taken = [`--listen=127.0.0.1:${port}`, `--admin-listen=127.0.0.1:${adminPort}`];
+    const second = await runToEnd(['demo', ...own.slice(2), ...taken]);
     expect(second.code).toBe(78);
-    expect(second.stderr).toContain(`A demo is running already: end process ${first.process.pid} by Ctrl-C`);
+    expect(second.stderr.match(/A demo is running already/g)).toHaveLength(1);
+    expect(second.stderr).toContain(
+      `A demo is running already: end process ${first.process.pid} by Ctrl-C, or choose other ports: --listen, --admin-listen.`,
+    );
   });
 });
 

@@ -36,11 +36,19 @@ it('the demo takes keys of a terminal, and tells in sentences what comes of each
   await press('p', /You brought the provider up again/, /The sidecar tried again and got a token/);
   await press('s', /You made the provider slow: it takes 0\.5 s/, /token ahead of its end, in \d\.\d s/);
   await press('s', /You made the provider fast again/);
-  await press('u', /You made the API refuse every token/);
+  await press(
+    'u',
+    /You made the API refuse every token/,
+    /The app gets 401: the API refuses the new token, too\./,
+  );
   const [, url = ''] = await demo.output(/curl (\S+) {2,}through the sidecar/);
   const status = async () => (await fetch(url, { headers: { connection: 'close' } })).status;
   await expect.poll(status).toBe(401);
-  await press('u', /You made the API take tokens again/);
+  await press(
+    'u',
+    /You made the API take tokens again/,
+    /The API takes the token: the app's requests succeed again\./,
+  );
   await expect.poll(status).toBe(200);
   // On a terminal times are dim, a token is green, and warnings stand out.
   expect(demo.stdout).toContain('\x1b[2m');
