@@ -58,7 +58,8 @@ export const gateway: Command = {
     const section = gatewayOf(config);
     if (shutdown.signal.aborted) return 0;
     const load = async (changed?: string): Promise<Config> => {
-      const next = await loadConfig(given, [], changed);
+      // A pair that is half renewed, say, is no reason against a change of routes. Another path takes a restart, which judges it.
+      const next = await loadConfig(given, [], changed, 'followed');
       gatewayOf(next);
       return next;
     };

@@ -9,7 +9,7 @@ import { ConfigurationError, type Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
 import { resolveConfig } from './resolve-config.ts';
 import type { SourceText } from './source-text.ts';
-import { checkTlsFiles } from './tls-files.ts';
+import { checkTlsFiles, type GatewayFiles } from './tls-files.ts';
 
 /**
  * Resolves and checks everything, certificate files included.
@@ -21,10 +21,11 @@ export async function loadConfig(
   given: ProxyValues,
   found: readonly Problem[] = [],
   text?: string,
+  gatewayFiles: GatewayFiles = 'judged',
 ): Promise<Config> {
   const problems: Problem[] = [...found];
   const reading = await readFile(given, problems, text);
-  await checkTlsFiles(reading.config, problems);
+  await checkTlsFiles(reading.config, problems, gatewayFiles);
   await nextTurn();
   const config = resolveConfig(reading, given, problems);
   if (problems.length > 0) {

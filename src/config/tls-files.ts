@@ -9,8 +9,15 @@ import type { Problem } from './problems.ts';
 /** Entries whose files are read in one turn. */
 const ENTRIES_AT_ONCE = 20;
 
+/** Whether a gateway's own files are judged, or followed already: what is in them now has its own log line and count. */
+export type GatewayFiles = 'judged' | 'followed';
+
 /** The files of all TLS settings are read once now, so that a wrong path stops the start and not the first request. */
-export async function checkTlsFiles(file: FileConfig, problems: Problem[]): Promise<void> {
+export async function checkTlsFiles(
+  file: FileConfig,
+  problems: Problem[],
+  gatewayFiles: GatewayFiles,
+): Promise<void> {
   const pause = pauseEvery(ENTRIES_AT_ONCE);
   const lists = {
     credentials: file.credentials,
@@ -26,7 +33,7 @@ export async function checkTlsFiles(file: FileConfig, problems: Problem[]): Prom
       await pause();
     }
   }
-  if (file.gateway !== undefined) checkGateway(file.gateway, problems);
+  if (file.gateway !== undefined && gatewayFiles === 'judged') checkGateway(file.gateway, problems);
 }
 
 /** What its listener shows, and whom it trusts: judged in full, for nothing of it is seen before a caller comes. */

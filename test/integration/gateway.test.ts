@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -34,6 +34,27 @@ it('serves callers with a certificate, and ends with 0 by SIGTERM', async () => 
   gateway.process.kill('SIGTERM');
   expect(await gateway.exited).toEqual({ code: 0, signal: null });
   expect(gateway.stdout + gateway.stderr).not.toContain(UPSTREAM_TOKEN);
+});
+
+it('takes a changed file into use while its certificate on disk is none, and does not start with that', async () => {
+  const { directory, path } = await mountGateway({}, 'http://127.0.0.1:9');
+  const gateway = new RunningCommand(['gateway', '--config', path]);
+  await gateway.output(/"msg":"ready"/);
+  await writeFile(join(directory, 'tls.crt'), 'half of one');
+  await writeFile(join(directory, 'ca.crt'), 'half of one');
+  await writeFile(
+    path,
+    JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), limits: { inFlight: 50 } }),
+  );
+  gateway.process.kill('SIGHUP');
+  await gateway.output(/"generation":2,.*the configuration has changed/);
+  gateway.process.kill('SIGTERM');
+  expect(await gateway.exited).toMatchObject({ code: 0 });
+
+  const { code, stderr } = await runToEnd(['gateway', '--config', path]);
+  expect(code).toBe(78);
+  expect(stderr).toContain('gateway.tls.certFile');
+  expect(stderr).toContain('gateway.clientCaFile');
 });
 
 it('ends with 78 without a file, or with one that says nothing of callers; proxy does with one that has them', async () => {
