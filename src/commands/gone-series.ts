@@ -2,7 +2,7 @@
 
 import type { Config, TlsConfig } from '../config/config.ts';
 import type { Labels } from '../prometheus.ts';
-import { NO_ROUTE } from '../proxy/start-proxy.ts';
+import { NO_ROUTE } from '../proxy/metrics.ts';
 
 /** A route or a credential, or a file of certificates of one, as one text. */
 type Subject = string;

@@ -12,9 +12,12 @@ import { redirectedCounter } from './redirected-counter.ts';
 import { createRequestDurations, type RouteDurations } from './request-durations.ts';
 import { createUpstreamMetrics } from './upstream-metrics.ts';
 
+/** The `route` label of requests that no route matched. */
+export const NO_ROUTE = 'none';
+
 /** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
 export interface ProxyMetrics {
-  /** Counts for one route; `none` for requests that no route matched. */
+  /** Counts for one route; {@link NO_ROUTE} for requests that no route matched. */
   forRoute(route: string): RouteObserver;
   /** Counts a connection of the app that was ended because it asked for more than it may. */
   http2Abuse(kind: string): void;
@@ -129,10 +132,13 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       success: replays.labels({ route, result: 'success' }),
       failure: replays.labels({ route, result: 'failure' }),
     };
-    // At zero from the start, so that the first increase is one that `rate()` sees: a single 401 is worth knowing of.
-    refusedTokens.inc(0);
-    replayed.success.inc(0);
-    replayed.failure.inc(0);
+    // At zero from the start, so that the first increase is one that `rate()` sees: a single 401 is worth knowing of. Without a
+    // route no upstream is asked.
+    if (route !== NO_ROUTE) {
+      refusedTokens.inc(0);
+      replayed.success.inc(0);
+      replayed.failure.inc(0);
+    }
 
     function count(
       request: CountedRequest,

@@ -9,13 +9,11 @@ import type { DataPath, ProxyOptions } from './data-path.ts';
 import type { Generation } from './exchange/generation.ts';
 import { GenerationMaker, type GenerationSurroundings } from './generation-maker.ts';
 import { systemNetwork } from './io/network.ts';
+import { NO_ROUTE } from './metrics.ts';
 import { RefusedHosts } from './routing/refused-hosts.ts';
 import { TlsInterceptor } from './tls/interceptor.ts';
 import { TlsTermination } from './tls/termination.ts';
 import { CapturedAddresses, OwnListeners } from './upstream/own-listeners.ts';
-
-/** The `route` label of requests that no route matched. */
-export const NO_ROUTE = 'none';
 
 /**
  * Starts the data path: resolves once it accepts connections.

@@ -241,6 +241,13 @@ describe('proxy metrics', () => {
     }
   });
 
+  it('have nothing of upstreams for requests that no route matched: none is asked', async () => {
+    metrics.forRoute('none').refused(asked('GET'), 404, 1);
+    const after = (await lines()).join('\n');
+    expect(after).toContain('token_sidecar_proxy_requests_total{route="none",method="GET",code="404"} 1');
+    expect(after).not.toMatch(/^token_sidecar_proxy_(upstream|replays)\w+\{[^}]*route="none"/m);
+  });
+
   it('give the same series to the same route', () => {
     expect(metrics.forRoute('api')).toBe(metrics.forRoute('api'));
   });
