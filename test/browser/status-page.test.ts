@@ -65,6 +65,34 @@ describe('states', () => {
     expect(complaints).toEqual([]);
   });
 
+  it('no first token yet: what the pod waits for', async () => {
+    const world = await startWorld({}, ({ payments }) => {
+      payments.script = answer(503, 'away');
+    });
+    await world.pass(MINUTE_MS);
+    const { page } = await openPage(world.url);
+    expect(await page.locator('#verdict').innerText()).toMatch(
+      /Credential payments has had no token for \d+ s\.[\s\S]*503[\s\S]*the sidecar asks again in \d+ s\./,
+    );
+    expect(await page.title()).toMatch(/^✖ /);
+    await expectAccessible(page);
+    await picture(page, 'starting');
+  });
+
+  it('a Secret that cannot be used', async () => {
+    const world = await startWorld();
+    await world.pass(MINUTE_MS);
+    await world.mountSecret({ client_id: 'shop' });
+    await world.pass(5 * MINUTE_MS);
+    const { page } = await openPage(world.url);
+    expect(await page.locator('#verdict').innerText()).toMatch(
+      /The mounted credentials of (payments|mail) cannot be used: .*client_secret/,
+    );
+    expect(await page.title()).not.toMatch(/^✔ /);
+    await expectAccessible(page);
+    await picture(page, 'secret-unusable');
+  });
+
   it('a provider that is away while a token is in hand', async () => {
     const world = await startWorld();
     await world.pass(10 * MINUTE_MS);

@@ -16,6 +16,8 @@ export interface World {
   readonly providers: Readonly<Record<'payments' | 'mail', ScriptedTokenEndpoint>>;
   /** What both upstreams answer from now on. */
   upstreamAnswers(answer: RequestListener): void;
+  /** Changes the mounted Secret of both credentials. */
+  mountSecret(files: Readonly<Record<string, string>>): Promise<void>;
   /** The status page. */
   readonly url: string;
   /** Sends a request through a route, and has it take this long by the sidecar's clock. */
@@ -26,8 +28,14 @@ export interface World {
 
 const POD = { name: 'shop-7d4b9c8f5-x2x9p', namespace: 'payments', node: 'node-1' };
 
-/** A real sidecar with two credentials and two routes, on a clock that the test moves. */
-export async function startWorld(extra: Readonly<Record<string, unknown>> = {}): Promise<World> {
+/**
+ * A real sidecar with two credentials and two routes, on a clock that the test moves.
+ * @param before what providers are told before the sidecar asks them.
+ */
+export async function startWorld(
+  extra: Readonly<Record<string, unknown>> = {},
+  before: (providers: World['providers']) => void = () => undefined,
+): Promise<World> {
   let answer: RequestListener = (_, response) => response.end('ok');
   let tookMs = 0;
   const upstream = createServer((request, response) => {
@@ -40,7 +48,8 @@ export async function startWorld(extra: Readonly<Record<string, unknown>> = {}):
   });
   const address = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
   const [payments, mail] = [await ScriptedTokenEndpoint.start(), await ScriptedTokenEndpoint.start()];
-  const { directory: dir } = await mountSecret({ client_id: 'shop', client_secret: 'one' });
+  before({ payments, mail });
+  const { directory: dir, update } = await mountSecret({ client_id: 'shop', client_secret: 'one' });
   const config = {
     listen: '127.0.0.1:0',
     admin: { listen: '127.0.0.1:0' },
@@ -87,6 +96,9 @@ export async function startWorld(extra: Readonly<Record<string, unknown>> = {}):
     providers: { payments, mail },
     upstreamAnswers(next) {
       answer = next;
+    },
+    async mountSecret(files) {
+      await update(files);
     },
     url: `http://${formatAddress(sidecar.adminAddress)}/`,
     async call(path, took = 0) {
