@@ -26,6 +26,8 @@ export interface TokenSnapshot {
   readonly credentials: {
     readonly state: CredentialsReading['state'];
     readonly detail: string | undefined;
+    /** Since when it cannot be used. */
+    readonly unusableSinceMs?: number | undefined;
     /** The held token was granted to the previous credentials, because the newest are rejected. */
     readonly previousInUse: boolean;
     /** How changes of the mounted Secret are seen. */

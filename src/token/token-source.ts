@@ -99,6 +99,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
   const history = new GrantHistory();
   const openedAtMs = clock.now().wallMs;
+  let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
@@ -350,6 +351,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       credentials: {
         state: reading.state,
         detail: reading.detail,
+        unusableSinceMs,
         watchedBy: options.credentials.watchMode().by,
         previousInUse: state.token?.grantedTo === 'previous',
       },
@@ -359,6 +361,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
 
   metrics.observe(config.name, snapshot);
   options.credentials.onChange((reading) => {
+    unusableSinceMs = reading.state === 'loaded' ? undefined : (unusableSinceMs ?? clock.now().wallMs);
     options.credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
     takeCredentials(reading);
   });

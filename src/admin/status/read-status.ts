@@ -1,6 +1,7 @@
 import type { Config, CredentialConfig, ForwardingPolicy, RouteConfig } from '../../config/config.ts';
 import { formatAddress } from '../../config/values.ts';
 import type { RouteFigures } from '../../route-figures.ts';
+import type { TokenSnapshot } from '../../token/token-snapshot.ts';
 import type { TokenSource } from '../../token/token-source.ts';
 import { whyNoToken, withoutQuery } from '../../token/why-no-token.ts';
 import { REVISION, VERSION } from '../../version.ts';
@@ -12,6 +13,7 @@ import {
   problemsOfConfiguration,
 } from './configuration-state.ts';
 import type {
+  CredentialReport,
   ForwardProxyReport,
   HostReport,
   Pod,
@@ -132,7 +134,7 @@ function findCredential(
       result: lastFailure.result,
       detail: lastFailure.detail,
     },
-    mountedCredentials: token.credentials,
+    mountedCredentials: mountedReport(token.credentials),
     history: latest.map(({ atMs, reason, result, durationMs }) => ({
       at: toIso(atMs),
       reason,
@@ -229,6 +231,14 @@ function readForwardProxy(
       lastAt: toIso(lastAtMs),
     })),
   };
+}
+
+function mountedReport({
+  unusableSinceMs,
+  ...credentials
+}: TokenSnapshot['credentials']): CredentialReport['mountedCredentials'] {
+  const unusableSince = isoTime(unusableSinceMs);
+  return { ...credentials, ...(unusableSince === undefined ? {} : { unusableSince }) };
 }
 
 function isoTime(atMs: number | undefined): string | undefined {

@@ -107,6 +107,7 @@ export interface CredentialReport {
   readonly mountedCredentials: {
     readonly state: string;
     readonly detail: string | undefined;
+    readonly unusableSince?: string | undefined;
     readonly previousInUse: boolean;
     readonly watchedBy: string;
   };

@@ -137,6 +137,7 @@ function problemOf(found: FoundCredential): Problem[] {
       level: 'warning',
       about,
       what: `the mounted credentials of ${name} cannot be used: ${mountedCredentials.detail}`,
+      ...(mountedCredentials.unusableSince === undefined ? {} : { since: mountedCredentials.unusableSince }),
       next: 'those that were read before stay in use',
       runbook: 'TokenSidecarSecretUnusable',
     },

@@ -16,6 +16,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   const log = options.log.child({ credential: config.name });
   const history = new GrantHistory();
   const openedAtMs = clock.now().wallMs;
+  let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
   const loaded = Promise.withResolvers<void>();
   const closing = new AbortController();
   let credentials: Credentials | undefined;
@@ -114,6 +115,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       credentials: {
         state,
         detail,
+        unusableSinceMs,
         watchedBy: options.credentials.watchMode().by,
         previousInUse: false,
       },
@@ -123,6 +125,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
 
   metrics.observe(config.name, snapshot);
   options.credentials.onChange((reading) => {
+    unusableSinceMs = reading.state === 'loaded' ? undefined : (unusableSinceMs ?? clock.now().wallMs);
     credentialsMetrics.reloaded(config.name, reading.state === 'loaded' ? 'success' : reading.state);
     takeCredentials(reading);
   });

@@ -108,8 +108,10 @@ describe('credentials', () => {
     const { mountedCredentials } = CREDENTIAL;
     const previous = { mountedCredentials: { ...mountedCredentials, previousInUse: true } };
     expect(judged([previous]).sentence).toContain('The one before it is in use');
-    const unusable = { mountedCredentials: { ...mountedCredentials, detail: 'client_secret is empty' } };
-    expect(judged([unusable]).sentence).toContain('cannot be used: client_secret is empty');
+    const unusable = {
+      mountedCredentials: { ...mountedCredentials, detail: 'client_secret is empty', unusableSince: SINCE },
+    };
+    expect(judged([unusable]).sentence).toContain(`cannot be used: client_secret is empty since ${SINCE}.`);
   });
 });
 
