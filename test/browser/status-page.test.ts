@@ -86,7 +86,7 @@ describe('states', () => {
     await world.pass(5 * MINUTE_MS);
     const { page } = await openPage(world.url);
     expect(await page.locator('#verdict').innerText()).toMatch(
-      /The mounted credentials of (payments|mail) cannot be used: .*client_secret/,
+      /The mounted credentials of (payments|mail) cannot be used: .*client_secret does not exist for \d+ min\./,
     );
     expect(await page.title()).not.toMatch(/^✔ /);
     await expectAccessible(page);
