@@ -6,17 +6,23 @@ interface Schema {
   description?: string;
   default?: unknown;
   readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema | readonly Schema[];
+  readonly additionalProperties?: boolean | Schema;
+  readonly definitions?: Readonly<Record<string, Schema>>;
+  readonly $ref?: string;
 }
 
 /**
  * @param schema JSON whose constraints are kept as they are.
  * @param values YAML with a comment above each key, on one line; in helm-docs' form for keys of its table.
  * @returns the schema with both for every key.
- * @throws {Error} when a key has no comment, or stands in only one of the two.
+ * @throws {Error} when a key has no comment, or stands in only one of the two; when one that values.yaml does not spell out, such
+ *   as those of a toleration, has no description in the schema.
  */
 export function describeValuesSchema(schema: string, values: string): string {
   const described = JSON.parse(schema) as Schema;
   describe(described, parse(values) as unknown, commentsOf(values), []);
+  requireDescriptions(described, '');
   return `${JSON.stringify(described, null, 2)}\n`;
 }
 
@@ -43,6 +49,19 @@ function describe(
     if (!Object.hasOwn(value, name)) throw new Error(`values.yaml lacks ${[...path, name].join('.')}`);
     describe(inner, value[name], comments, [...path, name]);
   }
+}
+
+function requireDescriptions(of: Schema, path: string): void {
+  for (const [name, inner] of Object.entries(of.properties ?? {})) {
+    const key = path === '' ? name : `${path}.${name}`;
+    if (inner.description === undefined && inner.$ref === undefined) {
+      throw new Error(`values.schema.json: ${key} has no description`);
+    }
+    requireDescriptions(inner, key);
+  }
+  for (const [name, inner] of Object.entries(of.definitions ?? {})) requireDescriptions(inner, `#${name}`);
+  for (const inner of [of.items ?? []].flat()) requireDescriptions(inner, `${path}[]`);
+  if (typeof of.additionalProperties === 'object') requireDescriptions(of.additionalProperties, `${path}.*`);
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
