@@ -30,6 +30,8 @@ export interface TokenSnapshot {
     readonly unusableSinceMs?: number | undefined;
     /** The held token was granted to the previous credentials, because the newest are rejected. */
     readonly previousInUse: boolean;
+    /** When the first such token was granted. */
+    readonly previousInUseSinceMs?: number | undefined;
     /** How changes of the mounted Secret are seen. */
     readonly watchedBy: WatchMode['by'];
   };

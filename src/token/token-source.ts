@@ -99,6 +99,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
   const history = new GrantHistory();
   const openedAtMs = clock.now().wallMs;
+  let previousInUseSinceMs: number | undefined;
   let unusableSinceMs = options.credentials.current().state === 'loaded' ? undefined : openedAtMs;
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
@@ -123,6 +124,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     state = reduce(before, event, { now: clock.now(), random: options.random(), policy: config.renewal });
     if (state.grant !== undefined && state.grant.id !== before.grant?.id) void request(state.grant);
     if (state.token !== before.token) {
+      previousInUseSinceMs =
+        state.token?.grantedTo === 'previous' ? (previousInUseSinceMs ?? clock.now().wallMs) : undefined;
       firstToken.resolve();
       for (const listener of tokenListeners) listener();
     }
@@ -353,7 +356,8 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
         detail: reading.detail,
         unusableSinceMs,
         watchedBy: options.credentials.watchMode().by,
-        previousInUse: state.token?.grantedTo === 'previous',
+        previousInUse: previousInUseSinceMs !== undefined,
+        previousInUseSinceMs,
       },
       failingSinceMs: history.failingSinceMs,
     };

@@ -245,10 +245,14 @@ describe('rotation', () => {
       'token_sidecar_token_refresh_total{credential="default",result="success",reason="previous_credentials"} 1',
     );
     expect(await metrics()).toContain('token_sidecar_credentials_previous_in_use{credential="default"} 1');
+    const { previousInUseSinceMs } = source.snapshot().credentials;
+    expect(previousInUseSinceMs).toBe(clock.now().wallMs);
     await clock.advance(225_000);
     expect(last().secret).toBe('two');
+    expect(source.snapshot().credentials).toMatchObject({ previousInUse: true, previousInUseSinceMs });
     await last().answer(token('c'));
     expect(source.snapshot().credentials.previousInUse).toBe(false);
+    expect(source.snapshot().credentials.previousInUseSinceMs).toBeUndefined();
     expect(await metrics()).toContain('token_sidecar_credentials_previous_in_use{credential="default"} 0');
   });
 

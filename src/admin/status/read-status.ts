@@ -235,10 +235,16 @@ function readForwardProxy(
 
 function mountedReport({
   unusableSinceMs,
+  previousInUseSinceMs,
   ...credentials
 }: TokenSnapshot['credentials']): CredentialReport['mountedCredentials'] {
   const unusableSince = isoTime(unusableSinceMs);
-  return { ...credentials, ...(unusableSince === undefined ? {} : { unusableSince }) };
+  const previousInUseSince = isoTime(previousInUseSinceMs);
+  return {
+    ...credentials,
+    ...(unusableSince === undefined ? {} : { unusableSince }),
+    ...(previousInUseSince === undefined ? {} : { previousInUseSince }),
+  };
 }
 
 function isoTime(atMs: number | undefined): string | undefined {

@@ -109,6 +109,7 @@ export interface CredentialReport {
     readonly detail: string | undefined;
     readonly unusableSince?: string | undefined;
     readonly previousInUse: boolean;
+    readonly previousInUseSince?: string | undefined;
     readonly watchedBy: string;
   };
   /** The latest grants, oldest first. */

@@ -123,7 +123,9 @@ function problemOf(found: FoundCredential): Problem[] {
         level: 'warning',
         about,
         what: `the newest client secret of credential ${name} has been rejected`,
-        ...(found.requestedAt === undefined ? {} : { since: found.requestedAt }),
+        ...(mountedCredentials.previousInUseSince === undefined
+          ? {}
+          : { since: mountedCredentials.previousInUseSince }),
         ...why,
         ...next,
         next: `the one before it is in use; ${next.next}`,

@@ -106,8 +106,11 @@ describe('credentials', () => {
 
   it('whose newest secret is rejected, or cannot be read', () => {
     const { mountedCredentials } = CREDENTIAL;
-    const previous = { mountedCredentials: { ...mountedCredentials, previousInUse: true } };
+    const previous = {
+      mountedCredentials: { ...mountedCredentials, previousInUse: true, previousInUseSince: SINCE },
+    };
     expect(judged([previous]).sentence).toContain('The one before it is in use');
+    expect(judged([previous]).problems).toMatchObject([{ since: SINCE }]);
     const unusable = {
       mountedCredentials: { ...mountedCredentials, detail: 'client_secret is empty', unusableSince: SINCE },
     };
