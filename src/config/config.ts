@@ -318,7 +318,7 @@ export interface GatewayCaller {
   readonly limits: CallerLimits;
 }
 
-/** Which callers an entry is for. */
+/** Which callers an entry is for: one, or several of a kind. */
 export type CallerMatch =
   /** @property serviceAccount `*` for all of the namespace. */
   | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }

@@ -1,5 +1,4 @@
 import type { Caller, Verdict } from '../callers/caller.ts';
-import { matches } from '../callers/policy.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import { type Clock, isPast } from '../clock.ts';
 import type { GatewayCaller, RouteConfig } from '../config/config.ts';
@@ -13,6 +12,7 @@ import {
 } from '../proxy/exchange/gatekeeper.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 import type { CallerBounds } from './caller-bounds.ts';
+import { matches } from './caller-match.ts';
 import { keyOf, nameOf } from './caller-name.ts';
 import type { Decision, GatewayMetrics } from './metrics.ts';
 import type { Peer } from './peer.ts';
