@@ -126,12 +126,18 @@ export function exitStatusOf(error: unknown): number | undefined {
   return name === 'SidecarError' ? exitCode : undefined;
 }
 
+/** A port that somebody else has is no fault of what was written. */
+function headingOf(problems: readonly Problem[]): string {
+  const isOfAddress = ({ code }: Problem): boolean => code?.startsWith('address_') ?? false;
+  return problems.every(isOfAddress) ? 'it cannot listen' : 'the configuration is not valid';
+}
+
 /** What a person reads of an error that ends a command. */
 export function describeFailure(error: unknown, { command, colour }: FailedCommand): string {
   const status = exitStatusOf(error);
   if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);
   const { message, problems = [] } = error as Error & { readonly problems?: readonly Problem[] };
-  if (problems.length > 0) return `the configuration is not valid\n\n${reportProblems(problems, { colour })}`;
+  if (problems.length > 0) return `${headingOf(problems)}\n\n${reportProblems(problems, { colour })}`;
   if (status !== 64) return message;
   return `${message}\nTry ${['token-sidecar', command, '--help'].filter((word) => word !== undefined).join(' ')}.`;
 }

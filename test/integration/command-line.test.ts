@@ -187,6 +187,7 @@ describe('exit status', () => {
     const taken = [`--listen=127.0.0.1:${port}`, `--admin-listen=127.0.0.1:${adminPort}`];
     const second = await runToEnd(['demo', ...own.slice(2), ...taken]);
     expect(second.code).toBe(78);
+    expect(second.stderr).toMatch(/^token-sidecar: it cannot listen$/m);
     expect(second.stderr.match(/A demo is running already/g)).toHaveLength(1);
     expect(second.stderr).toContain(
       `A demo is running already: end process ${first.process.pid} by Ctrl-C, or choose other ports: --listen, --admin-listen.`,
