@@ -115,9 +115,10 @@ type Facts = Readonly<Record<string, unknown>>;
 
 function kindOf(facts: unknown): Facts {
   const given = (facts ?? {}) as Facts;
-  return Object.fromEntries(
-    KIND_FIELDS.filter((name) => given[name] !== undefined).map((name) => [name, given[name]]),
-  );
+  // Beside an error the status may be one of hundreds that an upstream has chosen, and the error says the kind.
+  const tells = (name: string) =>
+    given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
+  return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
 }
 
 function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
