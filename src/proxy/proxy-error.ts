@@ -6,6 +6,7 @@ import {
   type ProxyErrorCode,
   SidecarError,
 } from '../errors.ts';
+import type { GrpcStatus } from '../grpc-status.ts';
 import type { Logger } from '../log/logger.ts';
 
 /** Anything thrown as an error that the proxy may answer; what was not foreseen shows nothing of itself. */
@@ -28,6 +29,8 @@ export interface FailedRequest {
   readonly method: string;
   /** That the app got. */
   readonly status: number;
+  /** The same of a gRPC call that was refused. */
+  readonly grpcStatus: GrpcStatus | undefined;
   readonly durationMs: number;
   readonly requestId: string;
   readonly traceId: string | undefined;

@@ -157,11 +157,13 @@ export class Exchange implements ServedExchange {
   report(error: SidecarError<ProxyErrorCode>): void {
     const { request, follower } = this;
     const trace = follower === undefined ? traceContextOf(request.fields) : follower.trace;
+    const refusal = this.isGrpc && !this.begun ? grpcRefusalOf(error) : undefined;
     const failed = {
       route: this.#route?.name ?? 'none',
       upstream: this.#route?.upstream.authority,
       method: request.method,
-      status: this.#status ?? ERRORS[error.code].status,
+      status: this.#status ?? refusal?.status ?? ERRORS[error.code].status,
+      grpcStatus: refusal && grpcStatusOf(refusal.fields),
       durationMs: Math.round(this.#context.clock.monotonicMs() - this.startedAtMs),
       requestId: this.identify(),
       traceId: trace?.traceId,

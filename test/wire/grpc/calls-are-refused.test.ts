@@ -47,6 +47,16 @@ it('where the upstream cannot be reached', async () => {
   expect(trailers).toMatchObject({ 'grpc-status': '14', 'token-sidecar-error': 'upstream_unreachable' });
 });
 
+it('and the log has the statuses that the client got', async () => {
+  const nobody = { host: '127.0.0.1', port: 1 };
+  const sidecar = await startSidecar({ routes: [routeTo({ address: nobody }, { protocol: 'h2c' })] });
+
+  await (await openChannel(sidecar)).unary('one');
+
+  const [line = '{}'] = sidecar.logLines.filter((logged) => logged.includes('"request not completed"'));
+  expect(JSON.parse(line)).toMatchObject({ error: 'upstream_unreachable', status: 200, grpcStatus: 14 });
+});
+
 it('where the answer comes too late', async () => {
   const service = await startService(() => {});
   const sidecar = await sidecarBefore(service, { route: { timeouts: { responseMs: 50 } } });
