@@ -119,8 +119,10 @@ export class Exchange implements ServedExchange {
 
   /** The app's stream is closed. */
   appGone(): void {
-    // A drain that may take no longer ends the connection itself: the app would have waited.
-    if (!this.over && this.#context.load.phase === 'cutting') this.#countFailure('draining');
+    // A drain that may take no longer ends the connection itself: the app would have waited. A CONNECT whose connection serves
+    // requests of its own has ended before.
+    const isUnderWay = !this.over && this.#counted !== 'ended';
+    if (isUnderWay && this.#context.load.phase === 'cutting') this.#countFailure('draining');
     this.#breakOff();
     this.settle(this.#context.clock.monotonicMs());
   }

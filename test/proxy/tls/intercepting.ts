@@ -20,6 +20,9 @@ import { temporaryFile } from '../../wire/temporary-file.ts';
 
 export const HOST = 'api.example.com';
 
+/** A path of which the upstream takes requests and says nothing. */
+export const NEVER_ANSWERED = '/never-answered';
+
 /** What arrived of a request. */
 export interface Arrived {
   readonly version: string;
@@ -45,7 +48,7 @@ export async function startTlsUpstream(
     const { httpVersion, url = '', headers } = request;
     const host = headers.host ?? (headers[':authority'] as string | undefined);
     arrived.push({ version: httpVersion, path: url, host, authorization: headers.authorization });
-    response.end(`hello ${url}`);
+    if (url !== NEVER_ANSWERED) response.end(`hello ${url}`);
   };
   const server =
     speaks === 'http1'

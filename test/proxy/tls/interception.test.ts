@@ -13,7 +13,14 @@ import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { forwardTo, until } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
-import { HOST, type Interception, intercepting, startTlsUpstream, tlsOf } from './intercepting.ts';
+import {
+  HOST,
+  type Interception,
+  intercepting,
+  NEVER_ANSWERED,
+  startTlsUpstream,
+  tlsOf,
+} from './intercepting.ts';
 
 const get = (path: string, host: string) => message(`GET ${path} HTTP/1.1`, [`Host: ${host}`]);
 
@@ -288,5 +295,18 @@ describe('draining', () => {
     const drained = interception.sidecar.proxy.drain(10_000);
     expect(await client.closed()).toBe('end');
     await drained;
+  });
+
+  it('counts a request that it cuts once, and its CONNECT, which had ended, not again', async () => {
+    const upstream = await startTlsUpstream();
+    const { sidecar, secured } = await intercepting(upstream);
+    const client = await secured();
+    client.send(get(NEVER_ANSWERED, `${HOST}:${upstream.port}`));
+    await until(() => upstream.arrived.length === 1);
+
+    await sidecar.proxy.drain(0);
+
+    const route = `forward:${HOST}`;
+    expect(await sidecar.metric('proxy_errors_total', { route, error: 'draining' })).toBe(1);
   });
 });
