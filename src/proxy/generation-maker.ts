@@ -19,7 +19,6 @@ import { following } from './following/followed-request.ts';
 import type { Tracer } from './following/tracer.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
-import type { Follow } from './observer.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
@@ -109,7 +108,7 @@ export class GenerationMaker {
         destinations,
         admission: admissionWith(placeholdersOf(options)),
         limits: options.limits,
-        follow: this.#follow(options),
+        ...this.#following(options),
         callers: options.callers ?? [],
       }),
     );
@@ -117,10 +116,13 @@ export class GenerationMaker {
     ofLists.retireRest();
   }
 
-  #follow({ accessLog }: ServingOptions): Follow {
+  #following({ accessLog }: ServingOptions): Pick<Generation, 'follow' | 'logUnread'> {
     const { accessLogger, clock, log, tracer } = this.#surroundings;
     const lines = accessLog && new AccessLog(accessLogger, accessLog, Math.random);
-    return following({ clock, log, tracer, accessLog: lines });
+    return {
+      follow: following({ clock, log, tracer, accessLog: lines }),
+      logUnread: lines && ((unread) => lines.writeUnread(unread)),
+    };
   }
 
   #active(config: RouteConfig, bearer: BearerSource | undefined, upstream: UpstreamStreams): ActiveRoute {

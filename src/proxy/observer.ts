@@ -99,3 +99,15 @@ export interface RequestFollower {
 
 /** Begins to follow a request whose head has come; undefined where nobody wants to know of it. */
 export type Follow = (request: IncomingRequest) => RequestFollower | undefined;
+
+/** What was answered with an error and could not be read as a request. */
+export interface UnreadRequest {
+  readonly requestId: string;
+  readonly protocol: Protocol;
+  readonly status: number;
+  readonly grpcStatus: GrpcStatus | undefined;
+  readonly error: ProxyErrorCode;
+  readonly responseBytes: number;
+}
+
+export type LogUnread = (unread: UnreadRequest) => void;

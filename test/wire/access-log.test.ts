@@ -338,6 +338,47 @@ describe('the access log has of a request', () => {
   });
 });
 
+describe('of what was answered with an error and could not be read as a request', () => {
+  it('a line is left over HTTP/1.1, with the id that the answer has', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({
+      upstream,
+      limits: { headerBytes: 512 },
+      accessLog: { requests: 'errors', sample: 1 },
+    });
+
+    const large = await sidecar.exchange(get('/', `X-Large: ${'x'.repeat(600)}`));
+    const wrong = await sidecar.exchange(message('GET /secret-path HTTP/1.1', ['Host : secret-field']));
+
+    const lines = await accessLines(sidecar);
+    expect(lines).toMatchObject([
+      { status: 431, error: 'headers_too_large', protocol: 'http1', sent: 0, requestBytes: 0 },
+      { status: 400, error: 'bad_request', protocol: 'http1', responseBytes: wrong.body.length },
+    ]);
+    expect(lines.map(({ requestId }) => requestId)).toEqual(
+      [large, wrong].map(({ head }) => head.value('x-request-id')),
+    );
+    expect(JSON.stringify(lines)).not.toContain('secret');
+  });
+
+  it('a line is left over HTTP/2, with the id that it came with', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({
+      upstream,
+      limits: { targetBytes: 100 },
+      accessLog: { requests: 'errors', sample: 1 },
+    });
+    const client = await connectHttp2(sidecar);
+
+    const answered = await client.answer(client.get(`/${'x'.repeat(200)}`, 'x-request-id', 'mine'));
+
+    expect(answered.head?.value('x-request-id')).toBe('mine');
+    expect(await accessLines(sidecar)).toMatchObject([
+      { requestId: 'mine', status: 414, error: 'uri_too_long', protocol: 'h2', sent: 0 },
+    ]);
+  });
+});
+
 describe('a line is left', () => {
   it('by what failed alone, where that is asked for', async () => {
     const upstream = await startUpstream(

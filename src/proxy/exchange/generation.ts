@@ -1,5 +1,5 @@
 import type { ProxyLimits } from '../../config/config.ts';
-import type { Follow } from '../observer.ts';
+import type { Follow, LogUnread } from '../observer.ts';
 import type { DestinationFinder } from '../routing/destinations.ts';
 import type { Admission } from './admission-rules.ts';
 import type { CallerPolicy } from './gatekeeper.ts';
@@ -7,7 +7,7 @@ import type { CallerPolicy } from './gatekeeper.ts';
 export type GenerationParts = Pick<
   Generation,
   'destinations' | 'admission' | 'limits' | 'follow' | 'callers'
->;
+> & { readonly logUnread?: LogUnread | undefined };
 
 /**
  * What requests are served by: one configuration, whole. Another takes its place at once; a request that it has admitted
@@ -18,16 +18,19 @@ export class Generation {
   readonly admission: Admission;
   readonly limits: ProxyLimits;
   readonly follow: Follow;
+  /** Absent where nothing is logged of what could not be read as a request. */
+  readonly logUnread: LogUnread | undefined;
   /** Heeded where there is a gatekeeper. */
   readonly callers: CallerPolicy;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
 
-  constructor({ destinations, admission, limits, follow, callers }: GenerationParts) {
+  constructor({ destinations, admission, limits, follow, logUnread, callers }: GenerationParts) {
     this.destinations = destinations;
     this.admission = admission;
     this.limits = limits;
     this.follow = follow;
+    this.logUnread = logUnread;
     this.callers = callers;
   }
 

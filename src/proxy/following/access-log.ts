@@ -1,5 +1,6 @@
 import type { AccessLogConfig } from '../../config/config.ts';
 import type { Logger } from '../../log/logger.ts';
+import type { UnreadRequest } from '../observer.ts';
 
 /** What is logged of a request that has ended. Nothing in it is secret: no field, no query. */
 export interface AccessRecord {
@@ -29,6 +30,9 @@ export interface AccessRecord {
   readonly upstreamMs: number | undefined;
 }
 
+/** Of what could not be read, most is not known. */
+type UnreadRecord = UnreadRequest & Pick<AccessRecord, 'sent' | 'requestBytes'>;
+
 type Outcome = Pick<AccessRecord, 'status' | 'error' | 'grpcStatus'>;
 
 /** A line for each request, for those that failed, or for a part of them; failed ones are never left out of a part. */
@@ -49,8 +53,13 @@ export class AccessLog {
     return hasFailed(outcome) || (this.#config.requests === 'all' && this.#random() < this.#config.sample);
   }
 
-  write(record: AccessRecord): void {
+  write(record: AccessRecord | UnreadRecord): void {
     this.#log.info(record, 'request');
+  }
+
+  /** A line of what could not be read as a request, which has failed. */
+  writeUnread(unread: UnreadRequest): void {
+    this.write({ ...unread, sent: 0, requestBytes: 0 });
   }
 }
 

@@ -14,6 +14,7 @@ import type { ConnectionHeir } from '../../streams/app-stream.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
+import { turnedAway } from '../turned-away.ts';
 import { CLOSING, HEAD, IDLE, type Stage } from './stage.ts';
 import { Http1AppStream, type Http1Carrier } from './stream.ts';
 
@@ -259,8 +260,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
       this.#close();
       return;
     }
-    const problem = problemOf(cause);
-    this.#context.noRoute.turnedAway(cause.code, problem.status, 'http1');
+    const unread = { code: cause.code, protocol: 'http1', fields: [] } as const;
+    const problem = turnedAway(this.#context, problemOf(cause), unread);
     this.writer.text(ownAnswerMessage(problem, '', true));
     this.writer.flush();
     this.#close();

@@ -1,10 +1,8 @@
 import type { Socket } from 'node:net';
 import { SidecarError } from '../../../errors.ts';
-import { grpcStatusOf } from '../../exchange/grpc-outcome.ts';
 import { isDraining } from '../../exchange/proxy-load.ts';
 import { refusalOf } from '../../exchange/refusal.ts';
 import { type Fields, fieldValues } from '../../http/fields.ts';
-import { isGrpcCall } from '../../http/grpc-call.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../../http2/fault.ts';
 import { PrefaceReader } from '../../http2/preface.ts';
@@ -19,6 +17,7 @@ import type { Broken } from '../../http2/stream-handler.ts';
 import type { Deadline } from '../../io/deadline.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
+import { turnedAway } from '../turned-away.ts';
 import type { ConnectionStream, Http2StreamCarrier } from './connection-stream.ts';
 import { serverLimits } from './limits.ts';
 import { Http2Outlet } from './outlet.ts';
@@ -159,15 +158,13 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   refused(stream: ServerStream<ConnectionStream>, reason: RefusedRequest, fields: readonly string[]): void {
-    const { noRoute, generation, clock } = this.#context;
+    const { generation, clock } = this.#context;
     const error =
       reason === 'path_too_long'
         ? new SidecarError('uri_too_long', 'the request target is longer than the limit')
         : new SidecarError('headers_too_large', 'the request head is larger than the limit');
     const asked = { protocol: 'h2', fields } as const;
-    const own = refusalOf(error, asked);
-    noRoute.turnedAway(error.code, own.status, 'h2');
-    if (isGrpcCall(asked)) noRoute.grpcEnded(grpcStatusOf(own.fields));
+    const own = turnedAway(this.#context, refusalOf(error, asked), { code: error.code, ...asked });
     const refused = new Http2RefusedStream(this, stream, clock);
     this.#opened(stream, refused);
     refused.answer(own, fieldValues(fields, ':method').includes('HEAD'), generation().limits.headerTimeoutMs);

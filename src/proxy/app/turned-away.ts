@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import type { ProxyErrorCode } from '../../errors.ts';
+import { grpcStatusOf } from '../exchange/grpc-outcome.ts';
+import type { Fields } from '../http/fields.ts';
+import { isGrpcCall } from '../http/grpc-call.ts';
+import type { Protocol } from '../http/protocol.ts';
+import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
+import type { OwnAnswer } from '../streams/message.ts';
+import type { AppContext } from './context.ts';
+
+/** What could not be read as a request, as far as it is known. */
+export interface Unread {
+  readonly code: ProxyErrorCode;
+  readonly protocol: Protocol;
+  /** None where the head could not be read that far. */
+  readonly fields: Fields;
+}
+
+/**
+ * Counts what is answered with an error without having become a request, and has it logged.
+ * @returns the answer, with the id by which the log names it.
+ */
+export function turnedAway(
+  { noRoute, generation }: Pick<AppContext, 'noRoute' | 'generation'>,
+  own: OwnAnswer,
+  { code, protocol, fields }: Unread,
+): OwnAnswer {
+  const requestId = givenRequestId(fields) ?? randomUUID();
+  const grpcStatus = isGrpcCall({ protocol, fields }) ? grpcStatusOf(own.fields) : undefined;
+  noRoute.turnedAway(code, own.status, protocol);
+  if (grpcStatus !== undefined) noRoute.grpcEnded(grpcStatus);
+  const { status, body } = own;
+  generation().logUnread?.({
+    requestId,
+    protocol,
+    status,
+    grpcStatus,
+    error: code,
+    responseBytes: body.length,
+  });
+  return { ...own, fields: [...own.fields, REQUEST_ID_FIELD, requestId] };
+}
