@@ -14,6 +14,7 @@ import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import type { SharedTokens } from '../token/shared-tokens.ts';
 import { openTokenSource, type TokenSource } from '../token/token-source.ts';
 import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
+import { ShownGauges } from './shown-gauges.ts';
 
 export interface TokenSourcesOptions {
   readonly clock: Clock;
@@ -43,7 +44,7 @@ const SECRET_POLL_MS = 30_000;
 export class TokenSources {
   readonly #options: TokenSourcesOptions;
   /** All that are not closed, in use or not. */
-  readonly #open = new Set<TokenSource>();
+  readonly #open = new Map<TokenSource, ShownGauges>();
 
   constructor(options: TokenSourcesOptions) {
     this.#options = options;
@@ -67,10 +68,14 @@ export class TokenSources {
 
   /** The gauges show these from now on. */
   show(inUse: readonly OpenCredential[]): void {
-    for (const { source } of inUse) this.#options.metrics.observe(source.name, () => source.snapshot());
+    for (const { source } of inUse) {
+      this.#options.metrics.observe(source.name, () => source.snapshot());
+      for (const [other, gauges] of this.#open) if (other.name === source.name) gauges.hide();
+      this.#open.get(source)?.show();
+    }
   }
 
-  async close(sources: Iterable<TokenSource> = [...this.#open]): Promise<void> {
+  async close(sources: Iterable<TokenSource> = [...this.#open.keys()]): Promise<void> {
     await Promise.all(
       [...sources].map(async (source) => {
         this.#open.delete(source);
@@ -82,14 +87,15 @@ export class TokenSources {
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
     const { clock, random, metrics, credentialsMetrics, certificateMetrics, log, lookup, tracer } =
       this.#options;
+    // What is not in use yet may bear the name of what is.
+    const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
     const parts = {
       config,
       credentials: await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS }),
-      endpoint: createTokenEndpoint(config, clock, lookup, undefined, certificateMetrics),
+      endpoint: createTokenEndpoint(config, clock, lookup, undefined, gauges.certificates),
       clock,
-      // What is not in use yet may bear the name of what is.
       metrics: { ...metrics, observe: () => undefined },
-      credentialsMetrics,
+      credentialsMetrics: gauges.credentials,
       log,
       // Nobody is asked for a token that is mounted.
       tracer: config.grant?.type === 'static' ? undefined : tracer,
@@ -97,7 +103,7 @@ export class TokenSources {
     const source = exchangesForRequests(config)
       ? (await import('../token/exchange/subject-source.ts')).openSubjectSource(parts)
       : openTokenSource({ ...parts, random, shared: this.#options.sharedTokens?.(config) });
-    this.#open.add(source);
+    this.#open.set(source, gauges);
     return source;
   }
 }

@@ -302,6 +302,40 @@ it('what was opened of a configuration that cannot be used leaves no series', as
 });
 
 describe('while the provider of a new credential gives nothing', () => {
+  it('the series of a name have what is in use, not what waits to take its place, or has waited in vain', async () => {
+    const issue = async (lifetimeMs: number): Promise<string> => {
+      const { ca } = await issueCertificate({ hosts: ['a.test'], nowMs: Date.now(), lifetimeMs });
+      const { directory } = await mountSecret({ 'ca.crt': ca });
+      return join(directory, 'ca.crt');
+    };
+    const [caFile, other] = await Promise.all([issue(86_400_000), issue(60_000)]);
+    const { provider, credential: client } = await startSecond();
+    const upstream = await startApi();
+    const credential = { ...client, tls: { caFile } };
+    const route = { name: 'api', match: { pathPrefix: '/api' }, upstream, credential: 'second' };
+    const config = { credentials: [credential], routes: [route] };
+    const running = await RunningSidecar.start(config);
+    await running.sidecar.ready;
+    const series = [
+      'tls_certificate_expiry_timestamp_seconds{credential="second",file="caFile"}',
+      'credentials_loaded_timestamp_seconds{credential="second"}',
+    ];
+    const read = () => Promise.all(series.map((one) => running.metric(one)));
+    const before = await read();
+
+    provider.script = REFUSAL;
+    await running.write({ ...config, credentials: [{ ...credential, tls: { caFile: other } }] });
+    await eventually(async () => (await running.status()).missing?.join()).toMatch(/rejected the client/);
+    expect(await read()).toEqual(before);
+    await running.write(config);
+    await running.logged('the configuration file says what is in use');
+
+    expect(await read()).toEqual(before);
+    provider.script = answerToken({ access_token: 'third' });
+    await running.change({ ...config, credentials: [{ ...credential, tls: { caFile: other } }] });
+    expect((await read())[0]).toBeLessThan(before[0] as number);
+  });
+
   it('what was in use stays, and what is waited for is said; a file that does without takes its place', async () => {
     const { config, route, running } = await startShop();
     const { provider, credential } = await startSecond(REFUSAL);

@@ -1,0 +1,42 @@
+import type { CredentialsMetrics } from '../credentials/metrics.ts';
+import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
+
+/**
+ * What one credential's source says of itself in gauges: it shows while the source is in use, since another may be in use
+ * that bears the same name.
+ */
+export class ShownGauges {
+  readonly credentials: CredentialsMetrics;
+  readonly certificates: CertificateMetrics;
+  /** The last word on each thing, to be said when it shows. */
+  readonly #held = new Map<string, () => void>();
+  #shows = false;
+
+  constructor(credentials: CredentialsMetrics, certificates: CertificateMetrics) {
+    this.credentials = {
+      reloaded: (name, result) => credentials.reloaded(name, result),
+      loaded: (name, atMs) => this.#say('loaded', () => credentials.loaded(name, atMs)),
+      watched: (name, byNotification) =>
+        this.#say('watched', () => credentials.watched(name, byNotification)),
+    };
+    this.certificates = {
+      inUse: (user, file, role, pem) =>
+        this.#say(`file ${file}`, () => certificates.inUse(user, file, role, pem)),
+    };
+  }
+
+  show(): void {
+    this.#shows = true;
+    for (const say of this.#held.values()) say();
+    this.#held.clear();
+  }
+
+  hide(): void {
+    this.#shows = false;
+  }
+
+  #say(what: string, say: () => void): void {
+    if (this.#shows) say();
+    else this.#held.set(what, say);
+  }
+}
