@@ -30,7 +30,7 @@ export interface FailedRequest {
   /** That the app got. */
   readonly status: number;
   /** The same of a gRPC call that was refused. */
-  readonly grpcStatus: GrpcStatus | undefined;
+  readonly grpcStatus?: GrpcStatus | undefined;
   readonly durationMs: number;
   readonly requestId: string;
   readonly traceId: string | undefined;

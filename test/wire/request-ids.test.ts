@@ -112,6 +112,26 @@ describe('of a request that failed the log says', () => {
     expect(failureLine(sidecar)).toMatchObject({ traceId, spanId });
   });
 
+  it('that a drain whose time was up has cut it, and what the app got until then', async () => {
+    const upstream = await startUpstream();
+    const sidecar = await startSidecar({ upstream });
+    const [waiting, reading] = await Promise.all([sidecar.connect(), sidecar.connect()]);
+    waiting.send(get('/waiting'));
+    await upstream.request();
+    reading.send(get('/reading'));
+    (await upstream.request()).answer(message('HTTP/1.1 200 OK', ['Content-Length: 9'], 'half'));
+    await reading.received.contains('half');
+
+    await sidecar.proxy.drain(0);
+
+    const lines = sidecar.logLines.map((line) => JSON.parse(line) as { msg: string; status: number });
+    const failed = lines.filter(({ msg }) => msg === 'request not completed');
+    expect(failed.toSorted((one, other) => one.status - other.status)).toMatchObject([
+      { route: 'api', error: 'draining', status: 200, upstream: upstream.authority },
+      { route: 'api', error: 'draining', status: 499, upstream: upstream.authority },
+    ]);
+  });
+
   it('at most ten times in ten seconds, and then how often it was left out', async () => {
     const upstream = await startUpstream();
     const sidecar = await startSidecar({ upstream, bearer: withoutToken() });

@@ -7,7 +7,7 @@ import { isGrpcCall } from '../http/grpc-call.ts';
 import { givenRequestId, REQUEST_ID_FIELD } from '../http/request-id.ts';
 import { traceContextOf } from '../http/trace-context.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestFollower, type RouteObserver } from '../observer.ts';
-import { asProxyError, logFailedRequest } from '../proxy-error.ts';
+import { asProxyError, type FailedRequest, logFailedRequest } from '../proxy-error.ts';
 import type { Destination } from '../routing/destination.ts';
 import type { AppStream } from '../streams/app-stream.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../streams/message.ts';
@@ -122,7 +122,11 @@ export class Exchange implements ServedExchange {
     // A drain that may take no longer ends the connection itself: the app would have waited. A CONNECT whose connection serves
     // requests of its own has ended before.
     const isUnderWay = !this.over && this.#counted !== 'ended';
-    if (isUnderWay && this.#context.load.phase === 'cutting') this.#countFailure('draining');
+    if (isUnderWay && this.#context.load.phase === 'cutting') {
+      const cut = new SidecarError('draining', 'the time of the drain was up');
+      this.#log(cut, { status: this.#status ?? CLIENT_CLOSED_REQUEST });
+      this.#countFailure(cut.code);
+    }
     this.#breakOff();
     this.settle(this.#context.clock.monotonicMs());
   }
@@ -157,15 +161,24 @@ export class Exchange implements ServedExchange {
   }
 
   report(error: SidecarError<ProxyErrorCode>): void {
+    if (this.#status !== undefined) {
+      this.#log(error, { status: this.#status });
+      return;
+    }
+    const refusal = this.isGrpc ? grpcRefusalOf(error) : undefined;
+    const { status } = refusal ?? ERRORS[error.code];
+    this.#log(error, { status, grpcStatus: refusal && grpcStatusOf(refusal.fields) });
+  }
+
+  /** @param answered what the app got, or is about to get. */
+  #log(error: SidecarError<ProxyErrorCode>, answered: Pick<FailedRequest, 'status' | 'grpcStatus'>): void {
     const { request, follower } = this;
     const trace = follower === undefined ? traceContextOf(request.fields) : follower.trace;
-    const refusal = this.isGrpc && !this.begun ? grpcRefusalOf(error) : undefined;
     const failed = {
       route: this.#route?.name ?? 'none',
       upstream: this.#route?.upstream.authority,
       method: request.method,
-      status: this.#status ?? refusal?.status ?? ERRORS[error.code].status,
-      grpcStatus: refusal && grpcStatusOf(refusal.fields),
+      ...answered,
       durationMs: Math.round(this.#context.clock.monotonicMs() - this.startedAtMs),
       requestId: this.identify(),
       traceId: trace?.traceId,
