@@ -19,6 +19,7 @@ import { following } from './following/followed-request.ts';
 import type { Tracer } from './following/tracer.ts';
 import type { Network } from './io/network.ts';
 import type { ProxyMetrics } from './metrics.ts';
+import type { UpstreamObserver } from './observer.ts';
 import type { ActiveRoute } from './routing/active-route.ts';
 import { Destinations } from './routing/destinations.ts';
 import { ForwardProxy } from './routing/forward-proxy.ts';
@@ -69,6 +70,8 @@ export class GenerationMaker {
     const before = this.#before;
     /** While the generation is being made: what is opened later is opened for a request. */
     let opened: UpstreamPools[] | undefined = [];
+    /** Said once they are: until then a route of the same name may be in use with others. */
+    const certificates: (() => void)[] = [];
     const activateWith =
       (warm: WarmPools): Activate =>
       (config, bearer, keptFrom) => {
@@ -76,7 +79,14 @@ export class GenerationMaker {
         if (taken !== undefined) return this.#active(config, bearer, taken);
         const { clock, log, network, metrics } = this.#surroundings;
         const all = this.#upstreams;
-        const observer = metrics.forRoute(config.name);
+        const route = metrics.forRoute(config.name);
+        const observer: UpstreamObserver = {
+          ...route,
+          certificatesInUse(file, pem) {
+            if (opened === undefined) route.certificatesInUse(file, pem);
+            else certificates.push(() => route.certificatesInUse(file, pem));
+          },
+        };
         const pools = new UpstreamPools(config, {
           clock,
           log,
@@ -112,6 +122,7 @@ export class GenerationMaker {
         callers: options.callers ?? [],
       }),
     );
+    for (const say of certificates) say();
     ofRoutes.retireRest();
     ofLists.retireRest();
   }

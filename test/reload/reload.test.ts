@@ -301,6 +301,40 @@ it('what was opened of a configuration that cannot be used leaves no series', as
   expect(await (await running.get('/api')).text()).toBe('Bearer first');
 });
 
+it('what was opened of a configuration that cannot be used does not show in the series of a name in use', async () => {
+  const { config, route, running } = await startShop();
+  const issue = (lifetimeMs: number) =>
+    issueCertificate({ hosts: ['a.test'], nowMs: Date.now(), lifetimeMs });
+  const [one, other] = await Promise.all([issue(86_400_000), issue(60_000)]);
+  const { directory } = await mountSecret({
+    'one.crt': one.ca,
+    'other.crt': other.ca,
+    'tls.crt': one.cert,
+    'tls.key': other.key,
+  });
+  const upstream = 'https://127.0.0.1:1';
+  const path = (name: string) => join(directory, name);
+  const secured = { ...route, name: 'secured', match: { pathPrefix: '/secured' }, upstream };
+  const series = 'tls_certificate_expiry_timestamp_seconds{route="secured",file="caFile"}';
+  await running.change({ ...config, routes: [{ ...secured, tls: { caFile: path('one.crt') } }] });
+  const before = await running.metric(series);
+
+  const tls = { certFile: path('tls.crt'), keyFile: path('tls.key') };
+  await running.write({
+    ...config,
+    routes: [
+      { ...secured, tls: { caFile: path('other.crt') } },
+      { ...secured, name: 'unusable', match: { pathPrefix: '/unusable' }, tls },
+    ],
+  });
+  await running.logged('the configuration cannot be used');
+  expect(before).toBeDefined();
+  expect(await running.metric(series)).toBe(before);
+
+  await running.change({ ...config, routes: [{ ...secured, tls: { caFile: path('other.crt') } }] });
+  expect(await running.metric(series)).toBeLessThan(before as number);
+});
+
 describe('while the provider of a new credential gives nothing', () => {
   it('the series of a name have what is in use, not what waits to take its place, or has waited in vain', async () => {
     const issue = async (lifetimeMs: number): Promise<string> => {
