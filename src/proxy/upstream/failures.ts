@@ -26,7 +26,11 @@ export class UpstreamFailures {
       case 'securing':
         return this.#failure('upstream_tls_error', `failed the TLS handshake: ${reason}`, error);
       default:
-        return this.#failure('upstream_protocol_error', `broke off before an answer: ${reason}`, error);
+        return this.#failure(
+          'upstream_protocol_error',
+          `broke off before its answer was whole: ${reason}`,
+          error,
+        );
     }
   }
 

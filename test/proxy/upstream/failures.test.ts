@@ -8,8 +8,8 @@ it.each([
   ['connecting', 'ECONNREFUSED', 'upstream_unreachable', 'could not be reached: ECONNREFUSED'],
   ['connecting', 'ETIMEDOUT', 'upstream_timeout', 'could not be reached: ETIMEDOUT'],
   ['securing', 'ECONNRESET', 'upstream_tls_error', 'failed the TLS handshake: ECONNRESET'],
-  ['busy', 'ECONNRESET', 'upstream_protocol_error', 'broke off before an answer: ECONNRESET'],
-  ['busy', 'ETIMEDOUT', 'upstream_protocol_error', 'broke off before an answer: ETIMEDOUT'],
+  ['busy', 'ECONNRESET', 'upstream_protocol_error', 'broke off before its answer was whole: ECONNRESET'],
+  ['busy', 'ETIMEDOUT', 'upstream_protocol_error', 'broke off before its answer was whole: ETIMEDOUT'],
 ])('a connection that is %s and meets %s: %s', (phase, met, code, what) => {
   const cause = system(met);
   expect(failures.of(cause, phase)).toMatchObject({ code, message: `upstream api.test:443 ${what}`, cause });

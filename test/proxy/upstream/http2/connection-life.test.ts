@@ -296,7 +296,7 @@ describe('a connection that breaks', () => {
     [
       'by an error',
       ({ socket }) => void socket.emit('error', new Error('boom')),
-      'broke off before an answer: boom',
+      'broke off before its answer was whole: boom',
     ],
     [
       'by its end, after GOAWAY',
