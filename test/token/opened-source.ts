@@ -80,6 +80,8 @@ function fakeCredentials(initial: CredentialsReading, initialMode: WatchMode) {
 
 interface PendingGrant {
   readonly secret: string;
+  /** The token that the endpoint is told of as refused by an upstream. */
+  readonly refused: string | undefined;
   readonly signal: AbortSignal;
   answer(outcome: TokenResponse): Promise<void>;
 }
@@ -100,10 +102,11 @@ export async function openSource(
     config: credentialConfig({ tokenUrl: 'http://127.0.0.1/token' }),
     credentials,
     endpoint: {
-      requestToken: (client, signal, { answered } = {}) =>
+      requestToken: (client, signal, { answered, refused } = {}) =>
         new Promise((resolve) => {
           grants.push({
             secret: client.method === 'client_secret_post' ? client.clientSecret : '',
+            refused,
             signal,
             answer: (outcome) => {
               if (outcome.result !== 'unavailable') answered?.(outcome.result === 'success' ? 200 : 401);

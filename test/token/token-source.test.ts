@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { TokenResponse } from '../../src/token/provider/token-response.ts';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 import { settle } from '../support/manual-clock.ts';
 import { failure, loaded, openSource, rejection, token } from './opened-source.ts';
@@ -304,6 +305,23 @@ describe('rotation', () => {
     expect(source.snapshot().credentials).toMatchObject({ state: 'loaded', detail: undefined });
   });
 
+  it('says since when they cannot be used', async () => {
+    const missing = { state: 'missing', detail: '/secret/client_secret does not exist' } as const;
+    const { source, clock, change } = await openSource(missing);
+    const since = () => source.snapshot().credentials.unusableSinceMs;
+    const openedAtMs = clock.now().wallMs;
+    await clock.advance(5000);
+    expect(since()).toBe(openedAtMs);
+    change(loaded('one'));
+    expect(since()).toBeUndefined();
+    await clock.advance(5000);
+    change(missing);
+    const missingAtMs = clock.now().wallMs;
+    await clock.advance(5000);
+    change({ state: 'empty', detail: '/secret/client_secret is empty' });
+    expect(since()).toBe(missingAtMs);
+  });
+
   it('tells of the failed grant, not of the Secret, where the last good credentials were used', async () => {
     const { source, change, last } = await openSource();
     change({ state: 'missing', detail: '/secret/client_secret does not exist' });
@@ -324,6 +342,37 @@ describe('a token that an upstream refused', () => {
     expect(new Set(await Promise.all(callers))).toEqual(new Set(['Bearer b']));
     expect(await api.replace('Bearer a')).toBe('Bearer b');
     expect(grants).toHaveLength(2);
+  });
+
+  it.each([
+    [{ takesRefusals: true }, 'a'],
+    [{}, undefined],
+  ] as const)(
+    'is named to an endpoint that has said that it takes that, and to no other: %j',
+    async (said, named) => {
+      const { api, clock, grants, last } = await openSource();
+      expect(last().refused).toBeUndefined();
+      await last().answer({ ...token('a'), ...said } as TokenResponse);
+      await clock.advance(5000);
+      void api.replace('Bearer a');
+      await settle();
+      expect(grants).toHaveLength(2);
+      expect(last().refused).toBe(named);
+    },
+  );
+
+  it('is named until a grant has answered to that, and not at renewals from then on', async () => {
+    const { api, clock, grants, last } = await openSource();
+    await last().answer({ ...token('a'), takesRefusals: true } as TokenResponse);
+    await clock.advance(5000);
+    void api.replace('Bearer a');
+    await settle();
+    await last().answer(failure);
+    while (grants.length < 3) await clock.advance(1000);
+    expect(last().refused).toBe('a');
+    await last().answer({ ...token('b'), takesRefusals: true } as TokenResponse);
+    while (grants.length < 4) await clock.advance(10_000);
+    expect(last().refused).toBeUndefined();
   });
 
   it('has no replacement when renewal fails, and goes on being served', async () => {
