@@ -1,16 +1,29 @@
 import { type DirectoryWatchOptions, watchDirectory } from './directory-watch.ts';
-import { type MountedSecret, readMountedSecret, sameSecret } from './mounted-secret.ts';
+import {
+  type MountedFiles,
+  type MountedSecret,
+  readMountedFiles,
+  readMountedSecret,
+  sameFiles,
+  sameSecret,
+} from './mounted-secret.ts';
 
-/** A mounted Secret as a live value: always the newest reading, announced when its content changes. */
-export interface LiveSecret<Name extends string = string> {
+/** What is mounted as a live value: always the newest reading, announced when its content changes. */
+interface LiveReading<Reading> {
   readonly directory: string;
-  current(): MountedSecret<Name>;
+  current(): Reading;
   /** Reads again, and resolves once `current` is no older than this call and changes were announced. Never rejects. */
   refresh(): Promise<void>;
   /** Calls back after each change of content, good or bad. Returns the function that ends it. */
-  onChange(listener: (reading: MountedSecret<Name>) => void): () => void;
+  onChange(listener: (reading: Reading) => void): () => void;
   close(): void;
 }
+
+/** A mounted Secret of which every file is needed. */
+export type LiveSecret<Name extends string = string> = LiveReading<MountedSecret<Name>>;
+
+/** Files of a directory, some of which may be missing. */
+export type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<Name>>;
 
 /** See `watchDirectory`. */
 export type LiveSecretOptions = DirectoryWatchOptions;
@@ -21,8 +34,26 @@ export async function openLiveSecret<const Name extends string>(
   names: readonly Name[],
   options: LiveSecretOptions,
 ): Promise<LiveSecret<Name>> {
-  const listeners = new Set<(reading: MountedSecret<Name>) => void>();
-  let current = await readMountedSecret(directory, names);
+  return await follow(directory, () => readMountedSecret(directory, names), sameSecret, options);
+}
+
+/** The same of files, some of which may be missing. */
+export async function openLiveFiles<const Name extends string>(
+  directory: string,
+  names: readonly Name[],
+  options: LiveSecretOptions,
+): Promise<LiveFiles<Name>> {
+  return await follow(directory, () => readMountedFiles(directory, names), sameFiles, options);
+}
+
+async function follow<Reading>(
+  directory: string,
+  read: () => Promise<Reading>,
+  same: (a: Reading, b: Reading) => boolean,
+  options: LiveSecretOptions,
+): Promise<LiveReading<Reading>> {
+  const listeners = new Set<(reading: Reading) => void>();
+  let current = await read();
   let looking: Promise<void> | undefined;
   let lookAgain = false;
   let closed = false;
@@ -38,8 +69,8 @@ export async function openLiveSecret<const Name extends string>(
   async function readUntilSettled(): Promise<void> {
     while (lookAgain && !closed) {
       lookAgain = false;
-      const next = await readMountedSecret(directory, names);
-      if (closed || sameSecret(current, next)) continue;
+      const next = await read();
+      if (closed || same(current, next)) continue;
       current = next;
       for (const listener of listeners) listener(next);
     }

@@ -32,13 +32,32 @@ export async function readMountedSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
 ): Promise<MountedSecret<Name>> {
+  const files = await readMountedFiles(directory, names);
+  const values: Partial<Record<Name, string>> = {};
+  for (const [name, file] of Object.entries<MountedFile>(files)) {
+    if (typeof file !== 'string') return file;
+    values[name as Name] = file;
+  }
+  return { state: 'loaded', values: values as Record<Name, string> };
+}
+
+/** What is in a file, or what is wrong with it. */
+export type MountedFile = string | UnusableSecret;
+
+export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
+
+/** The same where some may be missing: whatever is wrong with one is said of that one. All are of one version. */
+export async function readMountedFiles<const Name extends string>(
+  directory: string,
+  names: readonly Name[],
+): Promise<MountedFiles<Name>> {
   let version = await currentVersion(directory);
   for (;;) {
-    const reading = await readVersion(version, directory, names);
-    if (reading.state === 'loaded') return reading;
+    const files = await readVersion(version, directory, names);
+    if (Object.values<MountedFile>(files).every((file) => typeof file === 'string')) return files;
     // The kubelet removes the old version right after a swap: what failed may only have been overtaken.
     const newer = await currentVersion(directory);
-    if (newer === version) return reading;
+    if (newer === version) return files;
     version = newer;
   }
 }
@@ -47,25 +66,29 @@ async function readVersion<Name extends string>(
   version: string,
   directory: string,
   names: readonly Name[],
-): Promise<MountedSecret<Name>> {
-  const values: Partial<Record<Name, string>> = {};
-  for (const name of names) {
-    const content = await readBounded(join(version, name), join(directory, name));
-    if (typeof content !== 'string') return content;
-    values[name] = content;
-  }
-  return { state: 'loaded', values: values as Record<Name, string> };
+): Promise<MountedFiles<Name>> {
+  const files: Partial<Record<Name, MountedFile>> = {};
+  for (const name of names) files[name] = await readBounded(join(version, name), join(directory, name));
+  return files as Record<Name, MountedFile>;
 }
 
 /** Whether two readings say the same. Content decides: the kubelet rewrites files without changing them. */
 export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   if (a.state !== 'loaded' || b.state !== 'loaded') {
-    return a.state !== 'loaded' && b.state !== 'loaded' && a.state === b.state && a.detail === b.detail;
+    return a.state !== 'loaded' && b.state !== 'loaded' && sameFile(a, b);
   }
-  const names = Object.keys(a.values);
-  return (
-    names.length === Object.keys(b.values).length && names.every((name) => a.values[name] === b.values[name])
-  );
+  return sameFiles(a.values, b.values);
+}
+
+/** The same of files, some of which may be missing. */
+export function sameFiles(a: MountedFiles, b: MountedFiles): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => sameFile(a[name], b[name]));
+}
+
+function sameFile(a: MountedFile | undefined, b: MountedFile | undefined): boolean {
+  if (typeof a !== 'object' || typeof b !== 'object') return a === b;
+  return a.state === b.state && a.detail === b.detail;
 }
 
 async function currentVersion(directory: string): Promise<string> {

@@ -1,9 +1,10 @@
 /** What is mounted for the cache: the key of its values, the login of its store, and the CAs that it is known by. */
 
-import { basename, dirname, join } from 'node:path';
-import { ConfigurationError } from '../../config/problems.ts';
+import { basename, dirname, join, resolve } from 'node:path';
+import { ConfigurationError, type Problem } from '../../config/problems.ts';
 import type { DirectoryWatchOptions } from '../../credentials/directory-watch.ts';
-import { type LiveSecret, openLiveSecret } from '../../credentials/live-secret.ts';
+import { openLiveFiles } from '../../credentials/live-secret.ts';
+import type { MountedFile, MountedFiles } from '../../credentials/mounted-secret.ts';
 import type { Logger } from '../../log/logger.ts';
 import { parseAuthorities } from '../../x509/authorities.ts';
 import type { StoreAccess } from './redis-store.ts';
@@ -28,140 +29,196 @@ export interface FollowOptions extends DirectoryWatchOptions {
   readonly log: Logger;
 }
 
-/** A file that is followed. What cannot be used leaves the last good one in place, but for one that may be missing. */
-interface Followed<T> {
-  current(): T;
+/** What files say, as far as they are there. */
+interface Contents {
+  readonly current?: CacheKey;
+  readonly previous?: CacheKey;
+  readonly username?: string;
+  readonly password?: string;
+  readonly authorities?: string;
+}
+
+interface WantedFile {
+  readonly path: string;
+  /** The flag that names it. */
+  readonly key: string;
+  /** Others may be missing or empty; one that is `dispensable` is not used either when it cannot be, and the log says so. */
+  readonly need: 'required' | 'optional' | 'dispensable';
+  /** What a text says, or what is wrong with it. */
+  readonly read: (text: string) => Contents | string;
+}
+
+interface FollowedDirectory {
+  contents(): Contents;
   close(): void;
 }
 
-/** @returns what a text says, or what is wrong with it. */
-type Read<T> = (text: string) => { readonly value: T } | string;
+interface Understanding {
+  readonly contents: Contents;
+  /** Why it is of no use as a whole. */
+  readonly faults: readonly Fault[];
+  /** What is done without. */
+  readonly unused: readonly Fault[];
+}
 
-/** @throws {ConfigurationError} when something of it is not usable from the start. */
-export async function followAccess(
-  { keyDirectory, authDirectory, caFile }: AccessFiles,
-  options: FollowOptions,
-): Promise<MountedAccess> {
-  const closers: (() => void)[] = [];
+interface Fault {
+  readonly file: WantedFile;
+  readonly why: string;
+}
+
+/**
+ * Files of one directory are of one reading and come into use together or not at all, so that a new password never goes with
+ * the user of before.
+ * @throws {ConfigurationError} when something of it is not usable from the start.
+ */
+export async function followAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
+  const directories: FollowedDirectory[] = [];
   const listeners = new Set<() => void>();
-  const changed = (): void => {
+  const problems: Problem[] = [];
+  const close = (): void => {
+    for (const directory of directories) directory.close();
+  };
+  const contents = (): Contents => Object.assign({}, ...directories.map((directory) => directory.contents()));
+  const onAccessChange = (): void => {
     for (const listener of listeners) listener();
   };
 
-  async function required<T>(path: string, flag: string, read: Read<T>, onChange: () => void) {
-    const followed = await followFile(path, flag, read, onChange, options);
-    closers.push(followed.close);
-    return followed;
+  for (const [directory, wanted] of byDirectory(wantedFiles(files))) {
+    directories.push(await followDirectory(directory, wanted, problems, onAccessChange, options));
   }
-  async function optional<T>(path: string, read: Read<T>, onChange: () => void) {
-    const followed = await followOptional(path, read, onChange, options);
-    closers.push(followed.close);
-    return followed;
+  if (problems.length > 0) {
+    close();
+    throw new ConfigurationError(problems);
   }
-  const nothing = (): void => undefined;
-
-  try {
-    const current = await required(join(keyDirectory, 'current'), '--cache-key-dir', readKey, nothing);
-    const previous = await optional(join(keyDirectory, 'previous'), readKey, nothing);
-    const password =
-      authDirectory === undefined
-        ? undefined
-        : await required(join(authDirectory, 'password'), '--cache-auth-dir', asItIs, changed);
-    const username =
-      authDirectory === undefined
-        ? undefined
-        : await optional(join(authDirectory, 'username'), asItIs, changed);
-    const authorities =
-      caFile === undefined ? undefined : await required(caFile, '--cache-ca-file', readBundle, changed);
-    return {
-      keys: () => ({ current: current.current(), previous: previous.current() }),
-      access: () => ({
-        authorities: authorities?.current(),
-        username: username?.current(),
-        password: password?.current(),
-      }),
-      onAccess(listener) {
-        listeners.add(listener);
-      },
-      close() {
-        for (const close of closers) close();
-      },
-    };
-  } catch (error) {
-    for (const close of closers) close();
-    throw error;
-  }
+  return {
+    keys() {
+      const { current, previous } = contents();
+      // It was there at the start, and is given up for another one alone.
+      return { current: current as CacheKey, previous };
+    },
+    access() {
+      const { authorities, username, password } = contents();
+      return { authorities, username, password };
+    },
+    onAccess(listener) {
+      listeners.add(listener);
+    },
+    close,
+  };
 }
 
-async function followFile<T>(
-  path: string,
-  key: string,
-  read: Read<T>,
-  onChange: () => void,
-  { log, ...watching }: FollowOptions,
-): Promise<Followed<T>> {
-  const file = await openLiveSecret(dirname(path), [basename(path)], watching);
-  const first = understood(file, path, read);
-  if (typeof first === 'string') {
-    file.close();
-    throw new ConfigurationError([{ key, value: path, expected: `a usable file, but ${first}` }]);
+function wantedFiles({ keyDirectory, authDirectory, caFile }: AccessFiles): WantedFile[] {
+  const wanted: WantedFile[] = [
+    {
+      path: join(keyDirectory, 'current'),
+      key: '--cache-key-dir',
+      need: 'required',
+      read: keyAs('current'),
+    },
+    {
+      path: join(keyDirectory, 'previous'),
+      key: '--cache-key-dir',
+      // To do without it costs a grant more. A new current one that waited for it could cost more.
+      need: 'dispensable',
+      read: keyAs('previous'),
+    },
+  ];
+  if (authDirectory !== undefined) {
+    const key = '--cache-auth-dir';
+    wanted.push(
+      { path: join(authDirectory, 'password'), key, need: 'required', read: (password) => ({ password }) },
+      { path: join(authDirectory, 'username'), key, need: 'optional', read: (username) => ({ username }) },
+    );
   }
-  let current = first.value;
-  file.onChange(() => {
-    const next = understood(file, path, read);
-    if (typeof next === 'string') {
-      log.error({ problem: next }, 'a file of the token cache not reloaded, the last good one stays');
+  if (caFile !== undefined) {
+    wanted.push({ path: caFile, key: '--cache-ca-file', need: 'required', read: readBundle });
+  }
+  return wanted;
+}
+
+/** CAs may be mounted beside the login. */
+function byDirectory(files: readonly WantedFile[]): Map<string, WantedFile[]> {
+  return Map.groupBy(files, ({ path }) => dirname(resolve(path)));
+}
+
+/** What is wrong with the first reading joins `problems`. */
+async function followDirectory(
+  path: string,
+  wanted: readonly WantedFile[],
+  problems: Problem[],
+  onAccessChange: () => void,
+  { log, ...watching }: FollowOptions,
+): Promise<FollowedDirectory> {
+  const names = wanted.map((file) => basename(file.path));
+  const files = await openLiveFiles(path, names, watching);
+
+  function understand(reading: MountedFiles): Understanding {
+    const understanding = understandFiles(reading, wanted);
+    for (const { why } of understanding.unused) {
+      log.error({ problem: why }, 'a file of the token cache is not used');
+    }
+    return understanding;
+  }
+
+  const first = understand(files.current());
+  for (const { file, why } of first.faults) {
+    problems.push({ key: file.key, value: file.path, expected: `a usable file, but ${why}` });
+  }
+  let { contents } = first;
+  files.onChange((reading) => {
+    const next = understand(reading);
+    if (next.faults.length > 0) {
+      const problem = next.faults.map(({ why }) => why).join('; ');
+      log.error({ problem }, 'files of the token cache not reloaded, the last good ones stay');
       return;
     }
-    current = next.value;
-    log.info({ file: path }, 'a file of the token cache loaded');
-    onChange();
+    const isAccessChanged = ACCESS.some((name) => next.contents[name] !== contents[name]);
+    contents = next.contents;
+    log.info({ directory: path }, 'files of the token cache loaded');
+    if (isAccessChanged) onAccessChange();
   });
-  return { current: () => current, close: () => file.close() };
+  return { contents: () => contents, close: () => files.close() };
 }
 
-/** One that is missing says nothing; one that cannot be used is not used, and the log says so. */
-async function followOptional<T>(
-  path: string,
-  read: Read<T>,
-  onChange: () => void,
-  { log, ...watching }: FollowOptions,
-): Promise<Followed<T | undefined>> {
-  const file = await openLiveSecret(dirname(path), [basename(path)], watching);
-  function now(): T | undefined {
-    if (file.current().state === 'missing') return undefined;
-    const reading = understood(file, path, read);
-    if (typeof reading !== 'string') return reading.value;
-    log.error({ problem: reading }, 'a file of the token cache is not used');
-    return undefined;
+const ACCESS = ['username', 'password', 'authorities'] as const;
+
+function understandFiles(reading: MountedFiles, wanted: readonly WantedFile[]): Understanding {
+  const contents: Contents = {};
+  const faults: Fault[] = [];
+  const unused: Fault[] = [];
+  for (const file of wanted) {
+    const text = reading[basename(file.path)] as MountedFile;
+    if (file.need !== 'required' && isNothing(text)) continue;
+    const said = typeof text === 'string' ? file.read(text) : text.detail;
+    if (typeof said !== 'string') {
+      Object.assign(contents, said);
+      continue;
+    }
+    const why = typeof text === 'string' ? `${file.path} ${said}` : said;
+    (file.need === 'dispensable' ? unused : faults).push({ file, why });
   }
-  let current = now();
-  file.onChange(() => {
-    current = now();
-    onChange();
-  });
-  return { current: () => current, close: () => file.close() };
+  return { contents, faults, unused };
 }
 
-function understood<T>(file: LiveSecret, path: string, read: Read<T>): ReturnType<Read<T>> {
-  const reading = file.current();
-  if (reading.state !== 'loaded') return reading.detail;
-  const understanding = read(reading.values[basename(path)] as string);
-  return typeof understanding === 'string' ? `${path} ${understanding}` : understanding;
+function isNothing(file: MountedFile): boolean {
+  return typeof file !== 'string' && (file.state === 'missing' || file.state === 'empty');
 }
 
-const asItIs: Read<string> = (text) => ({ value: text });
-
-const readKey: Read<CacheKey> = (text) => {
+function readKey(text: string): CacheKey | string {
   const bytes = Buffer.from(text, 'base64');
   // What is no base64 is left out by the decoder.
   const isWhole = bytes.length === SECRET_BYTES && bytes.toString('base64') === text.trim();
-  return isWhole
-    ? { value: deriveKey(bytes) }
-    : 'is not 32 bytes in base64, as `openssl rand -base64 32` makes them';
-};
+  return isWhole ? deriveKey(bytes) : 'is not 32 bytes in base64, as `openssl rand -base64 32` makes them';
+}
 
-const readBundle: Read<string> = (text) => {
+function keyAs(name: 'current' | 'previous'): WantedFile['read'] {
+  return (text) => {
+    const key = readKey(text);
+    return typeof key === 'string' ? key : { [name]: key };
+  };
+}
+
+function readBundle(text: string): Contents | string {
   const parsed = parseAuthorities(text);
-  return typeof parsed === 'string' ? `cannot be used: ${parsed}` : { value: parsed.pem };
-};
+  return typeof parsed === 'string' ? `cannot be used: ${parsed}` : { authorities: parsed.pem };
+}
