@@ -54,9 +54,8 @@ export const broker: Command = {
 async function serve(
   config: BrokerConfig,
   certificateFiles: CertificateFiles,
-  { logOutput, shutdown }: CommandContext,
+  { logOutput, shutdown, clock = systemClock }: CommandContext,
 ): Promise<number> {
-  const clock = systemClock;
   const log = createLogger(config.logLevel, logOutput);
   const registry = new Registry();
   const adminMetrics = registerProcessMetrics(registry, logOutput.losses);

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { LogOutput } from '../log/output.ts';
 
@@ -17,6 +18,8 @@ export interface CommandContext {
   readonly stdin: AsyncIterable<Buffer>;
   /** The process's termination signals, see `Shutdown`. */
   readonly shutdown: Shutdown;
+  /** What broker, issuer and injector go by; the system's unless given. */
+  readonly clock?: Clock;
 }
 
 /** SIGTERM, SIGINT or a request to quit: asked once, the command finishes its work and returns. */

@@ -78,9 +78,8 @@ export const injector: Command = {
 async function serve(
   config: InjectorConfig,
   certificateConfig: CertificateConfig,
-  { logOutput, shutdown }: CommandContext,
+  { logOutput, shutdown, clock = systemClock }: CommandContext,
 ): Promise<number> {
-  const clock = systemClock;
   const log = createLogger(config.logLevel, logOutput);
   const registry = new Registry();
   const adminMetrics = registerProcessMetrics(registry, logOutput.losses);

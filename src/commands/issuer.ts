@@ -62,9 +62,8 @@ export const issuer: Command = {
 async function serve(
   config: IssuerConfig,
   problems: readonly Problem[],
-  { logOutput, shutdown }: CommandContext,
+  { logOutput, shutdown, clock = systemClock }: CommandContext,
 ): Promise<number> {
-  const clock = systemClock;
   const log = createLogger(config.logLevel, logOutput);
   const registry = new Registry();
   const adminMetrics = registerProcessMetrics(registry, logOutput.losses);

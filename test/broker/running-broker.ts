@@ -5,7 +5,7 @@ import { type Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { broker } from '../../src/commands/broker.ts';
 import { FakeCluster, type FakePod } from '../callers/fake-cluster.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
@@ -47,9 +47,12 @@ export function secret(values: Readonly<Record<string, string>>): Readonly<Recor
   );
 }
 
-export async function startWorld(script?: Parameters<typeof ScriptedTokenEndpoint.start>[0]) {
+export async function startWorld(
+  script?: Parameters<typeof ScriptedTokenEndpoint.start>[0],
+  clock: Clock = systemClock,
+) {
   const provider = await ScriptedTokenEndpoint.start(script);
-  const cluster = await FakeCluster.start(systemClock);
+  const cluster = await FakeCluster.start(clock);
   cluster.api.collections.add(PROFILES);
   cluster.api.collections.add(NAMESPACES);
   cluster.api.put(SECRETS, {
@@ -72,12 +75,12 @@ export async function startWorld(script?: Parameters<typeof ScriptedTokenEndpoin
     routes: [{ upstream: 'https://api.example.com' }],
   };
   putProfile('payments', spec);
-  return { provider, cluster, putProfile, credential, spec };
+  return { provider, cluster, clock, putProfile, credential, spec };
 }
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export async function runBroker({ cluster }: World, settings: Readonly<Record<string, string>> = {}) {
+export async function runBroker({ cluster, clock }: World, settings: Readonly<Record<string, string>> = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-broker-'));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const { cert, key } = authority.issue('broker', HOST, '127.0.0.1');
@@ -111,6 +114,7 @@ export async function runBroker({ cluster }: World, settings: Readonly<Record<st
     stderr: { write: () => undefined },
     stdin: (async function* () {})(),
     shutdown: { signal: abort.signal, request: () => abort.abort(), takeHangups: () => undefined },
+    clock,
   });
   onTestFinished(async () => {
     abort.abort();

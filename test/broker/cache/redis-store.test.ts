@@ -10,6 +10,7 @@ import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createLogger } from '../../../src/log/logger.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { ShiftedClock } from '../../support/shifted-clock.ts';
 import { bulk, emptyStore, RespServer } from './resp-server.ts';
 
 interface Opening {
@@ -119,12 +120,12 @@ describe('a server that stalls', () => {
 
   it('is not one that has answered while we had no time to read', async () => {
     const server = await RespServer.start();
-    // Longer than a busy machine takes to bring the command.
-    const { store, lines } = await open(server.port, { timeoutMs: 300 });
+    const clock = new ShiftedClock();
+    const timeoutMs = 60_000;
+    const { store, lines } = await open(server.port, { timeoutMs, clock });
     server.answer = (command, socket) => {
-      // It is in this process: nothing else goes on meanwhile, and then the time is over.
-      const untilMs = performance.now() + 310;
-      while (performance.now() < untilMs);
+      // The answer lies there from the end of this turn on. When the loop comes round, it looks at its timers first.
+      setImmediate(() => clock.advance(timeoutMs));
       return emptyStore(command, socket);
     };
     expect(await store.remove('a')).toEqual({ state: 'answered', value: 'removed' });
