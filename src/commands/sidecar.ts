@@ -1,7 +1,7 @@
 /** The sidecar, wired: what `proxy` runs, and `demo` among other things. */
 
 import { randomBytes } from 'node:crypto';
-import { type AdminServer, startAdminServer } from '../admin/admin-server.ts';
+import { startAdminServer } from '../admin/admin-server.ts';
 import { metricsEndpoint } from '../admin/metrics-endpoint.ts';
 import { type MissingPart, probes } from '../admin/probes.ts';
 import { registerProcessMetrics } from '../admin/process-metrics.ts';
@@ -110,7 +110,20 @@ export interface FileToFollow {
 /** How long the last spans are waited for at the end: a collector that is away holds no pod up. */
 const MOST_FOR_SPANS_MS = 2000;
 
+/** What is open so far, to be closed where the rest cannot be opened: the last one first. */
+type Closers = (() => Promise<void> | void)[];
+
 export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
+  const closers: Closers = [];
+  try {
+    return await openSidecar(options, closers);
+  } catch (error) {
+    for (const close of closers.reverse()) await close();
+    throw error;
+  }
+}
+
+async function openSidecar(options: SidecarOptions, closers: Closers): Promise<Sidecar> {
   const { config, log, quit, clock = systemClock, random = Math.random } = options;
   const startedAtMs = clock.now().wallMs;
   const registry = new Registry();
@@ -126,7 +139,9 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     options.tracing === undefined
       ? undefined
       : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
+  closers.push(() => tracing?.close(0));
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
+  closers.push(() => history.close());
   const sources = new TokenSources({
     clock,
     random,
@@ -137,6 +152,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     lookup,
     tracer: tracing?.grants,
   });
+  closers.push(() => sources.close());
   // The first grants are on their way while the listeners come up.
   let inUse: InUse = { config, credentials: await sources.open(config.credentials) };
   sources.show(inUse.credentials);
@@ -151,102 +167,93 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     entranceMissing: () => entrance?.missing() ?? [],
   });
   health.look();
-  let admin: AdminServer | undefined;
   let outputs: Outputs | undefined;
   let entrance: OpenEntrance | undefined;
-  try {
-    entrance = await options.entrance?.open({ registry, clock, log });
-    entrance?.use(config);
-    // Before any probe is answered: apps that it lets start find what to trust.
-    const leaves = await openLeaves(config, clock, log);
-    const findOriginal = await openRedirect(config, log);
-    if (config.credentials.some(({ output }) => output !== undefined)) {
-      const { openOutputs } = await import('./outputs.ts');
-      outputs = await openOutputs(config, inUse.credentials, clock, log);
-    }
-    admin = await startAdminServer(
-      config.admin.listen,
-      {
-        ...probes(health),
-        '/metrics': metricsEndpoint(registry, () => proxyMetrics.exemplars()),
-        ...statusEndpoints(
-          {
-            config: () => inUse.config,
-            tokens: () => inUse.credentials.map(({ source }) => source),
-            configuration: () => file?.status(),
-            figures: proxyMetrics.figures,
-            history,
-            spoken: () => proxy?.spoken() ?? new Map(),
-            refusedHosts: () => proxy?.refusedHosts() ?? [],
-            draining: health.draining,
-            logLevel: () => log.level,
-            pod: options.pod ?? readPod({}),
-            startedAtMs,
-            nowMs: () => clock.now().wallMs,
+  entrance = await options.entrance?.open({ registry, clock, log });
+  closers.push(() => entrance?.close());
+  entrance?.use(config);
+  // Before any probe is answered: apps that it lets start find what to trust.
+  const leaves = await openLeaves(config, clock, log);
+  const findOriginal = await openRedirect(config, log);
+  if (config.credentials.some(({ output }) => output !== undefined)) {
+    const { openOutputs } = await import('./outputs.ts');
+    outputs = await openOutputs(config, inUse.credentials, clock, log);
+    closers.push(outputs.close);
+  }
+  const admin = await startAdminServer(
+    config.admin.listen,
+    {
+      ...probes(health),
+      '/metrics': metricsEndpoint(registry, () => proxyMetrics.exemplars()),
+      ...statusEndpoints(
+        {
+          config: () => inUse.config,
+          tokens: () => inUse.credentials.map(({ source }) => source),
+          configuration: () => file?.status(),
+          figures: proxyMetrics.figures,
+          history,
+          spoken: () => proxy?.spoken() ?? new Map(),
+          refusedHosts: () => proxy?.refusedHosts() ?? [],
+          draining: health.draining,
+          logLevel: () => log.level,
+          pod: options.pod ?? readPod({}),
+          startedAtMs,
+          nowMs: () => clock.now().wallMs,
+        },
+        {
+          renew: (name) => inUse.credentials.find(({ source }) => source.name === name)?.source.renew(),
+          setLogLevel(level) {
+            setLogLevel(log, level);
+            log.info({ level }, 'the log level was changed by the status page');
           },
-          {
-            renew: (name) => inUse.credentials.find(({ source }) => source.name === name)?.source.renew(),
-            setLogLevel(level) {
-              setLogLevel(log, level);
-              log.info({ level }, 'the log level was changed by the status page');
-            },
-          },
-        ),
-        '/quitquitquit': quitEndpoint(quit),
+        },
+      ),
+      '/quitquitquit': quitEndpoint(quit),
+    },
+    log,
+    { hosts: config.admin.hosts, metrics: adminMetrics },
+  );
+  closers.push(admin.close);
+  proxy = await startProxy({
+    ...servingOf(inUse),
+    listen: options.entrance?.listen ?? config.listen,
+    ...(entrance?.door === undefined ? {} : { door: entrance.door }),
+    ...(findOriginal === undefined ? {} : { findOriginal }),
+    otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
+    ...(leaves === undefined ? {} : { leaves }),
+    ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
+    metrics: proxyMetrics,
+    clock,
+    log,
+    ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
+    ...(options.accessLogger === undefined ? {} : { accessLogger: options.accessLogger }),
+    instanceId: randomBytes(8).toString('hex'),
+  });
+  closers.push(() => proxy?.drain(0));
+  if (options.file !== undefined) {
+    const { followConfigFile } = await import('../reload/follow-file.ts');
+    const { reconfigurable } = await import('./reconfigure.ts');
+    const target = reconfigurable({
+      inUse: () => inUse,
+      use(next) {
+        inUse = next;
+        sources.show(next.credentials);
+        health.look();
+        outputs?.follow(next.credentials);
+        entrance?.use(next.config);
       },
-      log,
-      { hosts: config.admin.hosts, metrics: adminMetrics },
-    );
-    proxy = await startProxy({
-      ...servingOf(inUse),
-      listen: options.entrance?.listen ?? config.listen,
-      ...(entrance?.door === undefined ? {} : { door: entrance.door }),
-      ...(findOriginal === undefined ? {} : { findOriginal }),
-      otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
-      ...(leaves === undefined ? {} : { leaves }),
-      ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
-      metrics: proxyMetrics,
+      sources,
+      proxy,
+      tokenMetrics,
+      proxyMetrics,
+      registry,
       clock,
       log,
-      ...(tracing === undefined ? {} : { tracer: tracing.tracer }),
-      ...(options.accessLogger === undefined ? {} : { accessLogger: options.accessLogger }),
-      instanceId: randomBytes(8).toString('hex'),
     });
-    if (options.file !== undefined) {
-      const { followConfigFile } = await import('../reload/follow-file.ts');
-      const { reconfigurable } = await import('./reconfigure.ts');
-      const target = reconfigurable({
-        inUse: () => inUse,
-        use(next) {
-          inUse = next;
-          sources.show(next.credentials);
-          health.look();
-          outputs?.follow(next.credentials);
-          entrance?.use(next.config);
-        },
-        sources,
-        proxy,
-        tokenMetrics,
-        proxyMetrics,
-        registry,
-        clock,
-        log,
-      });
-      file = followConfigFile({ ...options.file, target, registry, clock, log });
-    }
-  } catch (error) {
-    history.close();
-    await Promise.all([
-      admin?.close(),
-      outputs?.close(),
-      tracing?.close(0),
-      entrance?.close(),
-      sources.close(),
-    ]);
-    throw error;
+    file = followConfigFile({ ...options.file, target, registry, clock, log });
   }
 
-  const running = { admin, proxy, outputs, tracing, entrance };
+  const running = { proxy, outputs, entrance };
   log.info(
     {
       proxy: formatAddress(proxy.address),
@@ -265,7 +272,7 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     const beganAtMs = clock.now().monotonicMs;
     const shares = drainShares(drainTimeoutMs, {
       leaveDelayMs: gateway?.leaveDelayMs ?? 0,
-      hasSpans: running.tracing !== undefined,
+      hasSpans: tracing !== undefined,
     });
     log.info({ drainTimeoutMs }, 'draining');
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
@@ -279,11 +286,11 @@ export async function startSidecar(options: SidecarOptions): Promise<Sidecar> {
     await running.proxy.drain(untilSpansMs());
     history.close();
     await Promise.all([
-      running.admin.close(),
+      admin.close(),
       running.outputs?.close(),
       running.entrance?.close(),
       // First, so that the spans of grants that are given up are among the last.
-      sources.close().then(() => running.tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs()))),
+      sources.close().then(() => tracing?.close(Math.min(MOST_FOR_SPANS_MS, leftMs()))),
     ]);
     log.info('stopped');
   }

@@ -8,7 +8,7 @@ import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
 import type { GrantTracer } from '../token/grant-tracer.ts';
 import { exchangesForRequests } from '../token/grants/token-exchange.ts';
-import { openLiveCredentials } from '../token/live-credentials.ts';
+import { type LiveCredentials, openLiveCredentials } from '../token/live-credentials.ts';
 import type { TokenMetrics } from '../token/metrics.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import type { SharedTokens } from '../token/shared-tokens.ts';
@@ -51,19 +51,29 @@ export class TokenSources {
   }
 
   /**
-   * One for each credential, in this order. The first grants of those that are new are on their way.
+   * One for each credential, in this order. The first grants of those that are new are on their way. Where one cannot be opened,
+   * none of those that are new is.
    * @param inUse those that stay as they are where the credential is the same.
    */
   async open(
     credentials: readonly CredentialConfig[],
     inUse: readonly OpenCredential[] = [],
   ): Promise<readonly OpenCredential[]> {
-    return await Promise.all(
-      credentials.map(async (config): Promise<OpenCredential> => {
-        const same = inUse.find((one) => isSameCredential(one.config, config));
-        return { config, source: same?.source ?? (await this.#openOne(config)) };
-      }),
-    );
+    const fresh: TokenSource[] = [];
+    const opening = credentials.map(async (config): Promise<OpenCredential> => {
+      const same = inUse.find((one) => isSameCredential(one.config, config));
+      if (same !== undefined) return { config, source: same.source };
+      const source = await this.#openOne(config);
+      fresh.push(source);
+      return { config, source };
+    });
+    try {
+      return await Promise.all(opening);
+    } catch (error) {
+      await Promise.allSettled(opening);
+      await this.close(fresh);
+      throw error;
+    }
   }
 
   /** The gauges show these from now on. */
@@ -85,13 +95,29 @@ export class TokenSources {
   }
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
-    const { clock, random, metrics, credentialsMetrics, certificateMetrics, log, lookup, tracer } =
-      this.#options;
+    const { clock, credentialsMetrics, certificateMetrics } = this.#options;
     // What is not in use yet may bear the name of what is.
     const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
+    const credentials = await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS });
+    try {
+      const source = await this.#openSource(config, credentials, gauges);
+      this.#open.set(source, gauges);
+      return source;
+    } catch (error) {
+      credentials.close();
+      throw error;
+    }
+  }
+
+  async #openSource(
+    config: CredentialConfig,
+    credentials: LiveCredentials,
+    gauges: ShownGauges,
+  ): Promise<TokenSource> {
+    const { clock, random, metrics, log, lookup, tracer } = this.#options;
     const parts = {
       config,
-      credentials: await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS }),
+      credentials,
       endpoint: createTokenEndpoint(config, clock, lookup, undefined, gauges.certificates),
       clock,
       metrics: { ...metrics, observe: () => undefined },
@@ -100,11 +126,9 @@ export class TokenSources {
       // Nobody is asked for a token that is mounted.
       tracer: config.grant?.type === 'static' ? undefined : tracer,
     };
-    const source = exchangesForRequests(config)
+    return exchangesForRequests(config)
       ? (await import('../token/exchange/subject-source.ts')).openSubjectSource(parts)
       : openTokenSource({ ...parts, random, shared: this.#options.sharedTokens?.(config) });
-    this.#open.set(source, gauges);
-    return source;
   }
 }
 
