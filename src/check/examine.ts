@@ -1,10 +1,10 @@
 /** All steps of all parts, a few parts at a time. */
 
 import type { Config } from '../config/config.ts';
+import { fewAtOnce } from '../few-at-once.ts';
 import { examineConfiguration } from './configuration.ts';
 import { type ExaminedCredential, examineCredential } from './credential.ts';
 import type { Examination } from './examination.ts';
-import { fewAtOnce } from './few-at-once.ts';
 import { about, type Finding } from './finding.ts';
 import { examineListeners } from './listeners.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';

@@ -3,9 +3,9 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { isName, reachableAddress } from '../config/values.ts';
+import { fewAtOnce } from '../few-at-once.ts';
 import { type CapturedWay, openAsApp, requestAsApp } from './as-app.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
-import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 import { readSidecarRoot, sidecarRootIn } from './sidecar-root.ts';
 import { examineTrust } from './trust.ts';

@@ -4,11 +4,11 @@ import type { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { Config } from '../config/config.ts';
 import { formatAddress, reachableAddress } from '../config/values.ts';
+import { fewAtOnce } from '../few-at-once.ts';
 import { OVERRIDING, TRUST_VARIABLES } from '../trust-variables.ts';
 import { INTERCEPTION_ROOT } from '../x509/interception-root.ts';
 import { certificatesIn } from '../x509/pem.ts';
 import { wordsFor } from './examination.ts';
-import { fewAtOnce } from './few-at-once.ts';
 import { type About, about, type Finding } from './finding.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
