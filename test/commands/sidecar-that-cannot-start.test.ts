@@ -105,5 +105,7 @@ it('closes its listeners where the configuration cannot be followed', async () =
   const options = { config, file, log: captureLog().log, quit: () => undefined, clock, random: () => 0 };
   await expect(startSidecar(options)).rejects.toThrow('no file');
   expect(await Promise.all(ports.map(isOpen))).toEqual([false, false]);
+  // A look at files that was under way has its end.
+  await settle();
   expect(clock.pendingTimers).toBe(0);
 });
