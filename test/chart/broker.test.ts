@@ -206,6 +206,25 @@ test('an autoscaler looks at requests in flight where a metrics adapter is said 
   ]);
 });
 
+test('as a DaemonSet it has a replica on each node, which the sidecars of that node ask', async () => {
+  const { spec } = await ofBroker('DaemonSet', 'broker.kind=DaemonSet');
+  expect(spec).not.toHaveProperty('replicas');
+  expect(spec).not.toHaveProperty('strategy');
+  expect(spec.updateStrategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
+  expect(spec.template.spec).not.toHaveProperty('topologySpreadConstraints');
+  const all = await manifests({ set: [...ON, 'broker.kind=DaemonSet'] });
+  const budgets = all.filter(
+    ({ kind, metadata }) => kind === 'PodDisruptionBudget' && metadata.name === BROKER,
+  );
+  expect(budgets).toEqual([]);
+  const policy = async (...set: string[]) => (await ofBroker('Service', ...set)).spec.internalTrafficPolicy;
+  expect(await policy()).toBe('Cluster');
+  expect(await policy('broker.kind=DaemonSet')).toBe('Local');
+  expect(await policy('broker.kind=DaemonSet', 'broker.service.internalTrafficPolicy=Cluster')).toBe(
+    'Cluster',
+  );
+});
+
 const PROVIDERS = 'networkPolicy.brokerTo[0].ipBlock.cidr=192.0.2.0/24';
 
 test('a closed network lets it out to providers that are named, and to the API server', async () => {
@@ -241,6 +260,19 @@ test.each([
     [...ON, 'broker.autoscaling.enabled=true', 'broker.autoscaling.minReplicas=7'],
     'broker.autoscaling.maxReplicas: 6 is less than minReplicas, which is 7',
   ],
+  [
+    [...ON, 'broker.kind=DaemonSet', 'broker.autoscaling.enabled=true'],
+    'broker.autoscaling.enabled: set it to false with broker.kind DaemonSet',
+  ],
+  [
+    [...ON, 'broker.kind=DaemonSet', 'broker.strategy.type=Recreate'],
+    'broker.strategy.type: a DaemonSet has RollingUpdate or OnDelete',
+  ],
+  [
+    [...ON, 'broker.strategy.type=OnDelete'],
+    'broker.strategy.type: a Deployment has RollingUpdate or Recreate',
+  ],
+  [[...ON, 'broker.autoscaling.behavior.scaleDown.policies[0].type=Pod'], 'behavior/scaleDown'],
   [
     [...ON, 'broker.certificates.source=existing'],
     'broker.certificates.existing.secretName: name the TLS Secret',

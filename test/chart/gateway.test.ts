@@ -190,6 +190,10 @@ test('an autoscaler has the number of replicas to itself, and looks at requests 
       },
     ],
   });
+  const slow = 'gateway.autoscaling.behavior.scaleDown.stabilizationWindowSeconds=900';
+  expect((await ofGateway('HorizontalPodAutoscaler', BOTH, slow)).spec.behavior).toEqual({
+    scaleDown: { stabilizationWindowSeconds: 900 },
+  });
   const without = await ofGateway(
     'HorizontalPodAutoscaler',
     BOTH,

@@ -38,5 +38,9 @@ spec:
           averageValue: {{ .target | quote }}
     {{- end }}
     {{- end }}
+  {{- with .behavior }}
+  behavior:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 {{- end -}}

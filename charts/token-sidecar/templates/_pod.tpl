@@ -113,7 +113,27 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* How a Deployment replaces its pods. Arguments: values. */}}
+{{/* Fails where settings do not go with the kind of workload. Arguments: component, values. */}}
+{{- define "token-sidecar.checkKind" -}}
+{{- $type := default "" .values.strategy.type -}}
+{{- if eq .values.kind "DaemonSet" -}}
+{{-   if eq $type "Recreate" -}}
+{{-     fail (printf "%s.strategy.type: a DaemonSet has RollingUpdate or OnDelete" .component) -}}
+{{-   end -}}
+{{-   if .values.autoscaling.enabled -}}
+{{-     fail (printf "%s.autoscaling.enabled: set it to false with %s.kind DaemonSet, which has a replica on each node" .component .component) -}}
+{{-   end -}}
+{{- else if eq $type "OnDelete" -}}
+{{-   fail (printf "%s.strategy.type: a Deployment has RollingUpdate or Recreate" .component) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* To which replicas a Service leads callers of a node: of a DaemonSet to that of the node, unless it is said. Arguments: values. */}}
+{{- define "token-sidecar.internalTrafficPolicy" -}}
+{{- default (ternary "Local" "Cluster" (eq .kind "DaemonSet")) .service.internalTrafficPolicy -}}
+{{- end -}}
+
+{{/* How a Deployment or DaemonSet replaces its pods. Arguments: values. */}}
 {{- define "token-sidecar.strategy" -}}
 {{- if .strategy -}}
 {{- toYaml .strategy -}}
