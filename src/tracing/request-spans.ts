@@ -12,6 +12,7 @@ import {
 } from '@opentelemetry/api';
 import type { RouteConfig } from '../config/config.ts';
 import type { ProxyErrorCode } from '../errors.ts';
+import { GRPC_STATUS, type GrpcStatus, type GrpcStatusName } from '../grpc-status.ts';
 import type { AttemptSpan, RequestSpan, Tracer } from '../proxy/following/tracer.ts';
 import { knownMethod, OTHER_METHOD } from '../proxy/http/methods.ts';
 import { shownPath } from '../proxy/http/shown-path.ts';
@@ -80,7 +81,7 @@ class ServerSpan implements RequestSpan {
     if (grpcStatus !== undefined) {
       span.setAttributes({ 'rpc.system': 'grpc', 'rpc.grpc.status_code': String(grpcStatus) });
     }
-    const failure = this.#failure ?? failureOf(status);
+    const failure = this.#failure ?? failureOf(status) ?? grpcFailureOf(grpcStatus);
     if (failure !== undefined) fail(span, failure);
     span.end();
   }
@@ -89,6 +90,20 @@ class ServerSpan implements RequestSpan {
 function failureOf(status: number | undefined): string | undefined {
   if (status === undefined) return 'client_closed_request';
   return status >= 500 ? String(status) : undefined;
+}
+
+/** What the conventions count as the fault of a server of gRPC; whoever asks for what is not there gets an answer. */
+const SERVER_FAULTS: readonly GrpcStatusName[] = [
+  'UNKNOWN',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+];
+
+function grpcFailureOf(status: GrpcStatus | undefined): GrpcStatusName | undefined {
+  return SERVER_FAULTS.find((name) => GRPC_STATUS[name] === status);
 }
 
 interface Attempt {

@@ -6,6 +6,7 @@ import { createLogger } from '../../src/log/logger.ts';
 import { openTracing, type Tracing } from '../../src/tracing/open-tracing.ts';
 import { FakeBearer, FIRST, renewable, SECOND, withoutToken } from './fake-bearer.ts';
 import { connectHttp2 } from './http2/raw-http2-client.ts';
+import { HTTP2, startHttp2 } from './http2-upstream/node-upstream.ts';
 import { answer, get, ok, post } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
 import { type Sidecar, type SidecarSettings, startSidecar } from './sidecar.ts';
@@ -186,6 +187,29 @@ describe('a request leaves', () => {
 
     const server = (await traced.spans()).find(({ kind }) => kind === SpanKind.SERVER);
     expect(server?.attributes).toMatchObject({ 'network.protocol.version': '2', 'url.path': '/over-2' });
+  });
+
+  it.each([
+    ['14', 'UNAVAILABLE', SpanStatusCode.ERROR],
+    ['5', undefined, SpanStatusCode.UNSET],
+  ])('a call that ended with the gRPC status %s as %s', async (status, type, code) => {
+    const upstream = await startHttp2(({ stream }) => {
+      stream.respond({ ':status': 200, 'grpc-status': status }, { endStream: true });
+    });
+    const traced = await startTraced({ upstream, route: { protocol: HTTP2 } });
+    const client = await connectHttp2(traced.sidecar);
+    const call = client.post('/pkg.Service/Method', 'content-type', 'application/grpc', 'te', 'trailers');
+    client.data(call, '\0\0\0\0\0', true);
+
+    await client.answer(call);
+
+    const server = (await traced.spans()).find(({ kind }) => kind === SpanKind.SERVER);
+    expect(server?.attributes).toMatchObject({
+      'http.response.status_code': 200,
+      'rpc.grpc.status_code': status,
+    });
+    expect(server?.attributes['error.type']).toBe(type);
+    expect(server?.status.code).toBe(code);
   });
 
   it('an upstream’s own 499 as the answer that it is', async () => {
