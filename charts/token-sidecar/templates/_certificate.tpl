@@ -1,12 +1,12 @@
 {{/*
-A serving certificate by cert-manager in the Secret `FULLNAME-certificate`, of the issuer that is named or of a CA of its own.
+A serving certificate by cert-manager in the component's Secret, of the issuer that is named or of a CA of its own.
 Arguments: root, component, dnsNames, settings.
 */}}
 {{- define "token-sidecar.certManagerCertificate" -}}
 {{- $fullname := include (printf "token-sidecar.%s.fullname" .component) .root }}
 {{- $namespace := include "token-sidecar.namespace" .root }}
 {{- $labels := include "token-sidecar.labels" (pick . "root" "component") }}
-{{- $secretName := printf "%s-certificate" $fullname }}
+{{- $secretName := include (printf "token-sidecar.%s.certificateSecret" .component) .root }}
 {{- $issuerRef := .settings.issuerRef }}
 {{- if not $issuerRef }}
 {{- $issuerRef = dict "kind" "Issuer" "name" (printf "%s-ca" $fullname) }}
@@ -31,9 +31,10 @@ spec:
   isCA: true
   commonName: {{ printf "%s-ca" $fullname | trunc 64 }}
   secretName: {{ $fullname }}-ca
-  {{- /* Ten years: callers keep the CA that they were given. */}}
+  {{- /* Ten years, and the same key when it is renewed: callers keep the CA that they were given. */}}
   duration: 87600h
   privateKey:
+    rotationPolicy: Never
     algorithm: ECDSA
     size: 256
   issuerRef:

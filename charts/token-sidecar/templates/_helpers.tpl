@@ -95,7 +95,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- if eq .Values.injector.certificates.source "existing" -}}
 {{- required "injector.certificates.existing.secretName: name the TLS Secret when injector.certificates.source is \"existing\"" .Values.injector.certificates.existing.secretName -}}
 {{- else -}}
-{{- printf "%s-%s" (include "token-sidecar.injector.fullname" .) (ternary "self-managed" "certificates" (eq .Values.injector.certificates.source "self-managed")) -}}
+{{- /* Each source has one of its own: Helm takes over no Secret that another made. */ -}}
+{{- printf "%s-%s" (include "token-sidecar.injector.fullname" .) (eq .Values.injector.certificates.source "helm" | ternary "certificates" .Values.injector.certificates.source) -}}
 {{- end -}}
 {{- end -}}
 
@@ -149,7 +150,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- if eq .Values.broker.certificates.source "existing" -}}
 {{- required "broker.certificates.existing.secretName: name the TLS Secret when broker.certificates.source is \"existing\"" .Values.broker.certificates.existing.secretName -}}
 {{- else -}}
-{{- printf "%s-certificate" (include "token-sidecar.broker.fullname" .) -}}
+{{- /* Helm takes over no Secret that cert-manager made. */ -}}
+{{- printf "%s-%s" (include "token-sidecar.broker.fullname" .) (eq .Values.broker.certificates.source "cert-manager" | ternary "cert-manager" "certificate") -}}
 {{- end -}}
 {{- end -}}
 
