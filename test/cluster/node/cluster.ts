@@ -29,6 +29,18 @@ const PROGRAMS = [
   'podman',
 ];
 
+/** Of the node, in the order in which they are ended. */
+const OWN_PROGRAMS: readonly string[] = [
+  'kubelet',
+  'coredns',
+  'proxy',
+  'scheduler',
+  'controller-manager',
+  'containerd',
+  'apiserver',
+  'etcd',
+];
+
 /** Why no cluster can be made on this machine; undefined where it can. */
 export function whyUnavailable(): string | undefined {
   if (process.platform !== 'linux') return 'a node of Kubernetes needs Linux';
@@ -80,19 +92,11 @@ interface Node {
 
 /** Ends everything that `startCluster` began, in this process or in one that died. */
 export async function stopCluster(): Promise<void> {
+  // First those that a scenario started beside the node's own, and that its end did not reach.
+  for (const name of daemons()) if (!OWN_PROGRAMS.includes(name)) await stopDaemon(name);
   await stopDaemon('kubelet');
   if (daemons().includes('containerd')) await removeContainers();
-  for (const name of [
-    'coredns',
-    'proxy',
-    'scheduler',
-    'controller-manager',
-    'containerd',
-    'apiserver',
-    'etcd',
-  ]) {
-    await stopDaemon(name);
-  }
+  for (const name of OWN_PROGRAMS) await stopDaemon(name);
   unmountBelow(`${STATE}/`);
   await removeNetwork();
   rmSync(STATE, { recursive: true, force: true });

@@ -12,14 +12,13 @@ import {
   restart,
   totalOf,
 } from '../support/faults.ts';
+import { GATEWAY, GATEWAY_HOST, gatewayCaller } from '../support/gateway-caller.ts';
 import { clientSecret, installChart, NAMESPACE, RELEASE } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
-import { API_URL, container, type Pod, readyPods, SECURE_POD } from '../support/workload.ts';
+import { API_URL, type Pod, readyPods } from '../support/workload.ts';
 
 const SHOP = 'gateway';
 const AUDIENCE = 'token-sidecar-gateway';
-const GATEWAY = `${RELEASE}-gateway`;
-const HOST = `${GATEWAY}.${NAMESPACE}.svc`;
 const SPIFFE_ID = `spiffe://cluster.local/ns/${SHOP}/sa/by-certificate`;
 
 const VALUES = {
@@ -64,56 +63,12 @@ function tlsSecret(inNamespace: string, name: string, certificate: string): obje
   };
 }
 
-/** An app without a sidecar, which shows the gateway who it is by the files of `volume`. */
-function callerOf(name: string, env: Readonly<Record<string, string>>, volume: object): object[] {
-  const labels = { app: name };
-  const authorities = { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } };
-  return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: SHOP } },
-    {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name, namespace: SHOP },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels },
-          spec: {
-            serviceAccountName: name,
-            automountServiceAccountToken: false,
-            terminationGracePeriodSeconds: 2,
-            securityContext: { ...SECURE_POD, fsGroup: 10_001 },
-            containers: [
-              {
-                ...container('caller', {
-                  URL: `https://${HOST}:15443/orders`,
-                  CA_FILE: '/authorities/ca.crt',
-                  ...env,
-                }),
-                volumeMounts: [
-                  { name: 'authorities', mountPath: '/authorities' },
-                  { name: 'identity', mountPath: '/identity' },
-                ],
-              },
-            ],
-            volumes: [
-              { name: 'authorities', ...authorities },
-              { name: 'identity', ...volume },
-            ],
-          },
-        },
-      },
-    },
-  ];
-}
-
 inCluster('the gateway', () => {
   let callers: readonly Pod[] = [];
 
   useShop(SHOP);
   beforeAll(async () => {
-    await issue('gateway', '/CN=gateway', `DNS:${HOST}`);
+    await issue('gateway', '/CN=gateway', `DNS:${GATEWAY_HOST}`);
     await issue('gateway-caller', '/CN=by-certificate', `URI:${SPIFFE_ID}`);
     await issue('gateway-stranger', '/CN=stranger', `URI:spiffe://cluster.local/ns/${SHOP}/sa/stranger`);
     await apply(
@@ -150,18 +105,20 @@ inCluster('the gateway', () => {
 
   it('serves callers by their service account token and by their certificate, which have no token or secret', async () => {
     await apply(
-      ...callerOf(
-        'by-token',
-        { TOKEN_FILE: '/identity/token' },
-        {
+      ...gatewayCaller({
+        namespace: SHOP,
+        name: 'by-token',
+        identity: {
           projected: { sources: [{ serviceAccountToken: { audience: AUDIENCE, path: 'token' } }] },
         },
-      ),
-      ...callerOf(
-        'by-certificate',
-        { IDENTITY: '/identity' },
-        { secret: { secretName: 'identity', defaultMode: 0o440 } },
-      ),
+        env: { TOKEN_FILE: '/identity/token' },
+      }),
+      ...gatewayCaller({
+        namespace: SHOP,
+        name: 'by-certificate',
+        identity: { secret: { secretName: 'identity', defaultMode: 0o440 } },
+        env: { IDENTITY: '/identity' },
+      }),
     );
     callers = [...(await readyPods(SHOP, 'by-token', 2)), ...(await readyPods(SHOP, 'by-certificate', 2))];
     await expectNoFailure(callers, 20);
