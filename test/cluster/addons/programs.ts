@@ -8,11 +8,12 @@ interface Addon {
   readonly version: string;
   /** Of this module, each the directory of one program. */
   readonly programs: readonly string[];
-  /** Lines of go.sum, where the public database of checksums does not know this module. */
+  /** Lines of go.sum for modules that the public database of checksums does not know. */
   readonly sums?: readonly string[];
 }
 
 const POLICIES = 'sigs.k8s.io/kube-network-policies';
+const POLICY_API = 'sigs.k8s.io/network-policy-api v0.1.6-0.20250401132235-45061d10895e';
 
 export const ADDONS = {
   /** The last one whose programs belong to its main module, as the module proxy has it. */
@@ -39,6 +40,9 @@ export const ADDONS = {
     sums: [
       `${POLICIES} v0.8.0 h1:dzecRNzdmg+VmHEQWTIjxnCgf412J+8CKHqbKgCiWkk=`,
       `${POLICIES} v0.8.0/go.mod h1:QNAmb/exAiL032oNq0/QhfYl5H+jEFFDF0qVXpIOkeI=`,
+      // As its own go.sum has them.
+      `${POLICY_API} h1:b5Vm5aa0I37gToQmFhQ+gQMZVsPsxSiJzxZWtSCs99w=`,
+      `${POLICY_API}/go.mod h1:8J+z3UB9HgeqbmYprl6OKIobEDv27A3KRHPcteJ61rw=`,
     ],
   },
 } as const satisfies Readonly<Record<string, Addon>>;
