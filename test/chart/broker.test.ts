@@ -236,7 +236,7 @@ test('a closed network lets it out to providers that are named, and to the API s
   expect(egress).toEqual([
     { ports: [tcp(443), tcp(6443)], to: [{ ipBlock: { cidr: '198.51.100.1/32' } }] },
     // Names are looked up wherever the cluster has its DNS.
-    { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
+    { ports: [53, 5353].flatMap((port) => [{ port, protocol: 'UDP' }, tcp(port)]) },
     { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] },
   ]);
 });

@@ -240,7 +240,7 @@ test('a closed network lets callers in that are named, and it out to the API ser
   });
   expect(egress).toEqual([
     { ports: [tcp(443), tcp(6443)], to: [{ ipBlock: { cidr: '198.51.100.1/32' } }] },
-    { ports: [{ port: 53, protocol: 'UDP' }, tcp(53)] },
+    { ports: [53, 5353].flatMap((port) => [{ port, protocol: 'UDP' }, tcp(port)]) },
     { to: [{ ipBlock: { cidr: '192.0.2.0/24' } }] },
   ]);
   const open = await ofGateway('NetworkPolicy', ON_NODES, 'networkPolicy.enabled=true');

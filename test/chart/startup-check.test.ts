@@ -79,7 +79,7 @@ test('in closed networks it reaches the API server and DNS, as the injector does
       ports: [443, 6443].map((port) => ({ port, protocol: 'TCP' })),
       to: [{ ipBlock: { cidr: '10.0.0.1/32' } }],
     },
-    { ports: ['UDP', 'TCP'].map((protocol) => ({ port: 53, protocol })) },
+    { ports: [53, 5353].flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ port, protocol }))) },
   ]);
   const weightOf = ({ metadata }: Manifest) => Number(metadata.annotations['helm.sh/hook-weight']);
   expect(weightOf(own)).toBeLessThan(weightOf(job));

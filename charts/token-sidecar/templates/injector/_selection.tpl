@@ -76,17 +76,19 @@ matchExpressions:
 {{/* Egress of pods that ask the API server: to it, and to DNS. */}}
 {{- define "token-sidecar.injector.apiServerEgress" -}}
 - ports:
-    - port: 443
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - port: {{ . }}
       protocol: TCP
-    - port: 6443
-      protocol: TCP
+    {{- end }}
   {{- with .Values.networkPolicy.apiServerTo }}
   to:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 - ports:
-    - port: 53
+    {{- range .Values.networkPolicy.dnsPorts }}
+    - port: {{ . }}
       protocol: UDP
-    - port: 53
+    - port: {{ . }}
       protocol: TCP
+    {{- end }}
 {{- end -}}
