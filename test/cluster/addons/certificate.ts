@@ -81,7 +81,7 @@ export async function issued(namespace: string, secretName: string): Promise<Iss
 
 /** Waits until every replica of a component shows the certificate that its Secret holds. */
 export async function everyReplicaShows(
-  component: 'injector' | 'gateway',
+  component: 'injector' | 'broker' | 'gateway',
   secretName: string,
 ): Promise<void> {
   const expiry = new RegExp(`^token_sidecar_${component}_certificate_expiry_timestamp_seconds`);
