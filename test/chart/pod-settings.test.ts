@@ -174,6 +174,21 @@ test('labels may be said twice, the nearer one holds', async () => {
   expect(spec.template.metadata.labels.team).toBe('tokens');
 });
 
+test('a spread counts the replicas of one rollout alone, unless it says itself what it counts', async () => {
+  const spread = 'injector.topologySpreadConstraints';
+  const zone = ['maxSkew=1', 'topologyKey=zone', 'whenUnsatisfiable=ScheduleAnyway'];
+  const second = [...zone, 'labelSelector.matchLabels.app=mine'].map((value) => `${spread}[1].${value}`);
+  const third = [...zone, 'matchLabelKeys[0]=team'].map((value) => `${spread}[2].${value}`);
+  const first = zone.map((value) => `${spread}[0].${value}`);
+  const { topologySpreadConstraints } = await podOf('injector', ...first, ...second, ...third);
+
+  expect(topologySpreadConstraints.map(({ matchLabelKeys }: Manifest) => matchLabelKeys)).toEqual([
+    ['pod-template-hash'],
+    undefined,
+    ['team'],
+  ]);
+});
+
 test.each([
   [
     'a pod in the host network with users of its own',

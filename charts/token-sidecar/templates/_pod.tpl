@@ -108,6 +108,11 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- include "token-sidecar.selectorLabels" $component | nindent 8 }}
+    {{- /* Each rollout by itself: counted with the pods that it replaces, its own could all come to one node. */}}
+    {{- if not .matchLabelKeys }}
+    matchLabelKeys:
+      - pod-template-hash
+    {{- end }}
     {{- end }}
   {{- end }}
 {{- end }}
