@@ -1,4 +1,4 @@
-/** Requests over TLS from the node, where Services and pods can be reached, with whatever proof of a caller. */
+/** Requests over TLS from the node or a pod, where Services can be reached, with whatever proof of a caller. */
 
 import { createPrivateKey, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -6,6 +6,8 @@ import { inPki } from '../node/certificates.ts';
 import { IN_NAMESPACE } from '../node/daemon.ts';
 import { get, kubectl } from '../node/kubectl.ts';
 import { run } from '../node/run.ts';
+import { networkOf } from './reaching.ts';
+import type { Pod } from './workload.ts';
 
 export interface Asked {
   /** `NAMESPACE/NAME` of a Service. */
@@ -19,6 +21,8 @@ export interface Asked {
   readonly form?: Readonly<Record<string, string>>;
   readonly cert?: string;
   readonly key?: string;
+  /** The pod whose network it is asked from; otherwise the node's. */
+  readonly from?: Pod;
 }
 
 export interface Answer {
@@ -27,7 +31,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Run by Node in the node's network, which is not this process's: what to ask comes by standard input. */
+/** Run by Node in the network of the node or a pod, which is not this process's: what to ask comes by standard input. */
 const PROGRAM = `
 import { text } from 'node:stream/consumers';
 import { request } from 'node:https';
@@ -50,6 +54,7 @@ export async function ask({
   form,
   cert,
   key,
+  from,
 }: Asked): Promise<Answer> {
   const [namespace = '', name = ''] = service.split('/');
   const { spec } = await get<{ spec: { clusterIP: string } }>('service', name, '-n', namespace);
@@ -61,7 +66,7 @@ export async function ask({
     method: body === undefined ? 'GET' : 'POST',
     headers: { host: `${host}:${port}`, ...type, ...headers },
   });
-  const [enter, ...entered] = IN_NAMESPACE;
+  const [enter, ...entered] = from === undefined ? IN_NAMESPACE : await networkOf(from);
   const program = [process.execPath, '--input-type=module', '--eval', PROGRAM];
   return JSON.parse(await run(enter, [...entered, ...program], { input })) as Answer;
 }
