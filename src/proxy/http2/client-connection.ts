@@ -14,12 +14,15 @@ import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
 
 /** Servers send one or two; these many before the final one are no answer. */
 const INTERIM_ANSWERS = 64;
+/** What a field takes besides its octets, as HPACK has it (RFC 7541 §4.1). */
+const FIELD_OVERHEAD = 32;
 
 export interface ClientStream<T> extends MessageStream<T> {
   readonly kind: 'client';
   readonly asked: Asked;
-  /** Interim answers that came. */
+  /** Interim answers that came, and the octets of their fields. */
   interims: number;
+  interimBytes: number;
 }
 
 export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
@@ -86,6 +89,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
       context: undefined,
       tunnel: false,
       interims: 0,
+      interimBytes: 0,
     });
     this.#mayOpen = this.mayOpen;
     return stream;
@@ -115,7 +119,7 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     if (block.kind === 'too_large') return this.failMoved(stream, 'fields_too_large');
     const answer = readAnswer(block.fields, stream.asked, endStream);
     if (typeof answer === 'string') return this.failMoved(stream, answer);
-    if (answer.kind === 'interim' && ++stream.interims > INTERIM_ANSWERS) {
+    if (answer.kind === 'interim' && this.#isFlood(stream, block.fields)) {
       return this.failMoved(stream, 'interim_flood');
     }
     if (answer.kind === 'final') {
@@ -126,5 +130,12 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     }
     this.#handler.answer(stream, answer, endStream, block.neverIndexed);
     return undefined;
+  }
+
+  /** They pass at once, even to who does not read: of one request they may have as much room as one head. */
+  #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
+    stream.interims++;
+    for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD / 2;
+    return stream.interims > INTERIM_ANSWERS || stream.interimBytes > this.limits.section.sectionBytes;
   }
 }

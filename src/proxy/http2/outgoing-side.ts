@@ -28,7 +28,7 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
   protected readonly abuse: AbuseCounter;
   protected readonly runOut = new RunOut();
   protected readonly sendWindow = new SendWindow(DEFAULT_WINDOW_BYTES);
-  protected readonly receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES);
+  protected readonly receiveWindow = new ReceiveWindow(DEFAULT_WINDOW_BYTES, { isShared: true });
   protected settingsUnacknowledged = 0;
   protected pingsUnanswered = 0;
 
@@ -208,7 +208,8 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
       this.handler.broken(stream, { kind: 'fault', reason });
     }
     // A stream that is refused has cost no more than its frame.
-    return this.spend(REFUSALS.has(reason) ? 'ignored_frame' : 'fault');
+    if (REFUSALS.has(reason)) return this.spend('ignored_frame');
+    return stream === undefined ? this.spend('fault') : this.#spendFault();
   }
 
   /** Resets a stream for a reason, though its own frame may have moved it to its end. */
@@ -219,7 +220,15 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     stream.state = RESET_SENT;
     this.streams.refuse(stream.id);
     this.handler.broken(stream, { kind: 'fault', reason });
-    return this.spend('fault');
+    return this.#spendFault();
+  }
+
+  /**
+   * Of a message on an open stream. A client can have streams reset that it alone pays nothing for (MadeYouReset). A malformed answer ends the request that asked for
+   * it, and no other one: each of them was asked for.
+   */
+  #spendFault(): FaultReason | undefined {
+    return this.peer.role === 'client' ? this.spend('fault') : undefined;
   }
 
   /** What it costs to have something heeded; what ends the connection where that is too much. */

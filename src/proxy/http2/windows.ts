@@ -37,18 +37,24 @@ export class SendWindow {
   }
 }
 
+/** Less is given back only where the peer can send nothing more. */
+const SMALL_STEP_BYTES = 4096;
+
 /**
  * What the peer may still send. The window is given back as what came is consumed, in steps of half its size, so that
- * updates are few and the peer does not run dry.
+ * updates are few and the peer does not run dry. That of a connection is shared: streams that stall may hold more than half of it,
+ * and what the others consume is then given back in smaller steps, before they run dry.
  */
 export class ReceiveWindow {
+  readonly #isShared: boolean;
   #size: number;
   /** What the peer may send as far as it knows. */
   #granted: number;
   /** Consumed, and not yet given back. */
   #owed = 0;
 
-  constructor(bytes: number) {
+  constructor(bytes: number, { isShared = false } = {}) {
+    this.#isShared = isShared;
     this.#size = bytes;
     this.#granted = bytes;
   }
@@ -72,8 +78,7 @@ export class ReceiveWindow {
   /** Octets are done with. Returns the increment of a WINDOW_UPDATE that is to be sent now, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;
-    if (this.#owed * 2 < this.#size) return 0;
-    return this.#giveBack();
+    return this.#owed * 2 >= this.#size || this.#runsDry() ? this.#giveBack() : 0;
   }
 
   /**
@@ -84,6 +89,11 @@ export class ReceiveWindow {
     this.#owed += bytes;
     this.#size += bytes;
     return this.#giveBack();
+  }
+
+  #runsDry(): boolean {
+    if (!this.#isShared || this.#owed < this.#granted) return false;
+    return this.#owed >= SMALL_STEP_BYTES || this.#granted <= 0;
   }
 
   #giveBack(): number {

@@ -110,6 +110,17 @@ describe('a fault of one stream', () => {
     expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'interim_flood' }]);
   });
 
+  test('interim answers that are larger together than one head may be', () => {
+    const end = ClientEnd.started();
+    asked(end);
+    // `:status` 103, and a field of 16 000 octets with the name `a`.
+    const block = Buffer.concat([hex('08 03 313033 00 01 61 7f 817c'), Buffer.alloc(16_000, 'x')]);
+    const interim = frame(HEADERS, END_HEADERS, 1, block);
+    expect(end.give(interim, interim, interim, interim)).toEqual([]);
+    expect(end.give(interim)).toEqual([{ kind: 'reset', streamId: 1, code: 0xb }]);
+    expect(end.told.at(-1)).toEqual(['broken', 1, { kind: 'fault', reason: 'interim_flood' }]);
+  });
+
   test.each<[string, string, Buffer[]]>([
     ['data_before_head', 'no answer', [frame(DATA, 0, 1, Buffer.from('x'))]],
     [

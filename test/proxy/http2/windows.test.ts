@@ -28,6 +28,29 @@ describe('what may come', () => {
     expect(window.consume(50)).toBe(50);
   });
 
+  test('of a connection is given back sooner where streams that stall hold more than half of it', () => {
+    const window = new ReceiveWindow(100_000, { isShared: true });
+    const held = 60_000;
+    window.receive(held);
+    let passed = 0;
+    for (let frame = 0; frame < 50; frame += 1) {
+      expect(window.receive(8000)).toBe(true);
+      window.consume(8000);
+      passed += 8000;
+    }
+    expect(passed).toBe(400_000);
+    // Whoever holds it back gives it back in the end.
+    window.consume(held);
+    expect(window.granted).toBeGreaterThan(50_000);
+  });
+
+  test('of a connection that is held but for an octet passes that', () => {
+    const window = new ReceiveWindow(100, { isShared: true });
+    window.receive(99);
+    window.receive(1);
+    expect(window.consume(1)).toBe(1);
+  });
+
   test('is no more than was granted', () => {
     const window = new ReceiveWindow(100);
     expect(window.receive(60)).toBe(true);

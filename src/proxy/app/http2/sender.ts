@@ -89,7 +89,8 @@ export class Http2Sender<T> implements WaitingAnswer {
   /** Says that nothing follows but trailers. @param patienceMs how long the app may take to make room for what waits. */
   end(trailers: Fields, patienceMs: number): void {
     this.#end = trailers;
-    if (this.flush()) return;
+    // A tunnel ends for its upstream first, and then as a whole: who was waited for already is waited for no longer.
+    if (this.flush() || this.#patience !== undefined) return;
     const clock = this.#clock;
     this.#patience = new Deadline(clock, () => this.#outlet.guarded(() => this.#events.tooLate()));
     this.#patience.set(clock.monotonicMs() + patienceMs);

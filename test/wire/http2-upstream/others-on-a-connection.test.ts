@@ -1,0 +1,84 @@
+/** What streams of one connection do to the others on it. */
+
+import { expect, it } from 'vitest';
+import { connectHttp2, type RawHttp2Client } from '../http2/raw-http2-client.ts';
+import { startSidecar, until } from '../sidecar.ts';
+import { dataFrame, frame, INITIAL_WINDOW_SIZE, startFrames, TYPE } from './frame-upstream.ts';
+import { HTTP2 } from './node-upstream.ts';
+
+const WINDOW = 65_535;
+const PIECE = Buffer.alloc(16_384, 'x');
+
+/** What the sidecar has given back for a stream, or for the connection. */
+function givenBack(client: RawHttp2Client, streamId: number): number {
+  const updates = client.frames.filter(
+    (each) => each.type === TYPE.WINDOW_UPDATE && each.streamId === streamId,
+  );
+  return updates.reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 0);
+}
+
+it('an upload passes while others that stall hold more than half of the window of the app’s connection', async () => {
+  const stalled = 60;
+  const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
+  // Nothing that stalls is given up meanwhile.
+  const timeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 60_000 };
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts } });
+  const client = await connectHttp2(sidecar);
+  const first = client.get('/');
+  const connection = await upstream.connection();
+  connection.answer((await connection.next(TYPE.HEADERS)).streamId, '');
+  await client.answer(first);
+  connection.windowUpdate(0, 2 ** 30);
+  let sent = 0;
+  for (let at = 0; at < stalled; at += 1) {
+    const stream = client.post(`/stalled/${at}`);
+    for (let piece = 0; piece < 4; piece += 1) client.data(stream, PIECE);
+    sent += 4 * PIECE.length;
+    await connection.next(TYPE.HEADERS);
+  }
+
+  const upload = client.post('/upload');
+  const { streamId } = await connection.next(TYPE.HEADERS);
+  connection.windowUpdate(streamId, 2 ** 30);
+  for (let uploaded = 0; uploaded < 4_000_000; uploaded += PIECE.length) {
+    await until(
+      () =>
+        WINDOW + givenBack(client, 0) - sent >= PIECE.length &&
+        WINDOW + givenBack(client, upload) - uploaded >= PIECE.length,
+    );
+    client.data(upload, PIECE);
+    sent += PIECE.length;
+  }
+  client.data(upload, '', true);
+  await connection.data(streamId, 4_000_000);
+  connection.answer(streamId, 'whole');
+
+  expect((await client.answer(upload)).body).toBe('whole');
+});
+
+it('answers that are malformed fail for themselves, however many they are', async () => {
+  const upstream = await startFrames();
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  const client = await connectHttp2(sidecar);
+  const lasting = client.get('/lasting');
+  const connection = await upstream.connection();
+  const { streamId } = await connection.next(TYPE.HEADERS);
+  connection.answer(streamId);
+  await client.head(lasting);
+
+  // `:status` 200 with `content-length` 5, and 3 octets.
+  const head = Buffer.from('880f0d0135', 'hex');
+  for (let at = 0; at < 250; at += 1) {
+    const asked = client.get(`/${at}`);
+    const request = await connection.next(TYPE.HEADERS);
+    connection.send(
+      frame(TYPE.HEADERS, 0x4, request.streamId, head),
+      dataFrame(request.streamId, 'abc', true),
+    );
+    await client.answer(asked);
+  }
+  connection.send(dataFrame(streamId, 'to its end', true));
+
+  expect((await client.answer(lasting)).body).toBe('to its end');
+  expect(connection.all(TYPE.GOAWAY)).toEqual([]);
+});
