@@ -1,17 +1,19 @@
-/** The addresses of the cluster's one network: of both families where the machine has both, else of the one that it has. */
+/** The addresses of the cluster's networks: of both families where the machine has both, else of the one that it has. */
 
 import { existsSync } from 'node:fs';
+import { FIRST_NODE, type Node } from './nodes.ts';
 
 export type Family = 'IPv4' | 'IPv6';
 
 /** All are within ranges that nobody routes. */
 export interface Addresses {
+  /** Of the machine, as the first node sees it. */
   readonly host: string;
+  /** Of the first node, and so of the control plane. */
   readonly node: string;
-  /** Of the network that host and node share. */
-  readonly prefixLength: number;
-  readonly pods: string;
   readonly nodePods: string;
+  /** Of all nodes. */
+  readonly pods: string;
   readonly services: string;
   readonly apiService: string;
   readonly dnsService: string;
@@ -22,13 +24,20 @@ export interface Addresses {
   readonly anywhere: string;
 }
 
+/** Addresses of one node. */
+export interface NodeAddresses {
+  readonly node: string;
+  /** Where its packets go that are for anybody else. */
+  readonly gateway: string;
+  /** Of the network that the two share. */
+  readonly prefixLength: number;
+  readonly pods: string;
+}
+
 const BY_FAMILY: Readonly<Record<Family, Addresses>> = {
   IPv4: {
-    host: '10.99.0.1',
-    node: '10.99.0.2',
-    prefixLength: 24,
+    ...onFirstNode('IPv4'),
     pods: '10.98.0.0/16',
-    nodePods: '10.98.0.0/24',
     services: '10.97.0.0/16',
     apiService: '10.97.0.1',
     dnsService: '10.97.0.10',
@@ -37,11 +46,8 @@ const BY_FAMILY: Readonly<Record<Family, Addresses>> = {
     anywhere: '0.0.0.0/0',
   },
   IPv6: {
-    host: 'fd00:99::1',
-    node: 'fd00:99::2',
-    prefixLength: 64,
+    ...onFirstNode('IPv6'),
     pods: 'fd00:98::/56',
-    nodePods: 'fd00:98::/64',
     services: 'fd00:97::/112',
     apiService: 'fd00:97::1',
     dnsService: 'fd00:97::a',
@@ -50,6 +56,11 @@ const BY_FAMILY: Readonly<Record<Family, Addresses>> = {
     anywhere: '::/0',
   },
 };
+
+function onFirstNode(family: Family): Pick<Addresses, 'host' | 'node' | 'nodePods'> {
+  const { gateway, node, pods } = addressesOn(FIRST_NODE, family);
+  return { host: gateway, node, nodePods: pods };
+}
 
 function familiesOf(network: string | undefined): readonly [Family, ...Family[]] {
   switch (network) {
@@ -77,7 +88,30 @@ export function addressesOf(family: Family): Addresses {
 
 /** One kind of address in every family, in order. */
 export function inEveryFamily(kind: keyof Addresses): readonly string[] {
-  return FAMILIES.map((family) => String(BY_FAMILY[family][kind]));
+  return FAMILIES.map((family) => BY_FAMILY[family][kind]);
+}
+
+export function addressesOn({ index }: Node, family: Family): NodeAddresses {
+  // In its shortest form, as the API server writes it.
+  const network = index === 0 ? '' : `:0:${index}`;
+  return family === 'IPv4'
+    ? {
+        node: `10.99.${index}.2`,
+        gateway: `10.99.${index}.1`,
+        prefixLength: 24,
+        pods: `10.98.${index}.0/24`,
+      }
+    : {
+        node: `fd00:99${network}::2`,
+        gateway: `fd00:99${network}::1`,
+        prefixLength: 64,
+        pods: `fd00:98${network}::/64`,
+      };
+}
+
+/** One kind of address of a node in every family, in order. */
+export function everyFamilyOn(node: Node, kind: 'node' | 'pods'): readonly string[] {
+  return FAMILIES.map((family) => addressesOn(node, family)[kind]);
 }
 
 /** As in a URL. */

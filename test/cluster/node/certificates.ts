@@ -2,8 +2,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { API_SERVER, inEveryFamily } from './addresses.ts';
-import { CONFIGURATION, NODE_NAME, PKI } from './places.ts';
+import { API_SERVER, everyFamilyOn, inEveryFamily } from './addresses.ts';
+import { type Node, onNode } from './nodes.ts';
+import { CONFIGURATION, PKI } from './places.ts';
 import { run } from './run.ts';
 
 const openssl = (...args: string[]): Promise<string> => run('openssl', args);
@@ -11,7 +12,6 @@ const openssl = (...args: string[]): Promise<string> => run('openssl', args);
 /** Who asks the API server, and as whom (`/O=group/CN=user`). */
 const CLIENTS: Readonly<Record<string, string>> = {
   admin: '/O=system:masters/CN=admin',
-  kubelet: `/O=system:nodes/CN=system:node:${NODE_NAME}`,
   'controller-manager': '/CN=system:kube-controller-manager',
   scheduler: '/CN=system:kube-scheduler',
   proxy: '/CN=system:kube-proxy',
@@ -31,10 +31,6 @@ const API_SERVER_NAMES = [
   ),
 ].join(',');
 
-const KUBELET_NAMES = [`DNS:${NODE_NAME}`, ...inEveryFamily('node').map((address) => `IP:${address}`)].join(
-  ',',
-);
-
 export const inPki = (file: string): string => join(PKI, file);
 export const kubeconfigOf = (client: string): string => join(CONFIGURATION, `${client}.conf`);
 
@@ -48,9 +44,20 @@ export async function makeCertificates(): Promise<void> {
   await issue('apiserver', '/CN=kube-apiserver', API_SERVER_NAMES);
   await issue('apiserver-to-kubelet', '/O=system:masters/CN=kube-apiserver-kubelet-client');
   for (const [client, subject] of Object.entries(CLIENTS)) {
-    await issue(client, subject, client === 'kubelet' ? KUBELET_NAMES : undefined);
-    writeFileSync(kubeconfigOf(client), kubeconfig(client));
+    await issueToClient(client, subject);
   }
+}
+
+/** What a node's kubelet shows the API server, and the API server is shown when it asks the kubelet. */
+export function makeKubeletCertificate(node: Node): Promise<void> {
+  const addresses = everyFamilyOn(node, 'node').map((address) => `IP:${address}`);
+  const names = [`DNS:${node.name}`, ...addresses].join(',');
+  return issueToClient(onNode(node, 'kubelet'), `/O=system:nodes/CN=system:node:${node.name}`, names);
+}
+
+async function issueToClient(client: string, subject: string, alternativeNames?: string): Promise<void> {
+  await issue(client, subject, alternativeNames);
+  writeFileSync(kubeconfigOf(client), kubeconfig(client));
 }
 
 /** A certificate of the cluster's CA, which pods know by the ConfigMap kube-root-ca.crt, in `NAME.crt` and `NAME.key`. */

@@ -1,7 +1,7 @@
 /** One real node of Kubernetes on this machine: brought up from nothing, and taken down without a trace. */
 
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeCertificates } from './certificates.ts';
 import { startControlPlane } from './control-plane.ts';
@@ -10,10 +10,11 @@ import { startDns } from './dns.ts';
 import { makeImageArchives } from './images.ts';
 import { get, kubectl } from './kubectl.ts';
 import { makeNetwork, removeNetwork } from './network.ts';
-import { makeDirectories, NODE_NAME, STATE } from './places.ts';
+import { FIRST_NODE, NODES, type Node, onNode } from './nodes.ts';
+import { makeDirectories, STATE } from './places.ts';
 import { eventually } from './run.ts';
 import { CNI_BIN, COREDNS_BIN, HELM_BIN, KUBERNETES_BIN } from './versions.ts';
-import { ctr, startWorker } from './worker.ts';
+import { programsOf, startWorker, stopWorker } from './worker.ts';
 
 /** Programs found on PATH, besides the compiled ones. */
 const PROGRAMS = [
@@ -29,17 +30,8 @@ const PROGRAMS = [
   'podman',
 ];
 
-/** Of the node, in the order in which they are ended. */
-const OWN_PROGRAMS: readonly string[] = [
-  'kubelet',
-  'coredns',
-  'proxy',
-  'scheduler',
-  'controller-manager',
-  'containerd',
-  'apiserver',
-  'etcd',
-];
+/** In the order in which they are ended. */
+const CONTROL_PLANE: readonly string[] = ['coredns', 'scheduler', 'controller-manager', 'apiserver', 'etcd'];
 
 /** Why no cluster can be made on this machine; undefined where it can. */
 export function whyUnavailable(): string | undefined {
@@ -63,80 +55,53 @@ export function whyUnavailable(): string | undefined {
 export async function startCluster(): Promise<void> {
   await stopCluster();
   makeDirectories();
-  const archives = await makeImageArchives();
   try {
-    await makeNetwork();
+    await makeImageArchives();
+    await makeNetwork(FIRST_NODE);
     await makeCertificates();
     await startControlPlane();
-    await startWorker(archives);
+    await startWorker(FIRST_NODE);
     await startDns();
-    await eventually('the node is ready', 120, async () => {
-      const dead = deadDaemons();
-      if (dead.length > 0)
-        throw new Error(dead.map((name) => `${name} has ended: ${logOf(name)}`).join('\n'));
-      const node = await get<Node>('node', NODE_NAME);
-      return node.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-    });
+    await isReady(FIRST_NODE);
     await eventually('service accounts are made', 30, () => kubectl('get', 'serviceaccount', 'default'));
   } catch (error) {
-    const dead = deadDaemons();
-    const logs = (dead.length > 0 ? dead : ['kubelet']).map((name) => `${name}: ${tryLog(name)}`).join('\n');
+    const reason = whatWasSaid(FIRST_NODE);
     await stopCluster();
-    throw new Error(`the cluster did not come up: ${String(error)}\n${logs}`, { cause: error });
+    throw new Error(`the cluster did not come up: ${String(error)}\n${reason}`, { cause: error });
   }
 }
 
-interface Node {
+async function isReady({ name }: Node): Promise<void> {
+  await eventually(`${name} is ready`, 120, async () => {
+    const dead = deadDaemons();
+    if (dead.length > 0)
+      throw new Error(dead.map((daemon) => `${daemon} has ended: ${logOf(daemon)}`).join('\n'));
+    const { status } = await get<NodeObject>('node', name);
+    return status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True');
+  });
+}
+
+interface NodeObject {
   readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
 }
 
-/** Ends everything that `startCluster` began, in this process or in one that died. */
+/** Ends everything that `startCluster` and `addNode` began, in this process or in one that died. */
 export async function stopCluster(): Promise<void> {
-  // First those that a scenario started beside the node's own, and that its end did not reach.
-  for (const name of daemons()) if (!OWN_PROGRAMS.includes(name)) await stopDaemon(name);
-  await stopDaemon('kubelet');
-  if (daemons().includes('containerd')) await removeContainers();
-  for (const name of OWN_PROGRAMS) await stopDaemon(name);
-  unmountBelow(`${STATE}/`);
-  await removeNetwork();
+  // First those that a scenario started beside the nodes' own, and that its end did not reach.
+  const own = [...CONTROL_PLANE, ...NODES.flatMap(programsOf)];
+  for (const name of daemons()) if (!own.includes(name)) await stopDaemon(name);
+  for (const node of NODES.toReversed()) await stopWorker(node);
+  for (const name of CONTROL_PLANE) await stopDaemon(name);
+  for (const node of NODES.toReversed()) await removeNetwork(node);
   rmSync(STATE, { recursive: true, force: true });
 }
 
-/** Pods have network namespaces of their own, which nobody takes down once the kubelet is gone. */
-async function removeContainers(): Promise<void> {
-  const ids = (list: string): string[] => list.split('\n').filter((id) => id !== '');
-  const containers = ids(await ctr('containers', 'ls', '-q').catch(() => ''));
-  const namespaces = new Set<string>();
-  for (const id of containers) {
-    const description = await ctr('containers', 'info', id).catch(() => '');
-    const [, namespace] = /"path": "(\/var\/run\/netns\/cni-[^"]+)"/.exec(description) ?? [];
-    if (namespace !== undefined) namespaces.add(namespace);
-  }
-  for (const id of ids(await ctr('tasks', 'ls', '-q').catch(() => ''))) {
-    await ctr('tasks', 'kill', '--signal', 'SIGKILL', id).catch(() => undefined);
-  }
-  for (const id of containers) {
-    await ctr('tasks', 'rm', '--force', id).catch(() => undefined);
-    await ctr('containers', 'rm', id).catch(() => undefined);
-  }
-  for (const namespace of namespaces) {
-    unmountBelow(namespace);
-    rmSync(namespace, { force: true });
-  }
-}
-
-function unmountBelow(path: string): void {
-  const mounts = readFileSync('/proc/mounts', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[1] ?? '')
-    .filter((mount) => mount.startsWith(path.replace(/^\/var\/run\//, '/run/')) || mount.startsWith(path));
-  for (const mount of mounts.reverse()) {
-    try {
-      execFileSync('umount', ['--lazy', mount], { stdio: 'ignore' });
-    } catch {
-      // Another mount on the same place may have taken it along.
-    }
-  }
+/** By those of its programs that have ended; by the kubelet where all run. */
+function whatWasSaid(node: Node): string {
+  const dead = deadDaemons();
+  return (dead.length > 0 ? dead : [onNode(node, 'kubelet')])
+    .map((name) => `${name}: ${tryLog(name)}`)
+    .join('\n');
 }
 
 function tryLog(name: string): string {

@@ -1,4 +1,4 @@
-/** etcd, the API server, the controllers and the scheduler. */
+/** etcd, the API server, the controllers and the scheduler, on the first node. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,15 +1,26 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LOGS, NETWORK_NAMESPACE, PIDS } from './places.ts';
+import { FIRST_NODE, type Node } from './nodes.ts';
+import { LOGS, PIDS } from './places.ts';
 
-/** The command that runs another one in the node's network namespace. */
-export const IN_NAMESPACE = ['nsenter', `--net=/run/netns/${NETWORK_NAMESPACE}`, '--'] as const;
+/** The command that runs another one in a node's network namespace. */
+export function inNetworkOf({ networkNamespace }: Node): readonly [string, ...string[]] {
+  return ['nsenter', `--net=/run/netns/${networkNamespace}`, '--'];
+}
 
-/** Starts a program of the node, with its log and its process id in files. */
+/** That of the first node. */
+export const IN_NAMESPACE = inNetworkOf(FIRST_NODE);
+
+/** Starts a program on the first node. */
 export function startDaemon(name: string, program: string, ...args: readonly string[]): void {
+  startDaemonOn(FIRST_NODE, name, program, ...args);
+}
+
+/** Starts a program on a node, with its log and its process id in files. */
+export function startDaemonOn(node: Node, name: string, program: string, ...args: readonly string[]): void {
   const log = openSync(join(LOGS, `${name}.log`), 'a');
-  const [enter, ...entered] = IN_NAMESPACE;
+  const [enter, ...entered] = inNetworkOf(node);
   const child = spawn(enter, [...entered, program, ...args], {
     detached: true,
     stdio: ['ignore', log, log],

@@ -1,4 +1,4 @@
-/** CoreDNS as a program of the node, behind the Service that every cluster has for it. */
+/** CoreDNS as a program of the first node, behind the Service that every cluster has for it. */
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

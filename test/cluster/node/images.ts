@@ -7,7 +7,7 @@ import { rolldown } from 'rolldown';
 import { parse } from 'yaml';
 import { podman, ROOT, run } from '../../image/container-tools.ts';
 import { BASE_IMAGE, BUILD_IMAGE, provideLocalImages } from '../../image/local-images.ts';
-import { STATE } from './places.ts';
+import { IMAGES } from './places.ts';
 
 export const PAUSE_IMAGE = 'localhost/pause:1';
 /** Node, and the programs of test/cluster/programs in /programs. */
@@ -20,7 +20,7 @@ export type Program = (typeof PROGRAMS)[number];
 const CATATONIT = '/usr/libexec/podman/catatonit';
 
 /** Builds them, the product's from its Dockerfile under the name that the chart asks for. */
-export async function makeImageArchives(): Promise<readonly string[]> {
+export async function makeImageArchives(): Promise<void> {
   await provideLocalImages();
   await buildFrom(PAUSE_IMAGE, 'FROM scratch\nCOPY . /\nENTRYPOINT ["/catatonit", "-P"]\n', (directory) =>
     cp(CATATONIT, join(directory, 'catatonit'), { dereference: true }),
@@ -32,13 +32,10 @@ export async function makeImageArchives(): Promise<readonly string[]> {
     ...['--build-arg', `BASE_IMAGE=${BASE_IMAGE}`, '--build-arg', 'REVISION=cluster'],
     ...['--build-arg', `VERSION=${product.split(':').at(-1)}`, '--tag', product, '.'],
   );
-  const archives: string[] = [];
-  for (const image of [PAUSE_IMAGE, PROGRAMS_IMAGE, product]) {
-    const archive = join(STATE, `${archives.length}.tar`);
+  for (const [index, image] of [PAUSE_IMAGE, PROGRAMS_IMAGE, product].entries()) {
+    const archive = join(IMAGES, `${index}.tar`);
     await podman('save', '--quiet', '--format', 'docker-archive', '--output', archive, image);
-    archives.push(archive);
   }
-  return archives;
 }
 
 /** The image that the chart names where nothing else is said. */
