@@ -85,6 +85,31 @@ interface NodeObject {
   readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
 }
 
+/** Joins another node to the cluster. Whoever asks for it takes it away again. */
+export async function addNode(node: Node): Promise<void> {
+  try {
+    await makeNetwork(node);
+    await startWorker(node);
+    await isReady(node);
+  } catch (error) {
+    throw new Error(`${node.name} did not join: ${String(error)}\n${whatWasSaid(node)}`, { cause: error });
+  }
+}
+
+/** Its pods go first, as budgets allow; then it is as if it had never been there, even if it never came up. */
+export async function removeNode(node: Node): Promise<void> {
+  const { name } = node;
+  if ((await kubectl('get', 'node', name, '--ignore-not-found')) !== '') {
+    await kubectl('drain', name, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=120s');
+    await kubectl('delete', 'node', name);
+  }
+  await stopWorker(node);
+  await removeNetwork(node);
+  // Those of DaemonSets, which nobody would end before long.
+  const onIt = ['--all-namespaces', '--field-selector', `spec.nodeName=${name}`];
+  await kubectl('delete', 'pods', ...onIt, '--force', '--grace-period=0');
+}
+
 /** Ends everything that `startCluster` and `addNode` began, in this process or in one that died. */
 export async function stopCluster(): Promise<void> {
   // First those that a scenario started beside the nodes' own, and that its end did not reach.

@@ -14,7 +14,7 @@ export const PAUSE_IMAGE = 'localhost/pause:1';
 export const PROGRAMS_IMAGE = 'localhost/cluster-programs:1';
 
 /** Of test/cluster/programs. */
-const PROGRAMS = ['api', 'caller', 'front', 'mesh'] as const;
+const PROGRAMS = ['api', 'caller', 'front', 'mesh', 'relay'] as const;
 export type Program = (typeof PROGRAMS)[number];
 
 const CATATONIT = '/usr/libexec/podman/catatonit';

@@ -6,7 +6,7 @@ import { eventually } from '../node/run.ts';
 import { NAMESPACE, RELEASE } from './release.ts';
 import { callsOn, countsOf, isReady, type Pod } from './workload.ts';
 
-export type Component = 'broker' | 'gateway' | 'issuer';
+export type Component = 'broker' | 'gateway' | 'injector' | 'issuer';
 
 /** Replicas of a component that are not being ended. */
 export async function replicasOf(component: Component): Promise<readonly Pod[]> {

@@ -97,6 +97,7 @@ export interface Pod {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly spec: {
+    readonly nodeName?: string;
     readonly containers: readonly Container[];
     readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
   };
