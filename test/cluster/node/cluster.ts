@@ -62,7 +62,7 @@ export async function startCluster(): Promise<void> {
     await startControlPlane();
     await startWorker(FIRST_NODE);
     await startDns();
-    await isReady(FIRST_NODE);
+    await becomesReady(FIRST_NODE);
     await eventually('service accounts are made', 30, () => kubectl('get', 'serviceaccount', 'default'));
   } catch (error) {
     const reason = whatWasSaid(FIRST_NODE);
@@ -71,7 +71,7 @@ export async function startCluster(): Promise<void> {
   }
 }
 
-async function isReady({ name }: Node): Promise<void> {
+async function becomesReady({ name }: Node): Promise<void> {
   await eventually(`${name} is ready`, 120, async () => {
     const dead = deadDaemons();
     if (dead.length > 0)
@@ -90,7 +90,7 @@ export async function addNode(node: Node): Promise<void> {
   try {
     await makeNetwork(node);
     await startWorker(node);
-    await isReady(node);
+    await becomesReady(node);
   } catch (error) {
     throw new Error(`${node.name} did not join: ${String(error)}\n${whatWasSaid(node)}`, { cause: error });
   }

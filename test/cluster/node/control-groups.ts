@@ -2,6 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { eventually } from './run.ts';
 
 const ALL = '/sys/fs/cgroup';
 
@@ -27,10 +28,13 @@ export function makeControlGroup(path: string): void {
   writeFileSync(join(ALL, 'cgroup.subtree_control'), controllers.map((name) => `+${name}`).join(' '));
 }
 
-/** With all below it, whose processes have ended. */
-export function removeControlGroup(path: string): void {
+/** With all below it. What still runs in it is killed. */
+export async function removeControlGroup(path: string): Promise<void> {
   if (path === ROOT) return;
-  for (const tree of trees()) removeGroup(join(tree, path));
+  await eventually(`the control group ${path} is gone`, 10, async () => {
+    for (const tree of trees()) removeGroup(join(tree, path));
+    return true;
+  });
 }
 
 function removeGroup(directory: string): void {
@@ -38,5 +42,9 @@ function removeGroup(directory: string): void {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     if (entry.isDirectory()) removeGroup(join(directory, entry.name));
   }
+  for (const pid of readFileSync(join(directory, 'cgroup.procs'), 'utf8').split('\n').map(Number)) {
+    if (pid > 0) process.kill(pid, 'SIGKILL');
+  }
+  // Refused until they have ended.
   rmdirSync(directory);
 }

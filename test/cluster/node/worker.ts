@@ -39,7 +39,7 @@ export async function stopWorker(node: Node): Promise<void> {
   await stopDaemon(onNode(node, 'proxy'));
   await stopDaemon(onNode(node, 'containerd'));
   unmountBelow(`${node.directory}/`);
-  removeControlGroup(node.controlGroup);
+  await removeControlGroup(node.controlGroup);
   rmSync(node.directory, { recursive: true, force: true });
 }
 
