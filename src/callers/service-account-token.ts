@@ -51,7 +51,7 @@ export async function verifyServiceAccountToken(
   token: string,
   { keys, audience, now }: { readonly keys: ClusterKeys; readonly audience: string; readonly now: Instant },
 ): Promise<TokenReading> {
-  if (token.length > MAX_LENGTH) return { kind: 'refused', reason: 'malformed' };
+  if (token.length > MAX_LENGTH || !isCanonical(token)) return { kind: 'refused', reason: 'malformed' };
   const known = keys.current() ?? (await keys.newest());
   if (known === undefined) return { kind: 'keys_unavailable' };
   try {
@@ -60,6 +60,17 @@ export async function verifyServiceAccountToken(
     if (error instanceof KeysUnavailable) return { kind: 'keys_unavailable' };
     return { kind: 'refused', reason: reasonOf(error) };
   }
+}
+
+/**
+ * Base64url has one text for octets (RFC 7515 §2), but decoders take others: with padding, blanks, or bits that nothing needs. A token is known by its
+ * text, so that each further one would cost a review.
+ */
+function isCanonical(token: string): boolean {
+  const parts = token.split('.', 4);
+  return (
+    parts.length === 3 && parts.every((part) => Buffer.from(part, 'base64url').toString('base64url') === part)
+  );
 }
 
 interface Verification {

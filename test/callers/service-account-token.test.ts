@@ -3,6 +3,12 @@ import { expect, it } from 'vitest';
 import { FakeCluster } from './fake-cluster.ts';
 import { startVerifying, until } from './verifying.ts';
 
+/** The last letter of a signature of 64 octets stands for two bits: the four that follow say nothing. */
+function withSpareBits(token: string): string {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
+}
+
 const NONE = Buffer.from('{"alg":"none"}').toString('base64url');
 
 it.each(['ES256', 'RS256'] as const)(
@@ -53,7 +59,10 @@ it('refuses whatever is not wholly right, and asks the API server about none of 
       cluster.token(pod, { header: { crit: ['x'], x: 1 } }),
       'malformed',
     ],
-    ['a signature cut short', good.slice(0, -4), 'signature'],
+    ['a signature cut short', good.slice(0, -2), 'signature'],
+    ['padding', `${good}==`, 'malformed'],
+    ['a blank in the signature', `${good.slice(0, -4)}\r\n${good.slice(-4)}`, 'malformed'],
+    ['another text of the same signature', withSpareBits(good), 'malformed'],
     [
       'claims changed after signing',
       good.replace(payload, cluster.token(cluster.pod('shop', 'admin')).split('.')[1] as string),
