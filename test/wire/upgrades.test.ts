@@ -50,6 +50,25 @@ describe('an upgrade', () => {
     expect(arrived?.head.value('connection')?.toLowerCase()).toBe('upgrade');
   });
 
+  it.each([
+    ['alone', 'h2c', undefined],
+    ['in capitals, before another', 'H2C, raw/1', 'raw/1'],
+  ])('is never to HTTP/2, offered %s', async (_, offered, passed) => {
+    const upstream = await startUpstream((arrived) => arrived.answer(ok('by HTTP/1.1')));
+    const sidecar = await startSidecar({ upstream });
+    const fields = [`Upgrade: ${offered}`, 'HTTP2-Settings: AAMAAABkAAQAAP__'];
+
+    const answered = await sidecar.exchange(get('/', 'Connection: Upgrade, HTTP2-Settings', ...fields));
+    await sidecar.exchange(get('/', 'Connection: Upgrade', ...fields));
+
+    expect(answered.body).toBe('by HTTP/1.1');
+    for (const { head } of upstream.requests) {
+      expect(head.value('upgrade')).toBe(passed);
+      expect(head.value('http2-settings')).toBeUndefined();
+    }
+    expect(upstream.requests).toHaveLength(2);
+  });
+
   it('passes every byte, both ways', async () => {
     const { client, far } = await openTunnel();
     const bytes = String.fromCharCode(...Array(256).keys()).repeat(1000);

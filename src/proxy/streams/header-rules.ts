@@ -13,6 +13,7 @@ export const ERROR_FIELD = 'token-sidecar-error';
 /** Meant for the next hop alone (RFC 9110 §7.6.1); remade where this hop needs them. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
+  'http2-settings',
   'keep-alive',
   'proxy-authorization',
   'proxy-connection',
@@ -147,10 +148,13 @@ export function hasPassed(fields: Fields, instanceId: string): boolean {
   return hasField(fields, HOP_FIELD) && listMembers(fields, HOP_FIELD).includes(instanceId);
 }
 
-/** The protocols offered in Upgrade (RFC 9110 §7.8); undefined when Connection does not name it or it names none. */
+/**
+ * The protocols offered in Upgrade (RFC 9110 §7.8); undefined when Connection does not name it or it names none. HTTP/2 is none of them
+ * (RFC 9113 §3.1 takes `h2c` back): requests would pass that no route, token or policy has seen.
+ */
 export function offeredProtocols({ fields, connectionOptions }: FieldSection): string | undefined {
   if (!connectionOptions.includes('upgrade')) return undefined;
-  const protocols = listMembers(fields, 'upgrade');
+  const protocols = listMembers(fields, 'upgrade').filter((protocol) => protocol.toLowerCase() !== 'h2c');
   return protocols.length === 0 ? undefined : protocols.join(', ');
 }
 
