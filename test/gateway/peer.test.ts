@@ -1,0 +1,58 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type TLSSocket } from 'node:tls';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { peerOf } from '../../src/gateway/peer.ts';
+import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
+
+const trusted = createCertificateAuthority('callers');
+const NOW = { wallMs: Date.now(), monotonicMs: 0 };
+const NAME = 'spiffe://cluster.local/ns/shop/sa/web';
+
+/** The server's end of a connection to which a caller has shown this. */
+async function shown({ cert, key }: Certificate): Promise<TLSSocket> {
+  const server = createServer({
+    ...createCertificateAuthority('servers').issue('gateway', '127.0.0.1'),
+    ca: trusted.cert,
+    requestCert: true,
+    rejectUnauthorized: false,
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const client = connect({ port, host: '127.0.0.1', cert, key, rejectUnauthorized: false });
+  onTestFinished(() => void client.destroy());
+  const [socket] = (await once(server, 'secureConnection')) as [TLSSocket];
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** How often the whole chain was asked for. */
+function chainsRead(socket: TLSSocket): () => number {
+  const read = vi.spyOn(socket, 'getPeerCertificate');
+  return () => read.mock.calls.filter(([detailed]) => detailed === true).length;
+}
+
+it('reads the chain of a caller that is trusted', async () => {
+  const socket = await shown(trusted.issue('web', NAME));
+  const chains = chainsRead(socket);
+
+  const peer = peerOf(socket, NOW);
+
+  expect(peer).toMatchObject({ kind: 'named', caller: { uri: NAME } });
+  expect(chains()).toBe(1);
+});
+
+it('reads nothing above the certificate of a stranger, who may have sent hundreds', async () => {
+  const strangers = createCertificateAuthority('strangers');
+  const { cert, key } = strangers.intermediate('below').issue('web', NAME);
+  const socket = await shown({ cert: `${cert}${strangers.cert}`, key });
+  const chains = chainsRead(socket);
+
+  expect(peerOf(socket, NOW)).toMatchObject({
+    kind: 'refused',
+    why: expect.stringContaining('is not trusted'),
+  });
+  expect(chains()).toBe(0);
+});
