@@ -1,6 +1,7 @@
 /** What streams of one connection do to the others on it. */
 
 import { expect, it } from 'vitest';
+import { Setting } from '../http2/frames.ts';
 import { connectHttp2, type RawHttp2Client } from '../http2/raw-http2-client.ts';
 import { startSidecar, until } from '../sidecar.ts';
 import { dataFrame, frame, INITIAL_WINDOW_SIZE, startFrames, TYPE } from './frame-upstream.ts';
@@ -81,4 +82,40 @@ it('answers that are malformed fail for themselves, however many they are', asyn
 
   expect((await client.answer(lasting)).body).toBe('to its end');
   expect(connection.all(TYPE.GOAWAY)).toEqual([]);
+});
+
+it('a request goes out on another connection while apps that do not read hold all of one', async () => {
+  const upstream = await startFrames();
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  const slow = await connectHttp2(sidecar, {
+    updatesWindows: false,
+    keepsBodies: false,
+    settings: [[Setting.INITIAL_WINDOW_SIZE, 1000]],
+  });
+  const readers = 40;
+  for (let at = 0; at < readers; at += 1) slow.get(`/slow/${at}`);
+  const connection = await upstream.connection();
+  const streams: number[] = [];
+  while (streams.length < readers) streams.push((await connection.next(TYPE.HEADERS)).streamId);
+  for (const streamId of streams) connection.answer(streamId);
+  let sent = 0;
+  const granted = (): number =>
+    connection
+      .all(TYPE.WINDOW_UPDATE)
+      .filter(({ streamId }) => streamId === 0)
+      .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), WINDOW);
+  // As much as each stream takes, until all of them hold what they may.
+  const held = 8 * 1024 * 1024;
+  for (let at = 0; sent <= held; at += 1) {
+    await until(() => granted() - sent >= PIECE.length);
+    connection.send(dataFrame(streams[Math.floor(at / 15)] as number, PIECE.toString(), false));
+    sent += PIECE.length;
+  }
+
+  const client = await connectHttp2(sidecar);
+  const asked = client.get('/other');
+  const other = await upstream.connection();
+  other.answer((await other.next(TYPE.HEADERS)).streamId, 'at once');
+
+  expect((await client.answer(asked)).body).toBe('at once');
 });

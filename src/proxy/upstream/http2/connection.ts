@@ -80,7 +80,12 @@ export class Http2Connection {
     this.#codec = new ClientConnection(UPSTREAM_LIMITS, this.#arrivals);
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
-    this.outlet = new UpstreamOutlet(socket, this.#codec, () => this.#watch());
+    this.outlet = new UpstreamOutlet(
+      socket,
+      this.#codec,
+      () => this.#watch(),
+      () => this.#offer(),
+    );
     this.#stuck = new StuckSocket(socket);
     const now = clock.now();
     this.#heardAt = now;
@@ -197,7 +202,8 @@ export class Http2Connection {
 
   /** Streams that may be opened beside those that are. */
   get #room(): number {
-    if (!this.#codec.mayOpen) return 0;
+    // A further answer would wait for apps that have nothing to do with it.
+    if (!this.#codec.mayOpen || this.outlet.awaitsReaders) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
     return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);

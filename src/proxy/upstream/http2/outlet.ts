@@ -19,16 +19,29 @@ export class UpstreamOutlet {
   readonly #turns = new SendTurns();
   readonly #unread: UnreadBytes;
 
-  /** @param onFlushed is called when all that was written has been given to the socket. */
-  constructor(socket: Socket, codec: ClientConnection<CarriedStream>, onFlushed: () => void) {
+  /**
+   * @param onFlushed is called when all that was written has been given to the socket.
+   * @param onRead is called when `awaitsReaders` is true no more.
+   */
+  constructor(
+    socket: Socket,
+    codec: ClientConnection<CarriedStream>,
+    onFlushed: () => void,
+    onRead: () => void,
+  ) {
     this.#codec = codec;
     this.#writer = new FrameWriter(socket, codec.output, onFlushed);
-    this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes));
+    this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes), onRead);
   }
 
   /** Whether the socket takes more. */
   get takesMore(): boolean {
     return this.#writer.takesMore;
+  }
+
+  /** Whether nothing more comes on the connection before apps have read what came: they hold as much of it as they may. */
+  get awaitsReaders(): boolean {
+    return this.#unread.isFull;
   }
 
   /** The largest field section that the upstream takes, in octets as `sectionBytes` counts them. */

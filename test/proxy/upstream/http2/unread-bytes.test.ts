@@ -2,13 +2,33 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { UnreadBytes } from '../../../../src/proxy/upstream/http2/unread-bytes.ts';
 
-function counted(most: number): { unread: UnreadBytes; returned: () => number } {
+function counted(most: number): { unread: UnreadBytes; returned: () => number; roomTold: () => number } {
   let total = 0;
-  const unread = new UnreadBytes((bytes) => {
-    total += bytes;
-  }, most);
-  return { unread, returned: () => total };
+  let told = 0;
+  const unread = new UnreadBytes(
+    (bytes) => {
+      total += bytes;
+    },
+    () => {
+      told += 1;
+    },
+    most,
+  );
+  return { unread, returned: () => total, roomTold: () => told };
 }
+
+it('is full beyond the bound, and tells once when it is so no more', () => {
+  const { unread, roomTold } = counted(100);
+  unread.came(100);
+  expect(unread.isFull).toBe(false);
+  unread.came(50);
+  expect(unread.isFull).toBe(true);
+  unread.left(49);
+  expect([unread.isFull, roomTold()]).toEqual([true, 0]);
+  unread.left(1);
+  unread.left(1);
+  expect([unread.isFull, roomTold()]).toEqual([false, 1]);
+});
 
 it('gives back at once what fits, though nobody has read it', () => {
   const { unread, returned } = counted(100);
