@@ -43,8 +43,9 @@ export async function makeCertificates(): Promise<void> {
   await openssl('ec', '-in', inPki('accounts.key'), '-pubout', '-out', inPki('accounts.pub'));
   await issue('apiserver', '/CN=kube-apiserver', API_SERVER_NAMES);
   await issue('apiserver-to-kubelet', '/O=system:masters/CN=kube-apiserver-kubelet-client');
+  await issue('front-proxy', '/CN=front-proxy');
   for (const [client, subject] of Object.entries(CLIENTS)) {
-    await issueToClient(client, subject);
+    await makeClient(client, subject);
   }
 }
 
@@ -52,10 +53,11 @@ export async function makeCertificates(): Promise<void> {
 export function makeKubeletCertificate(node: Node): Promise<void> {
   const addresses = everyFamilyOn(node, 'node').map((address) => `IP:${address}`);
   const names = [`DNS:${node.name}`, ...addresses].join(',');
-  return issueToClient(onNode(node, 'kubelet'), `/O=system:nodes/CN=system:node:${node.name}`, names);
+  return makeClient(onNode(node, 'kubelet'), `/O=system:nodes/CN=system:node:${node.name}`, names);
 }
 
-async function issueToClient(client: string, subject: string, alternativeNames?: string): Promise<void> {
+/** A certificate for a program that asks the API server as `subject`, and its kubeconfig (`kubeconfigOf`). */
+export async function makeClient(client: string, subject: string, alternativeNames?: string): Promise<void> {
   await issue(client, subject, alternativeNames);
   writeFileSync(kubeconfigOf(client), kubeconfig(client));
 }

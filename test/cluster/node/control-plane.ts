@@ -50,6 +50,14 @@ export async function startControlPlane(): Promise<void> {
     `--kubelet-client-key=${inPki('apiserver-to-kubelet.key')}`,
     `--kubelet-certificate-authority=${inPki('ca.crt')}`,
     '--kubelet-preferred-address-types=InternalIP',
+    // API servers behind this one know by that certificate who asks.
+    `--requestheader-client-ca-file=${inPki('ca.crt')}`,
+    '--requestheader-allowed-names=front-proxy',
+    '--requestheader-username-headers=X-Remote-User',
+    '--requestheader-group-headers=X-Remote-Group',
+    '--requestheader-extra-headers-prefix=X-Remote-Extra-',
+    `--proxy-client-cert-file=${inPki('front-proxy.crt')}`,
+    `--proxy-client-key-file=${inPki('front-proxy.key')}`,
     ...(FOLLOWS_PROVIDERS ? [`--authentication-config=${AUTHENTICATION}`] : []),
   );
   await eventually('the API server is ready', 120, () => kubectl('get', '--raw', '/readyz'));

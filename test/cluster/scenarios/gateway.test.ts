@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { beforeAll, expect, it } from 'vitest';
-import { inPki, issue } from '../node/certificates.ts';
 import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { type Answer, ask, serviceAccountToken } from '../support/asking.ts';
@@ -12,75 +10,29 @@ import {
   restart,
   totalOf,
 } from '../support/faults.ts';
-import { GATEWAY, GATEWAY_HOST, gatewayCaller } from '../support/gateway-caller.ts';
-import { clientSecret, installChart, NAMESPACE, RELEASE } from '../support/release.ts';
+import {
+  callerByCertificate,
+  callerByToken,
+  GATEWAY,
+  GATEWAY_AUDIENCE,
+  gatewayValues,
+  ofPki,
+  provideGatewaySecrets,
+} from '../support/gateway.ts';
+import { installChart, NAMESPACE } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
-import { API_URL, type Pod, readyPods } from '../support/workload.ts';
+import { type Pod, readyPods } from '../support/workload.ts';
 
 const SHOP = 'gateway';
-const AUDIENCE = 'token-sidecar-gateway';
-const SPIFFE_ID = `spiffe://cluster.local/ns/${SHOP}/sa/by-certificate`;
-
-const VALUES = {
-  'gateway.enabled': true,
-  'gateway.callers': [
-    { name: 'tokens', match: { serviceAccount: `${SHOP}/by-token` }, allowedRoutes: ['api'] },
-    { name: 'certificates', match: { spiffe: SPIFFE_ID }, allowedCredentials: ['api'] },
-    { name: 'others', match: { serviceAccount: `${SHOP}/others` }, allowedRoutes: ['elsewhere'] },
-  ],
-  'gateway.credentials': [
-    {
-      name: 'api',
-      // The issuer of the release, which is plain HTTP.
-      tokenUrl: `http://${RELEASE}-issuer.${NAMESPACE}.svc:15090/realms/dx/protocol/openid-connect/token`,
-      allowInsecureTokenUrl: true,
-      audience: 'api',
-      secret: { name: 'gateway-oauth' },
-    },
-  ],
-  'gateway.routes': [
-    {
-      name: 'elsewhere',
-      match: { pathPrefix: '/elsewhere/' },
-      upstream: API_URL.replace('SHOP', SHOP),
-      credential: 'api',
-    },
-    { name: 'api', upstream: API_URL.replace('SHOP', SHOP), credential: 'api' },
-  ],
-  'gateway.certificates.existing.secretName': 'gateway-tls',
-  'gateway.clientCertificates.secret': 'gateway-callers',
-};
-
-const ofPki = (file: string): string => readFileSync(inPki(file), 'utf8');
-
-function tlsSecret(inNamespace: string, name: string, certificate: string): object {
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    type: 'kubernetes.io/tls',
-    metadata: { name, namespace: inNamespace },
-    stringData: { 'tls.crt': ofPki(`${certificate}.crt`), 'tls.key': ofPki(`${certificate}.key`) },
-  };
-}
+const VALUES = gatewayValues(SHOP);
 
 inCluster('the gateway', () => {
   let callers: readonly Pod[] = [];
 
   useShop(SHOP);
   beforeAll(async () => {
-    await issue('gateway', '/CN=gateway', `DNS:${GATEWAY_HOST}`);
-    await issue('gateway-caller', '/CN=by-certificate', `URI:${SPIFFE_ID}`);
-    await issue('gateway-stranger', '/CN=stranger', `URI:spiffe://cluster.local/ns/${SHOP}/sa/stranger`);
+    await provideGatewaySecrets(SHOP);
     await apply(
-      tlsSecret(NAMESPACE, 'gateway-tls', 'gateway'),
-      {
-        apiVersion: 'v1',
-        kind: 'Secret',
-        metadata: { name: 'gateway-callers', namespace: NAMESPACE },
-        stringData: { 'ca.crt': ofPki('ca.crt') },
-      },
-      clientSecret(NAMESPACE, 'first', 'gateway-oauth'),
-      tlsSecret(SHOP, 'identity', 'gateway-caller'),
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'others', namespace: SHOP } },
       { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'stranger', namespace: SHOP } },
     );
@@ -92,7 +44,7 @@ inCluster('the gateway', () => {
 
   const shown = async (account: string, field = 'token-sidecar-caller', scheme = ''): Promise<object> => ({
     headers: {
-      [field]: `${scheme}${await serviceAccountToken({ namespace: SHOP, account, audience: AUDIENCE })}`,
+      [field]: `${scheme}${await serviceAccountToken({ namespace: SHOP, account, audience: GATEWAY_AUDIENCE })}`,
     },
   });
 
@@ -104,22 +56,7 @@ inCluster('the gateway', () => {
   };
 
   it('serves callers by their service account token and by their certificate, which have no token or secret', async () => {
-    await apply(
-      ...gatewayCaller({
-        namespace: SHOP,
-        name: 'by-token',
-        identity: {
-          projected: { sources: [{ serviceAccountToken: { audience: AUDIENCE, path: 'token' } }] },
-        },
-        env: { TOKEN_FILE: '/identity/token' },
-      }),
-      ...gatewayCaller({
-        namespace: SHOP,
-        name: 'by-certificate',
-        identity: { secret: { secretName: 'identity', defaultMode: 0o440 } },
-        env: { IDENTITY: '/identity' },
-      }),
-    );
+    await apply(...callerByToken(SHOP), ...callerByCertificate(SHOP));
     callers = [...(await readyPods(SHOP, 'by-token', 2)), ...(await readyPods(SHOP, 'by-certificate', 2))];
     await expectNoFailure(callers, 20);
   });
