@@ -21,7 +21,7 @@ import {
 } from '../support/gateway.ts';
 import { installChart, NAMESPACE } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
-import { type Pod, readyPods } from '../support/workload.ts';
+import { type Pod, podsOf, readyPods } from '../support/workload.ts';
 
 const SHOP = 'gateway';
 const VALUES = gatewayValues(SHOP);
@@ -128,5 +128,22 @@ inCluster('the gateway', () => {
     await kubectl('-n', NAMESPACE, 'get', 'poddisruptionbudget', GATEWAY);
     await killReplica(replica as Pod);
     await readyReplicas('gateway', 3);
+  });
+
+  it('is one replica on each node as a DaemonSet, and answers the callers of its node', async () => {
+    await installChart({ ...VALUES, 'gateway.kind': 'DaemonSet' });
+    await readyReplicas('gateway', 1);
+    const { spec } = await get<{ spec: { internalTrafficPolicy: string } }>(
+      ...(['service', GATEWAY, '-n', NAMESPACE] as const),
+    );
+    expect(spec.internalTrafficPolicy).toBe('Local');
+    await kubectl('-n', SHOP, 'delete', 'deployment', 'by-token', 'by-certificate');
+    await eventually('the callers from before are gone', 60, async () => {
+      const apps = await Promise.all([podsOf(SHOP, 'by-token'), podsOf(SHOP, 'by-certificate')]);
+      return apps.flat().length === 0;
+    });
+    await apply(...callerByToken(SHOP), ...callerByCertificate(SHOP));
+    const own = [...(await readyPods(SHOP, 'by-token', 2)), ...(await readyPods(SHOP, 'by-certificate', 2))];
+    await expectNoFailure(own, 20);
   });
 });
