@@ -29,8 +29,9 @@ export async function startMetricsServer(): Promise<void> {
     `--tls-private-key-file=${inPki('metrics-api.key')}`,
     `--kubelet-certificate-authority=${inPki('ca.crt')}`,
     '--kubelet-preferred-address-types=InternalIP',
-    // The least that it takes.
+    // The least that it takes, which has to be more than a kubelet may take.
     '--metric-resolution=10s',
+    '--kubelet-request-timeout=5s',
   );
   const ports = [{ port: 443, targetPort: PORT, protocol: 'TCP' }];
   await apply(
