@@ -27,6 +27,12 @@ export const ADDONS = {
     version: 'v0.85.0',
     programs: ['cmd/operator'],
   },
+  /** Of version 3.5: Debian's cannot discover anything by the API of Kubernetes. */
+  prometheus: {
+    module: 'github.com/prometheus/prometheus',
+    version: 'v0.305.0',
+    programs: ['cmd/prometheus'],
+  },
   'metrics-server': {
     module: 'sigs.k8s.io/metrics-server',
     version: 'v0.7.2',

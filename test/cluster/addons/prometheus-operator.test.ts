@@ -51,7 +51,7 @@ inCluster('the Prometheus operator', () => {
       metadata: { name: PROMETHEUS, namespace: NAMESPACE },
       spec: {
         // The one that runs in place of the image.
-        version: 'v2.42.0',
+        version: 'v3.5.0',
         replicas: 0,
         serviceMonitorSelector: selected,
         podMonitorSelector: selected,

@@ -1,16 +1,15 @@
 /**
  * The Prometheus operator as a program of the node. It makes the configuration and the rules of a Prometheus; the
- * StatefulSet that it makes, too, has no image here, and Debian's Prometheus runs on the node with them instead.
+ * StatefulSet that it makes, too, has no image here, and Prometheus runs on the node with them instead.
  */
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { parse, stringify } from 'yaml';
-import { ROOT } from '../../image/container-tools.ts';
 import { ADDRESSES, API_SERVER, bracketed } from '../node/addresses.ts';
 import { inPki, kubeconfigOf, makeClient } from '../node/certificates.ts';
-import { startDaemon, stopDaemon } from '../node/daemon.ts';
+import { logOf, startDaemon, stopDaemon } from '../node/daemon.ts';
 import { get, kubectl } from '../node/kubectl.ts';
 import { STATE } from '../node/places.ts';
 import { eventually, run } from '../node/run.ts';
@@ -21,9 +20,6 @@ const PROMETHEUS = 'prometheus';
 const PORT = 9090;
 const DIRECTORY = join(STATE, PROMETHEUS);
 const RULES = join(DIRECTORY, 'rules');
-/** By scripts/install-tools.ts. */
-const PROGRAM = join(ROOT, '.cache/tools/bin/prometheus');
-
 const DEFINITIONS = ['podmonitors', 'servicemonitors', 'prometheusrules', 'prometheuses', 'probes'];
 /** That it looks at all the same. */
 const OTHERS = ['alertmanagers', 'alertmanagerconfigs', 'thanosrulers', 'prometheusagents', 'scrapeconfigs'];
@@ -87,7 +83,6 @@ export async function startPrometheus(
   name: string,
   configuration: Configuration,
 ): Promise<void> {
-  if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run scripts/install-tools.ts`);
   mkdirSync(RULES, { recursive: true });
   const rules = await eventually('the operator has made the rules', 60, () =>
     get<{ data: Readonly<Record<string, string>> }>(
@@ -110,11 +105,15 @@ export async function startPrometheus(
     stringify({ ...configuration, scrape_configs: scrapes, rule_files: [join(RULES, '*.yaml')] }),
   );
   startDaemon(
-    ...([PROMETHEUS, PROGRAM, `--config.file=${file}`] as const),
+    ...([PROMETHEUS, addonProgram(PROMETHEUS, 'cmd/prometheus'), `--config.file=${file}`] as const),
     ...[`--storage.tsdb.path=${join(DIRECTORY, 'data')}`],
     `--web.listen-address=${bracketed(ADDRESSES.node)}:${PORT}`,
   );
-  await eventually('Prometheus is ready', 60, () => ask('/-/ready'));
+  try {
+    await eventually('Prometheus is ready', 60, () => ask('/-/ready'));
+  } catch (error) {
+    throw new Error(`Prometheus did not start: ${logOf(PROMETHEUS)}`, { cause: error });
+  }
 }
 
 /** Its HTTP API, which the machine reaches on the node. */

@@ -13,12 +13,12 @@ import {
 import {
   callerByCertificate,
   callerByToken,
-  GATEWAY,
   GATEWAY_AUDIENCE,
   gatewayValues,
   ofPki,
   provideGatewaySecrets,
 } from '../support/gateway.ts';
+import { GATEWAY } from '../support/gateway-caller.ts';
 import { installChart, NAMESPACE } from '../support/release.ts';
 import { inCluster, useShop } from '../support/scenario.ts';
 import { type Pod, podsOf, readyPods } from '../support/workload.ts';

@@ -1,13 +1,11 @@
-/** The gateway of the release, and apps that call through it and have no sidecar. */
+/** A gateway with callers of both kinds, whose Secrets are there before it. */
 
 import { readFileSync } from 'node:fs';
 import { inPki, issue } from '../node/certificates.ts';
 import { apply } from '../node/kubectl.ts';
+import { GATEWAY_HOST, gatewayCaller } from './gateway-caller.ts';
 import { clientSecret, NAMESPACE, RELEASE, type Values } from './release.ts';
-import { API_URL, container, SECURE_POD } from './workload.ts';
-
-export const GATEWAY = `${RELEASE}-gateway`;
-const HOST = `${GATEWAY}.${NAMESPACE}.svc`;
+import { API_URL } from './workload.ts';
 
 const spiffeId = (shop: string, account: string): string => `spiffe://cluster.local/ns/${shop}/sa/${account}`;
 
@@ -59,77 +57,32 @@ function tlsSecret(inNamespace: string, name: string, certificate: string): obje
   };
 }
 
-/** An app of the namespace `shop` without a sidecar, which shows the gateway who it is by the files of `volume`. */
-function callerOf(
-  shop: string,
-  name: string,
-  env: Readonly<Record<string, string>>,
-  volume: object,
-): object[] {
-  const labels = { app: name };
-  const authorities = { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } };
-  return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: shop } },
-    {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name, namespace: shop },
-      spec: {
-        replicas: 2,
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels },
-          spec: {
-            serviceAccountName: name,
-            automountServiceAccountToken: false,
-            terminationGracePeriodSeconds: 2,
-            securityContext: { ...SECURE_POD, fsGroup: 10_001 },
-            containers: [
-              {
-                ...container('caller', {
-                  URL: `https://${HOST}:15443/orders`,
-                  CA_FILE: '/authorities/ca.crt',
-                  ...env,
-                }),
-                volumeMounts: [
-                  { name: 'authorities', mountPath: '/authorities' },
-                  { name: 'identity', mountPath: '/identity' },
-                ],
-              },
-            ],
-            volumes: [
-              { name: 'authorities', ...authorities },
-              { name: 'identity', ...volume },
-            ],
-          },
-        },
-      },
-    },
-  ];
-}
-
 export const GATEWAY_AUDIENCE = 'token-sidecar-gateway';
 
 /** An app that shows its service account token. */
 export function callerByToken(shop: string, env: Readonly<Record<string, string>> = {}): object[] {
   const token = { serviceAccountToken: { audience: GATEWAY_AUDIENCE, path: 'token' } };
-  return callerOf(
-    shop,
-    'by-token',
-    { TOKEN_FILE: '/identity/token', ...env },
-    { projected: { sources: [token] } },
-  );
+  return gatewayCaller({
+    namespace: shop,
+    name: 'by-token',
+    identity: { projected: { sources: [token] } },
+    env: { TOKEN_FILE: '/identity/token', ...env },
+  });
 }
 
 /** An app that shows the certificate of `provideGatewaySecrets`. */
 export function callerByCertificate(shop: string): object[] {
-  const secret = { secretName: 'identity', defaultMode: 0o440 };
-  return callerOf(shop, 'by-certificate', { IDENTITY: '/identity' }, { secret });
+  return gatewayCaller({
+    namespace: shop,
+    name: 'by-certificate',
+    identity: { secret: { secretName: 'identity', defaultMode: 0o440 } },
+    env: { IDENTITY: '/identity' },
+  });
 }
 
 /** What these values and callers name. */
 export async function provideGatewaySecrets(shop: string): Promise<void> {
-  await issue('gateway', '/CN=gateway', `DNS:${HOST}`);
+  await issue('gateway', '/CN=gateway', `DNS:${GATEWAY_HOST}`);
   await issue('gateway-caller', '/CN=by-certificate', `URI:${spiffeId(shop, 'by-certificate')}`);
   await issue('gateway-stranger', '/CN=stranger', `URI:${spiffeId(shop, 'stranger')}`);
   await apply(
