@@ -71,10 +71,15 @@ export function configurationOf(
       ...(['secret', `prometheus-${name}`, '-n', namespace] as const),
     );
     const text = gunzipSync(Buffer.from(data['prometheus.yaml.gz'] ?? '', 'base64')).toString('utf8');
-    const configuration = parse(text) as Configuration;
+    const configuration = parse(filledIn(text, name)) as Configuration;
     const jobs = (configuration.scrape_configs ?? []).map(({ job_name: job }) => job);
     return monitors.every((monitor) => jobs.some((job) => job.includes(monitor))) && configuration;
   });
+}
+
+/** What the reloader beside Prometheus in its pod does. */
+function filledIn(text: string, name: string): string {
+  return text.replaceAll('$(SHARD)', '0').replaceAll('$(POD_NAME)', `prometheus-${name}-0`);
 }
 
 /** Runs the real Prometheus by what the operator made, of which nothing changes but where its files and the API server are. */
