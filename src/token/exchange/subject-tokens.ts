@@ -1,6 +1,7 @@
 /**
  * Tokens that were exchanged for those of requests (RFC 8693): each is for its own subject and for no other, whose token is
  * known here by its SHA-256 alone. At most so many subjects and bytes are kept; whoever was not asked for longest goes first.
+ * What was not granted is kept apart: anybody may send it, and it takes no granted token's place.
  */
 
 import { createHash } from 'node:crypto';
@@ -12,8 +13,10 @@ import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts'
 import { sendableMs } from '../schedule.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 
-/** Subjects that are known at once. */
+/** Subjects that have a token at once. */
 export const MOST_SUBJECTS = 1000;
+/** Subjects that are known to have none. */
+export const MOST_FAILED = 1000;
 /** Of all their tokens. */
 export const MOST_BYTES = 8 * 1024 * 1024;
 /** Exchanges under way at once; further subjects are turned away. */
@@ -44,22 +47,24 @@ export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
   return blames === 'client' || (result === 'unavailable' && blames === undefined);
 }
 
-type SubjectState =
-  | {
-      readonly kind: 'exchanging';
-      readonly token: Promise<string>;
-      /** Of the exchange, where it is traced. */
-      readonly trace: GrantTrace | undefined;
-    }
-  | {
-      readonly kind: 'held';
-      readonly authorization: string;
-      readonly requestedAtMs: number;
-      readonly sendableUntil: Instant;
-    }
-  | { readonly kind: 'refused'; readonly error: SidecarError; readonly untilMs: number }
-  /** No verdict on the subject, but maybe of its doing. */
-  | { readonly kind: 'failed'; readonly error: TokenUnavailable; readonly untilMs: number };
+interface Exchanging {
+  readonly token: Promise<string>;
+  /** Of the exchange, where it is traced. */
+  readonly trace: GrantTrace | undefined;
+}
+
+interface Held {
+  readonly authorization: string;
+  readonly requestedAtMs: number;
+  readonly sendableUntil: Instant;
+}
+
+interface Failed {
+  readonly error: SidecarError;
+  readonly untilMs: number;
+  /** `failed` is no verdict on the subject, but maybe of its doing. */
+  readonly kind: 'refused' | 'failed';
+}
 
 export interface SubjectTokensOptions {
   /** Of the credential, for messages. */
@@ -71,10 +76,13 @@ export interface SubjectTokensOptions {
 
 export class SubjectTokens {
   readonly #options: SubjectTokensOptions;
-  /** By SHA-256 of the subject's token, who was asked for last at the end. */
-  readonly #subjects = new Map<string, SubjectState>();
+  /** By SHA-256 of the subject's token, as in all of these. */
+  readonly #exchanging = new Map<string, Exchanging>();
+  /** Who was asked for last is at the end. */
+  readonly #held = new Map<string, Held>();
+  /** In the order of their failures. */
+  readonly #failed = new Map<string, Failed>();
   #bytes = 0;
-  #exchanging = 0;
   /** While the provider is away, as far as is known. */
   #away: { readonly error: TokenUnavailable; readonly untilMs: number } | undefined;
 
@@ -82,29 +90,29 @@ export class SubjectTokens {
     this.#options = options;
   }
 
-  /** Subjects that are known. */
+  /** Subjects that are known, but for those whose exchange is under way. */
   get size(): number {
-    return this.#subjects.size;
+    return this.#held.size + this.#failed.size;
   }
 
   /** Exchanges under way. */
   get exchanging(): number {
-    return this.#exchanging;
+    return this.#exchanging.size;
   }
 
   /** The client has other credentials: whether they do is to be found out. */
   forgetFailure(): void {
     this.#away = undefined;
-    for (const [key, { kind }] of this.#subjects) if (kind === 'failed') this.#drop(key);
+    for (const [key, { kind }] of this.#failed) if (kind === 'failed') this.#failed.delete(key);
   }
 
   /** The Authorization value for a subject, if one is held that may be sent. */
   current(subject: string): string | undefined {
     const key = keyOf(subject);
-    const state = this.#subjects.get(key);
-    if (state?.kind !== 'held' || isPast(state.sendableUntil, this.#options.clock.now())) return undefined;
-    this.#put(key, state);
-    return state.authorization;
+    const held = this.#held.get(key);
+    if (held === undefined || isPast(held.sendableUntil, this.#options.clock.now())) return undefined;
+    this.#hold(key, held);
+    return held.authorization;
   }
 
   /**
@@ -116,23 +124,22 @@ export class SubjectTokens {
     const current = this.current(subject);
     if (current !== undefined) return current;
     const key = keyOf(subject);
-    const state = this.#subjects.get(key);
-    if (state?.kind === 'exchanging') {
-      if (state.trace !== undefined) awaits?.(state.trace);
-      return state.token;
+    const exchanging = this.#exchanging.get(key);
+    if (exchanging !== undefined) {
+      if (exchanging.trace !== undefined) awaits?.(exchanging.trace);
+      return exchanging.token;
     }
-    const nowMs = this.#options.clock.monotonicMs();
-    const hasFailed = state?.kind === 'refused' || state?.kind === 'failed';
-    if (hasFailed && nowMs < state.untilMs) throw state.error;
+    const failed = this.#failed.get(key);
+    if (failed !== undefined && this.#options.clock.monotonicMs() < failed.untilMs) throw failed.error;
     return this.#begin(key, subject, awaits);
   }
 
   /** Another than `refused`; undefined where there is none, or it was exchanged so lately that another will not help. */
   async replace(subject: string, refused: string, awaits?: AwaitsGrant): Promise<string | undefined> {
     const key = keyOf(subject);
-    const state = this.#subjects.get(key);
-    if (state?.kind === 'held' && state.authorization === refused) {
-      const ageMs = this.#options.clock.monotonicMs() - state.requestedAtMs;
+    const held = this.#held.get(key);
+    if (held?.authorization === refused) {
+      const ageMs = this.#options.clock.monotonicMs() - held.requestedAtMs;
       if (ageMs < YOUNGEST_REPLACED_MS) return undefined;
       this.#drop(key);
     }
@@ -149,22 +156,21 @@ export class SubjectTokens {
   #begin(key: string, subject: string, awaits: AwaitsGrant | undefined): Promise<string> {
     const { name, clock } = this.#options;
     if (this.#away !== undefined && clock.monotonicMs() < this.#away.untilMs) throw this.#away.error;
-    if (this.#exchanging >= MOST_EXCHANGES) {
+    if (this.#exchanging.size >= MOST_EXCHANGES) {
       throw new TokenUnavailable(
         `credential ${name}: ${MOST_EXCHANGES} exchanges are under way`,
         AWAY_FOR_MS,
       );
     }
-    this.#exchanging += 1;
     let trace: GrantTrace | undefined;
     const begun = (grant: GrantTrace): void => {
       trace = grant;
       awaits?.(grant);
     };
     const token = this.#exchange(key, subject, begun).finally(() => {
-      this.#exchanging -= 1;
+      this.#exchanging.delete(key);
     });
-    this.#put(key, { kind: 'exchanging', token, trace });
+    this.#exchanging.set(key, { token, trace });
     return token;
   }
 
@@ -175,8 +181,8 @@ export class SubjectTokens {
     if (outcome.result !== 'success') throw this.#fail(key, outcome);
     this.#away = undefined;
     const authorization = `Bearer ${outcome.accessToken}`;
-    this.#put(key, {
-      kind: 'held',
+    this.#failed.delete(key);
+    this.#hold(key, {
       authorization,
       requestedAtMs: requestedAt.monotonicMs,
       sendableUntil: this.#sendableUntil(subject, requestedAt, outcome.lifetimeMs),
@@ -205,8 +211,7 @@ export class SubjectTokens {
         'subject_token_refused',
         `credential ${name}: the provider does not exchange the token of this request (${detail})`,
       );
-      this.#put(key, { kind: 'refused', error, untilMs: nowMs + REFUSED_FOR_MS });
-      this.#makeRoom();
+      this.#keepFailed(key, { kind: 'refused', error, untilMs: nowMs + REFUSED_FOR_MS });
       return error;
     }
     const concernsAll = isOfEverybody(refusal);
@@ -217,44 +222,43 @@ export class SubjectTokens {
       forMs,
     );
     const untilMs = nowMs + forMs;
-    if (concernsAll) {
-      this.#drop(key);
-      this.#away = { error, untilMs };
-    } else {
-      this.#put(key, { kind: 'failed', error, untilMs });
-      this.#makeRoom();
-    }
+    if (concernsAll) this.#away = { error, untilMs };
+    else this.#keepFailed(key, { kind: 'failed', error, untilMs });
     return error;
   }
 
   /** Puts it last. */
-  #put(key: string, state: SubjectState): void {
+  #hold(key: string, held: Held): void {
     this.#drop(key);
-    this.#subjects.set(key, state);
-    this.#bytes += bytesOf(state);
+    this.#held.set(key, held);
+    this.#bytes += held.authorization.length;
   }
 
   #drop(key: string): void {
-    const known = this.#subjects.get(key);
-    if (known === undefined) return;
-    this.#bytes -= bytesOf(known);
-    this.#subjects.delete(key);
+    const held = this.#held.get(key);
+    if (held === undefined) return;
+    this.#bytes -= held.authorization.length;
+    this.#held.delete(key);
   }
 
   #makeRoom(): void {
-    for (const [key, state] of this.#subjects) {
-      if (this.#subjects.size <= MOST_SUBJECTS && this.#bytes <= MOST_BYTES) return;
-      // Who waits for an exchange still gets it.
-      if (state.kind !== 'exchanging') this.#drop(key);
+    for (const key of this.#held.keys()) {
+      if (this.#held.size <= MOST_SUBJECTS && this.#bytes <= MOST_BYTES) return;
+      this.#drop(key);
     }
+  }
+
+  #keepFailed(key: string, failed: Failed): void {
+    // What it had is of no use any more: it was refused, or has ended.
+    this.#drop(key);
+    this.#failed.delete(key);
+    this.#failed.set(key, failed);
+    const [first] = this.#failed.keys();
+    if (this.#failed.size > MOST_FAILED) this.#failed.delete(first as string);
   }
 }
 
 /** A token is known by what nobody can turn back into it. */
 function keyOf(subject: string): string {
   return createHash('sha256').update(subject, 'latin1').digest('base64');
-}
-
-function bytesOf(state: SubjectState): number {
-  return state.kind === 'held' ? state.authorization.length : 0;
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   MOST_BYTES,
   MOST_EXCHANGES,
+  MOST_FAILED,
   MOST_SUBJECTS,
   SubjectTokens,
 } from '../../../src/token/exchange/subject-tokens.ts';
@@ -243,16 +244,32 @@ describe('bounds', () => {
     expect(tokens.current('s1')).toBeUndefined();
   });
 
-  it('of refusals, which are subjects, too', async () => {
-    const { tokens } = create(() => REFUSED);
-    for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
-    expect(tokens.size).toBe(MOST_SUBJECTS);
+  it.each<[string, TokenResponse]>([
+    ['refusals', REFUSED],
+    ['failures', { result: 'unavailable', detail: 'status 500', blames: 'unsaid' }],
+  ])('of %s, which take no place of a token', async (_, failure) => {
+    const { tokens, asked } = create((subject) => (subject === 'ann' ? granted('ok') : failure));
+    await tokens.obtain('ann');
+    for (let n = 0; n < MOST_FAILED + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
+    expect(tokens.size).toBe(MOST_FAILED + 1);
+    expect(tokens.current('ann')).toBe('Bearer ok');
+    // The last ones are known.
+    await expect(tokens.obtain(`s${MOST_FAILED}`)).rejects.toThrow(
+      failure.result === 'rejected' ? '400' : '500',
+    );
+    expect(asked).toHaveLength(MOST_FAILED + 11);
   });
 
-  it('of failures, which are subjects, too', async () => {
-    const { tokens } = create(() => ({ result: 'unavailable', detail: 'status 500', blames: 'unsaid' }));
-    for (let n = 0; n < MOST_SUBJECTS + 10; n++) await tokens.obtain(`s${n}`).catch(() => {});
-    expect(tokens.size).toBe(MOST_SUBJECTS);
+  it('of tokens, whose place is not taken by what is still being exchanged', async () => {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const { tokens } = create((subject) => (subject.startsWith('slow') ? promise : granted(subject)));
+    for (let n = 0; n < MOST_SUBJECTS - 1; n++) await tokens.obtain(`s${n}`);
+    const waiting = Array.from({ length: 100 }, (_, n) => tokens.obtain(`slow${n}`).catch(() => {}));
+    await tokens.obtain('one more');
+    expect(tokens.current('s0')).toBe('Bearer s0');
+    resolve(REFUSED);
+    await Promise.all(waiting);
+    expect(tokens.size).toBe(MOST_SUBJECTS + 100);
   });
 
   it('of bytes', async () => {
