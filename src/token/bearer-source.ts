@@ -41,7 +41,10 @@ export interface BearerSource {
    */
   accepted(authorization: string): void;
 
-  /** The source for requests that bring this token, where it is exchanged; absent where tokens are the same for all. */
+  /** The request that this source is for, of `bySubject`, has ended: nothing need be obtained for it any more. */
+  leave?(): void;
+
+  /** The source for one request that brings this token, where it is exchanged; absent where tokens are the same for all. */
   readonly bySubject?: (subject: string) => BearerSource;
 }
 

@@ -105,6 +105,7 @@ export class RequestToken {
 
   /** The exchange has ended otherwise. */
   release(): void {
+    this.#bearer?.leave?.();
     // Whose verdict did not come any more had an answer, as far as it went.
     this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
   }

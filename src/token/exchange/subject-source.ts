@@ -3,12 +3,13 @@
 import type { AwaitsGrant, BearerSource } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
 import { GrantHistory } from '../grant-history.ts';
+import { CONNECTIONS_FOR_REQUESTS } from '../provider/token-endpoint.ts';
 import type { TokenResponse } from '../provider/token-response.ts';
 import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
-import { isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
+import { type Asker, isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Follows the mounted credentials; it is ready once they can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
@@ -23,7 +24,13 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   let lastFailure: FailedGrant | undefined;
   let refusesAll = false;
   let consecutiveFailures = 0;
-  const tokens = new SubjectTokens({ name: config.name, clock, exchange });
+  const tokens = new SubjectTokens({
+    name: config.name,
+    clock,
+    atOnce: CONNECTIONS_FOR_REQUESTS,
+    patienceMs: config.waitTimeoutMs,
+    exchange,
+  });
 
   async function exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse> {
     if (credentials === undefined) {
@@ -82,17 +89,28 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return new TokenUnavailable(`credential ${config.name}: tokens are exchanged for those of requests`, 0);
   }
 
+  function bySubject(subject: string): BearerSource {
+    // Made where there is no token in hand.
+    let leaving: AbortController | undefined;
+    function asker(awaits: AwaitsGrant | undefined): Asker {
+      leaving ??= new AbortController();
+      return { awaits, gone: leaving.signal };
+    }
+    return {
+      current: () => tokens.current(subject),
+      obtain: (awaits) => tokens.obtain(subject, asker(awaits)),
+      replace: (refused, awaits) => tokens.replace(subject, refused, asker(awaits)),
+      accepted() {},
+      leave: () => leaving?.abort(),
+    };
+  }
+
   const source: BearerSource = {
     current: () => undefined,
     obtain: () => Promise.reject(withoutSubject()),
     replace: async () => undefined,
     accepted() {},
-    bySubject: (subject) => ({
-      current: () => tokens.current(subject),
-      obtain: (awaits) => tokens.obtain(subject, awaits),
-      replace: (refused, awaits) => tokens.replace(subject, refused, awaits),
-      accepted() {},
-    }),
+    bySubject,
   };
 
   function snapshot(): TokenSnapshot {

@@ -12,6 +12,7 @@ import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
 import { sendableMs } from '../schedule.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
+import { ExchangeLine, type Place } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
 export const MOST_SUBJECTS = 1000;
@@ -19,7 +20,7 @@ export const MOST_SUBJECTS = 1000;
 export const MOST_FAILED = 1000;
 /** Of all their tokens. */
 export const MOST_BYTES = 8 * 1024 * 1024;
-/** Exchanges under way at once; further subjects are turned away. */
+/** Exchanges under way or in line; further subjects are turned away. */
 export const MOST_EXCHANGES = 256;
 
 /** For so long a subject that was refused is refused again without being asked about. */
@@ -47,10 +48,19 @@ export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
   return blames === 'client' || (result === 'unavailable' && blames === undefined);
 }
 
+/** One request that wants a token. */
+export interface Asker {
+  readonly awaits?: AwaitsGrant | undefined;
+  /** Aborted once the request has gone. */
+  readonly gone?: AbortSignal;
+}
+
 interface Exchanging {
-  readonly token: Promise<string>;
-  /** Of the exchange, where it is traced. */
-  readonly trace: GrantTrace | undefined;
+  token: Promise<string>;
+  readonly place: Place;
+  readonly askers: Set<Asker>;
+  /** Once it has begun, where it is traced. */
+  trace: GrantTrace | undefined;
 }
 
 interface Held {
@@ -70,6 +80,10 @@ export interface SubjectTokensOptions {
   /** Of the credential, for messages. */
   readonly name: string;
   readonly clock: Clock;
+  /** Exchanges that are asked for at once. Of what waits for its turn the provider knows nothing. */
+  readonly atOnce: number;
+  /** For so long an exchange waits for its turn. */
+  readonly patienceMs: number;
   /** Never rejects. @param begun is told at once of the exchange, where it is traced. */
   exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse>;
 }
@@ -82,12 +96,14 @@ export class SubjectTokens {
   readonly #held = new Map<string, Held>();
   /** In the order of their failures. */
   readonly #failed = new Map<string, Failed>();
+  readonly #line: ExchangeLine;
   #bytes = 0;
   /** While the provider is away, as far as is known. */
   #away: { readonly error: TokenUnavailable; readonly untilMs: number } | undefined;
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
+    this.#line = new ExchangeLine(options.clock, options);
   }
 
   /** Subjects that are known, but for those whose exchange is under way. */
@@ -95,7 +111,7 @@ export class SubjectTokens {
     return this.#held.size + this.#failed.size;
   }
 
-  /** Exchanges under way. */
+  /** Exchanges under way or in line. */
   get exchanging(): number {
     return this.#exchanging.size;
   }
@@ -116,26 +132,27 @@ export class SubjectTokens {
   }
 
   /**
-   * The same, exchanged where none is held. Whoever asks for one subject meanwhile waits for the same exchange.
+   * The same, exchanged where none is held. Whoever asks for one subject meanwhile waits for the same exchange. It leaves the line
+   * when all of these have gone.
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
-  async obtain(subject: string, awaits?: AwaitsGrant): Promise<string> {
+  async obtain(subject: string, asker: Asker = {}): Promise<string> {
     const current = this.current(subject);
     if (current !== undefined) return current;
     const key = keyOf(subject);
     const exchanging = this.#exchanging.get(key);
     if (exchanging !== undefined) {
-      if (exchanging.trace !== undefined) awaits?.(exchanging.trace);
+      this.#join(key, exchanging, asker);
       return exchanging.token;
     }
     const failed = this.#failed.get(key);
     if (failed !== undefined && this.#options.clock.monotonicMs() < failed.untilMs) throw failed.error;
-    return this.#begin(key, subject, awaits);
+    return this.#begin(key, subject, asker);
   }
 
   /** Another than `refused`; undefined where there is none, or it was exchanged so lately that another will not help. */
-  async replace(subject: string, refused: string, awaits?: AwaitsGrant): Promise<string | undefined> {
+  async replace(subject: string, refused: string, asker?: Asker): Promise<string | undefined> {
     const key = keyOf(subject);
     const held = this.#held.get(key);
     if (held?.authorization === refused) {
@@ -144,7 +161,7 @@ export class SubjectTokens {
       this.#drop(key);
     }
     try {
-      const other = await this.obtain(subject, awaits);
+      const other = await this.obtain(subject, asker);
       return other === refused ? undefined : other;
     } catch (error) {
       // The caller passes the 401 on; what the provider said was logged where it said it.
@@ -153,25 +170,64 @@ export class SubjectTokens {
     }
   }
 
-  #begin(key: string, subject: string, awaits: AwaitsGrant | undefined): Promise<string> {
-    const { name, clock } = this.#options;
-    if (this.#away !== undefined && clock.monotonicMs() < this.#away.untilMs) throw this.#away.error;
+  #begin(key: string, subject: string, asker: Asker): Promise<string> {
+    this.#assertThere();
     if (this.#exchanging.size >= MOST_EXCHANGES) {
-      throw new TokenUnavailable(
-        `credential ${name}: ${MOST_EXCHANGES} exchanges are under way`,
-        AWAY_FOR_MS,
+      throw this.#ownDoing(`${MOST_EXCHANGES} exchanges are under way`);
+    }
+    const place = this.#line.enter();
+    const askers = new Set<Asker>();
+    const token = this.#inTurn(key, subject, place, (trace) => {
+      exchanging.trace = trace;
+      for (const { awaits } of askers) awaits?.(trace);
+    }).finally(() => {
+      place.end();
+      this.#forget(key, exchanging);
+    });
+    const exchanging: Exchanging = { token, place, askers, trace: undefined };
+    this.#exchanging.set(key, exchanging);
+    this.#join(key, exchanging, asker);
+    return token;
+  }
+
+  #join(key: string, exchanging: Exchanging, asker: Asker): void {
+    const { askers, place, trace } = exchanging;
+    if (trace !== undefined) asker.awaits?.(trace);
+    askers.add(asker);
+    asker.gone?.addEventListener('abort', () => {
+      askers.delete(asker);
+      // At once: nobody is to wait for what does not come.
+      if (askers.size === 0 && place.leave()) this.#forget(key, exchanging);
+    });
+  }
+
+  #forget(key: string, exchanging: Exchanging): void {
+    if (this.#exchanging.get(key) === exchanging) this.#exchanging.delete(key);
+  }
+
+  /** @throws {TokenUnavailable} while the provider is away. */
+  #assertThere(): void {
+    const away = this.#away;
+    if (away !== undefined && this.#options.clock.monotonicMs() < away.untilMs) throw away.error;
+  }
+
+  /** That an exchange has not begun says nothing of the provider, nor of the subject. */
+  #ownDoing(why: string): TokenUnavailable {
+    return new TokenUnavailable(`credential ${this.#options.name}: ${why}`, AWAY_FOR_MS);
+  }
+
+  async #inTurn(key: string, subject: string, place: Place, begun: AwaitsGrant): Promise<string> {
+    const turn = await place.turn;
+    if (turn !== 'come') {
+      const { patienceMs } = this.#options;
+      throw this.#ownDoing(
+        turn === 'left'
+          ? 'nobody waits for the exchange any more'
+          : `the turn of the exchange has not come within ${patienceMs} ms`,
       );
     }
-    let trace: GrantTrace | undefined;
-    const begun = (grant: GrantTrace): void => {
-      trace = grant;
-      awaits?.(grant);
-    };
-    const token = this.#exchange(key, subject, begun).finally(() => {
-      this.#exchanging.delete(key);
-    });
-    this.#exchanging.set(key, { token, trace });
-    return token;
+    this.#assertThere();
+    return this.#exchange(key, subject, begun);
   }
 
   async #exchange(key: string, subject: string, begun: AwaitsGrant): Promise<string> {

@@ -58,8 +58,8 @@ export interface TokenEndpoint {
 /** The name of errors of the way out, whose code is loaded where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** Connections at once, where there is not one token at a time to be had. */
-const CONNECTIONS_FOR_REQUESTS = 8;
+/** Connections at once, where there is not one token at a time to be had. A request that waits for one is on the clock. */
+export const CONNECTIONS_FOR_REQUESTS = 8;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 

@@ -21,12 +21,15 @@ const CLIENT_REJECTED: TokenResponse = {
   blames: 'client',
 };
 
+const LINE = { atOnce: 8, patienceMs: 10_000 };
+
 function create(answer: (subject: string, count: number) => TokenResponse | Promise<TokenResponse>) {
   const clock = new ManualClock();
   const asked: string[] = [];
   const tokens = new SubjectTokens({
     name: 'crm',
     clock,
+    ...LINE,
     async exchange(subject) {
       asked.push(subject);
       return await answer(subject, asked.length);
@@ -63,6 +66,7 @@ it('whoever waits for an exchange is told by which span it is known, and nobody 
   const tokens = new SubjectTokens({
     name: 'crm',
     clock: new ManualClock(),
+    ...LINE,
     async exchange(subject, begun) {
       begun(trace(subject));
       return granted(subject);
@@ -70,13 +74,13 @@ it('whoever waits for an exchange is told by which span it is known, and nobody 
   });
   const told: [string, string][] = [];
   const ask = (who: string, subject: string) =>
-    tokens.obtain(subject, ({ spanId }) => void told.push([who, spanId]));
+    tokens.obtain(subject, { awaits: ({ spanId }) => void told.push([who, spanId]) });
   await Promise.all([ask('1', 'ann'), ask('2', 'bob'), ask('3', 'ann')]);
   await ask('4', 'ann');
   expect(told).toEqual([
     ['1', 'ann'],
-    ['2', 'bob'],
     ['3', 'ann'],
+    ['2', 'bob'],
   ]);
 });
 
@@ -203,6 +207,77 @@ describe('failures', () => {
   });
 });
 
+describe('in line', () => {
+  /** So many exchanges are under way that all others wait. */
+  function busy(answer: TokenResponse = granted('ok')) {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const made = create((subject) => (subject.startsWith('slow') ? promise : answer));
+    const slow = Array.from({ length: LINE.atOnce }, (_, n) =>
+      made.tokens.obtain(`slow${n}`).catch(() => {}),
+    );
+    return { ...made, slow, resolve };
+  }
+
+  it('an exchange is dropped when the last request that waits for it has gone', async () => {
+    const { tokens, asked, resolve, slow } = busy();
+    const [one, two, three] = [new AbortController(), new AbortController(), new AbortController()];
+    const dropped = tokens.obtain('bad', { gone: one.signal });
+    const ann = [tokens.obtain('ann', { gone: two.signal }), tokens.obtain('ann', { gone: three.signal })];
+    one.abort();
+    two.abort();
+    await expect(dropped).rejects.toThrow('nobody waits for the exchange any more');
+    expect(tokens.exchanging).toBe(LINE.atOnce + 1);
+    resolve(granted('late'));
+    await Promise.all(slow);
+    expect(await Promise.all(ann)).toEqual(['Bearer ok', 'Bearer ok']);
+    expect(asked.slice(LINE.atOnce)).toEqual(['ann']);
+    expect(await tokens.obtain('bad')).toBe('Bearer ok');
+  });
+
+  it('who asks at the moment that the last one goes has an exchange of its own', async () => {
+    const { tokens, resolve } = busy();
+    const leaving = new AbortController();
+    const first = tokens.obtain('ann', { gone: leaving.signal }).catch(() => 'gone');
+    leaving.abort();
+    const second = tokens.obtain('ann');
+    resolve(granted('late'));
+    expect(await Promise.all([first, second])).toEqual(['gone', 'Bearer ok']);
+  });
+
+  it('what is under way goes on, whoever has gone', async () => {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const { tokens } = create(() => promise);
+    const leaving = new AbortController();
+    const asked = tokens.obtain('ann', { gone: leaving.signal });
+    await settle();
+    leaving.abort();
+    resolve(granted('ok'));
+    expect(await asked).toBe('Bearer ok');
+  });
+
+  it('a turn that does not come in time says nothing of the provider, nor of the subject', async () => {
+    const { tokens, clock, resolve, slow } = busy();
+    const waiting = expect(tokens.obtain('ann')).rejects.toMatchObject({
+      code: 'token_unavailable',
+      message: expect.stringContaining('the turn of the exchange has not come within 10000 ms'),
+    });
+    await clock.advance(LINE.patienceMs);
+    await waiting;
+    resolve(granted('late'));
+    await Promise.all(slow);
+    expect(await tokens.obtain('ann')).toBe('Bearer ok');
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('a provider that is found to be away is not asked for those that wait', async () => {
+    const { tokens, asked, resolve } = busy();
+    const waiting = expect(tokens.obtain('ann')).rejects.toThrow('ECONNREFUSED');
+    resolve(AWAY);
+    await waiting;
+    expect(asked).toHaveLength(LINE.atOnce);
+  });
+});
+
 describe('a token that an upstream refuses', () => {
   it('is exchanged anew once it is half a minute old', async () => {
     const { tokens, clock, asked } = create((_, count) => granted(`t${count}`));
@@ -264,12 +339,14 @@ describe('bounds', () => {
     const { promise, resolve } = Promise.withResolvers<TokenResponse>();
     const { tokens } = create((subject) => (subject.startsWith('slow') ? promise : granted(subject)));
     for (let n = 0; n < MOST_SUBJECTS - 1; n++) await tokens.obtain(`s${n}`);
-    const waiting = Array.from({ length: 100 }, (_, n) => tokens.obtain(`slow${n}`).catch(() => {}));
+    const waiting = Array.from({ length: LINE.atOnce - 1 }, (_, n) =>
+      tokens.obtain(`slow${n}`).catch(() => {}),
+    );
     await tokens.obtain('one more');
     expect(tokens.current('s0')).toBe('Bearer s0');
     resolve(REFUSED);
     await Promise.all(waiting);
-    expect(tokens.size).toBe(MOST_SUBJECTS + 100);
+    expect(tokens.size).toBe(MOST_SUBJECTS + LINE.atOnce - 1);
   });
 
   it('of bytes', async () => {
@@ -285,7 +362,7 @@ describe('bounds', () => {
     const { tokens, asked } = create(() => promise);
     const waiting = Array.from({ length: MOST_EXCHANGES }, (_, n) => tokens.obtain(`s${n}`));
     await expect(tokens.obtain('one more')).rejects.toThrow(`${MOST_EXCHANGES} exchanges are under way`);
-    expect(asked).toHaveLength(MOST_EXCHANGES);
+    expect(asked).toHaveLength(LINE.atOnce);
     resolve(granted('ok'));
     await Promise.all(waiting);
     expect(await tokens.obtain('one more')).toBe('Bearer ok');
