@@ -232,6 +232,7 @@ export class CallerGate implements Gatekeeper {
     }
     metrics.began(entry.name);
     return {
+      key,
       assertMayUse: (route) => this.#assertMayUse(nameOf(caller), entry, route),
       leave: () => {
         metrics.ended(entry.name);

@@ -44,8 +44,11 @@ export interface BearerSource {
   /** The request that this source is for, of `bySubject`, has ended: nothing need be obtained for it any more. */
   leave?(): void;
 
-  /** The source for one request that brings this token, where it is exchanged; absent where tokens are the same for all. */
-  readonly bySubject?: (subject: string) => BearerSource;
+  /**
+   * The source for one request that brings this token, where it is exchanged; absent where tokens are the same for all.
+   * @param caller by whose verified identity requests take turns, where callers are told apart.
+   */
+  readonly bySubject?: (subject: string, caller?: string) => BearerSource;
 }
 
 /** Where a data path gets the bearer sources of one credential from. */

@@ -64,7 +64,7 @@ async function start() {
 it('what a caller asks for and cancels is not exchanged before the requests of others', async () => {
   const { provider, gateway, release, subjects, ask } = await start();
   const streams = Array.from({ length: 50 }, (_, n) => ask(`bad${n}`));
-  await provider.requests(AT_ONCE);
+  await provider.requests(AT_ONCE - 1);
   for (const stream of streams) stream.close(8);
   await Promise.all(streams.map((stream) => stream.closed || once(stream, 'close')));
   const asked = gateway.get(ann, '/api/', { headers: { authorization: 'Bearer ann' } });
@@ -73,5 +73,30 @@ it('what a caller asks for and cancels is not exchanged before the requests of o
     .toBe(0);
   release();
   expect((await asked).status).toBe(200);
-  expect(subjects().slice(AT_ONCE)).toEqual(['ann']);
+  expect(subjects().slice(AT_ONCE - 1)).toEqual(['ann']);
+});
+
+it('a caller that fills the line leaves others their turns, and their places in it', async () => {
+  const { provider, gateway, release, subjects, ask } = await start();
+  const headers = (n: number) => ({ headers: { authorization: `Bearer ann${n}` } });
+  for (let n = 0; n < 90; n++) ask(`bad${n}`);
+  await provider.requests(AT_ONCE - 1);
+  // Nobody but eve has anything under way: there is a place left.
+  expect((await gateway.get(ann, '/api/', headers(0))).status).toBe(200);
+  const sessions = await Promise.all(Array.from({ length: 3 }, () => gateway.http2(eve)));
+  const more = sessions.flatMap((session, s) =>
+    Array.from({ length: 80 }, (_, n) => {
+      const stream = session.request({ ':path': '/api/', authorization: `Bearer bad-${s}-${n}` });
+      stream.on('error', () => {});
+      return stream.resume();
+    }),
+  );
+  // The line is full.
+  await Promise.race(more.map((stream) => once(stream, 'response')));
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, n) => gateway.get(ann, '/api/', headers(n))),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+  expect(subjects().filter((subject) => subject?.startsWith('bad'))).toHaveLength(AT_ONCE - 1);
+  release();
 });

@@ -81,6 +81,10 @@ export class Exchange implements ServedExchange {
     return this.#progress === 'answered';
   }
 
+  get caller(): string | undefined {
+    return this.#caller?.key;
+  }
+
   get begun(): boolean {
     return this.#progress !== 'waiting';
   }

@@ -41,7 +41,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#context = context;
     this.#route = route;
     this.#target = target;
-    this.#token = new RequestToken(route, exchange.request, exchange.follower);
+    this.#token = new RequestToken(route, exchange);
     const { stream } = exchange;
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole

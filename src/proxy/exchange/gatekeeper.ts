@@ -31,6 +31,8 @@ export interface IdentifiedCaller {
 
 /** A caller for the time of one request. */
 export interface AdmittedCaller {
+  /** Tells the caller from every other, by the identity that was verified. */
+  readonly key: string;
   /** @throws {SidecarError} `caller_not_allowed`. */
   assertMayUse(route: RouteConfig): void;
   /** The request has ended. */

@@ -26,6 +26,8 @@ export interface RequestService {
 export interface ServedExchange {
   readonly stream: AppStream;
   readonly request: IncomingRequest;
+  /** Tells who asks from every other; undefined where callers are not told apart. */
+  readonly caller: string | undefined;
   /** When the request's head had come, on the monotonic clock. */
   readonly startedAtMs: number;
   /** Whether it is a gRPC call, whose outcome is a status of its own. */

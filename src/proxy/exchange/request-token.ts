@@ -2,8 +2,8 @@ import type { AwaitsGrant, BearerSource } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import type { ReplayResult, RequestFollower } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
-import type { IncomingRequest } from '../streams/message.ts';
 import { keepsOwn } from './own-identity.ts';
+import type { ServedExchange } from './request-service.ts';
 import { bearerFor } from './subject-token.ts';
 import { grpcTrailersVerdict, type TokenVerdict } from './token-verdict.ts';
 
@@ -12,6 +12,9 @@ export const TO_OBTAIN = Symbol('no token is held');
 
 /** Whether the request was sent once more because its token was refused, and that has been counted. */
 type Replay = 'none' | 'unanswered' | 'counted';
+
+/** The exchange that it is for. */
+type TokenUser = Pick<ServedExchange, 'request' | 'follower' | 'caller'>;
 
 /** The token that one request is sent with: where it comes from, and what becomes of it by the answer. */
 export class RequestToken {
@@ -29,7 +32,7 @@ export class RequestToken {
   /** Whether it is for the trailers of the answer to say what became of the token. */
   #awaitsTrailers = false;
 
-  constructor(route: ActiveRoute, request: IncomingRequest, follower?: RequestFollower) {
+  constructor(route: ActiveRoute, { request, follower, caller }: TokenUser) {
     this.#route = route;
     this.#follower = follower;
     this.keepsOwn = keepsOwn(route, request);
@@ -37,7 +40,7 @@ export class RequestToken {
     // the token.
     const goesWithout =
       this.keepsOwn || request.method === 'TRACE' || route.placement?.takesToken(request) === false;
-    this.#bearer = goesWithout ? undefined : bearerFor(route, request);
+    this.#bearer = goesWithout ? undefined : bearerFor(route, request, caller);
   }
 
   /** Whether the request has been sent again with another token. */

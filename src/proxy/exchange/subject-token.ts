@@ -11,11 +11,13 @@ const BEARER = /^bearer +([\x21-\x7e]{1,16384})$/i;
 
 /**
  * Where the request's token comes from: of most routes the same for every request.
+ * @param caller tells who asks from every other, where callers are told apart.
  * @throws {SidecarError} `subject_token_missing`.
  */
 export function bearerFor(
   { bearer, config }: ActiveRoute,
   { fields }: IncomingRequest,
+  caller: string | undefined,
 ): BearerSource | undefined {
   if (bearer?.bySubject === undefined) return bearer;
   const values = fieldValues(fields, 'authorization');
@@ -26,5 +28,5 @@ export function bearerFor(
       `route ${config.name} exchanges the token of the request, which has to have one: Authorization: Bearer, once, up to 16 KiB`,
     );
   }
-  return bearer.bySubject(subject);
+  return bearer.bySubject(subject, caller);
 }

@@ -1,14 +1,19 @@
-/** Exchanges of which so many are under way at once: the rest waits in line, and may leave it. */
+/**
+ * Exchanges of which so many are under way at once: the rest waits in line, in turns between the callers that they are for, and may
+ * leave it. Where callers are not told apart, one has all of the room.
+ */
 
 import type { Clock } from '../../clock.ts';
 
 export interface ExchangeLineLimits {
+  /** More than one. */
   readonly atOnce: number;
+  readonly mostWaiting: number;
   readonly patienceMs: number;
 }
 
 /** Why the wait for its turn has ended. */
-export type Turn = 'come' | 'left' | 'too_late';
+export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
 
 export interface Place {
   readonly turn: Promise<Turn>;
@@ -18,10 +23,16 @@ export interface Place {
   end(): void;
 }
 
+type Waiting = (turn: Turn) => void;
+
 export class ExchangeLine {
   readonly #clock: Clock;
   readonly #limits: ExchangeLineLimits;
-  readonly #waiting = new Set<(turn: Turn) => void>();
+  /** In the order of their turns: whoever's exchange begins goes to the end. */
+  readonly #lines = new Map<string | undefined, Set<Waiting>>();
+  /** Under way, of each caller. */
+  readonly #of = new Map<string | undefined, number>();
+  #waiting = 0;
   #underWay = 0;
 
   constructor(clock: Clock, limits: ExchangeLineLimits) {
@@ -29,20 +40,22 @@ export class ExchangeLine {
     this.#limits = limits;
   }
 
-  enter(): Place {
+  /** @param of the caller; undefined where callers are not told apart. */
+  enter(of?: string): Place {
     const { promise: turn, resolve } = Promise.withResolvers<Turn>();
     let stage: 'waiting' | 'begun' | 'over' = 'waiting';
     let cancel: (() => void) | undefined;
-    const settle = (how: Turn): void => {
+    const settle: Waiting = (how) => {
       cancel?.();
-      this.#waiting.delete(settle);
+      this.#remove(of, settle);
       stage = how === 'come' ? 'begun' : 'over';
-      if (how === 'come') this.#underWay += 1;
+      if (how === 'come') this.#count(of, 1);
       resolve(how);
     };
-    if (this.#underWay < this.#limits.atOnce) settle('come');
+    if (this.#mayBegin(of)) settle('come');
+    else if (!this.#makeRoom(of)) settle('crowded_out');
     else {
-      this.#waiting.add(settle);
+      this.#add(of, settle);
       cancel = this.#clock.after(this.#limits.patienceMs, () => settle('too_late'));
     }
     return {
@@ -55,10 +68,56 @@ export class ExchangeLine {
       end: () => {
         if (stage !== 'begun') return;
         stage = 'over';
-        this.#underWay -= 1;
-        const [next] = this.#waiting;
-        next?.('come');
+        this.#count(of, -1);
+        this.#beginNext();
       },
     };
+  }
+
+  /** The last place is for another caller than has all the others. */
+  #mayBegin(of: string | undefined): boolean {
+    const places = of === undefined ? this.#limits.atOnce : this.#limits.atOnce - 1;
+    return this.#underWay < this.#limits.atOnce && (this.#of.get(of) ?? 0) < places;
+  }
+
+  #beginNext(): void {
+    for (const [of, line] of this.#lines) {
+      if (!this.#mayBegin(of)) continue;
+      this.#lines.delete(of);
+      this.#lines.set(of, line);
+      const [first] = line;
+      first?.('come');
+      return;
+    }
+  }
+
+  /** Where the line is full, who came last of the caller that has most in it gives way to one that has less. */
+  #makeRoom(of: string | undefined): boolean {
+    if (this.#waiting < this.#limits.mostWaiting) return true;
+    let longest: Set<Waiting> = new Set();
+    for (const line of this.#lines.values()) if (line.size > longest.size) longest = line;
+    if ((this.#lines.get(of)?.size ?? 0) + 1 >= longest.size) return false;
+    [...longest].at(-1)?.('crowded_out');
+    return true;
+  }
+
+  #add(of: string | undefined, waiting: Waiting): void {
+    const line = this.#lines.get(of) ?? new Set();
+    this.#lines.set(of, line.add(waiting));
+    this.#waiting += 1;
+  }
+
+  #remove(of: string | undefined, waiting: Waiting): void {
+    const line = this.#lines.get(of);
+    if (line?.delete(waiting) !== true) return;
+    this.#waiting -= 1;
+    if (line.size === 0) this.#lines.delete(of);
+  }
+
+  #count(of: string | undefined, change: 1 | -1): void {
+    this.#underWay += change;
+    const count = (this.#of.get(of) ?? 0) + change;
+    if (count === 0) this.#of.delete(of);
+    else this.#of.set(of, count);
   }
 }

@@ -89,12 +89,12 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return new TokenUnavailable(`credential ${config.name}: tokens are exchanged for those of requests`, 0);
   }
 
-  function bySubject(subject: string): BearerSource {
+  function bySubject(subject: string, caller?: string): BearerSource {
     // Made where there is no token in hand.
     let leaving: AbortController | undefined;
     function asker(awaits: AwaitsGrant | undefined): Asker {
       leaving ??= new AbortController();
-      return { awaits, gone: leaving.signal };
+      return { awaits, caller, gone: leaving.signal };
     }
     return {
       current: () => tokens.current(subject),

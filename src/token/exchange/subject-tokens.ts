@@ -12,7 +12,7 @@ import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
 import { sendableMs } from '../schedule.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
-import { ExchangeLine, type Place } from './exchange-line.ts';
+import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
 export const MOST_SUBJECTS = 1000;
@@ -20,7 +20,7 @@ export const MOST_SUBJECTS = 1000;
 export const MOST_FAILED = 1000;
 /** Of all their tokens. */
 export const MOST_BYTES = 8 * 1024 * 1024;
-/** Exchanges under way or in line; further subjects are turned away. */
+/** Exchanges under way or in line; further subjects are turned away, of the caller that has most in line. */
 export const MOST_EXCHANGES = 256;
 
 /** For so long a subject that was refused is refused again without being asked about. */
@@ -51,6 +51,8 @@ export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
 /** One request that wants a token. */
 export interface Asker {
   readonly awaits?: AwaitsGrant | undefined;
+  /** Whose it is, where callers are told apart. */
+  readonly caller?: string | undefined;
   /** Aborted once the request has gone. */
   readonly gone?: AbortSignal;
 }
@@ -103,7 +105,10 @@ export class SubjectTokens {
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
-    this.#line = new ExchangeLine(options.clock, options);
+    this.#line = new ExchangeLine(options.clock, {
+      ...options,
+      mostWaiting: MOST_EXCHANGES - options.atOnce,
+    });
   }
 
   /** Subjects that are known, but for those whose exchange is under way. */
@@ -172,10 +177,7 @@ export class SubjectTokens {
 
   #begin(key: string, subject: string, asker: Asker): Promise<string> {
     this.#assertThere();
-    if (this.#exchanging.size >= MOST_EXCHANGES) {
-      throw this.#ownDoing(`${MOST_EXCHANGES} exchanges are under way`);
-    }
-    const place = this.#line.enter();
+    const place = this.#line.enter(asker.caller);
     const askers = new Set<Asker>();
     const token = this.#inTurn(key, subject, place, (trace) => {
       exchanging.trace = trace;
@@ -216,15 +218,21 @@ export class SubjectTokens {
     return new TokenUnavailable(`credential ${this.#options.name}: ${why}`, AWAY_FOR_MS);
   }
 
+  #whyNot(turn: Exclude<Turn, 'come'>): string {
+    switch (turn) {
+      case 'left':
+        return 'nobody waits for the exchange any more';
+      case 'too_late':
+        return `the turn of the exchange has not come within ${this.#options.patienceMs} ms`;
+      case 'crowded_out':
+        return `${MOST_EXCHANGES} exchanges are under way`;
+    }
+  }
+
   async #inTurn(key: string, subject: string, place: Place, begun: AwaitsGrant): Promise<string> {
     const turn = await place.turn;
     if (turn !== 'come') {
-      const { patienceMs } = this.#options;
-      throw this.#ownDoing(
-        turn === 'left'
-          ? 'nobody waits for the exchange any more'
-          : `the turn of the exchange has not come within ${patienceMs} ms`,
-      );
+      throw this.#ownDoing(this.#whyNot(turn));
     }
     this.#assertThere();
     return this.#exchange(key, subject, begun);

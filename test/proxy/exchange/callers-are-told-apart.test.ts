@@ -29,6 +29,7 @@ function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Gatekeeper
       policies.push(policy);
       told.push('entered');
       return {
+        key: 'service_account:shop/web',
         assertMayUse: ({ name }) => void told.push(`uses ${name}`),
         leave: () => void told.push('left'),
       };

@@ -269,6 +269,43 @@ describe('in line', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('callers take turns, and one leaves a place to the others', async () => {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const { tokens, asked } = create(() => promise);
+    const ask = (caller: string, n: number) => tokens.obtain(`${caller}${n}`, { caller });
+    const all = Array.from({ length: 10 }, (_, n) => ask('eve', n));
+    all.push(...Array.from({ length: 3 }, (_, n) => ask('ann', n)));
+    all.push(...Array.from({ length: 2 }, (_, n) => ask('bob', n)));
+    await settle();
+    expect(asked.slice(6)).toEqual(['eve6', 'ann0']);
+    resolve(granted('ok'));
+    await Promise.all(all);
+    expect(asked.slice(8)).toEqual(['eve7', 'ann1', 'bob0', 'eve8', 'ann2', 'bob1', 'eve9']);
+    expect(tokens.exchanging).toBe(0);
+  });
+
+  it('who has most in a full line gives way to who has less, and to nobody who has as much', async () => {
+    const { promise, resolve } = Promise.withResolvers<TokenResponse>();
+    const { tokens, asked } = create(() => promise);
+    const outcomes = { eve: 0, ann: 0 };
+    const full = 'exchanges are under way';
+    const ask = (caller: 'eve' | 'ann', n: number) =>
+      tokens.obtain(`${caller}${n}`, { caller }).then(
+        () => {
+          outcomes[caller] += 1;
+        },
+        ({ message }: Error) => expect(message).toContain(full),
+      );
+    const most = MOST_EXCHANGES - LINE.atOnce;
+    const all = Array.from({ length: 2 * MOST_EXCHANGES }, (_, n) => ask('eve', n));
+    all.push(...Array.from({ length: 2 * MOST_EXCHANGES }, (_, n) => ask('ann', n)));
+    await settle();
+    expect(asked).toHaveLength(LINE.atOnce);
+    resolve(granted('ok'));
+    await Promise.all(all);
+    expect(outcomes).toEqual({ eve: most / 2 + LINE.atOnce - 1, ann: most / 2 + 1 });
+  });
+
   it('a provider that is found to be away is not asked for those that wait', async () => {
     const { tokens, asked, resolve } = busy();
     const waiting = expect(tokens.obtain('ann')).rejects.toThrow('ECONNREFUSED');
