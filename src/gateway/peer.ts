@@ -14,7 +14,7 @@ export type Peer =
   | {
       readonly kind: 'named';
       readonly caller: SpiffeCaller | CertificateCaller;
-      /** When the first certificate of the chain ends. */
+      /** When the first certificate of the chain ends, as far as it is known. */
       readonly endsAt: Instant;
       /** Of all certificates above the leaf, and of the leaf; one of them is an authority's that was trusted. */
       readonly fingerprints: readonly string[];
@@ -48,10 +48,11 @@ export function peerOf(socket: TLSSocket, now: Instant): Peer {
   }
   const ends = chain.map(({ valid_to }) => Date.parse(valid_to ?? ''));
   if (ends.some(Number.isNaN)) return { kind: 'refused', why: 'has an end that cannot be read' };
+  const endsAt = later(now, firstEnd(ends, now.wallMs) - now.wallMs);
   return {
     kind: 'named',
     caller: named.caller,
-    endsAt: later(now, Math.min(...ends) - now.wallMs),
+    endsAt,
     fingerprints: chain.flatMap(({ fingerprint256 }) => fingerprint256 ?? []),
   };
 }
@@ -71,6 +72,14 @@ function chainOf(leaf: ChainLink): ChainLink[] | undefined {
     link = issuer;
   }
   return chain;
+}
+
+/**
+ * When the first certificate of a good chain ends, by the wall clock. A peer that has renewed its intermediate may show both, and
+ * Node links the one that comes first; one that has ended is not the one that OpenSSL went by, which Node does not show.
+ */
+function firstEnd([leaf = 0, ...above]: readonly number[], nowWallMs: number): number {
+  return Math.min(leaf, ...above.filter((endsMs) => endsMs > nowWallMs));
 }
 
 function isSignedBy({ raw }: ChainLink, issuer: ChainLink): boolean {

@@ -56,3 +56,18 @@ it('reads nothing above the certificate of a stranger, who may have sent hundred
   });
   expect(chains()).toBe(0);
 });
+
+it('knows a caller that shows the certificate of its intermediate that has ended before the one that has not', async () => {
+  const below = trusted.intermediate('below');
+  const ended = trusted.reissue(below, new Date(NOW.wallMs - 86_400_000));
+  const { cert, key } = below.issue('web', NAME);
+
+  for (const above of [`${ended}${below.cert}`, `${below.cert}${ended}`]) {
+    const peer = peerOf(await shown({ cert: `${cert}${above}`, key }), NOW);
+    expect(peer).toMatchObject({
+      kind: 'named',
+      caller: { uri: NAME },
+      endsAt: { wallMs: Date.UTC(2049, 11, 31, 23, 59, 59) },
+    });
+  }
+});

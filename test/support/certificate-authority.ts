@@ -1,6 +1,6 @@
 /** Certificates made on the spot (X.509 v3, RFC 5280), so that no key lies in the repository and none grows old. */
 
-import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 import { der, integer, octets, oid, sequence, set, utcTime } from './der.ts';
 
@@ -18,6 +18,8 @@ export interface CertificateAuthority {
   issue(commonName: string, ...names: string[]): Certificate;
   /** An authority below this one. */
   intermediate(commonName: string): CertificateAuthority;
+  /** PEM of an authority below this one, with its name and key, in a certificate that ends then. */
+  reissue(below: CertificateAuthority, end: Date): string;
   /** The same of a certificate that ends sooner. */
   issueUntil(end: Date, commonName: string, ...names: string[]): Certificate;
 }
@@ -39,6 +41,10 @@ function authorityBelow(above: Issuer | undefined, commonName: string): Certific
     cert: pem('CERTIFICATE', rootCertificate),
     issue: (subject, ...names) => issueUntil(FAR_END, subject, ...names),
     intermediate: (name) => authorityBelow(issuer, name),
+    reissue(below, end) {
+      const { subject, publicKey } = new X509Certificate(below.cert);
+      return pem('CERTIFICATE', certificate(issuer, subject.replace('CN=', ''), publicKey, [certifies], end));
+    },
     issueUntil,
   };
 
