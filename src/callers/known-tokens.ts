@@ -1,4 +1,4 @@
-/** What is remembered of tokens, by their hash: so many in all, and few of each caller, so that none drives out the rest. */
+/** What is remembered of tokens, by their hash: so many in all, of which a caller with many of them makes room for the rest. */
 
 import type { Instant } from '../clock.ts';
 import { callerKey, type ServiceAccountCaller } from './caller.ts';
@@ -21,7 +21,7 @@ export interface DeniedToken {
 
 export interface KnownTokens {
   get(hash: string): KnownToken | undefined;
-  /** The oldest one makes room. */
+  /** Where there is no room, the oldest of a caller with many makes it, or the oldest of all. */
   set(hash: string, token: KnownToken): void;
   delete(hash: string): void;
   readonly size: number;
@@ -30,13 +30,19 @@ export interface KnownTokens {
 /** A few hundred bytes each. */
 export const MOST_KNOWN = 20_000;
 
-/** The kubelet replaces a token once in its life: a pod has the old and the new one, of each volume. */
-export const MOST_OF_ONE_CALLER = 8;
+/**
+ * So many of a caller's make room only for its own. The kubelet replaces a token once in its life: a pod has the old and
+ * the new one, of each volume. Tokens that are bound to no pod may have more holders than that, and all of them are one
+ * caller: beyond these its tokens stay for as long as nobody else needs the room.
+ */
+export const KEPT_OF_ONE_CALLER = 8;
 
 export function createKnownTokens(): KnownTokens {
   /** In the order of being set. */
   const tokens = new Map<string, KnownToken>();
   const ofCallers = new Map<string, Set<string>>();
+  /** Callers with more than are kept for them; first who has been so for longest. */
+  const withMany = new Set<string>();
 
   function remove(hash: string): void {
     const token = tokens.get(hash);
@@ -46,6 +52,15 @@ export function createKnownTokens(): KnownTokens {
     const own = ofCallers.get(key);
     own?.delete(hash);
     if (own?.size === 0) ofCallers.delete(key);
+    if (own?.size === KEPT_OF_ONE_CALLER) withMany.delete(key);
+  }
+
+  function makeRoomFor(key: string): void {
+    const own = ofCallers.get(key);
+    const [many] = withMany;
+    const giving = own !== undefined && own.size >= KEPT_OF_ONE_CALLER ? key : many;
+    const [oldest] = (giving === undefined ? undefined : ofCallers.get(giving)) ?? tokens.keys();
+    remove(oldest as string);
   }
 
   return {
@@ -53,12 +68,10 @@ export function createKnownTokens(): KnownTokens {
     set(hash, token) {
       remove(hash);
       const key = callerKey(token.caller);
+      if (tokens.size >= MOST_KNOWN) makeRoomFor(key);
       const own = ofCallers.get(key) ?? new Set();
-      const [oldestOfCaller] = own;
-      if (own.size >= MOST_OF_ONE_CALLER) remove(oldestOfCaller as string);
-      const [oldest] = tokens.keys();
-      if (tokens.size >= MOST_KNOWN) remove(oldest as string);
       own.add(hash);
+      if (own.size > KEPT_OF_ONE_CALLER) withMany.add(key);
       ofCallers.set(key, own);
       tokens.set(hash, token);
     },
