@@ -16,14 +16,16 @@ export interface KeySet {
   readonly find: JWTVerifyGetKey;
 }
 
+export type NewestKeys =
+  | { readonly kind: 'read'; readonly set: KeySet }
+  /** They cannot be read, or were read a moment ago: the key may be newer than that. */
+  | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
+
 export interface ClusterKeys {
   /** Undefined until they have been read once. What was read last stays while the API server is away. */
   current(): KeySet | undefined;
-  /**
-   * For a token whose key is unknown: keys read just now, or a few seconds ago. Undefined where they cannot be read, or
-   * could not a few seconds ago.
-   */
-  newest(): Promise<KeySet | undefined>;
+  /** For a token whose key is unknown: keys that were read since it was asked. */
+  newest(): Promise<NewestKeys>;
   close(): void;
 }
 
@@ -38,6 +40,9 @@ const READ_EVERY_MS = 300_000;
 const READINGS_APART_MS = 10_000;
 
 const TIMEOUT_MS = 5000;
+
+/** Keys that could not be read may be there soon: they are asked for again by themselves. */
+const ASK_SOON_MS = 1000;
 
 const discovery = v.object({ issuer: v.pipe(v.string(), v.nonEmpty()) });
 
@@ -120,9 +125,14 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   return {
     current: () => current,
     async newest() {
-      if (last !== undefined && elapsedMs(last.at, clock.now()) < READINGS_APART_MS)
-        return last.succeeded ? current : undefined;
-      return (await read()) ? current : undefined;
+      const sinceMs = last === undefined ? READINGS_APART_MS : elapsedMs(last.at, clock.now());
+      if (last?.succeeded === true && sinceMs < READINGS_APART_MS) {
+        return { kind: 'unavailable', retryAfterMs: READINGS_APART_MS - sinceMs };
+      }
+      const succeeded = sinceMs >= READINGS_APART_MS && (await read());
+      return succeeded && current !== undefined
+        ? { kind: 'read', set: current }
+        : { kind: 'unavailable', retryAfterMs: ASK_SOON_MS };
     },
     close: () => abort.abort(),
   };

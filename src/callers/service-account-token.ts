@@ -3,7 +3,7 @@
  * service account. Whether the pod still lives only the API server knows: see `token-reviews.ts`.
  */
 
-import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import * as v from 'valibot';
 import type { Instant } from '../clock.ts';
 import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
@@ -12,8 +12,8 @@ import type { ClusterKeys, KeySet } from './cluster-keys.ts';
 export type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
   | { readonly kind: 'refused'; readonly reason: RefusedProof }
-  /** The cluster's keys cannot be had now. */
-  | { readonly kind: 'keys_unavailable' };
+  /** The key is none of those that are known, and newer ones cannot be had now. */
+  | { readonly kind: 'keys_unavailable'; readonly retryAfterMs: number };
 
 export interface ServiceAccountClaims {
   readonly caller: ServiceAccountCaller;
@@ -52,12 +52,13 @@ export async function verifyServiceAccountToken(
   { keys, audience, now }: { readonly keys: ClusterKeys; readonly audience: string; readonly now: Instant },
 ): Promise<TokenReading> {
   if (token.length > MAX_LENGTH || !isCanonical(token)) return { kind: 'refused', reason: 'malformed' };
-  const known = keys.current() ?? (await keys.newest());
-  if (known === undefined) return { kind: 'keys_unavailable' };
   try {
+    const known = keys.current() ?? (await newest(keys));
     return understand(await verifiedPayload(token, { known, keys, audience, now }), audience, now);
   } catch (error) {
-    if (error instanceof KeysUnavailable) return { kind: 'keys_unavailable' };
+    if (error instanceof KeysUnavailable) {
+      return { kind: 'keys_unavailable', retryAfterMs: error.retryAfterMs };
+    }
     return { kind: 'refused', reason: reasonOf(error) };
   }
 }
@@ -95,19 +96,32 @@ async function verifiedPayload(
     return (await jwtVerify(token, known.find, { ...options, issuer: known.issuer })).payload;
   } catch (error) {
     if (!isOfUnknownKey(error, token, known)) throw error;
-    const newest = await keys.newest();
-    if (newest === undefined) throw new KeysUnavailable();
-    if (newest === known) throw error;
-    return (await jwtVerify(token, newest.find, { ...options, issuer: newest.issuer })).payload;
+    const { find, issuer } = await newest(keys);
+    return (await jwtVerify(token, find, { ...options, issuer })).payload;
   }
 }
 
-/** The cluster may have changed its keys. A token of an issuer that is not ours gives no reason to look. */
+/** The cluster may have changed its keys. A token of an issuer that is not ours, or of no named key, gives no reason to look. */
 function isOfUnknownKey(error: unknown, token: string, { issuer }: KeySet): boolean {
-  return error instanceof errors.JWKSNoMatchingKey && decodeJwt(token).iss === issuer;
+  if (!(error instanceof errors.JWKSNoMatchingKey)) return false;
+  return typeof decodeProtectedHeader(token).kid === 'string' && decodeJwt(token).iss === issuer;
 }
 
-class KeysUnavailable extends Error {}
+class KeysUnavailable extends Error {
+  readonly retryAfterMs: number;
+
+  constructor(retryAfterMs: number) {
+    super('the keys of the cluster cannot be had now');
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** @throws {KeysUnavailable} */
+async function newest(keys: ClusterKeys): Promise<KeySet> {
+  const outcome = await keys.newest();
+  if (outcome.kind === 'unavailable') throw new KeysUnavailable(outcome.retryAfterMs);
+  return outcome.set;
+}
 
 function understand(payload: JWTPayload, audience: string, now: Instant): TokenReading {
   const parsed = v.safeParse(clusterClaims, payload);

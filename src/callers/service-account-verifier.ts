@@ -58,7 +58,7 @@ const DENIED_FOR_MS = 10_000;
 /** Unknown tokens that are looked at in the same moment. */
 export const MOST_UNKNOWN_AT_ONCE = 5000;
 
-/** Keys that have not been read, or room in the crowd, may be there soon. */
+/** There may be room in the crowd soon. */
 const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 
 export function createServiceAccountVerifier(
@@ -80,7 +80,7 @@ export function createServiceAccountVerifier(
       case 'refused':
         return refused(reading.reason);
       case 'keys_unavailable':
-        return ASK_SOON;
+        return { kind: 'unavailable', retryAfterMs: reading.retryAfterMs };
     }
   }
 

@@ -70,20 +70,6 @@ it('refuses whatever is not wholly right, and asks the API server about none of 
     ],
     ["a stranger's key under the cluster's key id", cluster.token(pod, { key: stranger }), 'signature'],
     ['no key id', cluster.token(pod, { header: { kid: undefined } }), 'signature'],
-    ['a key id that is a path', cluster.token(pod, { header: { kid: '../../etc/passwd' } }), 'signature'],
-    [
-      'a key of its own in the header',
-      cluster.token(pod, {
-        key: stranger,
-        header: { kid: 'own', jwk: stranger.publicKey.export({ format: 'jwk' }) },
-      }),
-      'signature',
-    ],
-    [
-      'keys elsewhere',
-      cluster.token(pod, { key: stranger, header: { kid: 'x', jku: 'https://evil.example/jwks' } }),
-      'signature',
-    ],
     ['another issuer', cluster.token(pod, { claims: { iss: 'https://elsewhere.example' } }), 'issuer'],
     ['no issuer', cluster.token(pod, { claims: { iss: undefined } }), 'issuer'],
     [
@@ -130,6 +116,27 @@ it('refuses whatever is not wholly right, and asks the API server about none of 
   expect(cluster.reviewed).toEqual([]);
 });
 
+it('looks among the keys of the cluster alone, whatever a token says of its key', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const pod = cluster.pod('shop', 'web');
+  const [stranger] = (await FakeCluster.start(clock)).keys;
+  if (stranger === undefined) throw new Error('a cluster has a key');
+  const refused = [
+    cluster.token(pod, { header: { kid: '../../etc/passwd' } }),
+    cluster.token(pod, {
+      key: stranger,
+      header: { kid: 'own', jwk: stranger.publicKey.export({ format: 'jwk' }) },
+    }),
+    cluster.token(pod, { key: stranger, header: { kid: 'x', jku: 'https://evil.example/jwks' } }),
+  ];
+  for (const token of refused) {
+    expect(await verify(token)).toEqual({ kind: 'unavailable', retryAfterMs: 10_000 });
+    await clock.advance(10_000);
+    expect(await verify(token)).toEqual({ kind: 'refused', reason: 'signature' });
+  }
+  expect(cluster.reviewed).toEqual([]);
+});
+
 it('bears clocks that differ by half a minute, but gives no token a longer life', async () => {
   const { cluster, verify, clock } = await startVerifying();
   const nowSeconds = Math.floor(clock.now().wallMs / 1000);
@@ -153,6 +160,7 @@ it('refuses the token of another cluster, which has the same issuer and even the
   const kid = cluster.keys[0]?.kid as string;
   const others = [await FakeCluster.start(clock), await FakeCluster.start(clock, 'RS256', kid)];
   for (const other of others) {
+    await clock.advance(10_000);
     expect(await verify(other.token(other.pod('shop', 'web')))).toEqual({
       kind: 'refused',
       reason: 'signature',
@@ -165,9 +173,11 @@ it('finds keys that are new, and forgets those that are gone', async () => {
   const pod = cluster.pod('shop', 'web');
   const [oldKey] = cluster.keys;
   await cluster.rotate();
-  // Keys were read just now: looking again so soon would be a tool in the hands of who makes up key ids.
-  expect(await verify(cluster.token(pod))).toEqual({ kind: 'refused', reason: 'signature' });
-  await clock.advance(10_000);
+  // Keys were read just now: looking again so soon would be a tool in the hands of who makes up key ids. But the key may be
+  // newer than that, and nothing is refused that may be good.
+  await clock.advance(4000);
+  expect(await verify(cluster.token(pod))).toEqual({ kind: 'unavailable', retryAfterMs: 6000 });
+  await clock.advance(6000);
   expect(await verify(cluster.token(pod))).toMatchObject({ kind: 'accepted' });
   expect(await verify(cluster.token(pod, { key: oldKey as never }))).toMatchObject({ kind: 'accepted' });
 

@@ -87,7 +87,7 @@ describe.each([
 
   it('a token that proves nothing is refused, each time anew, and goes nowhere', async () => {
     const { gateway, cluster, pod } = await startBoth();
-    const other = await FakeCluster.start(systemClock);
+    const other = await FakeCluster.start(systemClock, 'ES256', cluster.keys[0]?.kid);
     const past = Math.floor(Date.now() / 1000) - 60;
     const bad = {
       audience: cluster.token(pod, { claims: { aud: ['api'] } }),
