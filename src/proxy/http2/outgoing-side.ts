@@ -61,6 +61,11 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     return Math.max(0, available);
   }
 
+  /** Whether the window that all streams share allows no data at all. */
+  get windowShut(): boolean {
+    return this.sendWindow.available <= 0;
+  }
+
   /** Writes the header of a DATA frame; its payload of so many octets, no more than are `sendable`, follows at once. */
   sendData(stream: S, bytes: number, endStream: boolean): void {
     this.streams.send(stream, 'data', endStream);

@@ -23,6 +23,7 @@ import {
   UPSTREAM_LIMITS,
 } from './limits.ts';
 import { UpstreamOutlet } from './outlet.ts';
+import { ShutWindow } from './shut-window.ts';
 import { StuckSocket } from './stuck-socket.ts';
 
 export interface Http2ConnectionOptions {
@@ -56,6 +57,7 @@ export class Http2Connection {
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #arrivals: Arrivals;
   readonly #stuck: StuckSocket;
+  readonly #shut = new ShutWindow();
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
   #state: ConnectionState = OPEN;
@@ -74,7 +76,7 @@ export class Http2Connection {
       // Who is refused decides by it where to go.
       onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
       onGoaway: () => this.retire(),
-      onWritable: () => this.outlet.serveWaiting(),
+      onWritable: () => this.#windowGrew(),
       onMayOpen: () => this.#offer(),
     });
     this.#codec = new ClientConnection(UPSTREAM_LIMITS, this.#arrivals);
@@ -203,10 +205,22 @@ export class Http2Connection {
   /** Streams that may be opened beside those that are. */
   get #room(): number {
     // A further answer would wait for apps that have nothing to do with it.
-    if (!this.#codec.mayOpen || this.outlet.awaitsReaders) return 0;
+    if (!this.#codec.mayOpen || this.outlet.awaitsReaders || this.#windowStuck) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
     return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);
+  }
+
+  /** Whether the window of the connection has let nothing leave for so long that it is not waited for. */
+  get #windowStuck(): boolean {
+    return this.#shut.watches && this.outlet.windowShut && this.#shut.shutMs(this.nowMs()) >= STUCK_MS;
+  }
+
+  #windowGrew(): void {
+    const opens = this.#shut.watches && !this.outlet.windowShut;
+    if (opens) this.#shut.seen(false, this.nowMs());
+    this.outlet.serveWaiting();
+    if (opens) this.#offer();
   }
 
   #onBytes(chunk: Buffer): void {
@@ -280,11 +294,13 @@ export class Http2Connection {
     return true;
   }
 
-  /** Has the socket looked at for as long as something waits in it. */
+  /** Has socket and window looked at for as long as something waits for them. */
   #watch(): void {
-    if (this.#state.kind === 'gone' || this.outlet.takesMore) return;
+    const { takesMore, windowShut } = this.outlet;
+    if (this.#state.kind === 'gone' || (takesMore && !windowShut && !this.#shut.watches)) return;
     const nowMs = this.nowMs();
-    this.#stuck.stuckMs(nowMs);
+    this.#shut.seen(windowShut, nowMs);
+    if (!takesMore) this.#stuck.stuckMs(nowMs);
     this.due(nowMs + STUCK_MS);
   }
 
@@ -294,7 +310,7 @@ export class Http2Connection {
     const stuckMs = this.#stuck.stuckMs(nowMs);
     if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
     // What waits for room on it has another made.
-    else if (stuckMs >= STUCK_MS) this.#options.onFree(this);
+    else if (stuckMs >= STUCK_MS || this.#windowStuck) this.#options.onFree(this);
   }
 
   /** Whether it has said meanwhile that it is not there shows in what has come and was not read. */
@@ -363,6 +379,8 @@ export class Http2Connection {
       return;
     }
     this.#lookWhetherStuck(nowMs);
+    // One that may carry nothing more is not looked at before a request: it would keep the next from being made.
+    if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);
       return;
@@ -370,7 +388,8 @@ export class Http2Connection {
     for (const stream of [...this.#streams]) if (stream.dueAtMs <= nowMs) stream.tooLate();
     for (const stream of this.#streams) this.due(stream.dueAtMs);
     if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
-    if (this.#stuck.watches) this.due(nowMs + STUCK_MS);
+    if (this.#stuck.watches || this.#shut.watches) this.due(nowMs + STUCK_MS);
+    if (this.#state.kind === 'open') this.due(this.#retiresAt.monotonicMs);
     this.due(this.#idleUntilMs);
   }
 }

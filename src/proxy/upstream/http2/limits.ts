@@ -39,7 +39,7 @@ export const QUIET_MS = 10_000;
 /** How long PING may take, unless connecting may take less. */
 export const PING_MS = 2_000;
 
-/** A socket that has taken nothing for so long is not waited for: further requests go elsewhere. */
+/** A socket, or a window of the connection, that has taken nothing for so long is not waited for: further requests go elsewhere. */
 export const STUCK_MS = 2_000;
 
 /** After so long it is not waited for any more: its connection ends with the requests that it carries. */

@@ -39,6 +39,11 @@ export class UpstreamOutlet {
     return this.#writer.takesMore;
   }
 
+  /** Whether something waits, and the window that all requests share lets nothing leave. */
+  get windowShut(): boolean {
+    return this.#codec.windowShut && this.#turns.any;
+  }
+
   /** Whether nothing more comes on the connection before apps have read what came: they hold as much of it as they may. */
   get awaitsReaders(): boolean {
     return this.#unread.isFull;

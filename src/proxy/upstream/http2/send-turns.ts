@@ -6,6 +6,10 @@ export class SendTurns {
   /** Those that have had their turn in vain: they wait for the next run. */
   readonly #stuck = new Set<CarriedStream>();
 
+  get any(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   add(stream: CarriedStream): void {
     this.#waiting.add(stream);
   }

@@ -203,6 +203,15 @@ describe('a connection that ends in peace', () => {
     expect(bare.free()).toEqual([]);
   });
 
+  it('of age gives way though nothing can be asked of it: a further one may take what it does not', async () => {
+    const bare = startBusy({ maxAgeMs: 60_000 });
+    bare.bring(allow(0));
+    await bare.clock.advance(59_000);
+    expect(bare.told).toEqual([]);
+    await bare.clock.advance(1_000);
+    expect([bare.told, bare.request.failures]).toEqual([['gone'], []]);
+  });
+
   it('of age offers no room any more', async () => {
     const bare = startBusy({ maxAgeMs: 10_000 });
     await bare.clock.advance(10_000);
