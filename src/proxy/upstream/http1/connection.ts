@@ -23,6 +23,12 @@ import type { Busy, Idle, UpstreamState } from './state.ts';
 const WORTH_READING_BYTES = 64 * 1024;
 const WORTH_READING_MS = 1_000;
 
+/** A whole TLS record (RFC 8446 §5.1): of what was read at once more is likely to follow. */
+const RECORD_BYTES = 16_384;
+
+/** What has come leaves before it is more than this. */
+const MOST_GATHERED_BYTES = 64 * 1024;
+
 export interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
@@ -152,6 +158,7 @@ export class UpstreamConnection {
       requestWhole: false,
       anyAnswer: false,
       answer: undefined,
+      gatheredBytes: 0,
     };
   }
 
@@ -359,7 +366,7 @@ export class UpstreamConnection {
       if (at === chunk.length) {
         if (state.kind === 'discarding') return;
         this.touch();
-        state.user.flushAnswer();
+        this.#passOn(state, chunk.length);
         return;
       }
       if (answer !== undefined) {
@@ -370,6 +377,20 @@ export class UpstreamConnection {
         at = this.#readHead(state, chunk, at);
       }
     }
+  }
+
+  /** TLS brings each record by itself: those that came together leave in one write. */
+  #passOn(busy: Busy, cameBytes: number): void {
+    const isFirst = busy.gatheredBytes === 0;
+    busy.gatheredBytes += cameBytes;
+    if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MOST_GATHERED_BYTES) this.#flush(busy);
+    else if (isFirst) setImmediate(() => this.#flush(busy));
+  }
+
+  #flush(busy: Busy): void {
+    if (this.#state !== busy || busy.gatheredBytes === 0) return;
+    busy.gatheredBytes = 0;
+    busy.user.flushAnswer();
   }
 
   #readHead(busy: Busy, chunk: Buffer, at: number): number {

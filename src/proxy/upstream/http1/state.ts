@@ -24,6 +24,8 @@ export interface Busy {
   /** Whether a byte of an answer has come, an informational one included. */
   anyAnswer: boolean;
   answer: AnswerInProgress | undefined;
+  /** Came, and has not been passed on to its end. */
+  gatheredBytes: number;
 }
 
 /** Reading has stopped at the head of an answer; what comes all the same, and how it ends, is kept until it goes on. */

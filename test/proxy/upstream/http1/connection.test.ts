@@ -1,4 +1,4 @@
-import { connect } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
@@ -6,12 +6,15 @@ import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { selfSigned } from '../../../wire/certificate.ts';
 import { get, ok } from '../../../wire/messages.ts';
-import { answering, startUpstream } from '../../../wire/raw-upstream.ts';
+import { startUpstream } from '../../../wire/raw-upstream.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 
 const CERTIFICATE = selfSigned('127.0.0.1');
 
-/** Larger than one TLS record, so that it ends in a later piece than the one on which its reader fell behind. */
+/** Each comes by itself, and is passed on so. */
+const RECORD_BYTES = 4096;
+
+/** Larger than one record, so that it ends in a later piece than the one on which its reader fell behind. */
 const ANSWER = ok('x'.repeat(40_000));
 
 function unexpected(): never {
@@ -19,7 +22,10 @@ function unexpected(): never {
 }
 
 it('a connection whose last reader was too slow is read again for the next one', async () => {
-  const upstream = await startUpstream(answering(ANSWER), CERTIFICATE);
+  const upstream = await startUpstream((arrived) => {
+    (arrived.connection.socket as TLSSocket).setMaxSendFragment(RECORD_BYTES);
+    arrived.answer(ANSWER);
+  }, CERTIFICATE);
   let connected = Promise.withResolvers<void>();
   let ended = Promise.withResolvers<number>();
   let bytes = 0;

@@ -1,0 +1,99 @@
+import type { OnReadOpts, Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
+import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
+import { NOBODY } from '../../../../src/proxy/upstream/nobody.ts';
+import { ManualClock } from '../../../support/manual-clock.ts';
+import { message } from '../../../wire/messages.ts';
+import { routeTo } from '../../../wire/sidecar.ts';
+import { Sink } from '../../exchange/ported-exchange.ts';
+
+/** What TLS brings at once (RFC 8446 §5.1), where there is as much. */
+const RECORD = 'x'.repeat(16_384);
+
+/** An answer of many records, whose head has come. */
+function beginLargeAnswer() {
+  const socket = new Sink({ decodeStrings: false });
+  let onread: OnReadOpts | undefined;
+  let came = 0;
+  /** How much had come each time that it was passed on. */
+  const passedOn: number[] = [];
+  const user: UpstreamUser = {
+    ...NOBODY,
+    answerData: (slice) => {
+      came += slice.length;
+    },
+    flushAnswer: () => void passedOn.push(came),
+    answerEnded: () => void passedOn.push(came),
+    upstreamFailed: () => void passedOn.push(-1),
+  };
+  const connection = new UpstreamConnection(user, {
+    route: routeTo({ address: { host: 'up.test', port: 80 } }),
+    clock: new ManualClock(),
+    failures: new UpstreamFailures('up.test'),
+    maxAgeMs: 1e9,
+    connect(options) {
+      onread = options;
+      return socket as unknown as Socket;
+    },
+    stands: true,
+    onReusable: () => {},
+    onGone: () => {},
+  });
+  function bring(text: string): void {
+    const { buffer, callback } = onread as OnReadOpts;
+    const bytes = Buffer.from(text, 'latin1');
+    bytes.copy(buffer as Buffer);
+    callback(bytes.length, buffer as Buffer);
+  }
+  connection.begin('GET');
+  connection.requestSent(0);
+  bring(message('HTTP/1.1 200 OK', ['Content-Length: 1000000']));
+  passedOn.length = 0;
+  return { connection, bring, passedOn };
+}
+
+it('records that come together leave together, and no later than what came with them has been read', async () => {
+  const { bring, passedOn } = beginLargeAnswer();
+
+  bring(RECORD);
+  bring(RECORD);
+  bring(RECORD);
+  expect(passedOn).toEqual([]);
+  await turn();
+
+  expect(passedOn).toEqual([49_152]);
+  await turn();
+  expect(passedOn).toHaveLength(1);
+});
+
+it('no more than 64 KiB wait for what follows', async () => {
+  const { bring, passedOn } = beginLargeAnswer();
+
+  for (let record = 0; record < 9; record++) bring(RECORD);
+  expect(passedOn).toEqual([65_536, 131_072]);
+  await turn();
+
+  expect(passedOn).toEqual([65_536, 131_072, 147_456]);
+});
+
+it('a record that is not full is the last for now, and leaves at once', () => {
+  const { bring, passedOn } = beginLargeAnswer();
+
+  bring(RECORD);
+  bring('event: 1');
+
+  expect(passedOn).toEqual([16_392]);
+});
+
+it('nothing is passed on after the answer has failed', async () => {
+  const { connection, bring, passedOn } = beginLargeAnswer();
+
+  bring(RECORD);
+  connection.socket.emit('close');
+  await turn();
+
+  expect(passedOn).toEqual([-1]);
+});
