@@ -308,6 +308,7 @@ export class Http2Connection {
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
     const stuckMs = this.#stuck.stuckMs(nowMs);
+    this.#shut.seen(this.outlet.windowShut, nowMs);
     if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
     // What waits for room on it has another made.
     else if (stuckMs >= STUCK_MS || this.#windowStuck) this.#options.onFree(this);
