@@ -48,10 +48,14 @@ export async function eventually<Value>(
     try {
       const found = await look();
       if (found !== undefined && found !== false) return found;
+      reason = undefined;
     } catch (error) {
       reason = error;
     }
-    if (Date.now() > endsAt) throw new Error(`not within ${seconds} s: ${what}`, { cause: reason });
+    if (Date.now() > endsAt) {
+      const because = reason instanceof Error ? `: ${reason.message}` : '';
+      throw new Error(`not within ${seconds} s: ${what}${because}`, { cause: reason });
+    }
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 }

@@ -157,7 +157,10 @@ export function isReady({ status }: Pod): boolean {
   return (status.conditions ?? []).some(({ type, status: is }) => type === 'Ready' && is === 'True');
 }
 
-/** The pods of an app, once there are so many and all are ready. */
+/**
+ * The pods of an app, once there are so many and all are ready.
+ * @throws with the pods there are instead, and what the namespace's last refusals of a pod say.
+ */
 export function readyPods(
   namespace: string,
   app: string,
@@ -166,8 +169,21 @@ export function readyPods(
 ): Promise<readonly Pod[]> {
   return eventually(`${count} ready pods of ${app}`, seconds, async () => {
     const pods = await podsOf(namespace, app);
-    return pods.length === count && pods.every(isReady) ? pods : undefined;
+    if (pods.length === count && pods.every(isReady)) return pods;
+    const states = pods.map((pod) => `${pod.metadata.name} ${isReady(pod) ? 'ready' : pod.status.phase}`);
+    const refusals = pods.length < count ? await refusedPods(namespace, app) : [];
+    throw new Error([`${pods.length} pods`, ...states, ...refusals].join('; '));
   });
+}
+
+/** Why a ReplicaSet of an app could not create its pods: the messages of its newest events. */
+async function refusedPods(namespace: string, app: string): Promise<readonly string[]> {
+  const { items } = await get<{ items: { message: string; involvedObject: { name: string } }[] }>(
+    ...(['events', '-n', namespace, '--field-selector', 'reason=FailedCreate'] as const),
+    '--sort-by=.lastTimestamp',
+  );
+  const ofApp = items.filter(({ involvedObject }) => involvedObject.name.startsWith(`${app}-`));
+  return ofApp.slice(-2).map(({ message }) => message);
 }
 
 export interface Counts {
