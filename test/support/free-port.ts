@@ -6,10 +6,15 @@ import { onTestFinished } from 'vitest';
 const LOWEST = 12_000;
 const HIGHEST = 32_000;
 
-/** A loopback port that nothing listens on, for a program that cannot tell which one it picked. */
+/** What this process has given away already: nobody listens on it yet, and somebody is about to. */
+const GIVEN = new Set<number>();
+
+/** A loopback port that nothing listens on, another one at each call, for a program that cannot tell which one it picked. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    if (GIVEN.has(port)) continue;
+    GIVEN.add(port);
     const server = createServer();
     const free = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false));
