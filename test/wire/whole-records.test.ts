@@ -1,7 +1,11 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { FakeBearer } from './fake-bearer.ts';
 import { get, message } from './messages.ts';
 import { startUpstream } from './raw-upstream.ts';
 import { startSidecar } from './sidecar.ts';
+
+const HOUR_MS = 3_600_000;
 
 /** As many octets as a TLS record has at most (RFC 8446 §5.1). */
 const RECORD = Buffer.alloc(16_384, 'r');
@@ -35,4 +39,26 @@ it('an answer that breaks off after a whole record is passed on so far', async (
 
   const [, body] = client.received.text.split('\r\n\r\n');
   expect(body).toHaveLength(2 * RECORD.length);
+});
+
+it('a refusal whose head is larger than a record, and that pauses after a whole one, is passed on when no other token comes', async () => {
+  const head = message('HTTP/1.1 401 No', ['Content-Length: 1000000', `X-Large: ${'x'.repeat(20_000)}`]);
+  const upstream = await startUpstream((arrived) => {
+    // Over TLS these leave as records of which the last but one is whole: all of them come in one read.
+    arrived.answer(Buffer.concat([Buffer.from(head, 'latin1'), RECORD]));
+  });
+  const bearer = new FakeBearer({
+    async replace() {
+      await turn();
+      await turn();
+      return undefined;
+    },
+  });
+  // No bound in time has what waits passed on at last.
+  const timeouts = { connectMs: HOUR_MS, responseMs: HOUR_MS, idleMs: HOUR_MS };
+  const sidecar = await startSidecar({ upstream, bearer, route: { timeouts } });
+  const client = await sidecar.connect();
+
+  expect((await client.send(get('/')).head()).status).toBe(401);
+  expect(await client.received.exactly(RECORD.length)).toHaveLength(RECORD.length);
 });

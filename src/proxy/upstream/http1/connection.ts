@@ -195,6 +195,8 @@ export class UpstreamConnection {
   hold(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
+    // Nothing of this answer has been passed: what came of its head is no part of what is gathered from `proceed` on.
+    busy.gatheredBytes = 0;
     this.#state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
     this.#deadline.clear();
@@ -384,7 +386,16 @@ export class UpstreamConnection {
     const isFirst = busy.gatheredBytes === 0;
     busy.gatheredBytes += cameBytes;
     if (cameBytes !== RECORD_BYTES || busy.gatheredBytes >= MOST_GATHERED_BYTES) this.#flush(busy);
-    else if (isFirst) setImmediate(() => this.#flush(busy));
+    else if (isFirst) setImmediate(() => this.#flushLater(busy));
+  }
+
+  /** As amid a read, whatever goes wrong costs this answer, and nothing beside it. */
+  #flushLater(busy: Busy): void {
+    try {
+      this.#flush(busy);
+    } catch (error) {
+      this.#fail(asProxyError(error), false);
+    }
   }
 
   #flush(busy: Busy): void {

@@ -14,7 +14,7 @@ import { Sink } from '../../exchange/ported-exchange.ts';
 const RECORD = 'x'.repeat(16_384);
 
 /** An answer of many records, whose head has come. */
-function beginLargeAnswer() {
+function beginLargeAnswer(wrong: Partial<UpstreamUser> = {}) {
   const socket = new Sink({ decodeStrings: false });
   let onread: OnReadOpts | undefined;
   let came = 0;
@@ -28,6 +28,7 @@ function beginLargeAnswer() {
     flushAnswer: () => void passedOn.push(came),
     answerEnded: () => void passedOn.push(came),
     upstreamFailed: () => void passedOn.push(-1),
+    ...wrong,
   };
   const connection = new UpstreamConnection(user, {
     route: routeTo({ address: { host: 'up.test', port: 80 } }),
@@ -96,4 +97,22 @@ it('nothing is passed on after the answer has failed', async () => {
   await turn();
 
   expect(passedOn).toEqual([-1]);
+});
+
+it('what goes wrong as records are passed on costs the answer, and nothing beside it', async () => {
+  const failures: string[] = [];
+  let wrong = false;
+  const { bring, connection } = beginLargeAnswer({
+    flushAnswer() {
+      if (wrong) throw new Error('unforeseen');
+    },
+    upstreamFailed: (error, fate) => void failures.push(`${error.code} ${fate}`),
+  });
+  wrong = true;
+
+  bring(RECORD);
+  await turn();
+
+  expect(failures).toEqual(['internal lost']);
+  expect(connection.socket.destroyed).toBe(true);
 });
