@@ -3,8 +3,15 @@
 import { expect, it } from 'vitest';
 import { Setting } from '../http2/frames.ts';
 import { connectHttp2, type RawHttp2Client } from '../http2/raw-http2-client.ts';
-import { startSidecar, until } from '../sidecar.ts';
-import { dataFrame, frame, INITIAL_WINDOW_SIZE, startFrames, TYPE } from './frame-upstream.ts';
+import { type Sidecar, startSidecar, until } from '../sidecar.ts';
+import {
+  dataFrame,
+  type FrameConnection,
+  frame,
+  INITIAL_WINDOW_SIZE,
+  startFrames,
+  TYPE,
+} from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 
 const WINDOW = 65_535;
@@ -84,19 +91,21 @@ it('answers that are malformed fail for themselves, however many they are', asyn
   expect(connection.all(TYPE.GOAWAY)).toEqual([]);
 });
 
-it('a request goes out on another connection while apps that do not read hold all of one', async () => {
-  const upstream = await startFrames();
-  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+/** As many requests of an app that does not read as hold all that one connection may have unread. */
+const SLOW = 40;
+
+/** Has an app ask so often, on a connection of its own, and read nothing of what comes. */
+async function askAndDoNotRead(sidecar: Sidecar): Promise<void> {
   const slow = await connectHttp2(sidecar, {
     updatesWindows: false,
     keepsBodies: false,
     settings: [[Setting.INITIAL_WINDOW_SIZE, 1000]],
   });
-  const readers = 40;
-  for (let at = 0; at < readers; at += 1) slow.get(`/slow/${at}`);
-  const connection = await upstream.connection();
-  const streams: number[] = [];
-  while (streams.length < readers) streams.push((await connection.next(TYPE.HEADERS)).streamId);
+  for (let at = 0; at < SLOW; at += 1) slow.get(`/slow/${at}`);
+}
+
+/** Sends answers to these, as much as each stream takes, until they hold all that they may of the connection. */
+async function answerWithoutEnd(connection: FrameConnection, streams: readonly number[]): Promise<void> {
   for (const streamId of streams) connection.answer(streamId);
   let sent = 0;
   const granted = (): number =>
@@ -104,18 +113,54 @@ it('a request goes out on another connection while apps that do not read hold al
       .all(TYPE.WINDOW_UPDATE)
       .filter(({ streamId }) => streamId === 0)
       .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), WINDOW);
-  // As much as each stream takes, until all of them hold what they may.
   const held = 8 * 1024 * 1024;
   for (let at = 0; sent <= held; at += 1) {
     await until(() => granted() - sent >= PIECE.length);
     connection.send(dataFrame(streams[Math.floor(at / 15)] as number, PIECE.toString(), false));
     sent += PIECE.length;
   }
+  await connection.read();
+}
+
+/** The streams of the next requests on a connection. */
+async function asked(connection: FrameConnection, count: number): Promise<number[]> {
+  const streams: number[] = [];
+  while (streams.length < count) streams.push((await connection.next(TYPE.HEADERS)).streamId);
+  return streams;
+}
+
+it('a request goes out on another connection while apps that do not read hold all of one', async () => {
+  const upstream = await startFrames();
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  await askAndDoNotRead(sidecar);
+  const connection = await upstream.connection();
+  await answerWithoutEnd(connection, await asked(connection, SLOW));
 
   const client = await connectHttp2(sidecar);
-  const asked = client.get('/other');
+  const request = client.get('/other');
   const other = await upstream.connection();
   other.answer((await other.next(TYPE.HEADERS)).streamId, 'at once');
 
-  expect((await client.answer(asked)).body).toBe('at once');
+  expect((await client.answer(request)).body).toBe('at once');
+});
+
+it('apps that do not read are not given one connection after another to hold', async () => {
+  const most = 4;
+  const upstream = await startFrames();
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  for (let made = 0; made < most; made += 1) {
+    await askAndDoNotRead(sidecar);
+    const connection = await upstream.connection();
+    await answerWithoutEnd(connection, await asked(connection, SLOW));
+  }
+
+  const client = await connectHttp2(sidecar);
+  const request = client.get('/other');
+  const [first] = upstream.connections;
+  if (first === undefined) throw new Error('no connection was made');
+  const { streamId } = await first.next(TYPE.HEADERS);
+  first.answer(streamId, '');
+
+  expect((await client.answer(request)).body).toBe('');
+  expect(upstream.connections).toHaveLength(most);
 });

@@ -34,6 +34,8 @@ export interface Http2ConnectionOptions {
   readonly maxAgeMs: number;
   /** Streams that are taken for allowed until the upstream says how many are. */
   readonly assumedStreams: number;
+  /** Whether further requests keep off it while slow readers hold all that they may of it. */
+  mayStandAside(): boolean;
   /** Called when another request may be sent on it, and may not have been before. */
   onFree(connection: Http2Connection): void;
   /** Called in the same turn in which it becomes unfit for further requests. */
@@ -204,8 +206,9 @@ export class Http2Connection {
 
   /** Streams that may be opened beside those that are. */
   get #room(): number {
+    if (!this.#codec.mayOpen || this.#windowStuck) return 0;
     // A further answer would wait for apps that have nothing to do with it.
-    if (!this.#codec.mayOpen || this.outlet.awaitsReaders || this.#windowStuck) return 0;
+    if (this.outlet.awaitsReaders && this.#options.mayStandAside()) return 0;
     const { settingsCame, peer } = this.#codec;
     const allowed = settingsCame ? peer.maxConcurrentStreams : this.#options.assumedStreams;
     return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);

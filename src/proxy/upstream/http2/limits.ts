@@ -24,6 +24,12 @@ export const UPSTREAM_LIMITS: ConnectionLimits = {
  */
 export const MOST_UNREAD_BYTES = 8 * 1024 * 1024;
 
+/**
+ * Connections of one upstream that further requests keep off because apps have as much unread of each. With more, requests
+ * wait for those apps as well: whatever is made for them would only be theirs to hold, too.
+ */
+export const MOST_ASIDE = 3;
+
 /** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
 export const MOST_STREAMS = 256;
 

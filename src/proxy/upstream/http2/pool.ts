@@ -9,7 +9,7 @@ import { UpstreamFailures } from '../failures.ts';
 import { maxAgeMs } from '../max-age.ts';
 import type { IdleHolder, OpenUpstreams } from '../open-upstreams.ts';
 import { Http2Connection } from './connection.ts';
-import { MOST_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
+import { MOST_ASIDE, MOST_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
 
@@ -172,6 +172,13 @@ export class Http2Pool implements IdleHolder {
     return coming ?? this.#made;
   }
 
+  /** Whether few connections, those that end among them, wait for apps to read. */
+  get #fewAwaitReaders(): boolean {
+    let count = 0;
+    for (const { outlet } of this.#open) if (outlet.awaitsReaders) count += 1;
+    return count <= MOST_ASIDE;
+  }
+
   #streamFor(request: IncomingRequest, user: UpstreamUser): Http2UpstreamStream {
     return new Http2UpstreamStream(user, request, this.#streamOptions);
   }
@@ -289,6 +296,7 @@ export class Http2Pool implements IdleHolder {
       failures: this.#failures,
       maxAgeMs: maxAgeMs(random),
       assumedStreams: this.#streamsEach,
+      mayStandAside: () => this.#fewAwaitReaders,
       onFree: () => {
         this.#serve();
         if (connection.idle) all.idled();

@@ -73,6 +73,7 @@ export function connect({ maxAgeMs = 1e9, assumedStreams = 100, connectMs = 10_0
     failures: new UpstreamFailures('up.test'),
     maxAgeMs,
     assumedStreams,
+    mayStandAside: () => true,
     onFree: () => void free.push(connection.free),
     onGone: () => told.push('gone'),
     onClosed: () => told.push('closed'),
