@@ -166,6 +166,19 @@ describe('the status page', () => {
     }
   });
 
+  it.each([
+    ['auto', 'h2', 'auto, h2 now'],
+    ['auto', undefined, 'auto'],
+    ['h2', 'h2', 'h2'],
+  ] as const)(
+    'says which version of HTTP a route has, set to %s and speaking %s',
+    async (protocol, upstreamSpeaks, shown) => {
+      const routes: RouteReport[] = [{ ...route('one'), protocol, upstreamSpeaks }];
+      const { text } = await serve(() => report({ routes }));
+      expect(text).toContain(`<dt>Protocol</dt><dd>${shown}</dd>`);
+    },
+  );
+
   it('puts what fails first', async () => {
     const routes: RouteReport[] = [route('fine'), { ...route('bad'), level: 'failing' }];
     const { text } = await serve(() => report({ routes }));

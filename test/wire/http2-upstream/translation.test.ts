@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { FIRST } from '../fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, post, request } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
-import { type Sidecar, startSidecar } from '../sidecar.ts';
+import { forwardTo, type Sidecar, startSidecar } from '../sidecar.ts';
 import { type Answering, HTTP2, type NodeUpstream, respond, startHttp2 } from './node-upstream.ts';
 
 async function start(answer: Answering): Promise<{ upstream: NodeUpstream; sidecar: Sidecar }> {
@@ -53,6 +53,19 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
       expect(names).not.toContain(gone);
     }
     expect(names.filter((name) => name === 'authorization')).toHaveLength(1);
+  });
+
+  it('goes so to a host of the forward proxy whose entry says that it does', async () => {
+    const upstream = await startHttp2(respond('hello'));
+    const sidecar = await startSidecar({ forwardProxy: forwardTo(upstream, { protocol: HTTP2 }) });
+    const { authority } = upstream;
+
+    const answer = await sidecar.exchange(
+      message(`GET http://${authority}/a?b HTTP/1.1`, [`Host: ${authority}`]),
+    );
+
+    expect(answer).toMatchObject({ status: 200, body: 'hello' });
+    expect(upstream.arrived[0]?.headers).toMatchObject({ ':path': '/a?b', authorization: FIRST });
   });
 
   it.each([
