@@ -308,10 +308,10 @@ export class Http2Connection {
   }
 
   #lookWhetherStuck(nowMs: number): void {
-    const { kind } = this.#state;
-    if (kind !== 'open' && kind !== 'examined') return;
     const stuckMs = this.#stuck.stuckMs(nowMs);
     this.#shut.seen(this.outlet.windowShut, nowMs);
+    const { kind } = this.#state;
+    if (kind !== 'open' && kind !== 'examined') return;
     if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
     // What waits for room on it has another made.
     else if (stuckMs >= STUCK_MS || this.#windowStuck) this.#options.onFree(this);

@@ -56,3 +56,15 @@ it('it is lent again once nothing waits for the window any more', async () => {
 
   expect(connection.free).toBeGreaterThan(0);
 });
+
+it('that nothing waits for is not looked at any more, on a connection that ends as well', async () => {
+  const { connection, clock, upload } = await startShut();
+  const lasting = carried();
+  connection.lend(lasting.stream);
+  connection.retire();
+  connection.release(upload.stream);
+
+  await clock.advance(300_000);
+
+  expect(clock.pendingTimers).toBe(0);
+});
