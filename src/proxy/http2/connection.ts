@@ -138,6 +138,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
   #data(piece: DataPiece): FaultReason | undefined {
     const { streamId, windowBytes, endStream } = piece;
     if (!this.receiveWindow.receive(windowBytes)) return 'window_exceeded';
+    this.giveBackWhatIsDue();
     if (!piece.empty) this.abuse.earn('empty_data', 1);
     const flood = piece.empty ? this.spend('empty_data') : undefined;
     if (flood !== undefined) return flood;

@@ -110,6 +110,12 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
+  /** DATA came, which may have left the others on the connection next to nothing. */
+  protected giveBackWhatIsDue(): void {
+    const increment = this.receiveWindow.due();
+    if (increment > 0) this.output.windowUpdate(0, increment);
+  }
+
   /** The same for the window of the stream alone. */
   consumeStream(stream: S, bytes: number): void {
     // A peer that has ended its side, or hears that the stream is over, has no use for a window.

@@ -75,6 +75,14 @@ export class ReceiveWindow {
     return this.#granted >= 0;
   }
 
+  /**
+   * The increment of a WINDOW_UPDATE that is to be sent now that DATA came, or 0. Where it has taken what was left, and stalls, nothing
+   * more is consumed by which what is owed would be given back.
+   */
+  due(): number {
+    return this.#granted < SMALL_STEP_BYTES && this.#runsDry() ? this.#giveBack() : 0;
+  }
+
   /** Octets are done with. Returns the increment of a WINDOW_UPDATE that is to be sent now, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;

@@ -44,6 +44,16 @@ describe('what may come', () => {
     expect(window.granted).toBeGreaterThan(50_000);
   });
 
+  test('of a connection is given back though what comes last stalls', () => {
+    const window = new ReceiveWindow(100_000, { isShared: true });
+    window.receive(50_000);
+    window.receive(20_000);
+    expect([window.consume(20_000), window.due()]).toEqual([0, 0]);
+    window.receive(30_000);
+    expect([window.due(), window.granted]).toEqual([20_000, 20_000]);
+    expect(window.due()).toBe(0);
+  });
+
   test('of a connection that is held but for an octet passes that', () => {
     const window = new ReceiveWindow(100, { isShared: true });
     window.receive(99);

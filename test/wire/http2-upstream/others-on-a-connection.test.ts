@@ -64,6 +64,41 @@ it('an upload passes while others that stall hold more than half of the window o
   expect((await client.answer(upload)).body).toBe('whole');
 });
 
+it('an upload goes on though another that stalls has taken what was left of that window', async () => {
+  const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
+  const connectionWindowBytes = 128 * 1024;
+  const http2 = { maxStreams: 100, streamWindowBytes: 64 * 1024, connectionWindowBytes };
+  const timeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 60_000 };
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts }, limits: { http2 } });
+  const client = await connectHttp2(sidecar);
+  const first = client.get('/');
+  const connection = await upstream.connection();
+  connection.answer((await connection.next(TYPE.HEADERS)).streamId, '');
+  await client.answer(first);
+  connection.windowUpdate(0, 2 ** 30);
+  const stalled = client.post('/stalled');
+  for (let piece = 0; piece < 4; piece += 1) client.data(stalled, PIECE);
+  await connection.next(TYPE.HEADERS);
+  const upload = client.post('/upload');
+  const { streamId } = await connection.next(TYPE.HEADERS);
+  connection.windowUpdate(streamId, 2 ** 30);
+  // Less than half of the window, and than what is left of it.
+  const begun = 31_000;
+  for (let sent = 0; sent < begun; sent += begun / 2) client.data(upload, PIECE.subarray(0, begun / 2));
+  await connection.data(streamId, begun);
+
+  const another = client.post('/stalled');
+  await connection.next(TYPE.HEADERS);
+  const left = connectionWindowBytes - 4 * PIECE.length - begun;
+  for (let sent = 0; sent < left; sent += left / 4) client.data(another, PIECE.subarray(0, left / 4));
+
+  await until(() => WINDOW + givenBack(client, 0) - connectionWindowBytes > 0);
+  client.data(upload, 'the rest', true);
+  await connection.data(streamId, begun + 8);
+  connection.answer(streamId, 'whole');
+  expect((await client.answer(upload)).body).toBe('whole');
+});
+
 it('answers that are malformed fail for themselves, however many they are', async () => {
   const upstream = await startFrames();
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
