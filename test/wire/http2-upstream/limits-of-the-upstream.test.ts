@@ -119,6 +119,25 @@ describe('the windows of an upstream', () => {
     expect((await answer).body).toBe('whole');
   });
 
+  it('are used by an upload that GOAWAY names, whose connection then ends', async () => {
+    const { upstream, sidecar } = await start([INITIAL_WINDOW_SIZE, 2 ** 31 - 1]);
+    const body = 'x'.repeat(100_000);
+    const upload = sidecar.exchange(post('/', body));
+    const connection = await upstream.connection();
+    const { streamId } = await connection.next(TYPE.HEADERS);
+    await connection.data(streamId, 65_535);
+
+    connection.goaway(2 ** 31 - 1, CODE.NO_ERROR);
+    connection.goaway(streamId, CODE.NO_ERROR);
+    await connection.read();
+    connection.windowUpdate(0, body.length);
+
+    expect(await connection.data(streamId, body.length)).toBe(body);
+    connection.answer(streamId, 'whole');
+    expect((await upload).body).toBe('whole');
+    await connection.closed();
+  });
+
   it('that stay shut stop the app, too, whatever it has to send', async () => {
     const { upstream, sidecar } = await start();
     const client = await sidecar.connect();
