@@ -15,6 +15,8 @@ import {
 import { HTTP2 } from './node-upstream.ts';
 
 const WINDOW = 65_535;
+/** Nothing that stalls is given up meanwhile. */
+const LONG = { connectMs: 60_000, responseMs: 60_000, idleMs: 60_000 };
 const PIECE = Buffer.alloc(16_384, 'x');
 
 /** What the sidecar has given back for a stream, or for the connection. */
@@ -28,9 +30,7 @@ function givenBack(client: RawHttp2Client, streamId: number): number {
 it('an upload passes while others that stall hold more than half of the window of the app’s connection', async () => {
   const stalled = 60;
   const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
-  // Nothing that stalls is given up meanwhile.
-  const timeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 60_000 };
-  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts } });
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });
   const client = await connectHttp2(sidecar);
   const first = client.get('/');
   const connection = await upstream.connection();
@@ -68,8 +68,11 @@ it('an upload goes on though another that stalls has taken what was left of that
   const upstream = await startFrames((connection) => connection.settings([INITIAL_WINDOW_SIZE, 0]));
   const connectionWindowBytes = 128 * 1024;
   const http2 = { maxStreams: 100, streamWindowBytes: 64 * 1024, connectionWindowBytes };
-  const timeouts = { connectMs: 5000, responseMs: 60_000, idleMs: 60_000 };
-  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts }, limits: { http2 } });
+  const sidecar = await startSidecar({
+    upstream,
+    route: { protocol: HTTP2, timeouts: LONG },
+    limits: { http2 },
+  });
   const client = await connectHttp2(sidecar);
   const first = client.get('/');
   const connection = await upstream.connection();
@@ -166,7 +169,7 @@ async function asked(connection: FrameConnection, count: number): Promise<number
 
 it('a request goes out on another connection while apps that do not read hold all of one', async () => {
   const upstream = await startFrames();
-  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });
   await askAndDoNotRead(sidecar);
   const connection = await upstream.connection();
   await answerWithoutEnd(connection, await asked(connection, SLOW));
@@ -182,7 +185,7 @@ it('a request goes out on another connection while apps that do not read hold al
 it('apps that do not read are not given one connection after another to hold', async () => {
   const most = 4;
   const upstream = await startFrames();
-  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
+  const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts: LONG } });
   for (let made = 0; made < most; made += 1) {
     await askAndDoNotRead(sidecar);
     const connection = await upstream.connection();
