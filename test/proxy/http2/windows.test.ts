@@ -54,6 +54,29 @@ describe('what may come', () => {
     expect(window.due()).toBe(0);
   });
 
+  test('of a connection is never shut while something is owed, whatever stalls and whatever passes', () => {
+    const size = 20_000;
+    const steps = fc.array(fc.tuple(fc.boolean(), fc.double({ min: 0, max: 1, noNaN: true })), {
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(steps, (taken) => {
+        const window = new ReceiveWindow(size, { isShared: true });
+        let held = 0;
+        for (const [comes, part] of taken) {
+          const bytes = Math.ceil(part * (comes ? window.granted : held));
+          held += comes ? bytes : -bytes;
+          if (comes) window.receive(bytes);
+          // What is done with, or what came, may have the peer told.
+          if (comes) window.due();
+          else window.consume(bytes);
+          expect(window.granted > 0 || held === size).toBe(true);
+          expect(window.granted).toBeLessThanOrEqual(size - held);
+        }
+      }),
+    );
+  });
+
   test('of a connection that is held but for an octet passes that', () => {
     const window = new ReceiveWindow(100, { isShared: true });
     window.receive(99);
