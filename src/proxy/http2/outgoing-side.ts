@@ -110,12 +110,6 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
-  /** DATA came, which may have left the others on the connection next to nothing. */
-  protected giveBackWhatIsDue(): void {
-    const increment = this.receiveWindow.due();
-    if (increment > 0) this.output.windowUpdate(0, increment);
-  }
-
   /** The same for the window of the stream alone. */
   consumeStream(stream: S, bytes: number): void {
     // A peer that has ended its side, or hears that the stream is over, has no use for a window.
@@ -123,6 +117,12 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (state.kind !== 'open' && !(state.kind === 'half_closed' && state.endedBy === 'local')) return;
     const increment = stream.receiveWindow.consume(bytes);
     if (increment > 0) this.output.windowUpdate(stream.id, increment);
+  }
+
+  /** DATA came, which may have left the others on the connection next to nothing. */
+  protected giveBackWhatIsDue(): void {
+    const increment = this.receiveWindow.due();
+    if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
   /**
