@@ -1,5 +1,6 @@
 /** A credential of a profile that the broker holds for pods, and who may have its tokens. */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { ServiceAccountCaller } from '../callers/caller.ts';
 import type { CredentialConfig } from '../config/config.ts';
 
@@ -38,4 +39,9 @@ export interface BrokeredCredentials {
   find(profile: string, credential: string, caller: ServiceAccountCaller): BrokeredCredential | undefined;
   /** What the profile says of it now, whoever may have it; undefined where it says nothing of it any more. */
   now(name: string): BrokeredCredential | undefined;
+}
+
+/** Whether both are asked for alike, so that a token of one is a token of the other. */
+export function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
+  return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
 }

@@ -3,7 +3,6 @@
  * for first, and closed when nobody has asked for long, or its profile says something else.
  */
 
-import { isDeepStrictEqual } from 'node:util';
 import { type Clock, remainingMs } from '../clock.ts';
 import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
@@ -13,7 +12,7 @@ import type { TokenSource } from '../token/token-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
 import { within } from '../within.ts';
 import { type BrokerAnswer, type GivenToken, refusal } from './broker-answer.ts';
-import type { BrokeredCredential, BrokeredCredentials } from './brokered-credential.ts';
+import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
 import { type LiveVolume, openLiveVolume } from './live-volume.ts';
 import type { WatchedObjects } from './object-values.ts';
 
@@ -264,8 +263,4 @@ function leastLeftMs(source: TokenSource): number {
   const { requestedAtMs, expiresAtMs } = source.snapshot();
   if (requestedAtMs === undefined || expiresAtMs === undefined) return 0;
   return Math.min(LEAST_LEFT.ms, (expiresAtMs - requestedAtMs) * LEAST_LEFT.ofLifetime);
-}
-
-function isSame(one: BrokeredCredential, other: BrokeredCredential): boolean {
-  return isDeepStrictEqual([one.config, one.volumes], [other.config, other.volumes]);
 }

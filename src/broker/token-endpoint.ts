@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts';
 import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
 import { within } from '../within.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
-import type { BrokeredCredentials } from './brokered-credential.ts';
+import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
 import { createCallerRates } from './caller-rates.ts';
 import type { Grants } from './grants.ts';
 import { type Address, readTokenRequest, type TokenRequest } from './token-request.ts';
@@ -33,7 +33,7 @@ export interface TokenEndpointOptions {
   readonly log: Logger;
 }
 
-/** While the profiles are being read. */
+/** While the profiles are being read, or when one has changed meanwhile. */
 const READ_SOON_MS = 1000;
 
 export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoint {
@@ -61,17 +61,23 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
     const { refusedTokenHash: hash } = request;
     const answer = grants.answer(credential, hash === undefined ? undefined : { hash, namespace });
-    return answer instanceof Promise ? ifStillTheirs(request, caller, answer) : answer;
+    return answer instanceof Promise ? ifStillTheirs(request, caller, credential, answer) : answer;
   }
 
-  /** Profiles may change while a grant is waited for. */
+  /** Profiles may change while a grant is waited for: who may have a token, and what it is. */
   async function ifStillTheirs(
     { profile, credential }: TokenRequest,
     caller: ServiceAccountCaller,
+    asked: BrokeredCredential,
     waited: Promise<BrokerAnswer>,
   ): Promise<BrokerAnswer> {
     const answer = await waited;
-    return credentials.find(profile, credential, caller) === undefined ? notTheirs() : answer;
+    const now = credentials.find(profile, credential, caller);
+    if (now === undefined) return notTheirs();
+    if (answer.kind === 'given' && !isSame(asked, now)) {
+      return refusal('temporarily_unavailable', 'the profile has changed', READ_SOON_MS);
+    }
+    return answer;
   }
 
   /** What is begun goes on after the deadline, for the next who asks. */

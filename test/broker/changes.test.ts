@@ -102,6 +102,28 @@ it('gives no token to who lost the right to it while the provider was waited for
   expect(await waiting).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } });
 });
 
+it('gives no token that the profile has ceased to say while the provider was waited for', async () => {
+  const world = await startWorld();
+  const { cluster, putProfile, spec, credential, provider } = world;
+  putProfile('payments', { ...spec, credentials: [{ ...credential, scope: 'read write' }] });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const give = answerToken();
+  provider.script = (response, request) => void promise.then(() => give(response, request));
+  const { askAs } = await runBroker(world);
+  const waiting = askAs(cluster.pod('shop', 'web'));
+  await provider.requests(1);
+  putProfile('payments', { ...spec, credentials: [{ ...credential, scope: 'read' }] });
+  // Who says the scope of before is told so once the profile has been read.
+  const late = cluster.pod('shop', 'late');
+  const scopeOfBefore = { form: { scope: 'write' } };
+  putProfile('marker', { ...spec, namespaces: { names: ['shop'] } });
+  while (
+    (await askAs(late, { path: '/token/marker/marker', ...scopeOfBefore })).body.error !== 'invalid_scope'
+  );
+  resolve();
+  expect(await waiting).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
+});
+
 it('keeps profiles and tokens while the API server is away', async () => {
   const world = await startWorld();
   const { cluster } = world;
