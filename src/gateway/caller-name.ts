@@ -12,7 +12,8 @@ export function nameOf(caller: Caller): string {
   }
 }
 
-/** Tells one caller from every other. */
+/** Tells one caller from every other: a common name is any text, that of other callers' names too. */
 export function keyOf(caller: Caller): string {
-  return `${caller.kind}:${nameOf(caller)}`;
+  const kind = caller.kind === 'certificate' ? caller.by : caller.kind;
+  return `${kind}:${nameOf(caller)}`;
 }
