@@ -12,6 +12,8 @@ export interface CallerConnectionOptions {
   readonly context: AppContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
   readonly asksForCertificate: boolean;
+  /** Fingerprints of those in `secureContext`. */
+  readonly authorities: ReadonlySet<string>;
   readonly gates: CallerGates;
   /** Its handshake has ended, as this. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
@@ -75,9 +77,9 @@ export class CallerConnection implements AppConnection {
     this.#inside?.drain();
   }
 
-  #speak(tls: TLSSocket, { context, gates, known, onFree }: CallerConnectionOptions): void {
+  #speak(tls: TLSSocket, { context, authorities, gates, known, onFree }: CallerConnectionOptions): void {
     const gate = gates.open({
-      peer: peerOf(tls, context.clock.now()),
+      peer: peerOf(tls, authorities, context.clock.now()),
       address: this.socket.remoteAddress,
       known,
       retire: () => this.#inside?.drain(),

@@ -23,7 +23,7 @@ export interface CallerGatesOptions {
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
   /** Judges service account tokens; none are heeded when absent. */
   readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
-  /** Whether one of the certificates, by its fingerprint, is trusted now. */
+  /** Whether all of these authorities, by their fingerprints, are trusted now. */
   readonly trusts: (fingerprints: readonly string[]) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -198,7 +198,7 @@ export class CallerGate implements Gatekeeper {
       this.#connection.retire();
       throw unknown('the client certificate, or one above it, has ended since the connection was made');
     }
-    if (!trusts(peer.fingerprints)) {
+    if (!trusts(peer.authorities)) {
       this.#connection.retire();
       throw unknown('the authority of the client certificate is not trusted any more');
     }

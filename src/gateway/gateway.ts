@@ -86,7 +86,7 @@ export function createGateway({
     bounds,
     metrics,
     tokens,
-    trusts: (fingerprints) => fingerprints.some((fingerprint) => trusted.has(fingerprint)),
+    trusts: (fingerprints) => fingerprints.every((fingerprint) => trusted.has(fingerprint)),
     clock,
     log,
   });
@@ -102,6 +102,7 @@ export function createGateway({
             context,
             secureContext,
             asksForCertificate: clients !== undefined,
+            authorities: trusted,
             gates,
             onResult: (result) => metrics.connection(result),
             known,

@@ -16,8 +16,8 @@ export type Peer =
       readonly caller: SpiffeCaller | CertificateCaller;
       /** When the first certificate of the chain ends, as far as it is known. */
       readonly endsAt: Instant;
-      /** Of all certificates above the leaf, and of the leaf; one of them is an authority's that was trusted. */
-      readonly fingerprints: readonly string[];
+      /** Of the authorities that it is trusted by, as long as all of them are listed: their fingerprints, one at least. */
+      readonly authorities: readonly string[];
     };
 
 /** Chains are a few certificates long; one that goes round in a circle is not followed for ever. */
@@ -26,6 +26,7 @@ const LONGEST_CHAIN = 16;
 interface ChainLink {
   readonly raw?: Buffer;
   readonly fingerprint256?: string;
+  readonly valid_from?: string;
   readonly valid_to?: string;
   readonly issuerCertificate?: ChainLink;
 }
@@ -33,8 +34,9 @@ interface ChainLink {
 /**
  * Who the peer is, of a connection whose handshake is over. Renegotiation is switched off, and no session is resumed, so that
  * the answer holds for the connection's life.
+ * @param listed fingerprints of the authorities by which it was verified.
  */
-export function peerOf(socket: TLSSocket, now: Instant): Peer {
+export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Instant): Peer {
   // Of what nobody trusts the leaf alone is read: strangers may send hundreds of certificates above it, which take 40 ms.
   const { raw } = socket.getPeerCertificate() as ChainLink;
   if (raw === undefined) return { kind: 'unnamed' };
@@ -46,6 +48,8 @@ export function peerOf(socket: TLSSocket, now: Instant): Peer {
   if (chain === undefined) {
     return { kind: 'refused', why: 'came with one that has the name of its authority, and did not sign it' };
   }
+  const authorities = authoritiesOf(chain, listed, now.wallMs);
+  if (authorities.length === 0) return { kind: 'refused', why: 'leads to none of the authorities' };
   const ends = chain.map(({ valid_to }) => Date.parse(valid_to ?? ''));
   if (ends.some(Number.isNaN)) return { kind: 'refused', why: 'has an end that cannot be read' };
   const endsAt = later(now, firstEnd(ends, now.wallMs) - now.wallMs);
@@ -53,7 +57,7 @@ export function peerOf(socket: TLSSocket, now: Instant): Peer {
     kind: 'named',
     caller: named.caller,
     endsAt,
-    fingerprints: chain.flatMap(({ fingerprint256 }) => fingerprint256 ?? []),
+    authorities,
   };
 }
 
@@ -72,6 +76,24 @@ function chainOf(leaf: ChainLink): ChainLink[] | undefined {
     link = issuer;
   }
   return chain;
+}
+
+/**
+ * Those that are listed. Where Node links a certificate whose time it is not, OpenSSL went by another, which may be of any authority.
+ */
+function authoritiesOf(
+  chain: readonly ChainLink[],
+  listed: ReadonlySet<string>,
+  nowWallMs: number,
+): string[] {
+  const own = chain.flatMap(({ fingerprint256 = '' }) =>
+    listed.has(fingerprint256) ? [fingerprint256] : [],
+  );
+  return chain.every((link) => isValid(link, nowWallMs)) ? own : [...listed];
+}
+
+function isValid({ valid_from = '', valid_to = '' }: ChainLink, nowWallMs: number): boolean {
+  return Date.parse(valid_from) <= nowWallMs && Date.parse(valid_to) > nowWallMs;
 }
 
 /**

@@ -83,6 +83,25 @@ it('a forged certificate with the name of an authority puts no other authority i
   expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
 });
 
+it('a certificate that has ended keeps no authority in the place of one that was taken away', async () => {
+  const gateway = await startGateway();
+  const other = createCertificateAuthority('others');
+  await gateway.replace('ca.crt', `${callers.cert}${other.cert}`);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(2);
+  const below = callers.intermediate('below');
+  const ended = other.reissue(below, new Date(Date.now() - 86_400_000));
+  const { cert, key } = below.issue('web', WEB);
+  const session = await gateway.http2({ cert: `${cert}${ended}${below.cert}`, key });
+  expect((await askHttp2(session)).status).toBe(200);
+  await gateway.replace('ca.crt', other.cert);
+  await expect
+    .poll(() => gateway.metric('gateway_file_reload_total{file="client_ca",result="loaded"}'))
+    .toBe(3);
+  expect(await askHttp2(session)).toMatchObject({ status: 401, code: 'caller_unknown' });
+});
+
 it('a changed policy holds for the next request of a kept connection, and series of entries that are gone end', async () => {
   const gateway = await startGateway();
   const session = await gateway.http2(web);

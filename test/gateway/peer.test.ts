@@ -3,9 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { peerOf } from '../../src/gateway/peer.ts';
+import { certificatesIn } from '../../src/x509/pem.ts';
 import { type Certificate, createCertificateAuthority } from '../support/certificate-authority.ts';
 
 const trusted = createCertificateAuthority('callers');
+const fingerprintsOf = (pem: string) => certificatesIn(pem).map(({ fingerprint256 }) => fingerprint256);
+const LISTED = new Set(fingerprintsOf(trusted.cert));
 const NOW = { wallMs: Date.now(), monotonicMs: 0 };
 const NAME = 'spiffe://cluster.local/ns/shop/sa/web';
 
@@ -38,7 +41,7 @@ it('reads the chain of a caller that is trusted', async () => {
   const socket = await shown(trusted.issue('web', NAME));
   const chains = chainsRead(socket);
 
-  const peer = peerOf(socket, NOW);
+  const peer = peerOf(socket, LISTED, NOW);
 
   expect(peer).toMatchObject({ kind: 'named', caller: { uri: NAME } });
   expect(chains()).toBe(1);
@@ -50,7 +53,7 @@ it('reads nothing above the certificate of a stranger, who may have sent hundred
   const socket = await shown({ cert: `${cert}${strangers.cert}`, key });
   const chains = chainsRead(socket);
 
-  expect(peerOf(socket, NOW)).toMatchObject({
+  expect(peerOf(socket, LISTED, NOW)).toMatchObject({
     kind: 'refused',
     why: expect.stringContaining('is not trusted'),
   });
@@ -63,11 +66,27 @@ it('knows a caller that shows the certificate of its intermediate that has ended
   const { cert, key } = below.issue('web', NAME);
 
   for (const above of [`${ended}${below.cert}`, `${below.cert}${ended}`]) {
-    const peer = peerOf(await shown({ cert: `${cert}${above}`, key }), NOW);
+    const peer = peerOf(await shown({ cert: `${cert}${above}`, key }), LISTED, NOW);
     expect(peer).toMatchObject({
       kind: 'named',
       caller: { uri: NAME },
       endsAt: { wallMs: Date.UTC(2049, 11, 31, 23, 59, 59) },
     });
   }
+});
+
+it('has a caller trusted by the authorities above it, or by all where it is not known by which', async () => {
+  const below = trusted.intermediate('below');
+  const ended = trusted.reissue(below, new Date(NOW.wallMs - 86_400_000));
+  const { cert, key } = below.issue('web', NAME);
+  const other = fingerprintsOf(createCertificateAuthority('others').cert);
+  const [root, own] = [fingerprintsOf(trusted.cert), fingerprintsOf(below.cert)];
+  const authorities = async (above: string, listed: readonly string[]) =>
+    peerOf(await shown({ cert: `${cert}${above}`, key }), new Set(listed), NOW);
+
+  expect(await authorities(below.cert, [...root, ...other])).toMatchObject({ authorities: root });
+  expect(await authorities(below.cert, [...root, ...own])).toMatchObject({ authorities: [...own, ...root] });
+  const all = [...root, ...other];
+  expect(await authorities(`${ended}${below.cert}`, all)).toMatchObject({ authorities: all });
+  expect(await authorities(below.cert, other)).toMatchObject({ kind: 'refused' });
 });
