@@ -9,6 +9,7 @@ import { pause } from '../../kubernetes/backoff.ts';
 import type { Logger } from '../../log/logger.ts';
 import { nextTurn } from '../../next-turn.ts';
 import { within } from '../../within.ts';
+import { MeasuredConnection } from './measured-connection.ts';
 import type { CacheMetrics } from './metrics.ts';
 import { LONGEST_VALUE, NAME_PREFIX } from './sealed-token.ts';
 import { errorCodeOf, storeFailure } from './store-failure.ts';
@@ -49,6 +50,10 @@ export const LONGEST_RETRY_MS = 4000;
 const STEADY_MS = 30_000;
 /** Commands that are not answered yet; each grant asks a few, one after the other. */
 const MOST_COMMANDS = 1024;
+/** What TLS takes for itself: a handshake, and then a little. */
+const TLS_BYTES = 256 * 1024;
+/** Of the longest answer to a command, in records of TLS. */
+const ANSWER_BYTES = 2 * LONGEST_VALUE;
 
 /** What is used of it. */
 interface Client {
@@ -62,6 +67,8 @@ interface Connection {
   isEnded(): boolean;
   /** Commands that are on their way. */
   unanswered: number;
+  /** So many commands wait for their answers now. */
+  expects(answers: number): void;
   end(failure: StoreFailure): void;
 }
 
@@ -89,11 +96,14 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { authorities, username, password } = options.access();
     const ended = Promise.withResolvers<StoreFailure>();
     const socket = { host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false } as const;
+    // A server of this machine, which alone is without TLS, takes what it likes of the memory anyway.
+    const measured = address.tls ? new MeasuredConnection(address, TLS_BYTES) : undefined;
     const client = createClient({
       socket: address.tls
         ? {
             ...socket,
             tls: true,
+            socket: measured,
             rejectUnauthorized: true,
             ...(authorities === undefined ? {} : { ca: authorities }),
           }
@@ -110,6 +120,12 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       commandOptions: { timeout: 0 },
     });
     client.on('error', (error: unknown) => ended.resolve(storeFailure(error)));
+    // The client hears of it, once it has taken the connection.
+    measured?.on('error', () => undefined);
+    const destroy = (): void => {
+      client.destroy();
+      measured?.destroy();
+    };
     const open = async (): Promise<true> => {
       await client.connect();
       await client.sendCommand(['PTTL', PROBE]);
@@ -119,14 +135,14 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     let isGivenUp = false;
     // One that was given up while it was being made may come to be all the same.
     const settled = opening.then(
-      () => isGivenUp && client.destroy(),
-      () => client.destroy(),
+      () => isGivenUp && destroy(),
+      () => destroy(),
     );
     try {
       const opened = await within(CONNECT_MS, opening, clock);
       if (opened === 'late') {
         isGivenUp = true;
-        client.destroy();
+        destroy();
         // One after the other, so that what never ends is one.
         await Promise.race([settled, closed]);
         return { reason: 'timeout', detail: `no connection within ${CONNECT_MS} ms` };
@@ -139,9 +155,10 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       isEnded = true;
       ended.resolve(failure);
       if (connection?.client === client) connection = undefined;
-      client.destroy();
+      destroy();
     };
-    return { client, ended: ended.promise, isEnded: () => isEnded, unanswered: 0, end };
+    const expects = (answers: number): void => measured?.allow(TLS_BYTES + answers * ANSWER_BYTES);
+    return { client, ended: ended.promise, isEnded: () => isEnded, unanswered: 0, expects, end };
   }
 
   async function keepConnected(): Promise<void> {
@@ -193,6 +210,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     // Of more than these the client would say that the queue is full: that is no fault of the connection, and others wait on it.
     if (asked === undefined || asked.unanswered >= MOST_COMMANDS) return AWAY;
     asked.unanswered += 1;
+    asked.expects(asked.unanswered);
     try {
       const reply = asked.client.sendCommand([...args]).then((value) => ({ value }));
       const inTime = await within(timeoutMs, reply, clock);
@@ -205,6 +223,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       asked.end(storeFailure(error));
     } finally {
       asked.unanswered -= 1;
+      asked.expects(asked.unanswered);
     }
     return AWAY;
   }

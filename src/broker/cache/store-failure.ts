@@ -2,6 +2,7 @@
 
 import { ConnectionTimeoutError, ErrorReply, SocketClosedUnexpectedlyError } from '@redis/client';
 import { systemCodeOf } from '../../errors.ts';
+import { UnaskedBytes } from './measured-connection.ts';
 import type { StoreFailure } from './token-store.ts';
 
 /** What to do about the errors that an installation meets. */
@@ -25,6 +26,8 @@ export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof SocketClosedUnexpectedlyError) {
     return { reason: 'unreachable', detail: 'it closed the connection' };
   }
+  if (error instanceof UnaskedBytes)
+    return { reason: 'protocol', detail: 'it sends more than it was asked for' };
   const code = systemCodeOf(error);
   if (code !== undefined) return { reason: isOfTls(code) ? 'tls' : 'unreachable', detail: code };
   return { reason: 'protocol', detail: 'it answers with something that is not RESP' };

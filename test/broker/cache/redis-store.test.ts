@@ -8,6 +8,7 @@ import { openRedisStore, type StoreAccess } from '../../../src/broker/cache/redi
 import { LONGEST_VALUE } from '../../../src/broker/cache/sealed-token.ts';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createLogger } from '../../../src/log/logger.ts';
+import { createCertificateAuthority } from '../../support/certificate-authority.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
@@ -164,6 +165,65 @@ describe('a server that stalls', () => {
     }
     expect(connections()).toBe(2);
     expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'nothing' }] });
+  });
+});
+
+describe('over TLS', () => {
+  const authority = createCertificateAuthority('stores');
+  const access = { authorities: authority.cert };
+  const startTls = () => RespServer.start(emptyStore, authority.issue('store', '127.0.0.1'));
+
+  it('it is asked, closes and is there again as without', async () => {
+    const server = await startTls();
+    const { store, logged, connections } = await open(server.port, { access, tls: true });
+    expect(await store.read(['a'])).toEqual({ state: 'answered', value: [{ kind: 'nothing' }] });
+    for (const socket of server.sockets) socket.end();
+    expect(await logged(({ level }) => level === 'warn')).toMatchObject({ reason: 'unreachable' });
+    while (connections() < 2) await turn();
+    expect(await store.write('a', 'x'.repeat(LONGEST_VALUE), 1000)).toEqual({
+      state: 'answered',
+      value: 'written',
+    });
+  });
+
+  it('its longest answers all come, together and one after the other', async () => {
+    const server = await startTls();
+    const { store } = await open(server.port, { access, tls: true });
+    const value = 'x'.repeat(LONGEST_VALUE);
+    server.answer = ([command]) => (command === 'GETRANGE' ? bulk(value) : ':1000\r\n');
+    const found = { kind: 'value', value, leftMs: 1000 };
+    for (let round = 0; round < 3; round++) {
+      expect(await store.read(['a', 'b', 'c'])).toEqual({ state: 'answered', value: [found, found, found] });
+    }
+  });
+
+  it('what nobody has asked for is not kept, however much of it comes', async () => {
+    const server = await startTls();
+    const { store, logged } = await open(server.port, { access, tls: true });
+    const [socket] = server.sockets;
+    if (socket === undefined) throw new Error('a connection is there');
+    const more = (): boolean => socket.write('x'.repeat(65_536));
+    socket.write('$2000000000\r\n');
+    socket.on('drain', more);
+    more();
+    expect(await logged(({ level }) => level === 'warn')).toMatchObject({
+      reason: 'protocol',
+      detail: 'it sends more than it was asked for',
+    });
+    expect(store.isConnected()).toBe(false);
+    expect(socket.bytesWritten).toBeLessThan(8 * 1024 * 1024);
+  });
+
+  it('nobody is a store by another certificate', async () => {
+    const others = createCertificateAuthority('others');
+    const server = await RespServer.start(emptyStore, others.issue('store', '127.0.0.1'));
+    const { lines } = await open(server.port, { access, tls: true });
+    expect(lines).toMatchObject([{ reason: 'tls' }]);
+    expect(server.received).toEqual([]);
+    const named = await RespServer.start(emptyStore, authority.issue('store', 'another.example'));
+    expect((await open(named.port, { access, tls: true })).lines).toMatchObject([{ reason: 'tls' }]);
+    const { lines: nobody } = await open(await freePort(), { access, tls: true });
+    expect(nobody).toMatchObject([{ reason: 'unreachable', detail: 'ECONNREFUSED' }]);
   });
 });
 

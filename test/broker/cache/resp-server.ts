@@ -2,7 +2,9 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { onTestFinished } from 'vitest';
+import type { Certificate } from '../../support/certificate-authority.ts';
 
 /** The bytes of an answer; undefined for none. */
 type Answer = (command: readonly string[], socket: Socket) => string | undefined;
@@ -18,8 +20,9 @@ export class RespServer {
     this.answer = answer;
   }
 
-  static async start(answer: Answer = emptyStore): Promise<RespServer> {
-    const listening = createServer();
+  /** @param certificate over TLS with it. */
+  static async start(answer: Answer = emptyStore, certificate?: Certificate): Promise<RespServer> {
+    const listening = certificate === undefined ? createServer() : createTlsServer({ ...certificate });
     listening.listen(0, '127.0.0.1');
     await once(listening, 'listening');
     const { port } = listening.address() as AddressInfo;
@@ -28,7 +31,7 @@ export class RespServer {
       for (const socket of server.sockets) socket.destroy();
       listening.close();
     });
-    listening.on('connection', (socket) => {
+    listening.on(certificate === undefined ? 'connection' : 'secureConnection', (socket: Socket) => {
       server.sockets.add(socket);
       let text = '';
       socket.setEncoding('latin1').on('error', () => undefined);
