@@ -17,14 +17,19 @@ export interface KeySet {
 }
 
 export type NewestKeys =
-  | { readonly kind: 'read'; readonly set: KeySet }
+  | {
+      readonly kind: 'read';
+      readonly set: KeySet;
+      /** Present where the reading had begun before it was asked for: a key that is not in it may be newer, and may be read then. */
+      readonly nextInMs?: number;
+    }
   /** They cannot be read, or were read a moment ago: the key may be newer than that. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 export interface ClusterKeys {
   /** Undefined until they have been read once. What was read last stays while the API server is away. */
   current(): KeySet | undefined;
-  /** For a token whose key is unknown: keys that were read since it was asked. */
+  /** For a token whose key is unknown. */
   newest(): Promise<NewestKeys>;
   close(): void;
 }
@@ -121,18 +126,23 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
     }
   }
 
+  function sinceLastMs(): number {
+    return last === undefined ? READINGS_APART_MS : elapsedMs(last.at, clock.now());
+  }
+
   void run();
   return {
     current: () => current,
     async newest() {
-      const sinceMs = last === undefined ? READINGS_APART_MS : elapsedMs(last.at, clock.now());
+      const sinceMs = sinceLastMs();
       if (last?.succeeded === true && sinceMs < READINGS_APART_MS) {
         return { kind: 'unavailable', retryAfterMs: READINGS_APART_MS - sinceMs };
       }
+      const hasBegun = reading !== undefined;
       const succeeded = sinceMs >= READINGS_APART_MS && (await read());
-      return succeeded && current !== undefined
-        ? { kind: 'read', set: current }
-        : { kind: 'unavailable', retryAfterMs: ASK_SOON_MS };
+      if (!succeeded || current === undefined) return { kind: 'unavailable', retryAfterMs: ASK_SOON_MS };
+      const nextInMs = Math.max(ASK_SOON_MS, READINGS_APART_MS - sinceLastMs());
+      return { kind: 'read', set: current, ...(hasBegun ? { nextInMs } : {}) };
     },
     close: () => abort.abort(),
   };

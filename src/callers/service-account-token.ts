@@ -3,11 +3,18 @@
  * service account. Whether the pod still lives only the API server knows: see `token-reviews.ts`.
  */
 
-import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import {
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
 import * as v from 'valibot';
 import type { Instant } from '../clock.ts';
 import type { RefusedProof, ServiceAccountCaller } from './caller.ts';
-import type { ClusterKeys, KeySet } from './cluster-keys.ts';
+import type { ClusterKeys, KeySet, NewestKeys } from './cluster-keys.ts';
 
 export type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
@@ -53,7 +60,7 @@ export async function verifyServiceAccountToken(
 ): Promise<TokenReading> {
   if (token.length > MAX_LENGTH || !isCanonical(token)) return { kind: 'refused', reason: 'malformed' };
   try {
-    const known = keys.current() ?? (await newest(keys));
+    const known = keys.current() ?? (await newest(keys)).set;
     return understand(await verifiedPayload(token, { known, keys, audience, now }), audience, now);
   } catch (error) {
     if (error instanceof KeysUnavailable) {
@@ -96,8 +103,21 @@ async function verifiedPayload(
     return (await jwtVerify(token, known.find, { ...options, issuer: known.issuer })).payload;
   } catch (error) {
     if (!isOfUnknownKey(error, token, known)) throw error;
-    const { find, issuer } = await newest(keys);
-    return (await jwtVerify(token, find, { ...options, issuer })).payload;
+    return await payloadByNewest(token, keys, options);
+  }
+}
+
+async function payloadByNewest(
+  token: string,
+  keys: ClusterKeys,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload> {
+  const { set, nextInMs } = await newest(keys);
+  try {
+    return (await jwtVerify(token, set.find, { ...options, issuer: set.issuer })).payload;
+  } catch (error) {
+    if (nextInMs === undefined || !isOfUnknownKey(error, token, set)) throw error;
+    throw new KeysUnavailable(nextInMs);
   }
 }
 
@@ -116,11 +136,13 @@ class KeysUnavailable extends Error {
   }
 }
 
+type ReadKeys = Extract<NewestKeys, { kind: 'read' }>;
+
 /** @throws {KeysUnavailable} */
-async function newest(keys: ClusterKeys): Promise<KeySet> {
+async function newest(keys: ClusterKeys): Promise<ReadKeys> {
   const outcome = await keys.newest();
   if (outcome.kind === 'unavailable') throw new KeysUnavailable(outcome.retryAfterMs);
-  return outcome.set;
+  return outcome;
 }
 
 function understand(payload: JWTPayload, audience: string, now: Instant): TokenReading {
