@@ -44,8 +44,12 @@ export function isOfSubject({ result, blames }: RefusedGrant): boolean {
  * Whether every subject would fare alike: the client is rejected, or no answer came at all. Any other answer may be the
  * doing of one subject, whose caller must not be able to turn the others away.
  */
-export function isOfEverybody({ result, blames }: RefusedGrant): boolean {
-  return blames === 'client' || (result === 'unavailable' && blames === undefined);
+export function isOfEverybody(refusal: RefusedGrant): boolean {
+  return refusal.blames === 'client' || isNoAnswer(refusal);
+}
+
+function isNoAnswer({ result, blames }: RefusedGrant): boolean {
+  return result === 'unavailable' && blames === undefined;
 }
 
 /** One request that wants a token. */
@@ -63,6 +67,15 @@ interface Exchanging {
   readonly askers: Set<Asker>;
   /** Once it has begun, where it is traced. */
   trace: GrantTrace | undefined;
+}
+
+/** An exchange. */
+interface Wanted {
+  readonly key: string;
+  readonly subject: string;
+  /** Whose turn it takes. */
+  readonly caller: string | undefined;
+  readonly begun: AwaitsGrant;
 }
 
 interface Held {
@@ -102,6 +115,8 @@ export class SubjectTokens {
   #bytes = 0;
   /** While the provider is away, as far as is known. */
   #away: { readonly error: TokenUnavailable; readonly untilMs: number } | undefined;
+  /** The caller that had no answer, where none has come to anybody since. */
+  #unanswered: string | undefined;
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
@@ -179,10 +194,11 @@ export class SubjectTokens {
     this.#assertThere();
     const place = this.#line.enter(asker.caller);
     const askers = new Set<Asker>();
-    const token = this.#inTurn(key, subject, place, (trace) => {
+    const begun: AwaitsGrant = (trace) => {
       exchanging.trace = trace;
       for (const { awaits } of askers) awaits?.(trace);
-    }).finally(() => {
+    };
+    const token = this.#inTurn({ key, subject, caller: asker.caller, begun }, place).finally(() => {
       place.end();
       this.#forget(key, exchanging);
     });
@@ -229,21 +245,22 @@ export class SubjectTokens {
     }
   }
 
-  async #inTurn(key: string, subject: string, place: Place, begun: AwaitsGrant): Promise<string> {
+  async #inTurn(wanted: Wanted, place: Place): Promise<string> {
     const turn = await place.turn;
     if (turn !== 'come') {
       throw this.#ownDoing(this.#whyNot(turn));
     }
     this.#assertThere();
-    return this.#exchange(key, subject, begun);
+    return this.#exchange(wanted);
   }
 
-  async #exchange(key: string, subject: string, begun: AwaitsGrant): Promise<string> {
+  async #exchange({ key, subject, caller, begun }: Wanted): Promise<string> {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
     const outcome = await exchange(subject, begun);
-    if (outcome.result !== 'success') throw this.#fail(key, outcome);
+    if (outcome.result !== 'success') throw this.#fail(key, caller, outcome);
     this.#away = undefined;
+    this.#unanswered = undefined;
     const authorization = `Bearer ${outcome.accessToken}`;
     this.#failed.delete(key);
     this.#hold(key, {
@@ -266,10 +283,22 @@ export class SubjectTokens {
     return later(this.#options.clock.now(), Math.min(OF_ENDED_FOR_MS, sendableMs(lifetimeMs)));
   }
 
-  #fail(key: string, refusal: RefusedGrant): SidecarError {
+  /**
+   * A caller may bring it about that no answer comes, by a token that something before the provider drops: where callers are told
+   * apart, the provider is away once two of them had none.
+   */
+  #concernsAll(caller: string | undefined, refusal: RefusedGrant): boolean {
+    const before = this.#unanswered;
+    this.#unanswered = isNoAnswer(refusal) ? (before ?? caller) : undefined;
+    if (!isNoAnswer(refusal) || caller === undefined) return isOfEverybody(refusal);
+    return before !== undefined && before !== caller;
+  }
+
+  #fail(key: string, caller: string | undefined, refusal: RefusedGrant): SidecarError {
     const { result, detail, retryAfterMs = 0 } = refusal;
     const { name, clock } = this.#options;
     const nowMs = clock.monotonicMs();
+    const concernsAll = this.#concernsAll(caller, refusal);
     if (isOfSubject(refusal)) {
       const error = new SidecarError(
         'subject_token_refused',
@@ -278,7 +307,6 @@ export class SubjectTokens {
       this.#keepFailed(key, { kind: 'refused', error, untilMs: nowMs + REFUSED_FOR_MS });
       return error;
     }
-    const concernsAll = isOfEverybody(refusal);
     const leastMs = result !== 'rejected' ? AWAY_FOR_MS : concernsAll ? REJECTED_FOR_MS : REFUSED_FOR_MS;
     const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     const error = new TokenUnavailable(

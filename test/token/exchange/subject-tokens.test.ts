@@ -144,6 +144,37 @@ describe('failures', () => {
     expect(await tokens.obtain('bob')).toBe('Bearer ok');
   });
 
+  it('to one caller of several keep it from being asked for nobody else, who may bring them about', async () => {
+    const reset: TokenResponse = { result: 'unavailable', detail: 'ECONNRESET' };
+    const { asked, tokens, clock } = create((subject) => (subject.startsWith('eve') ? reset : granted('ok')));
+    const obtain = (subject: string, caller: string) => tokens.obtain(subject, { caller });
+    for (const subject of ['eve-1', 'eve-2', 'eve-1']) {
+      await expect(obtain(subject, 'eve')).rejects.toMatchObject({ retryAfterSeconds: 1 });
+    }
+    expect(await obtain('ann', 'ann')).toBe('Bearer ok');
+    expect(asked).toEqual(['eve-1', 'eve-2', 'ann']);
+    await clock.advance(1000);
+    await expect(obtain('eve-1', 'eve')).rejects.toThrow('ECONNRESET');
+    expect(await obtain('bob', 'bob')).toBe('Bearer ok');
+  });
+
+  it('to two callers after each other, without an answer to anybody between them, are of the provider', async () => {
+    let answer: TokenResponse = AWAY;
+    const { asked, tokens, clock } = create(() => answer);
+    const obtain = (subject: string, caller: string) => tokens.obtain(subject, { caller });
+    await expect(obtain('ann', 'ann')).rejects.toThrow('ECONNREFUSED');
+    await expect(obtain('bob', 'bob')).rejects.toThrow('ECONNREFUSED');
+    await expect(obtain('eve', 'eve')).rejects.toThrow('ECONNREFUSED');
+    expect(asked).toEqual(['ann', 'bob']);
+    answer = { result: 'unavailable', detail: 'status 503', blames: 'unsaid' };
+    await clock.advance(4000);
+    await expect(obtain('eve', 'eve')).rejects.toThrow('503');
+    answer = AWAY;
+    await expect(obtain('bob', 'bob')).rejects.toThrow('ECONNREFUSED');
+    answer = granted('ok');
+    expect(await obtain('ann', 'ann')).toBe('Bearer ok');
+  });
+
   it.each<[string, TokenResponse, number]>([
     [
       '403 of what stands before the provider',
