@@ -7,6 +7,7 @@ import manifest from '../package.json' with { type: 'json' };
 import { chosenSuites } from '../scripts/suites/choice.ts';
 import { SUITES } from '../scripts/suites/suites.ts';
 import config from '../vitest.config.ts';
+import cluster from './cluster/vitest.config.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const scripts: Readonly<Record<string, string>> = manifest.scripts;
@@ -46,6 +47,10 @@ it.each(SUITES.map((suite) => [suite.name, suite.inCi, suite] as const))(
     if (inCi === 'whole') expect(args).toEqual([]);
   },
 );
+
+it('what was tried in a cluster is printed, a line for each scenario', () => {
+  expect([cluster.test?.reporters].flat()).toContain('verbose');
+});
 
 it('who contributes reads of each how it is run', () => {
   const contributing = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8');

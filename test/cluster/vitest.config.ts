@@ -11,6 +11,7 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 240_000,
     hookTimeout: 240_000,
-    reporters: reporters(),
+    // What was tried is read in the log of CI.
+    reporters: reporters('verbose'),
   },
 });
