@@ -1,9 +1,12 @@
 import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { afterAll, expect, it } from 'vitest';
+import { inPki, issue } from '../node/certificates.ts';
 import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
+import { killReplica, replicasOf } from '../support/faults.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
-import { inCluster, useShop } from '../support/scenario.ts';
+import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
 import { makePodsDuring } from '../support/unscheduled-pods.ts';
 import { metricOf, type Pod } from '../support/workload.ts';
 
@@ -18,6 +21,8 @@ const SELF_MANAGED = {
   'injector.certificates.selfManaged.propagation': '10s',
 };
 
+const EXISTING = 'injector-tls';
+
 interface Secret {
   readonly metadata: { readonly name: string; readonly namespace: string };
   readonly type: string;
@@ -28,6 +33,13 @@ const INJECTOR_PODS = 'app.kubernetes.io/component=injector';
 const EXPIRY = /^token_sidecar_injector_certificate_expiry_timestamp_seconds/;
 
 const stored = (): Promise<Secret> => get<Secret>('secret', SECRET, '-n', NAMESPACE);
+
+/** The replica that writes the Secret. */
+async function leader(): Promise<Pod | undefined> {
+  const lease = await get<{ spec?: { holderIdentity?: string } }>('lease', SECRET, '-n', NAMESPACE);
+  const holder = lease.spec?.holderIdentity ?? '';
+  return (await replicasOf('injector')).find(({ metadata }) => holder.startsWith(`${metadata.name}_`));
+}
 
 inCluster('an operation on the certificate, while pods are made continually', () => {
   useShop(SHOP);
@@ -56,6 +68,32 @@ inCluster('an operation on the certificate, while pods are made continually', ()
     await installChart(HELM);
     await losesNoPod('to-own', () => installChart(SELF_MANAGED));
     await losesNoPod('to-helm', () => installChart(HELM));
+  });
+
+  it("from Helm's to one that is there already, and back", async () => {
+    const host = `${RELEASE}-injector.${NAMESPACE}.svc`;
+    await issue(EXISTING, '/CN=injector', `DNS:${host}`);
+    const read = (file: string): Buffer => readFileSync(inPki(file));
+    await apply({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/tls',
+      metadata: { name: EXISTING, namespace: NAMESPACE },
+      data: {
+        'tls.crt': read(`${EXISTING}.crt`).toString('base64'),
+        'tls.key': read(`${EXISTING}.key`).toString('base64'),
+      },
+    });
+    await installChart(HELM);
+    await losesNoPod('to-existing', () =>
+      installChart({
+        ...UNENFORCED,
+        'injector.certificates.source': 'existing',
+        'injector.certificates.existing.secretName': EXISTING,
+        'injector.certificates.existing.caBundle': read('ca.crt').toString('utf8'),
+      }),
+    );
+    await losesNoPod('from-existing', () => installChart(HELM));
   });
 
   it('a rotation that is asked for', async () => {
@@ -97,5 +135,18 @@ inCluster('an operation on the certificate, while pods are made continually', ()
         return shown.every((at) => at === endsAt) ? shown : undefined;
       });
     });
+  });
+
+  it.runIf(hasPolicies)('a rotation that is asked for as its leader is killed', async () => {
+    // Enforced: a pod that the leader was asked for may be refused, and is made when it is asked for again.
+    await installChart({ ...SELF_MANAGED, 'injector.webhook.enforce': true });
+    const { data } = await stored();
+    const { bare } = await makePodsDuring(SHOP, 'taken-over', async () => {
+      await killReplica(await eventually('a replica is the leader', 90, leader));
+      await kubectl('-n', NAMESPACE, 'annotate', 'secret', SECRET, 'token-sidecar.dev/rotate=now');
+      // The Lease of the leader runs out within a minute.
+      await changed(data['tls.crt'] ?? '');
+    });
+    expect(bare).toEqual([]);
   });
 });

@@ -1,11 +1,12 @@
 import { afterAll, expect, it } from 'vitest';
 import { apply, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
+import { killReplica, readyReplicas, scale } from '../support/faults.ts';
 import { MISSED, makeMissedPods, missedPodsTold } from '../support/missed-pods.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
 import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
 import { makePodsDuring, unscheduledPod } from '../support/unscheduled-pods.ts';
-import { callingTemplate, hasSidecar, podsOf, readyPods } from '../support/workload.ts';
+import { callingTemplate, hasSidecar, type Pod, podsOf, readyPods } from '../support/workload.ts';
 
 const SHOP = 'injector-away';
 const INJECTOR = `deployment/${RELEASE}-injector`;
@@ -30,6 +31,33 @@ inCluster('the injector', () => {
     expect({ bare, refusals }).toEqual({ bare: [], refusals: [] });
     expect(pods).toBeGreaterThanOrEqual(20);
   });
+
+  it('scaled to one while pods are created, and back, loses none', async () => {
+    const { pods, bare, refusals } = await makePodsDuring(SHOP, 'scaled', async () => {
+      await scale('injector', 1);
+      await readyReplicas('injector', 1);
+    });
+    expect({ bare, refusals }).toEqual({ bare: [], refusals: [] });
+    expect(pods).toBeGreaterThanOrEqual(20);
+    await scale('injector', 2);
+    await readyReplicas('injector', 2);
+  });
+
+  it.runIf(hasPolicies)(
+    'killed in one of its replicas while pods are created: none is made without its sidecar',
+    async () => {
+      const [replica] = await readyReplicas('injector', 2);
+      const { pods, bare, refusals } = await makePodsDuring(SHOP, 'killed', async () => {
+        await killReplica(replica as Pod);
+        await readyReplicas('injector', 2);
+      });
+      expect(bare).toEqual([]);
+      // One that the replica was asked for is refused, as nobody answered, and made when it is asked for again.
+      for (const refusal of refusals)
+        expect(refusal).toMatch(/asks for the token sidecar .* did not get it/s);
+      expect(pods).toBeGreaterThanOrEqual(20);
+    },
+  );
 
   it.runIf(hasPolicies)(
     'away: pods that ask for the sidecar are refused with the reason, others are untouched',

@@ -189,6 +189,16 @@ inClusterWhere(HAS_POD_LOGS_DIRECTORY)('on two nodes', () => {
     expect((await totalOf(calling)).failures).toEqual([]);
   });
 
+  it('scaled down to one replica and up again, it fails no request', async () => {
+    await kubectl('-n', SHOP, 'scale', 'deployment/app', '--replicas=1');
+    await readyPods(SHOP, 'app', 1);
+    await expectNoFailure(calling, 50);
+    await kubectl('-n', SHOP, 'scale', 'deployment/app', `--replicas=${APP_PODS}`);
+    await appPods();
+    await expectNoFailure(calling, 50);
+    expect((await totalOf(calling)).failures).toEqual([]);
+  });
+
   describe('with a broker as a DaemonSet', () => {
     beforeAll(async () => {
       await apply(clientSecret(NAMESPACE, 'first', 'orders-oauth'));
