@@ -39,7 +39,10 @@ inCluster('a pod whose sidecar gets no token', () => {
     });
 
   it('says that the provider cannot be reached, and where it was looked for', async () => {
-    await replaceInjector({ 'sidecar.startupSeconds': STARTUP_SECONDS });
+    await replaceInjector({
+      'sidecar.startupSeconds': STARTUP_SECONDS,
+      'injector.kubernetesApi.watchPods': true,
+    });
     await deploy('astray', { 'token-sidecar.dev/auth-url': 'http://nowhere.invalid' });
     const { exitCode, message } = await ending('astray');
     expect(exitCode).toBe(69);
@@ -47,6 +50,8 @@ inCluster('a pod whose sidecar gets no token', () => {
     const [pod] = await podsOf(SHOP, 'astray');
     const described = await kubectl('-n', SHOP, 'describe', 'pod', pod?.metadata.name ?? '');
     expect(described).toContain('gave no token');
+    const told = await eventually('an Event tells the owner', 120, () => toldOwners(SHOP));
+    expect(told).toMatch(/^ReplicaSet .*http:\/\/nowhere\.invalid.* gave no token/s);
     await kubectl('-n', SHOP, 'delete', 'deployment', 'astray');
   });
 
@@ -83,4 +88,13 @@ async function failedStartupProbes(app: string): Promise<readonly string[]> {
     .filter(({ involvedObject }) => involvedObject.name.startsWith(`${app}-`))
     .map(({ message }) => message)
     .filter((message) => message.startsWith('Startup probe failed'));
+}
+
+/** What an injector that watches pods said at their owners, with the first owner's kind before it. */
+async function toldOwners(namespace: string): Promise<string | undefined> {
+  const told = await kubectl(
+    ...(['-n', namespace, 'get', 'events', '--field-selector', 'reason=TokenSidecarNoToken'] as const),
+    ...['-o', 'jsonpath={.items[*].involvedObject.kind} {.items[*].message}'],
+  );
+  return told.trim() === '' ? undefined : told;
 }
