@@ -47,6 +47,15 @@ test.each([
     /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.kubernetesApi\.checkSecrets/,
   ],
   [
+    'a look for pods without the API',
+    [
+      'injector.certificates.source=helm',
+      'injector.kubernetesApi.watchPods=true',
+      'injector.kubernetesApi.enabled=false',
+    ],
+    /injector\.kubernetesApi\.enabled: the injector needs the API when injector\.kubernetesApi\.watchPods/,
+  ],
+  [
     'a provider in clear',
     ['sidecar.authUrl=http://sso.example.com'],
     /sidecar\.authUrl: http needs sidecar\.allowInsecureTokenUrl/,
@@ -73,6 +82,11 @@ test.each([
     'a life of a certificate that is too short',
     ['injector.certificates.selfManaged.lifetime=3m'],
     /lifetime/,
+  ],
+  [
+    'a client of the issuer without a name',
+    ['issuer.enabled=true', 'issuer.clients.secrets[0]='],
+    /issuer\/clients\/secrets\/0/,
   ],
   ['an issuer without clients', ['issuer.enabled=true'], /issuer\.clients: name at least one Secret/],
   [

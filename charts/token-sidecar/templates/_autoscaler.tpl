@@ -10,7 +10,7 @@ apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata:
   name: {{ $name }}
-  namespace: {{ include "token-sidecar.namespace" $component.root }}
+  namespace: {{ include "token-sidecar.namespace" $component.root | toYaml }}
   labels:
     {{- include "token-sidecar.labels" $component | nindent 4 }}
 spec:

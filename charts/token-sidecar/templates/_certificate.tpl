@@ -14,7 +14,7 @@ apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata:
   name: {{ $fullname }}-self-signed
-  namespace: {{ $namespace }}
+  namespace: {{ toYaml $namespace }}
   labels:
     {{- $labels | nindent 4 }}
 spec:
@@ -24,7 +24,7 @@ apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
   name: {{ $fullname }}-ca
-  namespace: {{ $namespace }}
+  namespace: {{ toYaml $namespace }}
   labels:
     {{- $labels | nindent 4 }}
 spec:
@@ -46,7 +46,7 @@ apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata:
   name: {{ $fullname }}-ca
-  namespace: {{ $namespace }}
+  namespace: {{ toYaml $namespace }}
   labels:
     {{- $labels | nindent 4 }}
 spec:
@@ -58,11 +58,11 @@ apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
   name: {{ $secretName }}
-  namespace: {{ $namespace }}
+  namespace: {{ toYaml $namespace }}
   labels:
     {{- $labels | nindent 4 }}
 spec:
-  secretName: {{ $secretName }}
+  secretName: {{ toYaml $secretName }}
   dnsNames:
     {{- toYaml .dnsNames | nindent 4 }}
   usages:
@@ -76,5 +76,5 @@ spec:
   issuerRef:
     group: {{ default "cert-manager.io" $issuerRef.group }}
     kind: {{ default "Issuer" $issuerRef.kind }}
-    name: {{ $issuerRef.name }}
+    name: {{ toYaml $issuerRef.name }}
 {{- end -}}

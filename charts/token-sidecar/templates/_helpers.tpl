@@ -6,6 +6,7 @@ Names and labels of the chart's own objects.
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* Where it is a value by itself it goes through toYaml, as other given names do: `123` and `on` are no text in YAML. */}}
 {{- define "token-sidecar.namespace" -}}
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
@@ -33,9 +34,12 @@ Names and labels of the chart's own objects.
 {{- printf "%s-issuer" (include "token-sidecar.fullname" .) -}}
 {{- end -}}
 
-{{/* Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. */}}
+{{/*
+Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. At most 113 characters, of the 253
+that they may have: cut off, those of the components of one release would meet.
+*/}}
 {{- define "token-sidecar.injector.clusterName" -}}
-{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.injector.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.injector.fullname" .) -}}
 {{- end -}}
 
 {{/* Arguments: root, component, and extra for labels of this object alone, which win. */}}
@@ -52,8 +56,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{/* Arguments: root, component. */}}
 {{- define "token-sidecar.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "token-sidecar.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "token-sidecar.name" .root | toYaml }}
+app.kubernetes.io/instance: {{ toYaml .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
@@ -106,7 +110,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* Cluster-wide objects carry the namespace too, so that two releases of one name do not meet. */}}
 {{- define "token-sidecar.broker.clusterName" -}}
-{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.broker.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.broker.fullname" .) -}}
 {{- end -}}
 
 {{- define "token-sidecar.gateway.fullname" -}}
@@ -114,7 +118,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{- define "token-sidecar.gateway.clusterName" -}}
-{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.gateway.fullname" .) | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" (include "token-sidecar.namespace" .) (include "token-sidecar.gateway.fullname" .) -}}
 {{- end -}}
 
 {{- define "token-sidecar.gateway.serviceAccountName" -}}

@@ -80,10 +80,10 @@ imagePullSecrets:
 priorityClassName: {{ . }}
 {{- end }}
 {{- with .values.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ toYaml . }}
 {{- end }}
 {{- with .values.schedulerName }}
-schedulerName: {{ . }}
+schedulerName: {{ toYaml . }}
 {{- end }}
 terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
 securityContext:
@@ -185,7 +185,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ include (printf "token-sidecar.%s.fullname" $labels.component) $labels.root }}
-  namespace: {{ include "token-sidecar.namespace" $labels.root }}
+  namespace: {{ include "token-sidecar.namespace" $labels.root | toYaml }}
   labels:
     {{- include "token-sidecar.labels" $labels | nindent 4 }}
 spec:
