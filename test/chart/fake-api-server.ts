@@ -50,6 +50,10 @@ const GROUPS: Readonly<Record<string, readonly ApiResource[]>> = {
       namespaced: false,
     },
   ],
+  'monitoring.coreos.com/v1': [
+    { kind: 'PrometheusRule', name: 'prometheusrules', namespaced: true },
+    { kind: 'ServiceMonitor', name: 'servicemonitors', namespaced: true },
+  ],
 };
 
 const CORE: readonly ApiResource[] = [

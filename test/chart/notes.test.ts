@@ -87,6 +87,13 @@ test('a certificate that Helm made is told of, with what cannot keep it', async 
   expect(text).toContain('injector.certificates.source=cert-manager');
 });
 
+test('rules without what they are evaluated on are warned of', async () => {
+  const rules = 'monitoring.prometheusRule.enabled=true';
+  expect(await notes(rules)).toContain('Set monitoring.serviceMonitor.enabled=true');
+  expect(await notes(rules, 'monitoring.serviceMonitor.enabled=true')).not.toContain('WARNING');
+  expect(await notes()).not.toContain('WARNING');
+});
+
 test('it says how to upgrade and uninstall', async () => {
   const text = await notes();
 
