@@ -120,7 +120,7 @@ topologySpreadConstraints:
 
 {{/* Fails where settings do not go with the kind of workload. Arguments: component, values. */}}
 {{- define "token-sidecar.checkKind" -}}
-{{- $type := default "" .values.strategy.type -}}
+{{- $type := default "" (default dict .values.strategy).type -}}
 {{- if eq .values.kind "DaemonSet" -}}
 {{-   if eq $type "Recreate" -}}
 {{-     fail (printf "%s.strategy.type: a DaemonSet has RollingUpdate or OnDelete" .component) -}}

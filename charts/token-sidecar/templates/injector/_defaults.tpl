@@ -18,8 +18,9 @@ What the injector gives a pod whose annotations are silent: one variable for eac
 {{-     fail "sidecar.authUrl: http needs sidecar.allowInsecureTokenUrl, because the client secret would travel in clear" -}}
 {{-   end -}}
 {{- end -}}
+{{- $allowed := default dict .Values.injector.allowed -}}
 {{- /* Nor would it with these: whoever writes that ConfigMap could pass for any of the hosts. */ -}}
-{{- if and .Values.sidecar.caConfigMap (or .Values.injector.allowed.authHosts .Values.injector.allowed.upstreamHosts) -}}
+{{- if and .Values.sidecar.caConfigMap (or (get $allowed "authHosts") (get $allowed "upstreamHosts")) -}}
 {{-   fail "sidecar.caConfigMap: leave it empty where injector.allowed limits hosts, because whoever writes that ConfigMap could pass for any of them" -}}
 {{- end -}}
 {{- with .Values.sidecar -}}
@@ -80,7 +81,7 @@ What the injector gives a pod whose annotations are silent: one variable for eac
   value: {{ $annotations | quote }}
 {{- range $kind := list "requests" "limits" }}
 {{- range $resource := list "cpu" "memory" }}
-{{- with dig $kind $resource "" $.Values.sidecar.resources }}
+{{- with dig $kind $resource "" (default dict $.Values.sidecar.resources) }}
 - name: TOKEN_SIDECAR_DEFAULT_{{ upper $resource }}_{{ trimSuffix "s" $kind | upper }}
   value: {{ . | quote }}
 {{- end }}
@@ -94,7 +95,7 @@ What annotations may name. The content is empty where nothing is limited.
 */}}
 {{- define "token-sidecar.injector.allowed" -}}
 {{- range $key, $name := dict "authHosts" "AUTH_HOSTS" "upstreamHosts" "UPSTREAM_HOSTS" "images" "IMAGES" "configMaps" "CONFIG_MAPS" "modes" "MODES" }}
-{{- with get $.Values.injector.allowed $key }}
+{{- with get (default dict $.Values.injector.allowed) $key }}
 - name: TOKEN_SIDECAR_ALLOWED_{{ $name }}
   value: {{ join "," . | quote }}
 {{- end }}
