@@ -4,8 +4,11 @@ import { type Allowance, createAllowance } from '../allowance.ts';
 import { callerKey, type ServiceAccountCaller } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
 
-/** Of one pod: one for each of its credentials at the start, and what retries take. */
-export const OF_ONE_CALLER = { burst: 40, perSecond: 2 };
+/**
+ * Of one pod. Profiles may give it 32 credentials, each of which asks at the start, twice in the seconds after it, and then every 2.5 to
+ * 5 s for as long as it has no token.
+ */
+export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
 /** Allowances that are kept; of one that is dropped the caller has a whole one again. */
 export const MOST_KEPT = 20_000;

@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest';
+import { seededRandom } from '../../scripts/simulation/random.ts';
 import { createCallerRates, MOST_KEPT, OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
+import { MOST_TOGETHER } from '../../src/injector/profiles/resolve-profiles.ts';
+import { BROKER_RECOVERY_MS } from '../../src/injector/profiles/through-broker.ts';
+import { retryDelayMs } from '../../src/token/schedule.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 function caller(name: string, serviceAccount = 'web'): ServiceAccountCaller {
@@ -12,12 +16,12 @@ it('has a burst for each pod, and then so many a second', async () => {
   const rates = createCallerRates(clock);
   const served = (times: number, who = caller('a')): number =>
     Array.from({ length: times }, () => rates.take(who)).filter(Boolean).length;
-  expect(served(100)).toBe(OF_ONE_CALLER.burst);
+  expect(served(200)).toBe(OF_ONE_CALLER.burst);
   expect(served(1, caller('b'))).toBe(1);
   await clock.advance(3000);
-  expect(served(100)).toBe(3 * OF_ONE_CALLER.perSecond);
+  expect(served(200)).toBe(3 * OF_ONE_CALLER.perSecond);
   await clock.advance(3_600_000);
-  expect(served(100)).toBe(OF_ONE_CALLER.burst);
+  expect(served(200)).toBe(OF_ONE_CALLER.burst);
 });
 
 it('keeps 20 000 allowances and no more, of those who asked last', () => {
@@ -35,4 +39,32 @@ it('keeps 20 000 allowances and no more, of those who asked last', () => {
   expect(rates.size).toBe(20_000);
   expect(rates.take(caller('first'))).toBe(false);
   expect(rates.take(caller('second'))).toBe(true);
+});
+
+it('serves a pod that has as many credentials as profiles may give it, and asks for all of them in an outage', async () => {
+  const clock = new ManualClock();
+  const rates = createCallerRates(clock);
+  const random = seededRandom(1);
+  const startedAtMs = clock.monotonicMs();
+  const credentials = Array.from({ length: MOST_TOGETHER.credentials }, () => ({ dueMs: 0, failures: 0 }));
+  let refused = 0;
+  for (let elapsedMs = 0; elapsedMs < 600_000; elapsedMs += 100) {
+    await clock.advance(startedAtMs + elapsedMs - clock.monotonicMs());
+    for (const one of credentials.filter(({ dueMs }) => dueMs <= elapsedMs)) {
+      if (!rates.take(caller('a'))) refused++;
+      one.failures++;
+      // As the sidecar does, of a broker that answers 503.
+      const failure = {
+        consecutiveFailures: one.failures,
+        rejected: false,
+        retryAfterMs: 1000,
+        heldForMs: 0,
+        lifetimeMs: 300_000,
+        tookMs: 0,
+        recoveryMs: BROKER_RECOVERY_MS,
+      };
+      one.dueMs = elapsedMs + retryDelayMs(failure, random());
+    }
+  }
+  expect(refused).toBe(0);
 });

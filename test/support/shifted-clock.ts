@@ -9,15 +9,16 @@ interface Timer {
 export class ShiftedClock implements Clock {
   #monotonicShiftMs = 0;
   #wallShiftMs = 0;
+  #stoppedAt: Instant | undefined;
   readonly #timers = new Set<Timer>();
 
   now(): Instant {
-    const { monotonicMs, wallMs } = systemClock.now();
+    const { monotonicMs, wallMs } = this.#stoppedAt ?? systemClock.now();
     return { monotonicMs: monotonicMs + this.#monotonicShiftMs, wallMs: wallMs + this.#wallShiftMs };
   }
 
   monotonicMs(): number {
-    return systemClock.monotonicMs() + this.#monotonicShiftMs;
+    return this.now().monotonicMs;
   }
 
   after(delayMs: number, callback: () => void): () => void {
@@ -41,6 +42,11 @@ export class ShiftedClock implements Clock {
     this.#wallShiftMs += ms;
     const nowMs = this.monotonicMs();
     for (const timer of [...this.#timers].filter(({ atMs }) => atMs <= nowMs)) timer.fire();
+  }
+
+  /** What is read from here on is this moment, and what it is moved on by, however long requests take. Timers fire as ever. */
+  stop(): void {
+    this.#stoppedAt = systemClock.now();
   }
 
   /** Suspends the machine for so long: its monotonic clock stands still. */

@@ -31,7 +31,7 @@ const MOST_CONFIGURATION = 128 * 1024;
 /**
  * Of all profiles of a pod together: what is compared each with each takes time, and names of hosts are in one certificate.
  */
-const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
+export const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 
 type Limits = ProfileRequest['defaults'];
 
