@@ -1,6 +1,9 @@
-/** What is remembered of tokens, by their hash: so many in all, of which a caller with many of them makes room for the rest. */
+/**
+ * What is remembered of tokens, by their hash, for as long as it is of use: so many in all, of which a caller with many of them makes room
+ * for the rest.
+ */
 
-import type { Instant } from '../clock.ts';
+import { elapsedMs, type Instant, isPast } from '../clock.ts';
 import { callerKey, type ServiceAccountCaller } from './caller.ts';
 
 export type KnownToken = ConfirmedToken | DeniedToken;
@@ -21,8 +24,8 @@ export interface DeniedToken {
 
 export interface KnownTokens {
   get(hash: string): KnownToken | undefined;
-  /** Where there is no room, the oldest of a caller with many makes it, or the oldest of all. */
-  set(hash: string, token: KnownToken): void;
+  /** Forgets what is of no use any more. Where there is no room then, the oldest of a caller with many makes it, or the oldest of all. */
+  set(hash: string, token: KnownToken, now: Instant): void;
   delete(hash: string): void;
   readonly size: number;
 }
@@ -37,7 +40,8 @@ export const MOST_KNOWN = 20_000;
  */
 export const KEPT_OF_ONE_CALLER = 8;
 
-export function createKnownTokens(): KnownTokens {
+/** @param usefulForMs how long a token is remembered after its last review. */
+export function createKnownTokens(usefulForMs: number): KnownTokens {
   /** In the order of being set. */
   const tokens = new Map<string, KnownToken>();
   const ofCallers = new Map<string, Set<string>>();
@@ -55,6 +59,20 @@ export function createKnownTokens(): KnownTokens {
     if (own?.size === KEPT_OF_ONE_CALLER) withMany.delete(key);
   }
 
+  function isUseful(token: KnownToken, now: Instant): boolean {
+    return token.kind === 'confirmed'
+      ? elapsedMs(token.reviewedAt, now) < usefulForMs
+      : !isPast(token.until, now);
+  }
+
+  /** Tokens are set when they are reviewed: behind the first one that is of use there is nothing older. */
+  function forgetUseless(now: Instant): void {
+    for (const [hash, token] of tokens) {
+      if (isUseful(token, now)) return;
+      remove(hash);
+    }
+  }
+
   function makeRoomFor(key: string): void {
     const own = ofCallers.get(key);
     const [many] = withMany;
@@ -65,8 +83,9 @@ export function createKnownTokens(): KnownTokens {
 
   return {
     get: (hash) => tokens.get(hash),
-    set(hash, token) {
+    set(hash, token, now) {
       remove(hash);
+      forgetUseless(now);
       const key = callerKey(token.caller);
       if (tokens.size >= MOST_KNOWN) makeRoomFor(key);
       const own = ofCallers.get(key) ?? new Set();

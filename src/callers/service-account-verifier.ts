@@ -68,7 +68,7 @@ export function createServiceAccountVerifier(
   const { clock, audience, log, metrics } = options;
   const keys = followClusterKeys(api, options);
   const reviews = createTokenReviews(api, options);
-  const known = createKnownTokens();
+  const known = createKnownTokens(REVIEWED_AT_MOST_MS);
   /** By hash: whoever shows the same token meanwhile gets the same verdict. */
   const underWay = new Map<string, Promise<Verdict>>();
 
@@ -89,12 +89,13 @@ export function createServiceAccountVerifier(
     { caller, expiresAt }: ServiceAccountClaims,
     outcome: ReviewOutcome,
   ): Verdict {
+    const now = clock.now();
     switch (outcome.kind) {
       case 'confirmed':
-        known.set(hash, { kind: 'confirmed', caller, expiresAt, reviewedAt: clock.now() });
+        known.set(hash, { kind: 'confirmed', caller, expiresAt, reviewedAt: now }, now);
         return { kind: 'accepted', caller };
       case 'denied':
-        known.set(hash, { kind: 'denied', caller, until: later(clock.now(), DENIED_FOR_MS) });
+        known.set(hash, { kind: 'denied', caller, until: later(now, DENIED_FOR_MS) }, now);
         return { ...refused('revoked'), caller };
       case 'unavailable':
         return { ...outcome, caller };

@@ -6,23 +6,31 @@ import {
   type KnownToken,
   MOST_KNOWN,
 } from '../../src/callers/known-tokens.ts';
+import { type Instant, later } from '../../src/clock.ts';
 
-const AT = { monotonicMs: 0, wallMs: 0 };
+/** As long as a review counts. */
+const USEFUL_FOR_MS = 300_000;
 
-function confirmed(name: string, namespace = 'shop'): KnownToken {
+const NOW = at(0);
+
+function at(ms: number): Instant {
+  return { monotonicMs: ms, wallMs: ms };
+}
+
+function confirmed(name: string, reviewedAt = NOW): KnownToken {
   const caller: ServiceAccountCaller = {
     kind: 'service_account',
-    namespace,
+    namespace: 'shop',
     serviceAccount: 'web',
     pod: { name, uid: name },
   };
-  return { kind: 'confirmed', caller, expiresAt: AT, reviewedAt: AT };
+  return { kind: 'confirmed', caller, expiresAt: later(reviewedAt, 3_600_000), reviewedAt };
 }
 
 it('keeps the newest of one caller, whose flood drives out nobody else', () => {
-  const known = createKnownTokens();
-  for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) known.set(`quiet-${n}`, confirmed('quiet'));
-  for (let n = 0; n < 100_000; n++) known.set(`flood-${n}`, confirmed('flood'));
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) known.set(`quiet-${n}`, confirmed('quiet'), NOW);
+  for (let n = 0; n < 100_000; n++) known.set(`flood-${n}`, confirmed('flood'), NOW);
   expect(known.size).toBe(MOST_KNOWN);
   for (let n = 0; n < KEPT_OF_ONE_CALLER; n++) expect(known.get(`quiet-${n}`)).toBeDefined();
   expect(known.get('flood-99999')).toBeDefined();
@@ -30,12 +38,12 @@ it('keeps the newest of one caller, whose flood drives out nobody else', () => {
 });
 
 it('remembers the tokens of many holders, who are one caller, while nobody else needs the room', () => {
-  const known = createKnownTokens();
+  const known = createKnownTokens(USEFUL_FOR_MS);
   const holders = Array.from({ length: 500 }, (_, n) => `holder-${n}`);
-  for (const holder of holders) known.set(holder, confirmed('unbound'));
+  for (const holder of holders) known.set(holder, confirmed('unbound'), NOW);
   expect(holders.filter((holder) => known.get(holder) === undefined)).toEqual([]);
 
-  for (let n = 0; n < MOST_KNOWN - KEPT_OF_ONE_CALLER; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`));
+  for (let n = 0; n < MOST_KNOWN - KEPT_OF_ONE_CALLER; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`), NOW);
 
   expect(known.size).toBe(MOST_KNOWN);
   expect(holders.filter((holder) => known.get(holder) !== undefined)).toEqual(
@@ -45,14 +53,14 @@ it('remembers the tokens of many holders, who are one caller, while nobody else 
 });
 
 it('has the callers with many tokens make room one after the other', () => {
-  const known = createKnownTokens();
+  const known = createKnownTokens(USEFUL_FOR_MS);
   const each = MOST_KNOWN / 2;
   for (let n = 0; n < each; n++) {
-    known.set(`first-${n}`, confirmed('first'));
-    known.set(`second-${n}`, confirmed('second'));
+    known.set(`first-${n}`, confirmed('first'), NOW);
+    known.set(`second-${n}`, confirmed('second'), NOW);
   }
 
-  for (let n = 0; n < each; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`));
+  for (let n = 0; n < each; n++) known.set(`pod-${n}`, confirmed(`pod-${n}`), NOW);
 
   expect(known.get(`first-${each - 1}`)).toBeDefined();
   expect(known.get(`second-${each - 1}`)).toBeDefined();
@@ -60,18 +68,43 @@ it('has the callers with many tokens make room one after the other', () => {
 });
 
 it('keeps no more than its bound of all callers together, the oldest first to go', () => {
-  const known = createKnownTokens();
-  for (let n = 0; n < MOST_KNOWN + 10; n++) known.set(`token-${n}`, confirmed(`pod-${n}`));
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  for (let n = 0; n < MOST_KNOWN + 10; n++) known.set(`token-${n}`, confirmed(`pod-${n}`), NOW);
   expect(known.size).toBe(MOST_KNOWN);
   expect(known.get('token-9')).toBeUndefined();
   expect(known.get('token-10')).toBeDefined();
 });
 
 it('takes a token that is set again for a new one', () => {
-  const known = createKnownTokens();
-  for (let n = 0; n < MOST_KNOWN; n++) known.set(`token-${n}`, confirmed('web'));
-  known.set('token-0', confirmed('web'));
-  known.set('another', confirmed('web'));
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  for (let n = 0; n < MOST_KNOWN; n++) known.set(`token-${n}`, confirmed('web'), NOW);
+  known.set('token-0', confirmed('web'), NOW);
+  known.set('another', confirmed('web'), NOW);
   expect(known.get('token-0')).toBeDefined();
   expect(known.get('token-1')).toBeUndefined();
+});
+
+it('forgets what was not shown for as long as it is of use: of pods whose tokens the kubelet replaces it has little more than one each', () => {
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  const pods = 2000;
+  const [askedEveryMs, replacedEveryMs, endMs] = [210_000, 2_880_000, 5 * 3_600_000];
+  for (let nowMs = 0; nowMs < endMs; nowMs += askedEveryMs) {
+    for (let pod = 0; pod < pods; pod++) {
+      const generation = Math.floor(nowMs / replacedEveryMs + pod / pods);
+      known.set(`${pod}-${generation}`, confirmed(`pod-${pod}`, at(nowMs)), at(nowMs));
+    }
+  }
+  expect(known.size).toBeGreaterThanOrEqual(pods);
+  expect(known.size).toBeLessThan(1.2 * pods);
+});
+
+it('forgets who was denied once that holds no more', () => {
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  const { caller } = confirmed('denied');
+  known.set('denied', { kind: 'denied', caller, until: at(10_000) }, NOW);
+  known.set('other', confirmed('other'), at(9999));
+  expect(known.size).toBe(2);
+  known.set('next', confirmed('next'), at(10_000));
+  expect(known.get('denied')).toBeUndefined();
+  expect(known.size).toBe(2);
 });
