@@ -57,6 +57,7 @@ const KUBECTL_VERBS = [
 const KUBECTL_FLAGS = [
   'all-containers',
   'all-namespaces',
+  'audience',
   'command',
   'container',
   'dry-run',
