@@ -3,6 +3,7 @@
 import type { Caller, ServiceAccountCaller, Verdict } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
 import { type Logger, withoutRepeatLimit } from '../log/logger.ts';
+import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from '../token/broker-refusals.ts';
 import { within } from '../within.ts';
 import { type BrokerAnswer, refusal } from './broker-answer.ts';
 import { type BrokeredCredential, type BrokeredCredentials, isSame } from './brokered-credential.ts';
@@ -154,7 +155,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     if (verdict === 'late') return { answer: late() };
     const by = proved(verdict.caller);
     if (verdict.kind === 'refused') {
-      const answer = refusal('invalid_client', 'the service account token is not taken');
+      const answer = refusal('invalid_client', ASSERTION_NOT_TAKEN);
       return { by, answer, reason: verdict.reason };
     }
     if (verdict.kind === 'unavailable') {
@@ -216,5 +217,5 @@ function late(): BrokerAnswer {
 }
 
 function notTheirs(): BrokerAnswer {
-  return refusal('unauthorized_client', 'no profile gives this service account such a credential');
+  return refusal('unauthorized_client', NO_SUCH_CREDENTIAL);
 }

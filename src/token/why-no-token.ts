@@ -1,6 +1,7 @@
 /** Why there is no token, in one sentence for whoever has to mend it: where, what, and what to do. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
+import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-refusals.ts';
 import type { FailedGrant } from './token-state.ts';
 
 /** Which part of the table in errors.ts it is. */
@@ -54,6 +55,11 @@ const OF_ANSWERS: Remedies = [
 ];
 
 const OF_REFUSALS: Remedies = [
+  [
+    new RegExp(NO_SUCH_CREDENTIAL),
+    "have the ClusterTokenProfile admit the pod's namespace and service account",
+  ],
+  [new RegExp(ASSERTION_NOT_TAKEN), "look at the broker's log, which says why"],
   [/invalid_scope/, 'ask for a scope that the client may have there'],
   [/invalid_target/, 'ask for an audience or resource that the client may have there'],
   [/unauthorized_client|unsupported_grant_type/, 'allow the client the grant there'],

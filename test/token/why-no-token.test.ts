@@ -26,6 +26,14 @@ it.each([
   ['status 400 invalid_scope', 'ask for a scope that the client may have there'],
   ['status 400 invalid_target', 'ask for an audience or resource that the client may have there'],
   ['status 400 unauthorized_client', 'allow the client the grant there'],
+  [
+    'status 400 unauthorized_client: no profile gives this service account such a credential',
+    "have the ClusterTokenProfile admit the pod's namespace and service account",
+  ],
+  [
+    'status 401 invalid_client: the service account token is not taken',
+    "look at the broker's log, which says why",
+  ],
 ])('and from the refusal: %s', (detail, remedy) => {
   expect(whyNoToken(CONFIG, { lastFailure: { result: 'rejected', detail } })).toEqual({
     code: 'credentials_rejected',
