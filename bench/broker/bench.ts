@@ -53,7 +53,9 @@ interface Repetition {
 interface Figures {
   readonly work: string;
   readonly idle: Memory;
-  /** Every caller has asked once. */
+  /** Every caller asks once, over kept connections: the broker has to verify and review each. */
+  readonly first: Phase;
+  /** After that. */
   readonly known: Memory;
   /** The highest, at the end of a phase. */
   readonly loaded: Memory;
@@ -130,7 +132,7 @@ async function measureRunning(
 ): Promise<Figures> {
   const { pid, forms } = contestant;
   const idle = memoryOf(pid);
-  let first = 0;
+  let next = 0;
   let loaded = idle;
 
   async function phase(
@@ -166,17 +168,17 @@ async function measureRunning(
   async function measured(load: AskerSettings['load'], keepAlive: boolean): Promise<Phase> {
     const chosen = Array.from(
       { length: Math.min(ASKING, forms.length) },
-      (_, index) => forms[(first + index) % forms.length] as Form,
+      (_, index) => forms[(next + index) % forms.length] as Form,
     );
-    first += ASKING;
+    next += ASKING;
     await phase({ kind: 'once' }, true, chosen);
     return await phase(load, keepAlive, chosen);
   }
 
   // Also those that take one client's form have their code compiled by as many requests.
   const all = Array.from({ length: CALLERS }, (_, index) => forms[index % forms.length] as Form);
-  const { failed } = await phase({ kind: 'once' }, true, all);
-  if (failed > 0) print(`notice: ${kind.name}: ${failed} of ${CALLERS} first requests failed`);
+  const first = await phase({ kind: 'once' }, true, all);
+  if (first.failed > 0) print(`notice: ${kind.name}: ${first.failed} of ${CALLERS} first requests failed`);
   const known = memoryOf(pid);
   const done: Repetition[] = [];
   for (let repetition = 0; repetition < repetitions; repetition++) {
@@ -188,15 +190,16 @@ async function measureRunning(
       freshAtRate: await measured(atRate, false),
     });
   }
-  return { work: kind.work, idle, known, loaded, repetitions: done };
+  return { work: kind.work, idle, first, known, loaded, repetitions: done };
 }
 
 /** Medians of the repetitions. */
-function summary({ repetitions: each }: Figures) {
+function summary({ first, repetitions: each }: Figures) {
   const of = (read: (one: Repetition) => number): number => median(each.map(read));
   const perCpuSecond = ({ answers, cpuSeconds: cpu }: Phase): number => answers / cpu;
   const perSecond = ({ answers, seconds: took }: Phase): number => answers / took;
   return {
+    first: perCpuSecond(first),
     kept: of(({ kept }) => perCpuSecond(kept)),
     keptPerSecond: of(({ kept }) => perSecond(kept)),
     fresh: of(({ fresh }) => perCpuSecond(fresh)),
@@ -216,6 +219,7 @@ function table(contestants: Readonly<Record<string, Figures>>): string {
     '',
     'answers per CPU second: kept connections',
     'a connection each',
+    'callers unknown, kept',
     `p50, p99 at ${RATE_PER_SECOND}/s: kept`,
     'a connection each',
     'idle, known, loaded MB',
@@ -228,6 +232,7 @@ function table(contestants: Readonly<Record<string, Figures>>): string {
       name,
       `${of.kept.toFixed(0)} (${of.keptPerSecond.toFixed(0)}/s)`,
       `${of.fresh.toFixed(0)} (${of.freshPerSecond.toFixed(0)}/s)`,
+      of.first.toFixed(0),
       `${of.keptP50Ms.toFixed(1)}, ${of.keptP99Ms.toFixed(1)} ms`,
       `${of.freshP50Ms.toFixed(1)}, ${of.freshP99Ms.toFixed(1)} ms`,
       [idle, known, loaded].map(({ residentBytes }) => megabytes(residentBytes)).join(', '),
