@@ -25,7 +25,7 @@ try {
   process.exitCode = 1;
 }
 for (const { name, passed, seconds } of outcomes) {
-  print(`${name.padEnd(12)} ${passed ? 'passed' : 'FAILED'} ${String(seconds).padStart(6)} s`);
+  print(`${name.padEnd(20)} ${passed ? 'passed' : 'FAILED'} ${String(seconds).padStart(6)} s`);
 }
 if (outcomes.some(({ passed }) => !passed)) process.exitCode = 1;
 

@@ -28,6 +28,20 @@ it('every suite with a configuration of its own is one of them', () => {
   }
 });
 
+it('every script that tests, measures or simulates is one of them', () => {
+  const shows = Object.keys(scripts).filter((name) =>
+    /^(test|bench|simulate|soak|chaos|fuzz|mutation)\b/.test(name),
+  );
+  const run = new Set(SUITES.map(({ script }) => script));
+  expect(shows.filter((name) => !run.has(name))).toEqual(['test:all']);
+});
+
+it('the whole of what they can run has what the fleet of brokers is promised', () => {
+  expect(SUITES).toContainEqual(expect.objectContaining({ script: 'simulate', args: ['--broker'] }));
+  const [cluster] = SUITES.filter(({ script }) => script === 'test:cluster');
+  expect(cluster?.env).toEqual({ PODS: '100' });
+});
+
 it('none of them is a part of `npm test`, which installs nothing', () => {
   const { exclude = [] } = config.test ?? {};
   const rooms = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
