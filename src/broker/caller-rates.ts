@@ -1,6 +1,5 @@
 /** How often one caller may ask: a sidecar asks once in the life of a token, and a few times after a failure. */
 
-import { type Allowance, createAllowance } from '../allowance.ts';
 import { callerKey, type ServiceAccountCaller } from '../callers/caller.ts';
 import type { Clock } from '../clock.ts';
 
@@ -10,31 +9,47 @@ import type { Clock } from '../clock.ts';
  */
 export const OF_ONE_CALLER = { burst: 96, perSecond: 10 };
 
-/** Allowances that are kept; of one that is dropped the caller has a whole one again. */
+/** Callers that are kept; who is dropped may ask as often as at first again. */
 export const MOST_KEPT = 20_000;
 
+/** Of one request: a caller that has asked is paid for by then. */
+const COST_MS = 1000 / OF_ONE_CALLER.perSecond;
+
 export interface CallerRates {
-  /** Allowances that are kept now. */
+  /** Callers that have asked and are not paid for. */
   readonly size: number;
   /** Whether the caller may be served now; if so, it is counted. */
   take(caller: ServiceAccountCaller): boolean;
 }
 
 export function createCallerRates(clock: Clock): CallerRates {
-  /** The one that asked last comes last. */
-  const kept = new Map<string, Allowance>();
+  /** Until when a caller is paid for, in monotonic ms. Who asked last comes last. */
+  const paidAtMs = new Map<string, number>();
+
+  /** Of those who asked longest ago: behind one that is not paid for, the others wait with it. */
+  function forgetPaid(nowMs: number): void {
+    for (const [key, atMs] of paidAtMs) {
+      if (atMs > nowMs) return;
+      paidAtMs.delete(key);
+    }
+  }
+
   return {
     get size() {
-      return kept.size;
+      return paidAtMs.size;
     },
     take(caller) {
+      const nowMs = clock.monotonicMs();
+      forgetPaid(nowMs);
       const key = callerKey(caller);
-      const allowance = kept.get(key) ?? createAllowance(clock, OF_ONE_CALLER.burst, OF_ONE_CALLER.perSecond);
-      kept.delete(key);
-      const [oldest] = kept.keys();
-      if (kept.size >= MOST_KEPT) kept.delete(oldest as string);
-      kept.set(key, allowance);
-      return allowance.take();
+      const beforeMs = Math.max(nowMs, paidAtMs.get(key) ?? 0);
+      const afterMs = beforeMs + COST_MS;
+      const mayBeServed = afterMs - nowMs <= OF_ONE_CALLER.burst * COST_MS;
+      paidAtMs.delete(key);
+      const [oldest] = paidAtMs.keys();
+      if (paidAtMs.size >= MOST_KEPT) paidAtMs.delete(oldest as string);
+      paidAtMs.set(key, mayBeServed ? afterMs : beforeMs);
+      return mayBeServed;
     },
   };
 }

@@ -41,6 +41,31 @@ it('keeps 20 000 allowances and no more, of those who asked last', () => {
   expect(rates.take(caller('second'))).toBe(true);
 });
 
+it('saves nothing up for who has been quiet, while one that asked before still waits', async () => {
+  const clock = new ManualClock();
+  const rates = createCallerRates(clock);
+  while (rates.take(caller('greedy')));
+  rates.take(caller('quiet'));
+  await clock.advance(5000);
+  const served = Array.from({ length: 200 }, () => rates.take(caller('quiet'))).filter(Boolean).length;
+  expect(served).toBe(OF_ONE_CALLER.burst);
+});
+
+it('keeps nothing of who may ask as often as at first again', async () => {
+  const clock = new ManualClock();
+  const rates = createCallerRates(clock);
+  for (let n = 0; n < 1000; n++) rates.take(caller(`pod-${n}`));
+  while (rates.take(caller('greedy')));
+  expect(rates.size).toBe(1001);
+  await clock.advance(1000 / OF_ONE_CALLER.perSecond);
+  rates.take(caller('next'));
+  // All but the one that has more to wait for.
+  expect(rates.size).toBe(2);
+  await clock.advance((1000 * OF_ONE_CALLER.burst) / OF_ONE_CALLER.perSecond);
+  rates.take(caller('next'));
+  expect(rates.size).toBe(1);
+});
+
 it('serves a pod that has as many credentials as profiles may give it, and asks for all of them in an outage', async () => {
   const clock = new ManualClock();
   const rates = createCallerRates(clock);
