@@ -1,7 +1,8 @@
 /** A sidecar's own token engine as the asker: by the pod's projected token, over TLS, by the broker's name. */
 
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import type { LookupFunction } from 'node:net';
+import { type AddressInfo, createServer, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -89,6 +90,26 @@ it('tries the next address when a replica is gone', async () => {
   expect(await next).toBe('token-2');
   await second.logged(({ msg }) => msg === 'token given');
   expect(source.snapshot().consecutiveFailures).toBe(0);
+}, 20_000);
+
+it('loses nothing with a replica that is killed while it is asked: who waits for the token has it from the next', async () => {
+  const world = await startWorld();
+  let asked = 0;
+  const killed = createServer((socket) => {
+    // From here on its address refuses connections, as that of a process that is gone.
+    killed.close();
+    socket.once('data', () => {
+      asked++;
+      socket.destroy();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(killed, 'listening');
+  const { port } = killed.address() as AddressInfo;
+  await runBroker(world, { listen: `127.0.0.2:${port}` });
+  const source = await startSidecar(world, port);
+  expect(await source.obtain()).toBe('Bearer token-1');
+  expect(asked).toBe(1);
+  expect(world.provider.received).toHaveLength(1);
 }, 20_000);
 
 it('is refused once its pod is deleted, and keeps the token that it has', async () => {
