@@ -44,7 +44,8 @@ export const KEPT_OF_ONE_CALLER = 8;
 export function createKnownTokens(usefulForMs: number): KnownTokens {
   /** In the order of being set. */
   const tokens = new Map<string, KnownToken>();
-  const ofCallers = new Map<string, Set<string>>();
+  /** The one of a caller, as most have, or all in the order of being set: a set of one takes as much as the rest of what is kept of it. */
+  const ofCallers = new Map<string, string | Set<string>>();
   /** Callers with more than are kept for them; first who has been so for longest. */
   const withMany = new Set<string>();
 
@@ -54,9 +55,25 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
     tokens.delete(hash);
     const key = callerKey(token.caller);
     const own = ofCallers.get(key);
-    own?.delete(hash);
-    if (own?.size === 0) ofCallers.delete(key);
-    if (own?.size === KEPT_OF_ONE_CALLER) withMany.delete(key);
+    if (!(own instanceof Set)) {
+      ofCallers.delete(key);
+      return;
+    }
+    own.delete(hash);
+    const [first] = own;
+    if (own.size === 1) ofCallers.set(key, first as string);
+    if (own.size === KEPT_OF_ONE_CALLER) withMany.delete(key);
+  }
+
+  function add(hash: string, key: string): void {
+    const own = ofCallers.get(key);
+    if (own === undefined) {
+      ofCallers.set(key, hash);
+      return;
+    }
+    const all = own instanceof Set ? own.add(hash) : new Set([own, hash]);
+    ofCallers.set(key, all);
+    if (all.size > KEPT_OF_ONE_CALLER) withMany.add(key);
   }
 
   function isUseful(token: KnownToken, now: Instant): boolean {
@@ -76,8 +93,9 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
   function makeRoomFor(key: string): void {
     const own = ofCallers.get(key);
     const [many] = withMany;
-    const giving = own !== undefined && own.size >= KEPT_OF_ONE_CALLER ? key : many;
-    const [oldest] = (giving === undefined ? undefined : ofCallers.get(giving)) ?? tokens.keys();
+    const giving = own instanceof Set && own.size >= KEPT_OF_ONE_CALLER ? key : many;
+    const theirs = giving === undefined ? undefined : ofCallers.get(giving);
+    const [oldest] = theirs instanceof Set ? theirs : tokens.keys();
     remove(oldest as string);
   }
 
@@ -88,10 +106,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
       forgetUseless(now);
       const key = callerKey(token.caller);
       if (tokens.size >= MOST_KNOWN) makeRoomFor(key);
-      const own = ofCallers.get(key) ?? new Set();
-      own.add(hash);
-      if (own.size > KEPT_OF_ONE_CALLER) withMany.add(key);
-      ofCallers.set(key, own);
+      add(hash, key);
       tokens.set(hash, token);
     },
     delete: remove,

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
 import {
@@ -107,4 +110,20 @@ it('forgets who was denied once that holds no more', () => {
   known.set('next', confirmed('next'), at(10_000));
   expect(known.get('denied')).toBeUndefined();
   expect(known.size).toBe(2);
+});
+
+it('takes no more than 250 bytes for a caller with one token, beside what is said of the caller', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const usedBytes = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const callers = 10_000;
+  const known = createKnownTokens(USEFUL_FOR_MS);
+  const entries = Array.from({ length: callers }, (_, n) => confirmed(`pod-${n}`));
+  const before = usedBytes();
+  for (const [n, entry] of entries.entries()) known.set(hash('sha256', `token-${n}`, 'latin1'), entry, NOW);
+  expect((usedBytes() - before) / callers).toBeLessThan(250);
+  expect(known.size).toBe(entries.length);
 });
