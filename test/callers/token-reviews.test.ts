@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { MOST_UNKNOWN_AT_ONCE } from '../../src/callers/service-account-verifier.ts';
 import { AUDIENCE } from './fake-cluster.ts';
 import { startVerifying, until } from './verifying.ts';
 
@@ -173,6 +174,27 @@ it('asks about so many tokens at once, lets so many wait, and turns the rest awa
   expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(2016);
   expect(clock.pendingTimers).toBeLessThan(5);
 });
+
+it('of ten thousand unknown tokens in a moment looks at half, tells the rest when to come again, and goes on', async () => {
+  const { cluster, verify, clock } = await startVerifying();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (let n = 0; n < 16; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
+  const all = Array.from({ length: 2 * MOST_UNKNOWN_AT_ONCE }, (_, n) =>
+    verify(cluster.token(cluster.pod(`team-${n % 10}`, 'web', `web-${n}`))),
+  );
+  resolve();
+  const verdicts = await Promise.all(all);
+  const withoutALook = verdicts.filter(
+    (verdict) => verdict.kind === 'unavailable' && verdict.caller === undefined,
+  );
+  expect(withoutALook).toEqual(
+    Array.from({ length: MOST_UNKNOWN_AT_ONCE }, () => ({ kind: 'unavailable', retryAfterMs: 1000 })),
+  );
+  // Of the others those had to be left for whom there was no room in the line either.
+  expect(verdicts.filter(({ kind }) => kind === 'accepted').length).toBeGreaterThanOrEqual(4016);
+  expect(await verify(cluster.token(cluster.pod('shop', 'web')))).toMatchObject({ kind: 'accepted' });
+  expect(clock.pendingTimers).toBeLessThan(5);
+}, 60_000);
 
 it('refuses a secret of a service account that never ends and names no audience', async () => {
   const { cluster, verify } = await startVerifying();
