@@ -13,12 +13,13 @@ function ask(options: {
   readonly verify?: TokenEndpointOptions['verify'];
   readonly grant?: TokenEndpointOptions['grants']['answer'];
   readonly find?: TokenEndpointOptions['credentials']['find'];
+  readonly unread?: string;
 }) {
   const { log, lines } = captureLog();
   const endpoint = createTokenEndpoint({
     verify: options.verify ?? (() => ACCEPTED),
     credentials: {
-      unread: () => undefined,
+      unread: () => options.unread,
       find: options.find ?? (() => ({ config: {} }) as never),
       now: () => undefined,
     },
@@ -40,6 +41,12 @@ it('one who is refused is refused in the same turn', () => {
   const { answer, lines } = ask({ verify: () => ({ kind: 'refused', reason: 'revoked', caller: CALLER }) });
   expect(answer).toMatchObject({ code: 'invalid_client' });
   expect(lines()).toMatchObject([{ msg: 'token not given', serviceAccount: 'web', reason: 'revoked' }]);
+});
+
+it('while the profiles are being read nobody is told that none is for them, which sidecars would believe for minutes', () => {
+  const { answer, lines } = ask({ unread: 'they are being read', find: () => undefined });
+  expect(answer).toMatchObject({ code: 'temporarily_unavailable', retryAfterMs: 1000 });
+  expect(lines()).toMatchObject([{ msg: 'token not given', serviceAccount: 'web' }]);
 });
 
 it('a fault is an answer, and names who asked once that is known', () => {

@@ -92,6 +92,21 @@ it.each([[403], [500], [429]])('says that it cannot know when reviews are answer
   expect(lines.join('')).toContain('service account tokens cannot be reviewed');
 });
 
+it.each([
+  ['1', 1000],
+  ['3600', 2000],
+])('asks nothing for as long as the API server says, %s s, and 2 s at most', async (retryAfter, pauseMs) => {
+  const { cluster, verify, clock } = await startVerifying();
+  cluster.api.failNext(TOKEN_REVIEWS, { status: 429, retryAfter });
+  const token = cluster.token(cluster.pod('shop', 'web'));
+  expect(await verify(token)).toMatchObject({ kind: 'unavailable', retryAfterMs: pauseMs });
+  await clock.advance(pauseMs - 1);
+  expect(await verify(token)).toMatchObject({ kind: 'unavailable' });
+  expect(cluster.api.requests.filter((line) => TOKEN_REVIEWS.test(line))).toHaveLength(1);
+  await clock.advance(1);
+  expect(await verify(token)).toMatchObject({ kind: 'accepted' });
+});
+
 it('shows no token to the log, whatever the API server answers', async () => {
   const { cluster, verify, clock, lines } = await startVerifying();
   const token = cluster.token(cluster.pod('shop', 'web'));
