@@ -1,12 +1,21 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ByteQueue } from '../../../src/proxy/streams/byte-queue.ts';
+
+/** A copy of what is taken: it is there only while it is read. */
+function taken(queue: ByteQueue, most: number): Buffer {
+  let copy = Buffer.alloc(0);
+  queue.take(most, (octets) => {
+    copy = Buffer.from(octets);
+  });
+  return copy;
+}
 
 it('gives what was added, in order, however it is added and taken', () => {
   const added = fc.record({ add: fc.uint8Array({ maxLength: 40_000 }) });
-  const taken = fc.record({ take: fc.integer({ min: 1, max: 50_000 }) });
+  const asked = fc.record({ take: fc.integer({ min: 1, max: 50_000 }) });
   fc.assert(
-    fc.property(fc.array(fc.oneof(added, taken), { maxLength: 30 }), (steps) => {
+    fc.property(fc.array(fc.oneof(added, asked), { maxLength: 30 }), (steps) => {
       const queue = new ByteQueue();
       let waiting = Buffer.alloc(0);
       for (const step of steps) {
@@ -18,9 +27,7 @@ it('gives what was added, in order, however it is added and taken', () => {
           octets.fill(0xee);
         } else {
           expect(Buffer.concat(queue.pieces()).equals(waiting)).toBe(true);
-          const first = queue.first();
-          const got = queue.take(step.take);
-          expect(got.equals(first.subarray(0, step.take))).toBe(true);
+          const got = taken(queue, step.take);
           expect(got.length).toBeLessThanOrEqual(step.take);
           if (waiting.length > 0) expect(got.length).toBeGreaterThan(0);
           expect(got.equals(waiting.subarray(0, got.length))).toBe(true);
@@ -38,7 +45,7 @@ it('holds thousands of small pieces in few blocks', () => {
   for (let piece = 0; piece < 32_000; piece++) queue.add(Buffer.from('x'));
   let takes = 0;
   while (queue.length > 0) {
-    queue.take(32_000);
+    taken(queue, 32_000);
     takes++;
   }
   expect(takes).toBeLessThan(5);
@@ -47,8 +54,58 @@ it('holds thousands of small pieces in few blocks', () => {
 it('forgets what it is told to', () => {
   const queue = new ByteQueue();
   queue.add(Buffer.from('gone'));
-  queue.take(1);
+  taken(queue, 1);
   queue.clear();
   queue.add(Buffer.from('there'));
-  expect([queue.length, queue.take(10).toString()]).toEqual([5, 'there']);
+  expect([queue.length, taken(queue, 10).toString()]).toEqual([5, 'there']);
+});
+
+describe('blocks are used again', () => {
+  /** Takes whatever block is free, and writes over it. */
+  const overwrite = (): void => {
+    for (let count = 0; count < 4; count++) new ByteQueue().add(Buffer.alloc(64 * 1024, 'x'));
+  };
+  const ONE = Buffer.alloc(20_000, 'a');
+
+  it('once they were read', () => {
+    const queue = new ByteQueue();
+    queue.add(ONE);
+    let memory: ArrayBufferLike | undefined;
+    queue.take(20_000, (octets) => {
+      memory = octets.buffer;
+    });
+    const other = new ByteQueue();
+    other.add(ONE);
+    expect(other.pieces()[0]?.buffer).toBe(memory);
+  });
+
+  it('and not while they are read, whatever reading brings about', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('take', 'take all', 'clear', 'throw'), { minLength: 1, maxLength: 5 }),
+        fc.integer({ min: 1, max: 20_000 }),
+        (acts, most) => {
+          const queue = new ByteQueue();
+          queue.add(ONE);
+          const readThen = (octets: Buffer, [act, ...rest]: readonly string[]): void => {
+            if (act === 'clear') queue.clear();
+            else if (act !== undefined) {
+              queue.take(act === 'take' ? 100 : 20_000, (inner) => readThen(inner, rest));
+            }
+            overwrite();
+            expect(octets.every((octet) => octet === 0x61)).toBe(true);
+            if (act === 'throw') throw new Error('whoever reads fails');
+          };
+          try {
+            queue.take(most, (octets) => readThen(octets, acts));
+          } catch (error) {
+            if (!acts.includes('throw')) throw error;
+            expect((error as Error).message).toBe('whoever reads fails');
+          }
+          overwrite();
+          expect(Buffer.concat(queue.pieces()).every((octet) => octet === 0x61)).toBe(true);
+        },
+      ),
+    );
+  });
 });

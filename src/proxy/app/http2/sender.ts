@@ -105,9 +105,11 @@ export class Http2Sender<T> implements WaitingAnswer {
     if (this.#waiting.length > 0) {
       const bytes = this.#allowed(this.#waiting.length);
       if (bytes === 0) return false;
-      const data = this.#waiting.take(bytes);
-      const last = endsWithBody && this.#waiting.length === 0;
-      this.#outlet.sendData(this.#stream, data, last);
+      let last = false;
+      this.#waiting.take(bytes, (data) => {
+        last = endsWithBody && this.#waiting.length === 0;
+        this.#outlet.sendData(this.#stream, data, last);
+      });
       if (last) this.#sent();
       return true;
     }

@@ -169,7 +169,7 @@ export class Http2AppStream
     if (!this.#onHold) return;
     this.#onHold = false;
     while (this.#held.length > 0 && !this.#onHold && !this.exchange.over) {
-      this.#pass(this.#held.take(this.#held.length));
+      this.#held.take(this.#held.length, (data) => this.#pass(data));
     }
     this.#heedEnd();
     this.afterRead();

@@ -347,6 +347,7 @@ export class UpstreamConnection {
   #readHeld(bytes: ByteQueue): void {
     const pieces = bytes.pieces();
     this.#onBytes(pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+    bytes.clear();
   }
 
   #read(chunk: Buffer): void {

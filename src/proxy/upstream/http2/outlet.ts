@@ -69,13 +69,17 @@ export class UpstreamOutlet {
     return wire;
   }
 
+  /** How many octets of data windows and socket take, in one frame, now. */
+  sendable(wire: WireStream): number {
+    return this.takesMore ? this.#codec.sendable(wire) : 0;
+  }
+
   /**
-   * Sends one frame with as much of `bytes` as the windows and the socket take; says how much that is.
+   * Sends one frame with as much of `bytes` as is `sendable`; says how much that is.
    * @param last whether nothing follows `bytes`.
    */
   send(wire: WireStream, bytes: Buffer, last: boolean): number {
-    if (!this.takesMore) return 0;
-    const count = Math.min(bytes.length, this.#codec.sendable(wire));
+    const count = Math.min(bytes.length, this.sendable(wire));
     if (count === 0) return 0;
     const whole = count === bytes.length;
     this.#codec.sendData(wire, count, last && whole);

@@ -59,9 +59,9 @@ export class RequestSending {
   sendOne(): 'nothing' | 'stuck' | 'sent' {
     if (!this.#mayFollow) this.stop();
     if (this.keepsUp) return 'nothing';
-    const sent = this.#send(this.#waiting.first());
-    if (sent === 0) return 'stuck';
-    this.#waiting.take(sent);
+    const most = this.#outlet.sendable(this.#wire);
+    if (most === 0) return 'stuck';
+    this.#waiting.take(most, (octets) => this.#send(octets));
     return 'sent';
   }
 

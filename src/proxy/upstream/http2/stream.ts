@@ -149,6 +149,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     busy.held = undefined;
     this.touch();
     for (const piece of data.pieces()) if (this.#state === busy) this.user.answerData(piece);
+    data.clear();
     if (this.#state !== busy) return;
     if (end === undefined) {
       this.#pieceEnded(busy);
