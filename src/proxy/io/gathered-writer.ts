@@ -46,7 +46,8 @@ export class GatheredWriter {
   }
 
   bytes(slice: Buffer): void {
-    if (slice.length <= TEXT_BYTES) {
+    // Frame headers between payloads are copied as those are.
+    if (slice.length <= TEXT_BYTES && this.#block === undefined) {
       this.#text += slice.toString('latin1');
       return;
     }
