@@ -26,6 +26,7 @@ export interface CallerConnectionOptions {
 /** A connection of a caller: TLS, and inside of it what the listener of the sidecar serves in clear. */
 export class CallerConnection implements AppConnection {
   readonly socket: Socket;
+  place = 0;
   /** Absent until there is TLS. */
   #inside: AcceptedConnection | undefined;
   #gate: CallerGate | undefined;

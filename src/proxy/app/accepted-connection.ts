@@ -23,6 +23,7 @@ export interface BegunConnection {
  */
 export class AcceptedConnection implements AppConnection, Carrier {
   readonly socket: Socket;
+  place = 0;
   readonly deadline: Deadline;
   readonly #context: AppContext;
   readonly #onFree: () => void;

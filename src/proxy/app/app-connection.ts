@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Deadline } from '../io/deadline.ts';
+import type { Member } from '../io/members.ts';
 
 /** A connection of the app, as the listener has it. */
-export interface AppConnection {
+export interface AppConnection extends Member {
   readonly socket: Socket;
   /** Whether a request is being served. */
   readonly busy: boolean;
@@ -22,7 +23,7 @@ export interface Carrier {
 }
 
 /** A version of HTTP, spoken on one connection: it is told all that happens there. */
-export interface Speaker extends Omit<AppConnection, 'socket'> {
+export interface Speaker extends Omit<AppConnection, 'socket' | keyof Member> {
   /** What came; it is there until this returns. */
   bytes(chunk: Buffer): void;
   /** The app has ended its side: nothing more will come. */

@@ -5,6 +5,7 @@ import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
 import { isDraining } from '../exchange/proxy-load.ts';
 import type { Protocol } from '../http/protocol.ts';
+import { Members } from '../io/members.ts';
 import { sharesAcceptedReads } from '../io/shared-read.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
 import type { AppConnection } from './app-connection.ts';
@@ -35,7 +36,7 @@ export interface Service {
 export class Listener {
   readonly #context: AppContext;
   readonly #servers = new Set<Server>();
-  readonly #connections = new Set<AppConnection>();
+  readonly #connections = new Members<AppConnection>();
   /** By the process's descriptors. */
   readonly #possibleConnections = mostConnections(undefined, processLimits());
   readonly #refused = new Set<Socket>();

@@ -20,6 +20,7 @@ export interface CapturedTlsConnectionOptions {
 /** A connection that an app opened to a captured host over TLS, which ends here. */
 export class CapturedTlsConnection implements AppConnection {
   readonly socket: Socket;
+  place = 0;
   /** Absent until there is TLS. */
   #heir: ConnectionHeir | undefined;
 

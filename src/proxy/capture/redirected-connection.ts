@@ -63,6 +63,7 @@ const NOTHING: Buffer = Buffer.alloc(0);
 /** A connection that an app opened to some host, and that the system has sent here instead. */
 export class RedirectedConnection implements AppConnection {
   readonly socket: Socket;
+  place = 0;
   readonly #options: RedirectedConnectionOptions;
   readonly #deadline: Deadline;
   #phase: Phase = { kind: 'unnamed', octets: NOTHING, firstAtMs: undefined };

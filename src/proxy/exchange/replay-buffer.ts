@@ -1,4 +1,4 @@
-import { ByteQueue } from '../streams/byte-queue.ts';
+import { ByteQueue } from '../io/byte-queue.ts';
 
 /**
  * The beginning of a request body, kept so that the request can be sent again. Once more than `maxBytes` have

@@ -7,6 +7,7 @@ import { SidecarError } from '../../errors.ts';
 import { ClosedStreams } from './closed-streams.ts';
 import type { FaultReason } from './fault.ts';
 import { MAX_31_BITS } from './frame-type.ts';
+import { OpenStreams } from './open-streams.ts';
 import type { Role } from './settings.ts';
 import {
   IDLE,
@@ -39,7 +40,7 @@ export type NotOpened = Extract<FaultReason, 'too_many_streams' | 'going_away'>;
 
 export class Streams<S extends Stream = Stream> {
   readonly #role: Role;
-  readonly #open = new Map<number, S>();
+  readonly #open = new OpenStreams<S>();
   readonly #closed = new ClosedStreams();
   #highestId = 0;
   #lastId = MAX_31_BITS;
@@ -68,7 +69,7 @@ export class Streams<S extends Stream = Stream> {
 
   /** Every stream that is open or half-closed. */
   [Symbol.iterator](): IterableIterator<S> {
-    return this.#open.values();
+    return this.#open[Symbol.iterator]();
   }
 
   get(streamId: number): S | undefined {
@@ -117,7 +118,7 @@ export class Streams<S extends Stream = Stream> {
   /** Opens a stream, in the state that its HEADERS led to. */
   open(stream: S): S {
     this.#highestId = stream.id;
-    this.#open.set(stream.id, stream);
+    this.#open.add(stream);
     return stream;
   }
 
@@ -163,7 +164,7 @@ export class Streams<S extends Stream = Stream> {
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
     this.openNoMore();
-    const beyond = [...this.#open.values()].filter(({ id }) => id > lastId);
+    const beyond = [...this.#open].filter(({ id }) => id > lastId);
     for (const stream of beyond) this.move(stream, RESET_SENT);
     return beyond;
   }
@@ -171,7 +172,7 @@ export class Streams<S extends Stream = Stream> {
   /** The peer's SETTINGS_INITIAL_WINDOW_SIZE changed by so much (§6.9.2). False: a window became too large. */
   adjustSendWindows(bytes: number): boolean {
     let fits = true;
-    for (const { sendWindow } of this.#open.values()) fits = sendWindow.grow(bytes) && fits;
+    for (const { sendWindow } of this.#open) fits = sendWindow.grow(bytes) && fits;
     return fits;
   }
 

@@ -1,8 +1,9 @@
 import type { Fields } from '../../http/fields.ts';
+import type { Member } from '../../io/members.ts';
 import type { Http2Outlet } from './outlet.ts';
 
 /** A stream of the app, as its connection tells it what happens: a request that is served, or one that is refused. */
-export interface ConnectionStream {
+export interface ConnectionStream extends Member {
   /** Whether the app has ended its side of the stream. */
   readonly inputEnded: boolean;
   /** How long the app may take to read what it was answered last. */

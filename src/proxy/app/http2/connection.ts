@@ -15,6 +15,7 @@ import {
 } from '../../http2/server-connection.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import type { Deadline } from '../../io/deadline.ts';
+import { Members } from '../../io/members.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { turnedAway } from '../turned-away.ts';
@@ -45,7 +46,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   readonly #deadline: Deadline;
   readonly #preface = new PrefaceReader();
   readonly #codec: ServerConnection<ConnectionStream>;
-  readonly #streams = new Set<ConnectionStream>();
+  readonly #streams = new Members<ConnectionStream>();
   /** Streams to which something came in this read. */
   #touched: ConnectionStream[] = [];
   #phase: Phase = OPEN;
@@ -92,7 +93,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#inputEnded = true;
     if (this.#phase.kind === 'closing') return;
     // A request that is not whole now never will be.
-    for (const stream of [...this.#streams]) {
+    for (const stream of this.#streams) {
       if (!stream.inputEnded) stream.leave();
     }
     if (!this.busy) this.#close();
@@ -125,7 +126,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   closed(): void {
     this.#phase = CLOSING;
     this.#endWatch?.();
-    for (const stream of [...this.#streams]) stream.gone(false);
+    for (const stream of this.#streams) stream.gone(false);
     this.outlet.dispose();
   }
 
@@ -295,7 +296,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     if (code === ErrorCode.ENHANCE_YOUR_CALM) this.#abused(reason);
     else this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
     this.#close(0);
-    for (const stream of [...this.#streams]) stream.gone(false);
+    for (const stream of this.#streams) stream.gone(false);
     this.outlet.dispose();
   }
 

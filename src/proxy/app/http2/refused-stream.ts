@@ -9,6 +9,7 @@ import { Http2Sender, type SenderEvents } from './sender.ts';
 
 /** A request that is answered without being looked at further: its head was too large. Its body is dropped as it comes. */
 export class Http2RefusedStream implements ConnectionStream, SenderEvents {
+  place = 0;
   inputEnded: boolean;
   patienceMs = 0;
   readonly #carrier: Http2StreamCarrier;

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../clock.ts';
 import type { Fields } from '../../http/fields.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
+import { ByteQueue } from '../../io/byte-queue.ts';
 import { Deadline } from '../../io/deadline.ts';
-import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { Http2Outlet, WaitingAnswer } from './outlet.ts';
 
 /** Smaller pieces wait for the flush, so that one frame carries what came together, and ends the answer if it can. */

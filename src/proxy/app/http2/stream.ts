@@ -5,9 +5,9 @@ import { type Fields, fieldValues } from '../../http/fields.ts';
 import { permittedTrailers } from '../../http/trailer-fields.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerStream } from '../../http2/server-connection.ts';
+import { ByteQueue } from '../../io/byte-queue.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import type { AppStream } from '../../streams/app-stream.ts';
-import { ByteQueue } from '../../streams/byte-queue.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest, OwnAnswer } from '../../streams/message.ts';
 import { UpstreamReset } from '../../streams/upstream-reset.ts';
 import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
@@ -34,6 +34,7 @@ const CONNECTED: Fields = [':status', '200'];
 export class Http2AppStream
   implements AppStream, ConnectionStream, SenderEvents, TunnelStream, LeavingAnswer
 {
+  place = 0;
   readonly exchange: Exchange;
   requestWhole: boolean;
   inputEnded: boolean;

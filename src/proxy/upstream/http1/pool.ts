@@ -1,6 +1,7 @@
 import type { OnReadOpts, Socket } from 'node:net';
 import type { Clock } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
+import { Members } from '../../io/members.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { Dialer } from '../dialer.ts';
 import type { Dialling } from '../dialling.ts';
@@ -28,7 +29,7 @@ export class Http1Pool implements IdleHolder {
   readonly #options: PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #idle: Http1UpstreamStream[] = [];
-  readonly #open = new Set<Http1UpstreamStream>();
+  readonly #open = new Members<Http1UpstreamStream>();
   #closed = false;
 
   constructor(route: RouteConfig, options: PoolOptions) {

@@ -1,5 +1,5 @@
 import type { Instant } from '../../../clock.ts';
-import type { ByteQueue } from '../../streams/byte-queue.ts';
+import type { ByteQueue } from '../../io/byte-queue.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { AnswerInProgress } from './answer.ts';
 import type { StreamEnd } from './end.ts';

@@ -1,6 +1,7 @@
 import { type Fields, hasField } from '../../http/fields.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeRequestHead } from '../../http1/serialize.ts';
 import { joinCookies } from '../../http2/cookie-crumbs.ts';
+import type { Member } from '../../io/members.ts';
 import { type RequestBodyForm, upstreamFields } from '../../streams/header-rules.ts';
 import type { FieldSection } from '../../streams/message.ts';
 import type { OutgoingRequest, UpstreamStream } from '../../streams/upstream-stream.ts';
@@ -14,7 +15,8 @@ const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS
  * Writes requests as HTTP/1.1 has them, one after another: a connection offers this one stream for its life. Fields of
  * this hop, and where the body ends, are said here.
  */
-export class Http1UpstreamStream implements UpstreamStream {
+export class Http1UpstreamStream implements UpstreamStream, Member {
+  place = 0;
   readonly protocol = 'http1';
   readonly connection: UpstreamConnection;
   #chunked = false;

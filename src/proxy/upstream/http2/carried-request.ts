@@ -1,6 +1,6 @@
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { Fields } from '../../http/fields.ts';
-import { ByteQueue } from '../../streams/byte-queue.ts';
+import { ByteQueue } from '../../io/byte-queue.ts';
 import type { RequestFate } from '../../streams/upstream-stream.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { Http2Connection } from './connection.ts';

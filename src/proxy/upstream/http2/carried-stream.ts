@@ -1,9 +1,10 @@
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
+import type { Member } from '../../io/members.ts';
 
 /** What a request on a connection is told by it. Buffers are there until the call returns. */
-export interface CarriedStream {
+export interface CarriedStream extends Member {
   /** On the monotonic clock: when `tooLate` is to be called. */
   readonly dueAtMs: number;
   /** The system has taken some of the request. */

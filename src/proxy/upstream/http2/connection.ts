@@ -6,6 +6,7 @@ import { ClientConnection } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
+import { Members } from '../../io/members.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { Dialling } from '../dialling.ts';
 import type { UpstreamFailures } from '../failures.ts';
@@ -54,7 +55,7 @@ export class Http2Connection {
   readonly socket: Socket;
   readonly outlet: UpstreamOutlet;
   /** Requests that it carries, or is lent out for. */
-  readonly #streams = new Set<CarriedStream>();
+  readonly #streams = new Members<CarriedStream>();
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #arrivals: Arrivals;
@@ -389,7 +390,7 @@ export class Http2Connection {
       this.#close(ErrorCode.NO_ERROR);
       return;
     }
-    for (const stream of [...this.#streams]) if (stream.dueAtMs <= nowMs) stream.tooLate();
+    for (const stream of this.#streams) if (stream.dueAtMs <= nowMs) stream.tooLate();
     for (const stream of this.#streams) this.due(stream.dueAtMs);
     if (this.#state.kind === 'examined') this.due(this.#state.untilMs);
     if (this.#stuck.watches || this.#shut.watches) this.due(nowMs + STUCK_MS);

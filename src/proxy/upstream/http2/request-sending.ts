@@ -1,4 +1,4 @@
-import { ByteQueue } from '../../streams/byte-queue.ts';
+import { ByteQueue } from '../../io/byte-queue.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import type { UpstreamOutlet, WireStream } from './outlet.ts';
 

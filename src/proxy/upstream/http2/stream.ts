@@ -37,6 +37,7 @@ const NO_OPTIONS: readonly string[] = [];
 /** One request on an HTTP/2 connection that others share, and the answer to it. */
 export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   readonly protocol = 'h2';
+  place = 0;
   readonly user: UpstreamUser;
   readonly request: IncomingRequest;
   readonly #options: Http2StreamOptions;

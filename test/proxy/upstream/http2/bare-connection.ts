@@ -96,6 +96,7 @@ export function connect({ maxAgeMs = 1e9, assumedStreams = 100, connectMs = 10_0
 export function carried(wrong: Partial<CarriedStream> = {}) {
   const failures: [SidecarError<ProxyErrorCode>, boolean][] = [];
   const stream: CarriedStream = {
+    place: 0,
     dueAtMs: Number.POSITIVE_INFINITY,
     hasLeft() {},
     answerCame() {},

@@ -55,6 +55,7 @@ function start({
         );
         return wire;
       },
+      sendable: () => allowed.window,
       send(_wire: unknown, bytes: Buffer, last: boolean) {
         const count = Math.min(bytes.length, allowed.window);
         if (count === 0) return 0;

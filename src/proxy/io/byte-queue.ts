@@ -1,4 +1,4 @@
-import { BlockPool } from '../io/block-pool.ts';
+import { BlockPool } from './block-pool.ts';
 
 const BLOCK_BYTES = 16 * 1024;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteQueue } from '../../../src/proxy/streams/byte-queue.ts';
+import { ByteQueue } from '../../../src/proxy/io/byte-queue.ts';
 
 /** A copy of what is taken: it is there only while it is read. */
 function taken(queue: ByteQueue, most: number): Buffer {
