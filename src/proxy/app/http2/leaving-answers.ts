@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../clock.ts';
 import { Deadline } from '../../io/deadline.ts';
+import { Turns } from '../../io/turns.ts';
 
 /** An answer of which the last frame has been written. */
 export interface LeavingAnswer {
@@ -27,7 +28,7 @@ export class LeavingAnswers {
   readonly #deadline: Deadline;
   /** Those that are not flushed yet. */
   #written: LeavingAnswer[] = [];
-  readonly #batches = new Set<Batch>();
+  readonly #batches = new Turns<Batch>();
 
   constructor(socket: Socket, clock: Clock, guarded: (act: () => void) => void) {
     this.#socket = socket;
@@ -64,7 +65,7 @@ export class LeavingAnswers {
     const answers = this.#written;
     this.#written = [];
     for (const answer of answers) answer.left();
-    for (const batch of this.#batches) this.#end(batch);
+    for (const batch of this.#batches.all()) this.#end(batch);
   }
 
   #end(batch: Batch): void {
@@ -74,13 +75,13 @@ export class LeavingAnswers {
 
   #endLate(): void {
     const nowMs = this.#clock.monotonicMs();
-    for (const batch of this.#batches) if (batch.untilMs <= nowMs) this.#end(batch);
+    for (const batch of this.#batches.all()) if (batch.untilMs <= nowMs) this.#end(batch);
     this.#setDeadline();
   }
 
   #setDeadline(): void {
     let firstMs = Number.POSITIVE_INFINITY;
-    for (const { untilMs } of this.#batches) firstMs = Math.min(firstMs, untilMs);
+    for (const { untilMs } of this.#batches.all()) firstMs = Math.min(firstMs, untilMs);
     if (firstMs === Number.POSITIVE_INFINITY) this.#deadline.clear();
     else this.#deadline.set(firstMs);
   }

@@ -4,6 +4,7 @@ import type { Fields } from '../../http/fields.ts';
 import type { ErrorCode } from '../../http2/error-code.ts';
 import type { ServerConnection, ServerStream } from '../../http2/server-connection.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
+import { Turns } from '../../io/turns.ts';
 import type { Carrier } from '../app-connection.ts';
 import { type LeavingAnswer, LeavingAnswers } from './leaving-answers.ts';
 
@@ -37,7 +38,7 @@ export class Http2Outlet<T> {
   readonly #codec: ServerConnection<T>;
   readonly #writer: GatheredWriter;
   /** Answers that wait for room; those that have waited longest come first. */
-  readonly #waiting = new Set<WaitingAnswer>();
+  readonly #waiting = new Turns<WaitingAnswer>();
   readonly #leaving: LeavingAnswers;
   #gatheredBytes = 0;
   #flushIsDue = false;
@@ -120,10 +121,10 @@ export class Http2Outlet<T> {
 
   /** There may be room: every answer that waits sends a frame in its turn, as long as there is. */
   serveWaiting(): void {
-    if (this.#waiting.size === 0) return;
+    if (!this.#waiting.any) return;
     for (let any = true; any && this.room; ) {
       any = false;
-      for (const sender of [...this.#waiting]) {
+      for (const sender of this.#waiting.all()) {
         if (!this.room) break;
         if (!this.#waiting.delete(sender)) continue;
         this.#waiting.add(sender);
@@ -161,7 +162,7 @@ export class Http2Outlet<T> {
 
   /** Nobody waits any more. */
   dispose(): void {
-    for (const sender of [...this.#waiting]) sender.dispose();
+    for (const sender of this.#waiting.all()) sender.dispose();
     this.#leaving.dispose();
   }
 }

@@ -1,0 +1,29 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { Turns } from '../../../src/proxy/io/turns.ts';
+
+it('gives each its turn once, in the order in which they came', () => {
+  const step = fc.tuple(fc.constantFrom('add', 'delete', 'next', 'clear'), fc.nat({ max: 5 }));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
+      const turns = new Turns<number>();
+      const expected = new Set<number>();
+      for (const [act, one] of steps) {
+        if (act === 'add') {
+          turns.add(one);
+          expected.add(one);
+        } else if (act === 'delete') expect(turns.delete(one)).toBe(expected.delete(one));
+        else if (act === 'next') {
+          const [first] = expected;
+          expect(turns.next()).toBe(first);
+          if (first !== undefined) expected.delete(first);
+        } else {
+          turns.clear();
+          expected.clear();
+        }
+        expect(turns.any).toBe(expected.size > 0);
+        expect(turns.all()).toEqual([...expected]);
+      }
+    }),
+  );
+});
