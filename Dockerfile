@@ -50,5 +50,5 @@ COPY --from=build /build/dist dist
 # A number, which is what runAsNonRoot can judge.
 USER 65532:65532
 EXPOSE 15080 15081 15090 15091 15443
-ENTRYPOINT ["node", "--disable-sigusr1", "--max-semi-space-size=2", "--disable-proto=delete", "/app/dist/token-sidecar.js"]
+ENTRYPOINT ["node", "--disable-sigusr1", "--max-semi-space-size=1", "--disable-proto=delete", "/app/dist/token-sidecar.js"]
 CMD ["proxy"]

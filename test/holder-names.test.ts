@@ -5,7 +5,7 @@ it.each([
   ['nginx: master process /usr/sbin/nginx', 'process 12'],
   ['/usr/sbin/haproxy -f /etc/haproxy.cfg', 'haproxy (process 12)'],
   [
-    '/opt/node/bin/node --max-semi-space-size=2 /app/dist/token-sidecar.js proxy',
+    '/opt/node/bin/node --max-semi-space-size=1 /app/dist/token-sidecar.js proxy',
     'token-sidecar (process 12)',
   ],
   ['node /usr/bin/token-sidecar', 'token-sidecar (process 12)'],
