@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { Turns } from '../../../src/proxy/io/turns.ts';
 
 it('gives each its turn once, in the order in which they came', () => {
-  const step = fc.tuple(fc.constantFrom('add', 'delete', 'next', 'clear'), fc.nat({ max: 5 }));
+  const step = fc.tuple(fc.constantFrom('add', 'delete', 'behind', 'next', 'clear'), fc.nat({ max: 5 }));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
       const turns = new Turns<number>();
@@ -13,7 +13,11 @@ it('gives each its turn once, in the order in which they came', () => {
           turns.add(one);
           expected.add(one);
         } else if (act === 'delete') expect(turns.delete(one)).toBe(expected.delete(one));
-        else if (act === 'next') {
+        else if (act === 'behind') {
+          const waited = expected.delete(one);
+          expect(turns.goBehind(one)).toBe(waited);
+          if (waited) expected.add(one);
+        } else if (act === 'next') {
           const [first] = expected;
           expect(turns.next()).toBe(first);
           if (first !== undefined) expected.delete(first);
@@ -26,4 +30,20 @@ it('gives each its turn once, in the order in which they came', () => {
       }
     }),
   );
+});
+
+it.each(['goes behind', 'leaves and comes back'])('many come round and round, where each %s', (how) => {
+  const turns = new Turns<number>();
+  const expected = Array.from({ length: 50 }, (_, one) => one);
+  for (const one of expected) turns.add(one);
+  for (let turn = 0; turn < 500; turn++) {
+    const first = expected.shift() as number;
+    if (how === 'goes behind') expect(turns.goBehind(first)).toBe(true);
+    else {
+      expect(turns.next()).toBe(first);
+      turns.add(first);
+    }
+    expected.push(first);
+    expect(turns.all()).toEqual(expected);
+  }
 });

@@ -126,8 +126,7 @@ export class Http2Outlet<T> {
       any = false;
       for (const sender of this.#waiting.all()) {
         if (!this.room) break;
-        if (!this.#waiting.delete(sender)) continue;
-        this.#waiting.add(sender);
+        if (!this.#waiting.goBehind(sender)) continue;
         if (sender.step()) any = true;
         else sender.settle();
       }

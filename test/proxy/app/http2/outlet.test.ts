@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import type { Carrier } from '../../../../src/proxy/app/app-connection.ts';
+import { Http2Outlet, type WaitingAnswer } from '../../../../src/proxy/app/http2/outlet.ts';
+import type { ServerConnection } from '../../../../src/proxy/http2/server-connection.ts';
+import { ManualClock } from '../../../support/manual-clock.ts';
+import { Sink } from '../../exchange/ported-exchange.ts';
+
+/** The way out of a connection beneath which is no network, and so many answers that wait for room on it. */
+function start(answers: number) {
+  const sink = new Sink({ decodeStrings: false });
+  const carrier = { socket: sink, guarded: (act: () => void) => act() } as unknown as Carrier;
+  const codec = { output: { length: 0 } } as unknown as ServerConnection<unknown>;
+  const outlet = new Http2Outlet(carrier, codec, new ManualClock());
+  const stepped: number[] = [];
+  /** Frames that each has left to send. */
+  const left = new Array<number>(answers).fill(0);
+  const waiting = left.map(
+    (_, at): WaitingAnswer => ({
+      step() {
+        stepped.push(at);
+        left[at] = (left[at] as number) - 1;
+        return (left[at] as number) >= 0;
+      },
+      settle: () => {},
+      dispose: () => {},
+    }),
+  );
+  for (const answer of waiting) outlet.waitForRoom(answer);
+  return { left, outlet, stepped, waiting };
+}
+
+it('answers that wait send a frame each in turn, and who has gone meanwhile sends none', () => {
+  const { left, outlet, stepped, waiting } = start(3);
+  left.splice(0, 3, 2, 1, 1);
+  outlet.waitNoMore(waiting[1] as WaitingAnswer);
+  outlet.serveWaiting();
+  expect(stepped).toEqual([0, 2, 0, 2, 0, 2]);
+});
+
+it('answers that wait cost each its turn, and none a look at all the others', () => {
+  const answers = 30_000;
+  const { outlet, stepped } = start(answers);
+  const before = process.cpuUsage();
+  // A peer has this done by each WINDOW_UPDATE.
+  outlet.serveWaiting();
+  const { user } = process.cpuUsage(before);
+  expect(stepped.length).toBe(answers);
+  // In ms: a look at all for each took 600.
+  expect(user / 1e3).toBeLessThan(200);
+});
