@@ -6,14 +6,18 @@ import type { Socket } from 'node:net';
 export const MAX_CONNECTIONS = 128;
 
 interface Connection {
+  readonly socket: Socket;
   readonly address: string;
   /** Whether a request of it is being answered. */
   busy: boolean;
 }
 
 export class AdminConnections {
-  /** In the order of having become idle: the first has been so for longest. */
-  readonly #open = new Map<Socket, Connection>();
+  /**
+   * In the order of having become idle: the first has been so for longest. So few are looked through; a `Map` would keep those that
+   * have gone until a full collection (docs/decisions/0027).
+   */
+  readonly #open: Connection[] = [];
 
   readonly #dropped: () => void;
 
@@ -23,29 +27,28 @@ export class AdminConnections {
   }
 
   get size(): number {
-    return this.#open.size;
+    return this.#open.length;
   }
 
   add(socket: Socket): void {
-    this.#open.set(socket, { address: socket.remoteAddress ?? '', busy: false });
-    socket.once('close', () => this.#open.delete(socket));
-    if (this.#open.size > MAX_CONNECTIONS) this.#shedFor(socket);
+    this.#open.push({ socket, address: socket.remoteAddress ?? '', busy: false });
+    socket.once('close', () => this.#remove(socket));
+    if (this.#open.length > MAX_CONNECTIONS) this.#shedFor(socket);
   }
 
   /** False when another request of the connection is being answered already: nobody who is welcome sends ahead. */
   begin(socket: Socket): boolean {
-    const connection = this.#open.get(socket);
+    const connection = this.#open.find((each) => each.socket === socket);
     if (connection === undefined || connection.busy) return false;
     connection.busy = true;
     return true;
   }
 
   end(socket: Socket): void {
-    const connection = this.#open.get(socket);
+    const connection = this.#remove(socket);
     if (connection === undefined) return;
     connection.busy = false;
-    this.#open.delete(socket);
-    this.#open.set(socket, connection);
+    this.#open.push(connection);
   }
 
   /**
@@ -56,7 +59,7 @@ export class AdminConnections {
     const crowd = this.#mostFrequentAddress();
     let idle: Socket | undefined;
     let newest: Socket | undefined;
-    for (const [socket, { address, busy }] of this.#open) {
+    for (const { socket, address, busy } of this.#open) {
       if (address === crowd) {
         if (!busy) {
           this.#shed(socket);
@@ -70,15 +73,20 @@ export class AdminConnections {
     if (victim !== undefined) this.#shed(victim);
   }
 
+  #remove(socket: Socket): Connection | undefined {
+    const at = this.#open.findIndex((each) => each.socket === socket);
+    return at === -1 ? undefined : this.#open.splice(at, 1)[0];
+  }
+
   #shed(socket: Socket): void {
-    this.#open.delete(socket);
+    this.#remove(socket);
     socket.destroy();
     this.#dropped();
   }
 
   #mostFrequentAddress(): string {
     const counts = new Map<string, number>();
-    for (const { address } of this.#open.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+    for (const { address } of this.#open) counts.set(address, (counts.get(address) ?? 0) + 1);
     return [...counts].reduce((most, entry) => (entry[1] > most[1] ? entry : most))[0];
   }
 }

@@ -13,6 +13,8 @@ export interface ChildOptions {
   readonly upstreamUrl: string;
   /** A command that runs the sidecar: `unshare …`. */
   readonly through?: readonly string[];
+  /** Beside those that every program of a test has. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface LoggedGrant {
@@ -39,7 +41,7 @@ export class ChildSidecar {
     this.admin = admin;
   }
 
-  static async start({ tokenUrl, upstreamUrl, through = [] }: ChildOptions): Promise<ChildSidecar> {
+  static async start({ tokenUrl, upstreamUrl, through = [], env = {} }: ChildOptions): Promise<ChildSidecar> {
     const directory = await mkdtemp(join(tmpdir(), 'token-sidecar-faults-'));
     onTestFinished(() => rm(directory, { recursive: true }));
     const secret = await mountSecret({ client_id: 'shop', client_secret: 'right-1' });
@@ -59,7 +61,7 @@ export class ChildSidecar {
       routes: [{ name: 'api', upstream: upstreamUrl, credential: 'default' }],
     };
     await writeFile(path, JSON.stringify(config));
-    const command = new RunningCommand(['proxy', '--config', path], {}, through);
+    const command = new RunningCommand(['proxy', '--config', path], env, through);
     const [line] = await command.output(/^.*"msg":"listening".*$/m);
     await command.output(/"msg":"ready"/);
     const { proxy, admin } = JSON.parse(line) as { proxy: string; admin: string };
