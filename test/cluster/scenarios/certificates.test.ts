@@ -94,6 +94,8 @@ inCluster('an operation on the certificate, while pods are made continually', ()
       }),
     );
     await losesNoPod('from-existing', () => installChart(HELM));
+    // An uninstall leaves it, as nobody but its owner removes it.
+    await kubectl('-n', NAMESPACE, 'delete', 'secret', EXISTING);
   });
 
   it('a rotation that is asked for', async () => {

@@ -97,7 +97,8 @@ inCluster('a release', () => {
       )
         .split('\n')
         .filter((name) => name.includes(RELEASE));
-      return objects.length === 0 ? objects : undefined;
+      if (objects.length > 0) throw new Error(objects.join(', '));
+      return objects;
     });
     expect(left).toEqual([]);
     await deleteNamespace(NAMESPACE);
