@@ -4,9 +4,8 @@ import { afterAll, expect, it } from 'vitest';
 import { inPki, issue } from '../node/certificates.ts';
 import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
-import { killReplica, replicasOf } from '../support/faults.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
-import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
+import { inCluster, useShop } from '../support/scenario.ts';
 import { makePodsDuring } from '../support/unscheduled-pods.ts';
 import { metricOf, type Pod } from '../support/workload.ts';
 
@@ -34,13 +33,6 @@ const EXPIRY = /^token_sidecar_injector_certificate_expiry_timestamp_seconds/;
 
 const stored = (): Promise<Secret> => get<Secret>('secret', SECRET, '-n', NAMESPACE);
 
-/** The replica that writes the Secret. */
-async function leader(): Promise<Pod | undefined> {
-  const lease = await get<{ spec?: { holderIdentity?: string } }>('lease', SECRET, '-n', NAMESPACE);
-  const holder = lease.spec?.holderIdentity ?? '';
-  return (await replicasOf('injector')).find(({ metadata }) => holder.startsWith(`${metadata.name}_`));
-}
-
 inCluster('an operation on the certificate, while pods are made continually', () => {
   useShop(SHOP);
   afterAll(() => installChart());
@@ -51,8 +43,8 @@ inCluster('an operation on the certificate, while pods are made continually', ()
     expect(pods).toBeGreaterThanOrEqual(20);
   }
 
-  const changed = (from: string, seconds = 120): Promise<Secret> =>
-    eventually('another certificate', seconds, async () => {
+  const changed = (from: string): Promise<Secret> =>
+    eventually('another certificate', 120, async () => {
       const secret = await stored();
       return secret.data['tls.crt'] === from ? undefined : secret;
     });
@@ -138,21 +130,4 @@ inCluster('an operation on the certificate, while pods are made continually', ()
       });
     });
   });
-
-  it.runIf(hasPolicies)(
-    'a rotation that is asked for as its leader is killed',
-    async () => {
-      // Enforced: a pod that the leader was asked for may be refused, and is made when it is asked for again.
-      await installChart({ ...SELF_MANAGED, 'injector.webhook.enforce': true });
-      const { data } = await stored();
-      const { bare } = await makePodsDuring(SHOP, 'taken-over', async () => {
-        await killReplica(await eventually('a replica is the leader', 90, leader));
-        await kubectl('-n', NAMESPACE, 'annotate', 'secret', SECRET, 'token-sidecar.dev/rotate=now');
-        // The Lease of the leader runs out within a minute.
-        await changed(data['tls.crt'] ?? '', 180);
-      });
-      expect(bare).toEqual([]);
-    },
-    400_000,
-  );
 });
