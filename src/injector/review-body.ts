@@ -11,7 +11,7 @@ export type ReviewBody = ReceivedReview | { readonly status: 413 };
 
 export interface ReceivedReview {
   readonly bytes: Buffer;
-  /** The bytes are needed no more, and an answer is in their place: as a reservation says of it. */
+  /** The bytes are needed no more, and are gone; an answer is in their place: as a reservation says of it. */
   answered: Reservation['answered'];
 }
 
@@ -40,9 +40,17 @@ export async function readReviewBody(
   const cancel = clock.after(UPLOAD_MS, giveUp(`no whole review in ${UPLOAD_MS} ms`));
   try {
     const bytes = await collect(request, announced);
-    if (bytes !== undefined) return { bytes, answered };
-    release();
-    return { status: 413 };
+    if (bytes === undefined) {
+      release();
+      return { status: 413 };
+    }
+    return {
+      bytes,
+      answered(size, giveWayOfAnswer) {
+        forget(bytes);
+        return answered(size, giveWayOfAnswer);
+      },
+    };
   } finally {
     arrived();
     cancel();
@@ -58,9 +66,23 @@ function announcedBytes({ headers }: IncomingMessage): number {
 async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
   const bytes = Buffer.allocUnsafeSlow(announced);
   let length = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    if (length + chunk.length > announced) return undefined;
-    length += chunk.copy(bytes, length);
+  let whole = false;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      if (length + chunk.length > announced) return undefined;
+      length += chunk.copy(bytes, length);
+    }
+    whole = true;
+  } finally {
+    if (!whole) forget(bytes);
   }
   return bytes.subarray(0, length);
+}
+
+/**
+ * Gives their memory back now: room for the next review is taken at once, while a collection, which would find them unused, comes
+ * when it comes.
+ */
+function forget({ buffer }: Buffer): void {
+  (buffer as ArrayBuffer).transfer(0);
 }

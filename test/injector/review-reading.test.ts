@@ -59,6 +59,30 @@ describe('a review', () => {
     expect('bytes' in review && review.bytes.length).toBe(MAX_REVIEW_BYTES);
   });
 
+  it('takes no memory any more once it is answered, nor where it never came whole', async () => {
+    const memory = (): number => process.memoryUsage().arrayBuffers;
+    const budget = watchedBudget();
+    const review = await readReviewBody(requestOf([Buffer.from('one')]), budget, new ManualClock(), signal);
+    if (!('bytes' in review)) throw new Error('the review was not read');
+    const giveWay = (): void => undefined;
+    const before = memory();
+    review.answered(7, giveWay);
+    expect(budget.answered).toHaveBeenCalledExactlyOnceWith(7, giveWay);
+    expect(memory() - before).toBeLessThanOrEqual(MIB - MAX_REVIEW_BYTES);
+    expect(review.bytes).toHaveLength(0);
+
+    const cut = Readable.from(
+      (function* () {
+        yield Buffer.from('one');
+        throw new Error('reset');
+      })(),
+    );
+    const request = Object.assign(cut, { headers: {}, socket: { remoteAddress: 'a' } }) as never;
+    const atFirst = memory();
+    await expect(readReviewBody(request, budget, new ManualClock(), signal)).rejects.toThrow('reset');
+    expect(memory() - atFirst).toBeLessThan(MIB);
+  });
+
   it('leaves no timer behind, and its room when the connection has ended', async () => {
     const [clock, caller, budget] = [new ManualClock(), new AbortController(), watchedBudget()];
     await readReviewBody(requestOf([]), budget, clock, caller.signal);
