@@ -2,8 +2,9 @@
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer, isIPv4 } from 'node:net';
+import { type AddressInfo, createServer, isIPv4 } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { freePort } from './free-port.ts';
 
 /** What there is of a name; a name that is not there is NXDOMAIN. */
 export interface DnsRecords {
@@ -44,6 +45,9 @@ export async function openDnsServer(
 ): Promise<DnsServer> {
   const all = new Map(Object.entries(records));
   const asked: string[] = [];
+  const overTcp = [...all.values()].some(({ truncated }) => truncated === true)
+    ? await openOverTcp(port, host, all, asked)
+    : undefined;
   const socket = createSocket('udp4');
   socket.on('message', (query, { address, port: from }) => {
     const { name, type, end } = questionOf(query);
@@ -55,17 +59,13 @@ export async function openDnsServer(
     const answer = answerTo(query.subarray(0, end), name, type, rcode, all);
     socket.send(found?.truncated === true ? truncatedTo(answer, end) : answer, from, address);
   });
-  socket.bind(port, host);
-  await once(socket, 'listening');
-  const bound = socket.address().port;
-  const overTcp = [...all.values()].some(({ truncated }) => truncated === true)
-    ? await openOverTcp(bound, host, all, asked)
-    : undefined;
+  socket.bind(overTcp?.port ?? port, host);
   const close = () => {
     socket.close();
     overTcp?.close();
   };
-  return { port: bound, records: all, asked, close };
+  await once(socket, 'listening');
+  return { port: socket.address().port, records: all, asked, close };
 }
 
 /** RFC 7766: each message behind its length. */
@@ -74,7 +74,7 @@ async function openOverTcp(
   host: string,
   all: ReadonlyMap<string, DnsRecords>,
   asked: string[],
-): Promise<{ close(): void }> {
+): Promise<{ readonly port: number; close(): void }> {
   const server = createServer((socket) => {
     let octets: Buffer = Buffer.alloc(0);
     socket.on('error', () => {});
@@ -92,9 +92,10 @@ async function openOverTcp(
       }
     });
   });
-  server.listen(port, host);
+  // Below the ports that the system gives away: another socket may have one of those over UDP.
+  server.listen(port === 0 ? await freePort() : port, host);
   await once(server, 'listening');
-  return { close: () => server.close() };
+  return { port: (server.address() as AddressInfo).port, close: () => server.close() };
 }
 
 export async function startDnsServer(records: Readonly<Record<string, DnsRecords>>): Promise<DnsServer> {
