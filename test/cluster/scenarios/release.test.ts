@@ -84,7 +84,7 @@ inCluster('a release', () => {
       const left = await kubectl('get', kind, '-o', 'name');
       expect(left.split('\n').filter((name) => name.includes(RELEASE))).toEqual([]);
     }
-    const left = await eventually('the objects of the release are gone', 60, async () => {
+    const left = await eventually('the objects of the release are gone', 120, async () => {
       const objects = (
         await kubectl(
           'get',
