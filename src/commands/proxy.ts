@@ -49,14 +49,17 @@ export const proxy: Command = {
     try {
       const path = rest.config?.text;
       // Of a file that cannot be read, loading says why.
-      const text = path === undefined ? undefined : await readConfigText(path).catch(() => undefined);
+      const read = async (): Promise<string | undefined> =>
+        path === undefined ? undefined : readConfigText(path).catch(() => undefined);
+      const text = await read();
       const problems = unknownVariables(SETTINGS, context.env);
       const { config, tracing, ignored } = await loadSidecarConfiguration(rest, context.env, problems, text);
       await refuseGateway(config, { path, text });
       if (shutdown.signal.aborted) return 0;
       const load = async (changed?: string): Promise<Config> => {
-        const next = await loadConfig(rest, [], changed);
-        await refuseGateway(next, { path, text: changed });
+        const present = changed ?? (await read());
+        const next = await loadConfig(rest, [], present);
+        await refuseGateway(next, { path, text: present });
         return next;
       };
       const file = path === undefined ? {} : { file: { path, text, load } };
