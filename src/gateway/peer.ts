@@ -79,9 +79,7 @@ function chainOf(leaf: ChainLink): ChainLink[] | undefined {
 }
 
 /**
- * Those that are listed; all of them where it is not known by which of them OpenSSL found the chain good: where Node links a
- * certificate whose time it is not, OpenSSL went by another. And Node 24.21 and 26.8 link no certificate that the peer has sent
- * (https://github.com/nodejs/node/issues/65579): their chains end below the root.
+ * Those that are listed. Where Node links a certificate whose time it is not, OpenSSL went by another, which may be of any authority.
  */
 function authoritiesOf(
   chain: readonly ChainLink[],
@@ -91,9 +89,7 @@ function authoritiesOf(
   const own = chain.flatMap(({ fingerprint256 = '' }) =>
     listed.has(fingerprint256) ? [fingerprint256] : [],
   );
-  const root = chain.at(-1);
-  const isWhole = root?.issuerCertificate === root;
-  return isWhole && chain.every((link) => isValid(link, nowWallMs)) ? own : [...listed];
+  return chain.every((link) => isValid(link, nowWallMs)) ? own : [...listed];
 }
 
 function isValid({ valid_from = '', valid_to = '' }: ChainLink, nowWallMs: number): boolean {
