@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readReviewBody } from '../../src/injector/review-body.ts';
 import { createReviewBudget, MAX_REVIEW_BYTES, type ReviewBudget } from '../../src/injector/review-budget.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -78,9 +78,13 @@ describe('a review', () => {
       })(),
     );
     const request = Object.assign(cut, { headers: {}, socket: { remoteAddress: 'a' } }) as never;
-    const atFirst = memory();
+    const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
+    onTestFinished(() => void made.mockRestore());
     await expect(readReviewBody(request, budget, new ManualClock(), signal)).rejects.toThrow('reset');
-    expect(memory() - atFirst).toBeLessThan(MIB);
+    const long = requestOf([Buffer.from('three')], { 'content-length': '3' });
+    expect(await readReviewBody(long, budget, new ManualClock(), signal)).toEqual({ status: 413 });
+    const buffers = made.mock.results.map(({ value }) => (value as Buffer<ArrayBuffer>).buffer);
+    expect(buffers.map(({ detached }) => detached)).toEqual([true, true]);
   });
 
   it('leaves no timer behind, and its room when the connection has ended', async () => {

@@ -64,7 +64,10 @@ export async function openDnsServer(
     socket.close();
     overTcp?.close();
   };
-  await once(socket, 'listening');
+  await once(socket, 'listening').catch((error: unknown) => {
+    close();
+    throw error;
+  });
   return { port: socket.address().port, records: all, asked, close };
 }
 

@@ -103,7 +103,7 @@ inCluster('a release', () => {
     expect(left).toEqual([]);
     await deleteNamespace(NAMESPACE);
     await provideRelease();
-  });
+  }, 420_000);
 
   it.runIf(hasPolicies)(
     'rolled back to its first revision, which knew no CA bundle, refuses pods with the reason until there is one again',
