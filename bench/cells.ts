@@ -132,7 +132,7 @@ function cell(
     ...(keepAlive ? [] : ['close']),
   ].join('-');
   // Where a target is about the 99th percentile, of which a second holds ten samples.
-  const isJudgedByLatency = name === 'tls-small-32' || !keepAlive;
+  const isJudgedByLatency = /^(tls-small-32|(plain|tls)-small-32-close)$/.test(name);
   const latencyWeight = isJudgedByLatency ? 5 : 1;
   return { name, protocol: 'http1', upstream, payload, connections, tokenBytes, keepAlive, latencyWeight };
 }

@@ -34,6 +34,12 @@ describe('the cells that the benchmark measures by default', () => {
     });
   }
 
+  it('take longer over latency where a target is about it, and nowhere else', () => {
+    const longer = http1(ALL_CELLS).filter(({ latencyWeight }) => latencyWeight > 1);
+    const names = (cells: readonly Cell[]) => cells.map(({ name }) => name).toSorted();
+    expect(names(longer)).toEqual(names([REFERENCE, ...CLOSING]));
+  });
+
   it('hold every cell that a target is about', () => {
     const http1Cells = [REFERENCE, PLAIN, LARGE, MANY, ...CLOSING, ...UPLOADS];
     const judged = [...http1Cells, ...ONE_CONNECTION, ...ONE_STREAM_EACH, MANY_STREAMS];
