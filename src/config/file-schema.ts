@@ -53,6 +53,16 @@ const count = v.pipe(
   v.minValue(1, 'a whole number of at least 1'),
 );
 
+const STREAMS = 'a whole number from 1 to 2147483647';
+
+/** As many as a connection can ever have (RFC 9113 §5.1.1). */
+const streams = v.pipe(
+  v.number(STREAMS),
+  v.integer(STREAMS),
+  v.minValue(1, STREAMS),
+  v.maxValue(2 ** 31 - 1, STREAMS),
+);
+
 const flag = v.boolean('true or false');
 const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 const path = v.pipe(v.string('an absolute path'), v.startsWith('/', 'an absolute path'));
@@ -476,7 +486,7 @@ export const fileSchema = v.strictObject(
           http2: v.optional(
             v.strictObject(
               {
-                streams: v.optional(count),
+                streams: v.optional(streams),
                 streamWindow: v.optional(formatted(windowSize)),
                 connectionWindow: v.optional(formatted(windowSize)),
               },

@@ -117,12 +117,16 @@ describe('the simple case', () => {
     expect(limits.http2).toEqual(expected);
   });
 
-  it('takes no window that a client may overstep before it knows of it, or that no one can have', async () => {
+  it('takes no bound that a client may overstep before it knows of it, or that no one can have', async () => {
     const text = 'limits: { http2: { streams: 0, streamWindow: 65535, connectionWindow: 2Gi } }\n';
     expect(await problemsOf(() => loadFile(text, SIMPLE))).toEqual([
-      'limits.http2.streams: "0": expected a whole number of at least 1',
+      'limits.http2.streams: "0": expected a whole number from 1 to 2147483647',
       'limits.http2.streamWindow: "65535": expected a size in bytes from 64Ki to 1Gi',
       'limits.http2.connectionWindow: "2Gi": expected a size in bytes from 64Ki to 1Gi',
+    ]);
+    const many = 'limits: { http2: { streams: 2147483648 } }\n';
+    expect(await problemsOf(() => loadFile(many, SIMPLE))).toEqual([
+      'limits.http2.streams: "2147483648": expected a whole number from 1 to 2147483647',
     ]);
   });
 
