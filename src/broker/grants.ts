@@ -251,7 +251,8 @@ export function createGrants(options: GrantsOptions): Grants {
 }
 
 function unavailable(retryAfterMs: number): BrokerAnswer {
-  return refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
+  const why = refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
+  return { ...why, perhapsElsewhere: true };
 }
 
 function untilRenewalMs(source: TokenSource, clock: Clock): number {

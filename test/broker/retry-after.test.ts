@@ -16,3 +16,9 @@ it.each([
 it('whom coming again does not help is told nothing of it', () => {
   expect(onTheWire(refusal('unauthorized_client', 'x')).headers).not.toHaveProperty('Retry-After');
 });
+
+it('whoever may get from another replica what this one has not is to come by another connection', () => {
+  const none = refusal('temporarily_unavailable', 'x', 0);
+  expect(onTheWire({ ...none, perhapsElsewhere: true }).headers).toMatchObject({ Connection: 'close' });
+  expect(onTheWire(none).headers).not.toHaveProperty('Connection');
+});

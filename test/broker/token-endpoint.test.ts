@@ -177,7 +177,11 @@ it('writes a line for each decision, and no token or secret in any', async () =>
   world.provider.script = answer(400, '{"error":"invalid_client","error_description":"not s3cret"}');
   const late = cluster.token(cluster.pod('shop', 'late'));
   const refused = await ask(late, { path: '/token/fresh/fresh' });
-  expect(refused).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } });
+  expect(refused).toMatchObject({
+    status: 503,
+    headers: { connection: 'close' },
+    body: { error: 'temporarily_unavailable' },
+  });
   expect(world.provider.received).toHaveLength(2);
   const lines = seen.filter(({ msg }) => msg === 'token given' || msg === 'token not given');
   const who = {
