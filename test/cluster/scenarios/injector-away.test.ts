@@ -5,8 +5,15 @@ import { killReplica, readyReplicas, scale } from '../support/faults.ts';
 import { MISSED, makeMissedPods, missedPodsTold } from '../support/missed-pods.ts';
 import { installChart, NAMESPACE, RELEASE } from '../support/release.ts';
 import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
-import { makePodsDuring, unscheduledPod } from '../support/unscheduled-pods.ts';
-import { callingTemplate, hasSidecar, type Pod, podsOf, readyPods } from '../support/workload.ts';
+import { deletePods, makePodsDuring, NO_NODE, unscheduledPod } from '../support/unscheduled-pods.ts';
+import {
+  askingForSidecar,
+  callingTemplate,
+  hasSidecar,
+  type Pod,
+  podsOf,
+  readyPods,
+} from '../support/workload.ts';
 
 const SHOP = 'injector-away';
 const INJECTOR = `deployment/${RELEASE}-injector`;
@@ -16,11 +23,25 @@ inCluster('the injector', () => {
   afterAll(() => installChart());
 
   it('admits 500 pods at once, each with its sidecar', async () => {
-    await apply(...Array.from({ length: 500 }, (_, index) => unscheduledPod(SHOP, `many-${index}`, 'many')));
-    const pods = await podsOf(SHOP, 'many');
+    const template = callingTemplate('many', askingForSidecar(SHOP), {}, NO_NODE);
+    const selector = { matchLabels: { app: 'many' } };
+    const metadata = { name: 'many', namespace: SHOP };
+    // Its controller asks for twice as many at once each time, where kubectl asks for one after another.
+    await apply({
+      apiVersion: 'apps/v1',
+      kind: 'ReplicaSet',
+      metadata,
+      spec: { replicas: 500, selector, template },
+    });
+    const pods = await eventually('there are as many pods', 180, async () => {
+      const made = await podsOf(SHOP, 'many');
+      if (made.length < 500) throw new Error(`${made.length} pods`);
+      return made;
+    });
     expect(pods.length).toBe(500);
     expect(pods.filter((pod) => !hasSidecar(pod))).toEqual([]);
-    await kubectl('-n', SHOP, 'delete', 'pods', '-l', 'app=many', '--grace-period=0', '--force');
+    await kubectl('-n', SHOP, 'delete', 'replicaset', 'many', '--cascade=orphan');
+    await deletePods(SHOP, 'many');
   });
 
   it('rolled while pods are created, loses none', async () => {

@@ -43,11 +43,20 @@ export async function expectNoFailure(pods: readonly Pod[], more = 10): Promise<
   for (const pod of pods) expect(await callsOn(pod, more), pod.metadata.name).toMatchObject({ failed: 0 });
 }
 
-/** What all of them have counted. */
+/** What all of them have counted; each failure with its pod, whose sidecar's last lines follow. */
 export async function totalOf(pods: readonly Pod[]): Promise<{ calls: number; failures: readonly string[] }> {
-  const counts = await Promise.all(pods.map(countsOf));
-  return {
-    calls: counts.reduce((sum, { calls }) => sum + calls, 0),
-    failures: counts.flatMap(({ failures }) => failures),
-  };
+  const counts = await Promise.all(pods.map(async (pod) => ({ pod, ...(await countsOf(pod)) })));
+  const failing = counts.filter(({ failures }) => failures.length > 0);
+  const told = await Promise.all(
+    failing.map(async ({ pod, failures }) => [
+      ...failures.map((failure) => `${pod.metadata.name}: ${failure}`),
+      ...(await lastLines(pod)),
+    ]),
+  );
+  return { calls: counts.reduce((sum, { calls }) => sum + calls, 0), failures: told.flat() };
+}
+
+async function lastLines({ metadata }: Pod): Promise<readonly string[]> {
+  const log = kubectl('-n', metadata.namespace, 'logs', metadata.name, '-c', 'token-sidecar', '--tail=12');
+  return (await log).trimEnd().split('\n');
 }

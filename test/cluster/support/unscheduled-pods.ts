@@ -54,10 +54,16 @@ export async function makePodsDuring(
   }
   await operated;
   const pods = await podsOf(namespace, app);
-  await kubectl('-n', namespace, 'delete', 'pods', '-l', `app=${app}`, '--grace-period=0', '--force');
+  await deletePods(namespace, app);
   return {
     pods: pods.length,
     bare: pods.filter((pod) => !hasSidecar(pod)).map(({ metadata }) => metadata.name),
     refusals,
   };
+}
+
+/** All at once, by one call: kubectl makes one for each. */
+export async function deletePods(namespace: string, app: string): Promise<void> {
+  const query = new URLSearchParams({ labelSelector: `app=${app}`, gracePeriodSeconds: '0' });
+  await kubectl('delete', '--raw', `/api/v1/namespaces/${namespace}/pods?${query}`);
 }
