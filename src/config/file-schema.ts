@@ -53,15 +53,14 @@ const count = v.pipe(
   v.minValue(1, 'a whole number of at least 1'),
 );
 
-const STREAMS = 'a whole number from 1 to 2147483647';
-
-/** As many as a connection can ever have (RFC 9113 §5.1.1). */
-const streams = v.pipe(
-  v.number(STREAMS),
-  v.integer(STREAMS),
-  v.minValue(1, STREAMS),
-  v.maxValue(2 ** 31 - 1, STREAMS),
-);
+function wholeNumber(from: number, to: number, expected = `a whole number from ${from} to ${to}`) {
+  return v.pipe(
+    v.number(expected),
+    v.integer(expected),
+    v.minValue(from, expected),
+    v.maxValue(to, expected),
+  );
+}
 
 const flag = v.boolean('true or false');
 const text = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
@@ -195,9 +194,7 @@ export const output = v.strictObject(
   {
     file: v.optional(v.pipe(path, v.regex(/[^/]$/, 'an absolute path of a file'))),
     mode: v.optional(v.pipe(v.string(MODE), v.regex(/^0?[046]{3}$/, MODE))),
-    group: v.optional(
-      v.pipe(v.number(GROUP), v.integer(GROUP), v.minValue(0, GROUP), v.maxValue(2 ** 32 - 2, GROUP)),
-    ),
+    group: v.optional(wholeNumber(0, 2 ** 32 - 2, GROUP)),
     endpoint: v.optional(flag),
   },
   'a mapping',
@@ -315,8 +312,7 @@ const allowedHost = v.pipe(
   v.regex(/^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?$|^\[[0-9A-Fa-f:.]+\]$/, ALLOWED_HOST),
 );
 
-const PORT = 'a port from 1 to 65535';
-const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(1, PORT), v.maxValue(65_535, PORT));
+const port = wholeNumber(1, 65_535, 'a port from 1 to 65535');
 
 export const allowedDestination = v.strictObject(
   {
@@ -486,7 +482,8 @@ export const fileSchema = v.strictObject(
           http2: v.optional(
             v.strictObject(
               {
-                streams: v.optional(streams),
+                // More than there are identifiers of streams in a connection (RFC 9113 §5.1.1) would bound nothing.
+                streams: v.optional(wholeNumber(1, 2 ** 31 - 1)),
                 streamWindow: v.optional(formatted(windowSize)),
                 connectionWindow: v.optional(formatted(windowSize)),
               },
