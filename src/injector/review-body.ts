@@ -66,15 +66,17 @@ function announcedBytes({ headers }: IncomingMessage): number {
 async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
   const bytes = Buffer.allocUnsafeSlow(announced);
   let length = 0;
-  let whole = false;
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      if (length + chunk.length > announced) return undefined;
+      if (length + chunk.length > announced) {
+        forget(bytes);
+        return undefined;
+      }
       length += chunk.copy(bytes, length);
     }
-    whole = true;
-  } finally {
-    if (!whole) forget(bytes);
+  } catch (error) {
+    forget(bytes);
+    throw error;
   }
   return bytes.subarray(0, length);
 }
