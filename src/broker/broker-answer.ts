@@ -29,8 +29,6 @@ export interface Refusal {
   readonly description: string;
   /** When to come again, if that helps. */
   readonly retryAfterMs?: number;
-  /** Another replica may have what this one has not: the connection ends, so that whoever comes again may come to that one. */
-  readonly perhapsElsewhere?: true;
 }
 
 export interface GivenToken {
@@ -78,11 +76,12 @@ export function onTheWire(answer: BrokerAnswer): WireAnswer {
   };
 }
 
-function refusalHeaders({ code, retryAfterMs, perhapsElsewhere }: Refusal): Record<string, string> {
+function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string> {
   return {
     ...(code === 'method_not_allowed' ? { Allow: 'POST' } : {}),
     ...(retryAfterMs === undefined ? {} : { 'Retry-After': String(retryAfterSeconds(retryAfterMs)) }),
-    ...(perhapsElsewhere ? { Connection: 'close' } : {}),
+    // Another replica may have what this one has not: whoever comes again may come to that one.
+    ...(code === 'temporarily_unavailable' ? { Connection: 'close' } : {}),
   };
 }
 

@@ -251,8 +251,7 @@ export function createGrants(options: GrantsOptions): Grants {
 }
 
 function unavailable(retryAfterMs: number): BrokerAnswer {
-  const why = refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
-  return { ...why, perhapsElsewhere: true };
+  return refusal('temporarily_unavailable', 'the provider gives no token now', retryAfterMs);
 }
 
 function untilRenewalMs(source: TokenSource, clock: Clock): number {

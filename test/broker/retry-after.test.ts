@@ -18,7 +18,8 @@ it('whom coming again does not help is told nothing of it', () => {
 });
 
 it('whoever may get from another replica what this one has not is to come by another connection', () => {
-  const none = refusal('temporarily_unavailable', 'x', 0);
-  expect(onTheWire({ ...none, perhapsElsewhere: true }).headers).toMatchObject({ Connection: 'close' });
-  expect(onTheWire(none).headers).not.toHaveProperty('Connection');
+  const headers = (...[code, description]: Parameters<typeof refusal>) =>
+    onTheWire(refusal(code, description)).headers;
+  expect(headers('temporarily_unavailable', 'x')).toMatchObject({ Connection: 'close' });
+  expect(headers('too_many_requests', 'x')).not.toHaveProperty('Connection');
 });
