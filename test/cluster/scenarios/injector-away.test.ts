@@ -1,5 +1,5 @@
 import { afterAll, expect, it } from 'vitest';
-import { apply, kubectl } from '../node/kubectl.ts';
+import { apply, get, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { killReplica, readyReplicas, scale } from '../support/faults.ts';
 import { MISSED, makeMissedPods, missedPodsTold } from '../support/missed-pods.ts';
@@ -26,7 +26,7 @@ inCluster('the injector', () => {
     const template = callingTemplate('many', askingForSidecar(SHOP), {}, NO_NODE);
     const selector = { matchLabels: { app: 'many' } };
     const metadata = { name: 'many', namespace: SHOP };
-    // Its controller asks for twice as many at once each time, where kubectl asks for one after another.
+    // Its controller asks for many at once, where kubectl asks for one after another.
     await apply({
       apiVersion: 'apps/v1',
       kind: 'ReplicaSet',
@@ -40,6 +40,16 @@ inCluster('the injector', () => {
     });
     expect(pods.length).toBe(500);
     expect(pods.filter((pod) => !hasSidecar(pod))).toEqual([]);
+    // It asks again for what was refused, and says so.
+    const ofIt = 'reason=FailedCreate,involvedObject.kind=ReplicaSet,involvedObject.name=many';
+    const refused = await get<{ items: { message: string }[] }>(
+      'events',
+      '-n',
+      SHOP,
+      '--field-selector',
+      ofIt,
+    );
+    expect(refused.items.map(({ message }) => message)).toEqual([]);
     await kubectl('-n', SHOP, 'delete', 'replicaset', 'many', '--cascade=orphan');
     await deletePods(SHOP, 'many');
   });

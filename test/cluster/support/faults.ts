@@ -56,7 +56,12 @@ export async function totalOf(pods: readonly Pod[]): Promise<{ calls: number; fa
   return { calls: counts.reduce((sum, { calls }) => sum + calls, 0), failures: told.flat() };
 }
 
+/** One that cannot be read hides no failure. */
 async function lastLines({ metadata }: Pod): Promise<readonly string[]> {
   const log = kubectl('-n', metadata.namespace, 'logs', metadata.name, '-c', 'token-sidecar', '--tail=12');
-  return (await log).trimEnd().split('\n');
+  const text = await log.catch((error: unknown) => `no log: ${String(error)}`);
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => `${metadata.name}: ${line}`);
 }
