@@ -12,8 +12,8 @@ export interface Destination {
   readonly identity?: { readonly cert: string; readonly key: string };
   /** Versions of HTTP to offer in the handshake. */
   readonly offers: readonly string[];
-  /** What it has to choose of them. */
-  readonly mustSpeak?: 'h2';
+  /** What it has to choose of them, or over `http` to be spoken without a choice. */
+  readonly mustSpeak?: 'h2' | 'h2c';
   readonly egressProxy?: EgressProxyConfig;
   /** Bound on each of name, connection and handshake. */
   readonly withinMs: number;

@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls';
 import type { EgressProxyConfig } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
+import type { examineClearHttp2 } from './clear-http2.ts';
 import { openStream, proxyOnTheWay, secure } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
@@ -69,8 +70,10 @@ export async function reach(
     // One more connection: what it is greeted with tells TLS from HTTP.
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
-      findings.push(reached);
-      return ended(true);
+      const other =
+        to.mustSpeak === 'h2c' ? await examineHttp2(to, steps.connection, of, examination) : undefined;
+      findings.push(other ?? reached);
+      return ended(other?.verdict !== 'failure');
     }
     findings.push(
       of.failure(
@@ -86,6 +89,12 @@ export async function reach(
   const shaken = await shakeHands(to, way.stream, steps.tls, of, examination);
   findings.push(shaken);
   return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
+}
+
+/** Loaded where a route speaks HTTP/2 in clear text. */
+async function examineHttp2(...what: Parameters<typeof examineClearHttp2>): Promise<Finding | undefined> {
+  const loaded = await import('./clear-http2.ts');
+  return loaded.examineClearHttp2(...what);
 }
 
 /** More addresses are counted. */

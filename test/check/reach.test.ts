@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -89,6 +90,47 @@ describe('TLS', () => {
     const port = await tlsServer(['127.0.0.1'], ['http/1.1']);
     const to = { port, tls: { caFile: await caFile() }, mustSpeak: 'h2' as const };
     expect((await reached(to)).text[1]).toMatch(/^failure .*does not choose h2 → set protocol/);
+  });
+});
+
+describe('HTTP/2 in clear text', () => {
+  const h2c = { protocol: 'http', mustSpeak: 'h2c' } as const;
+
+  it('is spoken', async () => {
+    const server = createHttp2Server();
+    // Of a client that leaves after the greeting.
+    server.on('sessionError', () => undefined);
+    const { text, isReached } = await reached({ ...h2c, port: await listening(server) });
+    expect(text).toEqual([expect.stringMatching(/^ok route a: upstream: http:.* reached in \d+ ms$/)]);
+    expect(isReached).toBe(true);
+  });
+
+  it('is not spoken by a server of HTTP/1.1', async () => {
+    const port = await listening(createHttpServer());
+    const { text, findings, isReached } = await reached({ ...h2c, port });
+    expect(text).toEqual([
+      `failure route a: upstream: http://127.0.0.1:${port} does not speak HTTP/2, and the route says protocol: h2c → name the port on which it does: gRPC needs one; for an upstream of HTTP/1.1 leave protocol out`,
+    ]);
+    expect(findings[0]).toMatchObject({ failure: 'configuration' });
+    expect(isReached).toBe(false);
+  });
+
+  it('is not spoken by one that hangs up', async () => {
+    const port = await listening(createServer((socket) => void socket.on('error', () => undefined).end()));
+    expect((await reached({ ...h2c, port })).text).toEqual([
+      expect.stringMatching(/^failure route a: upstream: .*does not speak HTTP\/2/),
+    ]);
+  });
+
+  it('is doubtful of one that is silent', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => undefined).resume());
+    const { text, isReached } = await reached({ ...h2c, port: await listening(silent), withinMs: 100 });
+    expect(text).toEqual([
+      expect.stringMatching(
+        /^warning route a: upstream: .*says nothing to a greeting of HTTP\/2 \(no answer within 100 ms\)/,
+      ),
+    ]);
+    expect(isReached).toBe(true);
   });
 });
 
