@@ -238,7 +238,7 @@ export class Exchange implements ServedExchange {
   #refuse(error: unknown): void {
     const refusal = asProxyError(error);
     // The others are the app's to see to, and counted.
-    if (refusal.code === 'internal') this.report(refusal);
+    if (refusal.code === 'internal' || refusal.code === 'upstream_protocol_error') this.report(refusal);
     this.fail(refusal);
   }
 

@@ -61,7 +61,7 @@ export class UpstreamFailures {
       'upstream_protocol_error',
       spoken
         ? `did not speak valid HTTP/2: ${text}`
-        : `does not speak HTTP/2 (${text}): protocol: http1 may be right`,
+        : `does not speak HTTP/2 (${text}): protocol: http1 may be right, by which gRPC cannot be carried`,
     );
   }
 
@@ -100,9 +100,12 @@ export class UpstreamFailures {
     );
   }
 
-  /** @param protocol that would have it go out as HTTP/2. */
-  needsHttp2(protocol: 'h2' | 'h2c'): SidecarError<ProxyErrorCode> {
-    const why = protocol === 'h2c' ? 'is spoken to in HTTP/1.1' : 'chose HTTP/1.1 by ALPN';
+  /**
+   * @param protocol that would have it go out as HTTP/2.
+   * @param chosenBy whose word HTTP/1.1 is.
+   */
+  needsHttp2(protocol: 'h2' | 'h2c', chosenBy: 'route' | 'upstream'): SidecarError<ProxyErrorCode> {
+    const why = chosenBy === 'route' ? 'is spoken to in HTTP/1.1' : 'chose HTTP/1.1 by ALPN';
     return this.#failure(
       'upstream_protocol_error',
       `${why}, by which gRPC cannot be carried: protocol: ${protocol} is for an upstream that speaks HTTP/2`,

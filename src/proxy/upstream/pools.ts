@@ -51,6 +51,7 @@ export class UpstreamPools implements UpstreamStreams {
   readonly #http1: Http1Pool;
   /** Absent where HTTP/2 is never spoken. */
   readonly #http2: Http2Pool | undefined;
+  readonly #overTls: boolean;
   /** Whether HTTP/1.1 is never spoken. */
   readonly #always2: boolean;
 
@@ -66,6 +67,7 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http1 = new Http1Pool(route, common);
     const { protocol } = route;
     const overTls = route.upstream.protocol === 'https';
+    this.#overTls = overTls;
     this.#always2 = protocol === 'h2' || protocol === 'h2c';
     if (this.#always2) {
       this.#http2 = new Http2Pool(route, {
@@ -87,7 +89,8 @@ export class UpstreamPools implements UpstreamStreams {
     if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
       if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
       if (isGrpcCall(request)) {
-        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.needsHttp2('h2');
+        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS))
+          throw this.#failures.needsHttp2('h2', 'upstream');
         return http2.acquire(request, user, trustMs);
       }
       return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
@@ -135,7 +138,7 @@ export class UpstreamPools implements UpstreamStreams {
   get #fallback(): Http1Fallback {
     return {
       lend: (dialling, { user, request }) => {
-        if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2');
+        if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2', 'upstream');
         return this.#http1.adopt(dialling, user);
       },
       keep: (dialling) => this.#http1.adopt(dialling, NOBODY).giveBack(),
@@ -144,7 +147,7 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `upstream_protocol_error` for what HTTP/1.1 cannot carry. */
   #refuseLossy(request: IncomingRequest): void {
-    if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2c');
+    if (isGrpcCall(request)) throw this.#failures.needsHttp2(this.#overTls ? 'h2' : 'h2c', 'route');
   }
 
   /**

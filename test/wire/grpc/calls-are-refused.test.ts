@@ -57,6 +57,27 @@ it('and the log has the statuses that the client got', async () => {
   expect(JSON.parse(line)).toMatchObject({ error: 'upstream_unreachable', status: 200, grpcStatus: 14 });
 });
 
+it('where the route speaks HTTP/1.1, which is the configuration to mend: the log says so', async () => {
+  const service = await startService(echo);
+  const sidecar = await sidecarBefore(service, { route: { protocol: 'http1' } });
+
+  const { trailers } = await (await openChannel(sidecar)).unary('one');
+
+  expect(trailers).toMatchObject({ 'grpc-status': '14', 'token-sidecar-error': 'upstream_protocol_error' });
+  expect(service.calls).toEqual([]);
+  const [line = '{}'] = sidecar.logLines.filter((logged) => logged.includes('"request not completed"'));
+  expect(JSON.parse(line)).toMatchObject({
+    level: 'warn',
+    route: 'api',
+    error: 'upstream_protocol_error',
+    reason: expect.stringContaining(
+      `is spoken to in HTTP/1.1, by which gRPC cannot be carried: protocol: ${HTTP2} is for`,
+    ),
+    status: 200,
+    grpcStatus: 14,
+  });
+});
+
 it('where the answer comes too late', async () => {
   const service = await startService(() => {});
   const sidecar = await sidecarBefore(service, { route: { timeouts: { responseMs: 50 } } });
