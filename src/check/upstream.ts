@@ -132,7 +132,7 @@ function destinationOf(
     port,
     tls,
     offers: protocol === 'http1' ? ['http/1.1'] : protocol === 'h2' ? ['h2'] : ['h2', 'http/1.1'],
-    ...(protocol === 'h2' || protocol === 'h2c' ? { mustSpeak: protocol } : {}),
+    ...(protocol === (isTls ? 'h2' : 'h2c') ? { mustSpeak: protocol } : {}),
     ...(egressProxy === undefined || !isTls ? {} : { egressProxy }),
     withinMs: timeouts.connectMs,
     ...(lookup === undefined ? {} : { lookup }),

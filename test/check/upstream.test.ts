@@ -128,6 +128,23 @@ describe('a request to the upstream', () => {
   });
 });
 
+it('is greeted as its route speaks: in HTTP/2 with h2c alone', async () => {
+  const port = await listening(createServer());
+  const looked = async (protocol: Readonly<Record<string, string>>) => {
+    const config = await configFor({ upstream: `http://127.0.0.1:${port}`, ...protocol });
+    const [upstream] = upstreamsOf(config, new Map());
+    if (upstream === undefined) throw new Error('there is no upstream');
+    const [finding] = await examineUpstream(upstream, config, undefined, examination());
+    return finding;
+  };
+  expect(await looked({ protocol: 'h2c' })).toMatchObject({
+    verdict: 'failure',
+    failure: 'configuration',
+    detail: `http://127.0.0.1:${port} does not speak HTTP/2, and the route says protocol: h2c`,
+  });
+  expect(await looked({})).toMatchObject({ verdict: 'ok' });
+});
+
 describe('an upstream that is the sidecar itself', () => {
   it.each(['127.0.0.1', 'localhost'])('is refused by its address: %s', async (host) => {
     const config = await configFor({ upstream: `http://${host}:15080` });
