@@ -12,10 +12,11 @@ import type { Logger } from '../log/logger.ts';
 import { within } from '../within.ts';
 import type { RefusedProof, Verdict } from './caller.ts';
 import { followClusterKeys } from './cluster-keys.ts';
+import type { FairLineLimits } from './fair-line.ts';
 import { type ConfirmedToken, createKnownTokens } from './known-tokens.ts';
 import type { CallerMetrics } from './metrics.ts';
 import { type ServiceAccountClaims, verifyServiceAccountToken } from './service-account-token.ts';
-import { createTokenReviews, type ReviewOutcome } from './token-reviews.ts';
+import { createTokenReviews, REVIEW_LINE, type ReviewOutcome } from './token-reviews.ts';
 
 export interface KnownVerdict {
   readonly verdict: Verdict;
@@ -41,7 +42,19 @@ export interface ServiceAccountVerifierOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
+  /** Those of `CROWD` where absent. */
+  readonly crowd?: CrowdLimits;
 }
+
+/** How many tokens may come in one moment of which nothing is known. */
+export interface CrowdLimits {
+  /** Looked at in the same moment. */
+  readonly mostAtOnce: number;
+  /** Reviewed, of those that the cluster has signed. */
+  readonly line: FairLineLimits;
+}
+
+export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
 
 /** How long a review is believed. */
 export const REVIEWED_FOR_MS = 60_000;
@@ -55,9 +68,6 @@ const WAIT_FOR_NEXT_MS = 1000;
 /** A token that was denied is denied without another review for so long. */
 const DENIED_FOR_MS = 10_000;
 
-/** Unknown tokens that are looked at in the same moment. */
-export const MOST_UNKNOWN_AT_ONCE = 5000;
-
 /** There may be room in the crowd soon. */
 const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 
@@ -65,9 +75,9 @@ export function createServiceAccountVerifier(
   api: KubernetesApi,
   options: ServiceAccountVerifierOptions,
 ): ServiceAccountVerifier {
-  const { clock, audience, log, metrics } = options;
+  const { clock, random, audience, log, metrics, crowd = CROWD } = options;
   const keys = followClusterKeys(api, options);
-  const reviews = createTokenReviews(api, options);
+  const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
   /** By hash: whoever shows the same token meanwhile gets the same verdict. */
   const underWay = new Map<string, Promise<Verdict>>();
@@ -105,7 +115,7 @@ export function createServiceAccountVerifier(
   function shared(hash: string, begin: () => Promise<Verdict>): Promise<Verdict> {
     const same = underWay.get(hash);
     if (same !== undefined) return same;
-    if (underWay.size >= MOST_UNKNOWN_AT_ONCE) return Promise.resolve(ASK_SOON);
+    if (underWay.size >= crowd.mostAtOnce) return Promise.resolve(ASK_SOON);
     const verdict = begin().finally(() => underWay.delete(hash));
     underWay.set(hash, verdict);
     return verdict;

@@ -6,7 +6,7 @@ import { type KubernetesApi, KubernetesApiError } from '../kubernetes/api.ts';
 import type { BackoffOptions } from '../kubernetes/backoff.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ServiceAccountCaller } from './caller.ts';
-import { createFairLine } from './fair-line.ts';
+import { createFairLine, type FairLineLimits } from './fair-line.ts';
 import type { CallerMetrics } from './metrics.ts';
 
 export type ReviewOutcome =
@@ -23,10 +23,17 @@ export interface TokenReviewsOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
+  /** Those of `REVIEW_LINE` where absent. */
+  readonly line?: FairLineLimits;
 }
 
 /** A rollout of two thousand pods in one namespace finds room, and leaves as much to the others. */
-const LINE = { atOnce: 16, mostWaiting: 4000, mostWaitingOfOne: 2000, patienceMs: 3000 };
+export const REVIEW_LINE: FairLineLimits = {
+  atOnce: 16,
+  mostWaiting: 4000,
+  mostWaitingOfOne: 2000,
+  patienceMs: 3000,
+};
 
 const TIMEOUT_MS = 3000;
 
@@ -51,7 +58,7 @@ type Status = v.InferOutput<typeof answer>['status'];
 
 export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
-  const line = createFairLine(clock, LINE);
+  const line = createFairLine(clock, options.line ?? REVIEW_LINE);
   let failures = 0;
   let pausedUntil = clock.now();
 

@@ -1,9 +1,20 @@
 import { expect, it } from 'vitest';
-import { MOST_UNKNOWN_AT_ONCE } from '../../src/callers/service-account-verifier.ts';
+import { CROWD, type CrowdLimits } from '../../src/callers/service-account-verifier.ts';
+import { volume } from '../support/volume.ts';
 import { AUDIENCE } from './fake-cluster.ts';
 import { startVerifying, until } from './verifying.ts';
 
 const TOKEN_REVIEWS = /tokenreviews/;
+
+/** Daily a tenth of what the product takes: that is a crowd, too. */
+const SMALL_CROWD: CrowdLimits = {
+  mostAtOnce: volume(CROWD.mostAtOnce / 10, CROWD.mostAtOnce),
+  line: {
+    ...CROWD.line,
+    mostWaiting: volume(CROWD.line.mostWaiting / 10, CROWD.line.mostWaiting),
+    mostWaitingOfOne: volume(CROWD.line.mostWaitingOfOne / 10, CROWD.line.mostWaitingOfOne),
+  },
+};
 
 it('asks the API server once, and again after a minute', async () => {
   const { cluster, verify, clock } = await startVerifying();
@@ -166,19 +177,19 @@ it('waits a second for a review that is slow, where an older one is at hand, and
 });
 
 it('asks about so many tokens at once, lets so many wait, and turns the rest away', async () => {
-  const { cluster, verify, clock } = await startVerifying();
+  const { cluster, verify, clock } = await startVerifying('ES256', SMALL_CROWD);
+  const { atOnce, mostWaitingOfOne } = SMALL_CROWD.line;
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (let n = 0; n < 16; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
+  for (let n = 0; n < atOnce; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
   const asked = () => cluster.api.requests.filter((line) => TOKEN_REVIEWS.test(line)).length;
   let turnedAway = 0;
-  const flood = Array.from({ length: 2100 }, (_, n) =>
+  const flood = Array.from({ length: atOnce + mostWaitingOfOne + 84 }, (_, n) =>
     verify(cluster.token(cluster.pod('flood', 'web', `web-${n}`))).then((verdict) => {
       if (verdict.kind === 'unavailable') turnedAway++;
       return verdict;
     }),
   );
-  // 16 on their way, 2000 of this namespace in line.
-  await until(() => asked() === 16 && turnedAway === 2100 - 16 - 2000);
+  await until(() => asked() === atOnce && turnedAway === 84);
   // One of another namespace has its turn before those that came earlier.
   const other = cluster.token(cluster.pod('quiet', 'web'));
   const verdict = verify(other);
@@ -186,15 +197,16 @@ it('asks about so many tokens at once, lets so many wait, and turns the rest awa
   expect(await verdict).toMatchObject({ kind: 'accepted' });
   expect(cluster.reviewed.indexOf(other)).toBeLessThan(40);
   const verdicts = await Promise.all(flood);
-  expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(2016);
+  expect(verdicts.filter(({ kind }) => kind === 'accepted')).toHaveLength(atOnce + mostWaitingOfOne);
   expect(clock.pendingTimers).toBeLessThan(5);
 });
 
-it('of ten thousand unknown tokens in a moment looks at half, tells the rest when to come again, and goes on', async () => {
-  const { cluster, verify, clock } = await startVerifying();
+it('of twice as many unknown tokens as a moment has room for looks at half, tells the rest when to come again, and goes on', async () => {
+  const { cluster, verify, clock } = await startVerifying('ES256', SMALL_CROWD);
+  const { mostAtOnce, line } = SMALL_CROWD;
   const { promise, resolve } = Promise.withResolvers<void>();
-  for (let n = 0; n < 16; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
-  const all = Array.from({ length: 2 * MOST_UNKNOWN_AT_ONCE }, (_, n) =>
+  for (let n = 0; n < line.atOnce; n++) cluster.api.failNext(TOKEN_REVIEWS, { until: promise });
+  const all = Array.from({ length: 2 * mostAtOnce }, (_, n) =>
     verify(cluster.token(cluster.pod(`team-${n % 10}`, 'web', `web-${n}`))),
   );
   resolve();
@@ -203,10 +215,12 @@ it('of ten thousand unknown tokens in a moment looks at half, tells the rest whe
     (verdict) => verdict.kind === 'unavailable' && verdict.caller === undefined,
   );
   expect(withoutALook).toEqual(
-    Array.from({ length: MOST_UNKNOWN_AT_ONCE }, () => ({ kind: 'unavailable', retryAfterMs: 1000 })),
+    Array.from({ length: mostAtOnce }, () => ({ kind: 'unavailable', retryAfterMs: 1000 })),
   );
   // Of the others those had to be left for whom there was no room in the line either.
-  expect(verdicts.filter(({ kind }) => kind === 'accepted').length).toBeGreaterThanOrEqual(4016);
+  expect(verdicts.filter(({ kind }) => kind === 'accepted').length).toBeGreaterThanOrEqual(
+    line.atOnce + line.mostWaiting,
+  );
   expect(await verify(cluster.token(cluster.pod('shop', 'web')))).toMatchObject({ kind: 'accepted' });
   expect(clock.pendingTimers).toBeLessThan(5);
 }, 60_000);

@@ -2,14 +2,14 @@
 
 import { onTestFinished } from 'vitest';
 import { createCallerMetrics } from '../../src/callers/metrics.ts';
-import { createServiceAccountVerifier } from '../../src/callers/service-account-verifier.ts';
+import { CROWD, createServiceAccountVerifier } from '../../src/callers/service-account-verifier.ts';
 import { connectKubernetes } from '../../src/kubernetes/client.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { AUDIENCE, FakeCluster } from './fake-cluster.ts';
 
-export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256') {
+export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256', crowd = CROWD) {
   const clock = new ManualClock();
   const cluster = await FakeCluster.start(clock, alg);
   const { log, lines } = captureLog();
@@ -20,6 +20,7 @@ export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256') {
     random: () => 0.5,
     log,
     metrics: createCallerMetrics(registry),
+    crowd,
   });
   onTestFinished(() => verifier.close());
   while (!verifier.ready()) await new Promise((resolve) => setImmediate(resolve));
