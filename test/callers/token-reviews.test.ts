@@ -176,6 +176,13 @@ it('waits a second for a review that is slow, where an older one is at hand, and
   }
 });
 
+it('has room for a rollout of two thousand pods in one namespace, and for as many of others', () => {
+  expect(CROWD).toMatchObject({
+    mostAtOnce: 5000,
+    line: { atOnce: 16, mostWaiting: 4000, mostWaitingOfOne: 2000 },
+  });
+});
+
 it('asks about so many tokens at once, lets so many wait, and turns the rest away', async () => {
   const { cluster, verify, clock } = await startVerifying('ES256', SMALL_CROWD);
   const { atOnce, mostWaitingOfOne } = SMALL_CROWD.line;
