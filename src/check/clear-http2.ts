@@ -1,6 +1,8 @@
 /** Whether a port in clear text speaks HTTP/2 to a client that knows beforehand (RFC 9113 §3.3), as `protocol: h2c` has it. */
 
+import type { Socket } from 'node:net';
 import { formatAddress } from '../config/values.ts';
+import { connectionRemedy } from '../token/why-no-token.ts';
 import { openStream } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
@@ -10,6 +12,12 @@ import type { StepName } from './steps.ts';
 /** A server of HTTP/2 says its SETTINGS first, and waits for nothing but the preface (RFC 9113 §3.4). */
 const GREETING_MS = 2000;
 
+/** Node's code for what broke the rules of HTTP/2. */
+const NOT_HTTP2 = 'ERR_HTTP2_ERROR';
+
+/** `gone`: the connection ended, with the words for it. */
+type Answer = 'HTTP/2' | 'another protocol' | { readonly gone: string };
+
 /** What is wrong; undefined where HTTP/2 is spoken. */
 export async function examineClearHttp2(
   to: Destination,
@@ -18,36 +26,53 @@ export async function examineClearHttp2(
   examination: Examination,
 ): Promise<Finding | undefined> {
   const where = `http://${formatAddress(to)}`;
+  const route = 'and the route says protocol: h2c';
+  let stream: Socket;
   try {
-    if (await speaksHttp2(to, examination)) return undefined;
-    return of.failure(
-      step,
-      'configuration',
-      `${where} does not speak HTTP/2, and the route says protocol: h2c`,
-      'name the port on which it does: gRPC needs one; for an upstream of HTTP/1.1 leave protocol out',
-    );
+    stream = await openStream(to, undefined, examination);
   } catch (error) {
-    return of.warning(
-      step,
-      `${where} says nothing to a greeting of HTTP/2 (${wordsFor(error)}), and the route says protocol: h2c`,
-      'make sure that the port speaks HTTP/2 without TLS, and without an upgrade from HTTP/1.1',
-    );
+    const why = wordsFor(error);
+    const remedy = connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
+    return of.failure(step, 'provider_unavailable', `${where}: ${why}`, remedy);
+  }
+  try {
+    const answer = await greet(stream, where, to.withinMs, examination);
+    if (answer === 'HTTP/2') return undefined;
+    if (answer === 'another protocol') {
+      const remedy =
+        'name the port on which it does: gRPC needs one; for an upstream of HTTP/1.1 leave protocol out';
+      return of.failure(step, 'configuration', `${where} does not speak HTTP/2, ${route}`, remedy);
+    }
+    const detail = `${where} hangs up on a greeting of HTTP/2 (${answer.gone}), ${route}`;
+    return of.warning(step, detail, "look at the upstream's log, and at what stands before it");
+  } catch (error) {
+    const detail = `${where} says nothing to a greeting of HTTP/2 (${wordsFor(error)}), ${route}`;
+    const remedy = 'make sure that the port speaks HTTP/2 without TLS, and without an upgrade from HTTP/1.1';
+    return of.warning(step, detail, remedy);
+  } finally {
+    stream.destroy();
   }
 }
 
-/** @throws where there is no answer in time. */
-async function speaksHttp2(to: Destination, examination: Examination): Promise<boolean> {
+/** @throws {TooLate} where there is no answer in time. */
+async function greet(
+  stream: Socket,
+  where: string,
+  withinMs: number,
+  examination: Examination,
+): Promise<Answer> {
   const http2 = process.getBuiltinModule('node:http2');
-  const stream = await openStream(to, undefined, examination);
-  const answered = Promise.withResolvers<boolean>();
-  const session = http2.connect(`http://${formatAddress(to)}`, { createConnection: () => stream });
-  session.once('remoteSettings', () => answered.resolve(true));
-  session.on('error', () => answered.resolve(false));
-  session.on('close', () => answered.resolve(false));
+  const answered = Promise.withResolvers<Answer>();
+  const session = http2.connect(where, { createConnection: () => stream });
+  session.once('remoteSettings', () => answered.resolve('HTTP/2'));
+  session.on('error', (error) => {
+    const why = wordsFor(error);
+    answered.resolve(why === NOT_HTTP2 ? 'another protocol' : { gone: why });
+  });
+  session.on('close', () => answered.resolve({ gone: 'without a word' }));
   try {
-    return await inTime(answered.promise, examination, Math.min(GREETING_MS, to.withinMs));
+    return await inTime(answered.promise, examination, Math.min(GREETING_MS, withinMs));
   } finally {
     session.destroy();
-    stream.destroy();
   }
 }

@@ -150,7 +150,7 @@ export const STEPS = {
     of: 'upstream',
     looks:
       'A TCP connection to the upstream, through the egress proxy where there is one; with `protocol: h2c` its answer to a greeting of HTTP/2',
-    warns: 'It says nothing to that greeting',
+    warns: 'It says nothing to that greeting, or hangs up',
     fails:
       'It is refused, dropped or not made in time; or the port speaks TLS and the URL is http; `protocol: h2c` is not spoken',
   },

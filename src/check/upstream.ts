@@ -126,13 +126,15 @@ function destinationOf(
   { lookup }: Examination,
 ): Destination {
   const isTls = scheme === 'https';
+  // What is allowed in clear text as h2c, and comes over TLS, leaves as h2.
+  const isHttp2 = protocol === 'h2' || protocol === 'h2c';
   return {
     protocol: scheme,
     host,
     port,
     tls,
-    offers: protocol === 'http1' ? ['http/1.1'] : protocol === 'h2' ? ['h2'] : ['h2', 'http/1.1'],
-    ...(protocol === (isTls ? 'h2' : 'h2c') ? { mustSpeak: protocol } : {}),
+    offers: protocol === 'http1' ? ['http/1.1'] : isHttp2 ? ['h2'] : ['h2', 'http/1.1'],
+    ...(isHttp2 ? { mustSpeak: isTls ? ('h2' as const) : ('h2c' as const) } : {}),
     ...(egressProxy === undefined || !isTls ? {} : { egressProxy }),
     withinMs: timeouts.connectMs,
     ...(lookup === undefined ? {} : { lookup }),

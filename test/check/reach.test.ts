@@ -115,11 +115,26 @@ describe('HTTP/2 in clear text', () => {
     expect(isReached).toBe(false);
   });
 
-  it('is not spoken by one that hangs up', async () => {
+  it('is doubtful of one that hangs up', async () => {
     const port = await listening(createServer((socket) => void socket.on('error', () => undefined).end()));
-    expect((await reached({ ...h2c, port })).text).toEqual([
-      expect.stringMatching(/^failure route a: upstream: .*does not speak HTTP\/2/),
+    const { text, isReached } = await reached({ ...h2c, port });
+    expect(text).toEqual([
+      expect.stringMatching(/^warning route a: upstream: .*hangs up on a greeting of HTTP\/2 \(.+\), and/),
     ]);
+    expect(isReached).toBe(true);
+  });
+
+  it('is not asked of one that takes no more connections', async () => {
+    let connections = 0;
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).on('data', () => socket.destroy());
+      // The first is that which was reached, the second is greeted in TLS.
+      if (++connections === 2) server.close();
+    });
+    const { text, findings, isReached } = await reached({ ...h2c, port: await listening(server) });
+    expect(text).toEqual([expect.stringMatching(/^failure route a: upstream: http:.*: ECONNREFUSED → /)]);
+    expect(findings[0]).toMatchObject({ failure: 'provider_unavailable' });
+    expect(isReached).toBe(false);
   });
 
   it('is doubtful of one that is silent', async () => {

@@ -145,6 +145,16 @@ it('is greeted as its route speaks: in HTTP/2 with h2c alone', async () => {
   expect(await looked({})).toMatchObject({ verdict: 'ok' });
 });
 
+it('is offered h2 alone where what is allowed as h2c comes over TLS', async () => {
+  const port = await listening(createSecureServer(selfSigned('127.0.0.1')));
+  const config = await configFor({ upstream: `https://127.0.0.1:${port}` });
+  const [upstream] = upstreamsOf(config, new Map());
+  if (upstream === undefined) throw new Error('there is no upstream');
+  const intercepted = { ...upstream, policy: { ...upstream.policy, protocol: 'h2c' as const } };
+  const findings = await examineUpstream(intercepted, config, undefined, examination());
+  expect(lines(findings).at(-1)).toMatch(/no TLS handshake \(.*ALERT.*\)/);
+});
+
 describe('an upstream that is the sidecar itself', () => {
   it.each(['127.0.0.1', 'localhost'])('is refused by its address: %s', async (host) => {
     const config = await configFor({ upstream: `http://${host}:15080` });
