@@ -100,15 +100,19 @@ export class UpstreamFailures {
     );
   }
 
-  /**
-   * @param protocol that would have it go out as HTTP/2.
-   * @param chosenBy whose word HTTP/1.1 is.
-   */
-  needsHttp2(protocol: 'h2' | 'h2c', chosenBy: 'route' | 'upstream'): SidecarError<ProxyErrorCode> {
-    const why = chosenBy === 'route' ? 'is spoken to in HTTP/1.1' : 'chose HTTP/1.1 by ALPN';
+  /** A gRPC call on a route of HTTP/1.1. @param protocol that would have it go out as HTTP/2. */
+  routeCarriesNoGrpc(protocol: 'h2' | 'h2c'): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',
-      `${why}, by which gRPC cannot be carried: protocol: ${protocol} is for an upstream that speaks HTTP/2`,
+      `is spoken to in HTTP/1.1, by which gRPC cannot be carried: protocol: ${protocol} is for an upstream that speaks HTTP/2`,
+    );
+  }
+
+  /** A gRPC call where the upstream chose HTTP/1.1. */
+  upstreamTakesNoGrpc(): SidecarError<ProxyErrorCode> {
+    return this.#failure(
+      'upstream_protocol_error',
+      'chose HTTP/1.1 by ALPN, by which gRPC cannot be carried: HTTP/2 is to be switched on there, or at what stands before it',
     );
   }
 

@@ -89,8 +89,7 @@ export class UpstreamPools implements UpstreamStreams {
     if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
       if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
       if (isGrpcCall(request)) {
-        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS))
-          throw this.#failures.needsHttp2('h2', 'upstream');
+        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.upstreamTakesNoGrpc();
         return http2.acquire(request, user, trustMs);
       }
       return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
@@ -138,7 +137,7 @@ export class UpstreamPools implements UpstreamStreams {
   get #fallback(): Http1Fallback {
     return {
       lend: (dialling, { user, request }) => {
-        if (isGrpcCall(request)) throw this.#failures.needsHttp2('h2', 'upstream');
+        if (isGrpcCall(request)) throw this.#failures.upstreamTakesNoGrpc();
         return this.#http1.adopt(dialling, user);
       },
       keep: (dialling) => this.#http1.adopt(dialling, NOBODY).giveBack(),
@@ -147,7 +146,7 @@ export class UpstreamPools implements UpstreamStreams {
 
   /** @throws {SidecarError} `upstream_protocol_error` for what HTTP/1.1 cannot carry. */
   #refuseLossy(request: IncomingRequest): void {
-    if (isGrpcCall(request)) throw this.#failures.needsHttp2(this.#overTls ? 'h2' : 'h2c', 'route');
+    if (isGrpcCall(request)) throw this.#failures.routeCarriesNoGrpc(this.#overTls ? 'h2' : 'h2c');
   }
 
   /**

@@ -280,10 +280,13 @@ describe('protocol: auto over TLS', () => {
   it('has gRPC fail where the upstream chooses HTTP/1.1, and asks again only after a while', async () => {
     const { clock, ask, connections, pools } = await open('http/1.1');
     const grpc = request('h2', { method: 'POST', fields: ['content-type', 'application/grpc+proto'] });
-    const failure = { code: 'upstream_protocol_error', message: expect.stringContaining('protocol: h2') };
+    const failure = {
+      code: 'upstream_protocol_error',
+      message: expect.stringContaining('HTTP/2 is to be switched on there'),
+    };
 
     await expect(ask(grpc, 'x')).rejects.toMatchObject(failure);
-    expect(() => pools.acquire(grpc, new User(grpc, ''), TRUST)).toThrow('protocol: h2');
+    expect(() => pools.acquire(grpc, new User(grpc, ''), TRUST)).toThrow('HTTP/2 is to be switched on there');
     expect(connections()).toBe(1);
     clock.advance(61_000);
     await expect(ask(grpc, 'x')).rejects.toMatchObject(failure);

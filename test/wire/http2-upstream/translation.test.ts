@@ -165,6 +165,7 @@ describe('a request of HTTP/1.1 to an upstream that speaks HTTP/2', () => {
 
     expectProblem(answer, 'upstream_protocol_error');
     expect(JSON.parse(answer.body).detail).toContain('protocol: http1');
+    expect(sidecar.logLines.filter((line) => line.includes('"request not completed"'))).toHaveLength(1);
     expect(upstream.arrived).toHaveLength(1);
     await sidecar.exchange(get('/next'));
     expect(upstream.connections()).toBe(1);
