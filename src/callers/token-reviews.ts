@@ -23,8 +23,7 @@ export interface TokenReviewsOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
-  /** Those of `REVIEW_LINE` where absent. */
-  readonly line?: FairLineLimits;
+  readonly line: FairLineLimits;
 }
 
 /** A rollout of two thousand pods in one namespace finds room, and leaves as much to the others. */
@@ -58,7 +57,7 @@ type Status = v.InferOutput<typeof answer>['status'];
 
 export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOptions): TokenReviews {
   const { clock, random, audience, log, metrics } = options;
-  const line = createFairLine(clock, options.line ?? REVIEW_LINE);
+  const line = createFairLine(clock, options.line);
   let failures = 0;
   let pausedUntil = clock.now();
 

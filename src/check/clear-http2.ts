@@ -2,8 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { formatAddress } from '../config/values.ts';
-import { connectionRemedy } from '../token/why-no-token.ts';
-import { openStream } from './connection.ts';
+import { openStream, remedyForNoConnection } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
@@ -32,8 +31,7 @@ export async function examineClearHttp2(
     stream = await openStream(to, undefined, examination);
   } catch (error) {
     const why = wordsFor(error);
-    const remedy = connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
-    return of.failure(step, 'provider_unavailable', `${where}: ${why}`, remedy);
+    return of.failure(step, 'provider_unavailable', `${where}: ${why}`, remedyForNoConnection(why));
   }
   try {
     const answer = await greet(stream, where, to.withinMs, examination);

@@ -4,6 +4,7 @@ import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { EgressProxyConfig } from '../config/config.ts';
+import { connectionRemedy } from '../token/why-no-token.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime } from './examination.ts';
 
@@ -15,6 +16,11 @@ export async function proxyOnTheWay({
   if (egressProxy === undefined) return undefined;
   const { goesThrough } = await import('../egress/goes-through.ts');
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
+}
+
+/** What to do about a connection that was not made. @param why in the words of wordsFor. */
+export function remedyForNoConnection(why: string): string {
+  return connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
 }
 
 /**

@@ -7,7 +7,7 @@ import type { EgressProxyConfig } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import type { examineClearHttp2 } from './clear-http2.ts';
-import { openStream, proxyOnTheWay, secure } from './connection.ts';
+import { openStream, proxyOnTheWay, remedyForNoConnection, secure } from './connection.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
@@ -57,7 +57,7 @@ export async function reach(
   const startedAt = performance.now();
   const way = await openWay(to, proxy, examination);
   if ('wrong' in way) {
-    const remedy = connectionRemedy(way.wrong) ?? 'check host and port, and NetworkPolicies';
+    const remedy = remedyForNoConnection(way.wrong);
     findings.push(of.failure(steps.connection, 'provider_unavailable', `${where}: ${way.wrong}`, remedy));
     return ended(false);
   }
