@@ -7,6 +7,7 @@ import type { Cores } from './cores.ts';
 import { measureLatency } from './latency.ts';
 import { runLoad, uploadedBytes } from './load.ts';
 import type { LoadTarget } from './load-figures.ts';
+import { timeFixedWork } from './neighbours.ts';
 import type { OpenLoopFigures } from './open-loop.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-figures.ts';
 import type { ProxyKind } from './proxies/proxy.ts';
@@ -26,12 +27,12 @@ const SAMPLE_MS = 250;
  * The first load of a process is longer: code is compiled while it runs, and what a proxy costs that runs for days is
  * wanted. After eight seconds figures stand still.
  */
-const FIRST_WARM_UP_SECONDS = 8;
-const WARM_UP_SECONDS = 1;
+const WARM_UP_SECONDS = 8;
+const FIXED_WORK_SECONDS = 0.2;
 
 /** A run that is shortened warms up for as long as it measures. */
-function firstWarmUpSeconds({ seconds }: Effort): number {
-  return seconds < 3 ? seconds : FIRST_WARM_UP_SECONDS;
+function warmUpSeconds({ seconds, repetitions }: Effort): number {
+  return Math.min(WARM_UP_SECONDS, seconds * repetitions);
 }
 
 /**
@@ -56,15 +57,15 @@ async function latencyOf(
 /** How long a cell takes, roughly. */
 export function expectedSeconds(cell: Cell, kinds: number, effort: Effort): number {
   const latency = cell.protocol === 'http2' ? 0 : latencySeconds(cell, effort) + 0.8;
-  const each = WARM_UP_SECONDS + effort.seconds + latency + 0.3;
-  const firstWarmUps = (firstWarmUpSeconds(effort) - WARM_UP_SECONDS) * kinds;
+  const each = effort.seconds + latency + FIXED_WORK_SECONDS + 0.3;
   const direct = effort.seconds + effort.repetitions * latency;
-  return effort.repetitions * kinds * each + firstWarmUps + direct + SETTLE_MS / 1000 + kinds * 0.3;
+  const warmUps = kinds * warmUpSeconds(effort);
+  return effort.repetitions * kinds * each + warmUps + direct + SETTLE_MS / 1000 + kinds * 0.3;
 }
 
 /**
- * All proxies run side by side, one under load at a time. Repetitions go through them in different orders, so that a
- * machine that becomes slower or faster does so for all.
+ * All proxies run side by side, one under load at a time. Repetitions are short and go through them in different orders, so
+ * that a machine that becomes slower or faster does so for all.
  */
 export async function measureCell(
   cell: Cell,
@@ -88,18 +89,23 @@ export async function measureCell(
       repetitions: [] as Repetition[],
     }));
 
+    for (const { proxy } of measured) {
+      await runLoad(targetOf(proxy), cell, warmUpSeconds(effort), surroundings).catch((error: Error) =>
+        notice(`${cell.name}: ${proxy.kind.name}: ${error.message}`),
+      );
+    }
     const direct = await runLoad(upstreamTarget(cell, surroundings), cell, effort.seconds, surroundings);
     const latencies = [];
+    let workMs = await timeFixedWork(cores);
     for (let index = 0; index < effort.repetitions; index++) {
       const latency = await latencyOf(upstream.plainPort, cell, effort, cores);
       if (latency !== undefined) latencies.push(latency);
       for (const { proxy, repetitions } of inOrder(measured, index)) {
-        const warmUp = index === 0 ? firstWarmUpSeconds(effort) : WARM_UP_SECONDS;
-        const repetition = await measureOnce(proxy, cell, surroundings, effort, warmUp).catch(
-          (error: Error) => error,
-        );
-        if (repetition instanceof Error) notice(`${cell.name}: ${proxy.kind.name}: ${repetition.message}`);
-        else repetitions.push(repetition);
+        const workBeforeMs = workMs;
+        const figures = await measureOnce(proxy, cell, surroundings, effort).catch((error: Error) => error);
+        workMs = await timeFixedWork(cores);
+        if (figures instanceof Error) notice(`${cell.name}: ${proxy.kind.name}: ${figures.message}`);
+        else repetitions.push({ ...figures, fixedWorkMs: Math.max(workBeforeMs, workMs) });
       }
     }
     return {
@@ -128,17 +134,13 @@ async function measureOnce(
   cell: Cell,
   surroundings: Surroundings,
   effort: Effort,
-  warmUpSeconds: number,
 ): Promise<Repetition> {
   const { cores } = surroundings;
-  const target: LoadTarget = { protocol: 'http', port: proxy.port };
-  await runLoad(target, cell, warmUpSeconds, surroundings);
-
   const beganAtMs = performance.now();
   const busyBefore = busySeconds(cores);
   const cpuBefore = cpuSeconds(proxy.pid);
   const peak = watchMemory(proxy.pid);
-  const load = await runLoad(target, cell, effort.seconds, surroundings).finally(() => peak.stop());
+  const load = await runLoad(targetOf(proxy), cell, effort.seconds, surroundings).finally(() => peak.stop());
   if (proxy.hasEnded()) throw new Error('it has ended');
   if (load.requests === 0) throw new Error('it answered nothing');
   const cpu = cpuSeconds(proxy.pid) - cpuBefore;
@@ -158,6 +160,10 @@ async function measureOnce(
     loaded: peak.memory(),
     failures: load.refused + load.failed + (latency?.failed ?? 0),
   };
+}
+
+function targetOf({ port }: RunningProxy): LoadTarget {
+  return { protocol: 'http', port };
 }
 
 function upstreamTarget(cell: Cell, { upstream }: Surroundings): LoadTarget {

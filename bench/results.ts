@@ -19,6 +19,11 @@ export interface Repetition {
   readonly loaded: Memory;
   /** Requests that failed or were answered by an error, of both phases. */
   readonly failures: number;
+  /**
+   * How long the core of the proxy took for a fixed piece of work just before or just after, whichever is more: what
+   * neighbours on the host took from it. Missing in results before 26 November 2026.
+   */
+  readonly fixedWorkMs?: number;
 }
 
 export interface ProxyFigures {
@@ -71,9 +76,10 @@ export interface Summary {
   readonly failures: number;
 }
 
-/** Each figure is the median of the repetitions' by itself; failures are all of them. */
+/** Each figure is the median of those that count, by itself; failures are of all repetitions. */
 export function summarize({ idle, repetitions }: ProxyFigures, direct: Direct): Summary {
-  const of = (read: (repetition: Repetition) => number): number => median(repetitions.map(read));
+  const quiet = quietest(repetitions);
+  const of = (read: (repetition: Repetition) => number): number => median(quiet.map(read));
   return {
     requestsPerSecond: of((each) => each.requestsPerSecond),
     cpuUsPerRequest: of((each) => each.cpuUsPerRequest),
@@ -91,6 +97,18 @@ export function summarize({ idle, repetitions }: ProxyFigures, direct: Direct): 
     },
     failures: repetitions.reduce((total, each) => total + each.failures, 0),
   };
+}
+
+const LEAST_THAT_COUNT = 3;
+
+/**
+ * Those that count: the third during which neighbours on the host took least, but no fewer than three. It is chosen by how
+ * long a fixed piece of work took, whatever the proxy did.
+ */
+export function quietest(repetitions: readonly Repetition[]): readonly Repetition[] {
+  return repetitions
+    .toSorted((one, other) => (one.fixedWorkMs ?? 0) - (other.fixedWorkMs ?? 0))
+    .slice(0, Math.max(LEAST_THAT_COUNT, Math.ceil(repetitions.length / 3)));
 }
 
 /** Of an even number, the mean of the middle two. NaN of none. */

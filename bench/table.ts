@@ -2,7 +2,15 @@
 
 import { describeCell } from './cells.ts';
 import type { Machine } from './machine.ts';
-import { type CellFigures, median, type StartFigures, summarize } from './results.ts';
+import {
+  type CellFigures,
+  median,
+  type ProxyFigures,
+  quietest,
+  type Repetition,
+  type StartFigures,
+  summarize,
+} from './results.ts';
 import { megabytes, milliseconds, type Verdict } from './targets.ts';
 
 export function machineText({ cpu, cores, memoryBytes, kernel, revision, versions }: Machine): string {
@@ -49,7 +57,23 @@ export function cellTable({ cell, direct, proxies }: CellFigures): string {
     `direct: ${direct.requestsPerSecond.toFixed(0)} req/s${
       Number.isNaN(p50) ? '' : `, p50 ${milliseconds(p50)} ms, p99 ${milliseconds(p99)} ms`
     }`,
+    ...neighboursText(Object.values(proxies)),
   ].join('\n');
+}
+
+/** How much the core was shared with others on the host; nothing where that was not measured. */
+function neighboursText(proxies: readonly ProxyFigures[]): readonly string[] {
+  const times = (repetitions: readonly Repetition[]): number[] =>
+    repetitions.flatMap(({ fixedWorkMs }) => fixedWorkMs ?? []);
+  const all = proxies.flatMap(({ repetitions }) => times(repetitions));
+  const counted = proxies.flatMap(({ repetitions }) => times(quietest(repetitions)));
+  if (all.length === 0) return [];
+  const [least, inWhatCounts, most] = [Math.min(...all), Math.max(...counted), Math.max(...all)].map((ms) =>
+    ms.toFixed(0),
+  );
+  return [
+    `fixed work on the proxies' core: ${least} ms at least, ${inWhatCounts} in what counts, ${most} at most`,
+  ];
 }
 
 export function startTable(starts: Readonly<Record<string, StartFigures>>): string {
