@@ -6,15 +6,14 @@ import { readFile } from 'node:fs/promises';
 import { createConnection, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
+import { MAIN, SURROUNDINGS } from '../../support/run-command.ts';
 import { readShippedNode } from '../../support/shipped-node.ts';
 import { volume } from '../../support/volume.ts';
 import { apiServer, HOST, mountCertificate } from './running-injector.ts';
 
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url));
 const POD = { metadata: { annotations: ASKING }, spec: { containers: [{ name: 'app' }] } };
 const MIB = 2 ** 20;
 /** The chart's limit is 192Mi. */
@@ -31,7 +30,7 @@ async function start() {
   const args = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0', '--drain-delay', '0s'];
   const { flags, env } = await readShippedNode();
   const child = spawn(process.execPath, [...flags, MAIN, 'injector', ...args, ...mounted.settings], {
-    env: { ...process.env, ...env },
+    env: { ...SURROUNDINGS, ...env },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   onTestFinished(async () => {
