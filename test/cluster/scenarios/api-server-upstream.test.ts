@@ -1,12 +1,15 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { ADDRESSES, bracketed } from '../node/addresses.ts';
 import { inPki } from '../node/certificates.ts';
 import { FOLLOWS_PROVIDERS, trustProviders } from '../node/control-plane.ts';
 import { apply } from '../node/kubectl.ts';
 import { inPodNetwork } from '../node/pod-network.ts';
-import { eventually, run } from '../node/run.ts';
+import { eventually, type RunOptions, run } from '../node/run.ts';
 import { KUBERNETES_BIN } from '../node/versions.ts';
 import { CLIENT_ID, installChart, NAMESPACE, RELEASE } from '../support/release.ts';
 import { inClusterWhere, useShop } from '../support/scenario.ts';
@@ -44,17 +47,52 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
   };
 
   let pod: Pod;
+  const besidePod = (): Promise<readonly [string, ...string[]]> =>
+    inPodNetwork(pod.status.containerStatuses?.[0]?.containerID ?? '');
+  const asked = (args: readonly string[]): readonly string[] => [
+    join(KUBERNETES_BIN, 'kubectl'),
+    ...['--server=http://127.0.0.1:15080', '--namespace', SHOP, ...args],
+  ];
+
   /** kubectl on the pod's loopback, where it asks the sidecar and has nothing to prove who it is. */
   async function kubectlInPod(
     args: readonly string[],
-    env: Readonly<Record<string, string>> = {},
+    { env, ...options }: Pick<RunOptions, 'env' | 'input'> = {},
   ): Promise<string> {
-    const [enter, ...entered] = await inPodNetwork(pod.status.containerStatuses?.[0]?.containerID ?? '');
-    const asked = ['--server=http://127.0.0.1:15080', '--namespace', SHOP, ...args];
-    return run(enter, [...entered, join(KUBERNETES_BIN, 'kubectl'), ...asked], {
+    const [enter, ...entered] = await besidePod();
+    return run(enter, [...entered, ...asked(args)], {
       env: { KUBECONFIG: '/dev/null', ...env },
       timeoutMs: 60_000,
+      ...options,
     });
+  }
+
+  /** The same, until the test ends. @returns what waits for a match in all that it has printed. */
+  async function runningKubectl(
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<(pattern: RegExp) => Promise<RegExpExecArray>> {
+    const [enter, ...entered] = await besidePod();
+    const child = spawn(enter, [...entered, ...asked(args)], {
+      env: { ...process.env, KUBECONFIG: '/dev/null', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let printed = '';
+    for (const output of [child.stdout, child.stderr]) {
+      output.setEncoding('utf8').on('data', (text: string) => {
+        printed += text;
+      });
+    }
+    onTestFinished(async () => {
+      child.kill();
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    });
+    return (pattern) =>
+      eventually(`kubectl ${args.join(' ')} prints ${pattern}`, 30, async () => {
+        const match = pattern.exec(printed);
+        if (match === null) throw new Error(printed);
+        return match;
+      });
   }
 
   beforeAll(async () => {
@@ -110,7 +148,42 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
     const echo = ['exec', target, '-c', 'app', '--', 'node', '-e', 'console.log(6 * 7)'];
     expect(await kubectlInPod(echo)).toBe('42\n');
     // Before WebSockets kubectl spoke SPDY.
-    expect(await kubectlInPod(echo, { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' })).toBe('42\n');
+    expect(await kubectlInPod(echo, { env: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' } })).toBe('42\n');
+  });
+
+  it('lets kubectl watch: what changes is told while the answer goes on', async () => {
+    const prints = await runningKubectl(['get', 'configmaps', '--watch', '--output=name']);
+    await prints(/^configmap\/kube-root-ca\.crt$/m);
+    await kubectlInPod(['create', 'configmap', 'watched']);
+    await prints(/^configmap\/watched$/m);
+  });
+
+  it.each(['true', 'false'])(
+    'carries megabytes into a container and out again, as kubectl cp does; WebSockets: %s',
+    async (websockets) => {
+      const input = randomBytes(3 * 2 ** 20).toString('base64');
+      const pass = ['node', '-e', 'process.stdin.pipe(process.stdout)'];
+      const output = await kubectlInPod(['exec', '-i', pod.metadata.name, '-c', 'app', '--', ...pass], {
+        env: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: websockets },
+        input,
+      });
+      // Not the texts themselves: nobody could read their difference.
+      expect(output === input, `${output.length} of ${input.length} characters came back`).toBe(true);
+    },
+  );
+
+  it.each(['true', 'false'])('forwards a port of a pod; WebSockets: %s', async (websockets) => {
+    const prints = await runningKubectl(['port-forward', `pod/${pod.metadata.name}`, ':8080'], {
+      KUBECTL_PORT_FORWARD_WEBSOCKETS: websockets,
+    });
+    const [, port] = await prints(/^Forwarding from 127\.0\.0\.1:(\d+) -> 8080$/m);
+    const [enter, ...entered] = await besidePod();
+    const ask = `fetch('http://127.0.0.1:${port}/').then((answer) => answer.text()).then(console.log)`;
+    // More than one: each is a stream of its own in the connection that is forwarded.
+    for (let call = 0; call < 3; call++) {
+      const answer = await run(enter, [...entered, process.execPath, '-e', ask]);
+      expect(JSON.parse(answer)).toHaveProperty('calls');
+    }
   });
 
   it('decides by the roles of that user what is allowed', async () => {
@@ -129,8 +202,8 @@ function permissions(): object[] {
       metadata,
       rules: [
         { apiGroups: [''], resources: ['pods', 'pods/log'], verbs: ['get', 'list', 'watch'] },
-        { apiGroups: [''], resources: ['pods/exec'], verbs: ['get', 'create'] },
-        { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'create'] },
+        { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['get', 'create'] },
+        { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch', 'create'] },
       ],
     },
     {
