@@ -46,7 +46,7 @@ async function measure(
   const machine = await describeMachine(kinds);
   const { proxy, load } = surroundings.cores;
   const minutes =
-    (cells.reduce((total, cell) => total + expectedSeconds(cell, kinds.length, effort), 0) +
+    (cells.reduce((total, cell) => total + expectedSeconds(cell, kinds, effort), 0) +
       kinds.length * startCount * SECONDS_PER_START) /
     60;
   print(machineText(machine));

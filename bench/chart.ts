@@ -71,7 +71,7 @@ export function drawChart(result: BenchmarkResult): string {
     y += MARGIN;
   }
   const { cpu, cores, kernel } = result.machine;
-  const note = `Less is better. 100-byte answers, 900-byte token, ${result.repetitions} × ${result.secondsPerCell} s each; ${cpu}, ${cores} cores, ${kernel}; ${result.startedAt.slice(0, 10)}`;
+  const note = `Less is better. 100-byte answers, 900-byte token, ${result.secondsPerCell} s each, median of ${result.repetitions}; ${cpu}, ${cores} cores, ${kernel}; ${result.startedAt.slice(0, 10)}`;
   parts.push(text(MARGIN, y + 10, 'note', note));
   const height = y + 10 + MARGIN;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">

@@ -3,7 +3,7 @@
  * physical core or the cache. Run by neighbours.ts.
  */
 
-/** 2 MiB: more than the cache that a core has to itself, less than the one that cores share. */
+/** 2 MiB: about what the cache holds that a core has to itself, and far less than the one that cores share. */
 const LINKS = 2 ** 19;
 const STEPS = 100_000;
 const ROUNDS = 12_000_000;

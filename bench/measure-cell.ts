@@ -25,42 +25,47 @@ const SAMPLE_MS = 250;
 
 /**
  * The first load of a process is longer: code is compiled while it runs, and what a proxy costs that runs for days is
- * wanted. After eight seconds figures stand still.
+ * wanted. After eight seconds figures stand still. The later ones make connections anew.
  */
-const WARM_UP_SECONDS = 8;
-const FIXED_WORK_SECONDS = 0.2;
+const FIRST_WARM_UP_SECONDS = 8;
+const WARM_UP_SECONDS = 1;
 
 /** A run that is shortened warms up for as long as it measures. */
-function warmUpSeconds({ seconds, repetitions }: Effort): number {
-  return Math.min(WARM_UP_SECONDS, seconds * repetitions);
+function firstWarmUpSeconds({ seconds, repetitions }: Effort): number {
+  return Math.min(FIRST_WARM_UP_SECONDS, seconds * repetitions);
 }
 
-/**
- * Latency needs fewer seconds than throughput, but enough samples for its 99th percentile. It is measured over HTTP/1.1
- * alone.
- */
-function latencySeconds(cell: Cell, { seconds }: Effort): number {
-  return cell.protocol === 'http2' ? 0 : Math.max(0.75, (seconds * cell.latencyWeight) / 3);
+/** Latency is measured in the first of so many repetitions: it needs seconds, for samples above its 99th percentile. */
+const LATENCY_EVERY = 3;
+const LATENCY_SECONDS = 1;
+
+/** Over HTTP/1.1 alone. A run that is shortened measures it for a moment. */
+function latencySeconds(cell: Cell, repetition: number, { repetitions }: Effort): number {
+  if (cell.protocol === 'http2' || repetition % LATENCY_EVERY !== 0) return 0;
+  return repetitions < LATENCY_EVERY ? 0.75 : LATENCY_SECONDS * cell.latencyWeight;
 }
 
 async function latencyOf(
   port: number,
   cell: Cell,
-  effort: Effort,
+  seconds: number,
   cores: Cores,
 ): Promise<OpenLoopFigures | undefined> {
-  return cell.protocol === 'http2'
+  return cell.protocol === 'http2' || seconds === 0
     ? undefined
-    : await measureLatency(port, cell, latencySeconds(cell, effort), cores);
+    : await measureLatency(port, cell, seconds, cores);
 }
 
 /** How long a cell takes, roughly. */
-export function expectedSeconds(cell: Cell, kinds: number, effort: Effort): number {
-  const latency = cell.protocol === 'http2' ? 0 : latencySeconds(cell, effort) + 0.8;
-  const each = effort.seconds + latency + FIXED_WORK_SECONDS + 0.3;
-  const direct = effort.seconds + effort.repetitions * latency;
-  const warmUps = kinds * warmUpSeconds(effort);
-  return effort.repetitions * kinds * each + warmUps + direct + SETTLE_MS / 1000 + kinds * 0.3;
+export function expectedSeconds(cell: Cell, kinds: readonly ProxyKind[], effort: Effort): number {
+  const count = kinds.filter(({ protocols }) => protocols.includes(protocolOf(cell))).length;
+  const latencies = Array.from({ length: effort.repetitions }, (_, repetition) =>
+    latencySeconds(cell, repetition, effort),
+  ).filter((seconds) => seconds > 0);
+  const latency = latencies.reduce((total, seconds) => total + seconds + 0.8, 0);
+  const loads = effort.repetitions * (WARM_UP_SECONDS + effort.seconds + 0.3);
+  const firstWarmUp = firstWarmUpSeconds(effort) - WARM_UP_SECONDS + 0.3;
+  return count * (firstWarmUp + loads + latency) + latency + effort.seconds + SETTLE_MS / 1000;
 }
 
 /**
@@ -89,27 +94,27 @@ export async function measureCell(
       repetitions: [] as Repetition[],
     }));
 
-    for (const { proxy } of measured) {
-      await runLoad(targetOf(proxy), cell, warmUpSeconds(effort), surroundings).catch((error: Error) =>
-        notice(`${cell.name}: ${proxy.kind.name}: ${error.message}`),
-      );
-    }
     const direct = await runLoad(upstreamTarget(cell, surroundings), cell, effort.seconds, surroundings);
     const latencies = [];
-    let workMs = await timeFixedWork(cores);
+    const fixedWorkMs = [];
     for (let index = 0; index < effort.repetitions; index++) {
-      const latency = await latencyOf(upstream.plainPort, cell, effort, cores);
+      const phases = {
+        warmUpSeconds: index === 0 ? firstWarmUpSeconds(effort) : WARM_UP_SECONDS,
+        loadSeconds: effort.seconds,
+        latencySeconds: latencySeconds(cell, index, effort),
+      };
+      fixedWorkMs.push(await timeFixedWork(cores));
+      const latency = await latencyOf(upstream.plainPort, cell, phases.latencySeconds, cores);
       if (latency !== undefined) latencies.push(latency);
       for (const { proxy, repetitions } of inOrder(measured, index)) {
-        const workBeforeMs = workMs;
-        const figures = await measureOnce(proxy, cell, surroundings, effort).catch((error: Error) => error);
-        workMs = await timeFixedWork(cores);
+        const figures = await measureOnce(proxy, cell, surroundings, phases).catch((error: Error) => error);
         if (figures instanceof Error) notice(`${cell.name}: ${proxy.kind.name}: ${figures.message}`);
-        else repetitions.push({ ...figures, fixedWorkMs: Math.max(workBeforeMs, workMs) });
+        else repetitions.push(figures);
       }
     }
     return {
       cell,
+      fixedWorkMs,
       direct: { requestsPerSecond: perSecond(direct.requests, direct.durationUs), latencies },
       proxies: Object.fromEntries(
         measured
@@ -129,41 +134,50 @@ function inOrder<T>(items: readonly T[], repetition: number): readonly T[] {
   return [...items.slice(middle), ...items.slice(0, middle)];
 }
 
+interface Phases {
+  readonly warmUpSeconds: number;
+  readonly loadSeconds: number;
+  /** 0 where it is not measured. */
+  readonly latencySeconds: number;
+}
+
 async function measureOnce(
   proxy: RunningProxy,
   cell: Cell,
   surroundings: Surroundings,
-  effort: Effort,
+  { warmUpSeconds, loadSeconds, latencySeconds }: Phases,
 ): Promise<Repetition> {
   const { cores } = surroundings;
-  const beganAtMs = performance.now();
-  const busyBefore = busySeconds(cores);
-  const cpuBefore = cpuSeconds(proxy.pid);
+  const target: LoadTarget = { protocol: 'http', port: proxy.port };
   const peak = watchMemory(proxy.pid);
-  const load = await runLoad(targetOf(proxy), cell, effort.seconds, surroundings).finally(() => peak.stop());
-  if (proxy.hasEnded()) throw new Error('it has ended');
-  if (load.requests === 0) throw new Error('it answered nothing');
-  const cpu = cpuSeconds(proxy.pid) - cpuBefore;
-  const busy = busySeconds(cores) - busyBefore;
-  const seconds = (performance.now() - beganAtMs) / 1000;
+  try {
+    await runLoad(target, cell, warmUpSeconds, surroundings);
+    const beganAtMs = performance.now();
+    const busyBefore = busySeconds(cores);
+    const cpuBefore = cpuSeconds(proxy.pid);
+    const load = await runLoad(target, cell, loadSeconds, surroundings);
+    if (proxy.hasEnded()) throw new Error('it has ended');
+    if (load.requests === 0) throw new Error('it answered nothing');
+    const cpu = cpuSeconds(proxy.pid) - cpuBefore;
+    const busy = busySeconds(cores) - busyBefore;
+    const seconds = (performance.now() - beganAtMs) / 1000;
 
-  const latency = await latencyOf(proxy.port, cell, effort, cores);
-  return {
-    requestsPerSecond: perSecond(load.requests, load.durationUs),
-    cpuUsPerRequest: (cpu * 1e6) / load.requests,
-    bytesPerSecond: perSecond(load.bytes + load.requests * uploadedBytes(cell), load.durationUs),
-    proxyCoreShare: cpu / seconds,
-    loadCoreShare: busy / seconds / cores.loadCount,
-    ...(latency === undefined
-      ? {}
-      : { latency: { p50Us: latency.p50Us, p99Us: latency.p99Us, samples: latency.samples } }),
-    loaded: peak.memory(),
-    failures: load.refused + load.failed + (latency?.failed ?? 0),
-  };
-}
-
-function targetOf({ port }: RunningProxy): LoadTarget {
-  return { protocol: 'http', port };
+    const latency = await latencyOf(proxy.port, cell, latencySeconds, cores);
+    return {
+      requestsPerSecond: perSecond(load.requests, load.durationUs),
+      cpuUsPerRequest: (cpu * 1e6) / load.requests,
+      bytesPerSecond: perSecond(load.bytes + load.requests * uploadedBytes(cell), load.durationUs),
+      proxyCoreShare: cpu / seconds,
+      loadCoreShare: busy / seconds / cores.loadCount,
+      ...(latency === undefined
+        ? {}
+        : { latency: { p50Us: latency.p50Us, p99Us: latency.p99Us, samples: latency.samples } }),
+      loaded: peak.memory(),
+      failures: load.refused + load.failed + (latency?.failed ?? 0),
+    };
+  } finally {
+    peak.stop();
+  }
 }
 
 function upstreamTarget(cell: Cell, { upstream }: Surroundings): LoadTarget {

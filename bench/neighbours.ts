@@ -1,6 +1,6 @@
 /**
- * What others on the host take. In a virtual machine nothing tells of them, neither load nor stolen time: they have the
- * other half of the physical core, or the cache. A known piece of work takes longer then, up to twice as long.
+ * What others on the host take. In a virtual machine neither load nor stolen time tells of them: they have the other half of
+ * the physical core, or the cache. A known piece of work takes longer then.
  */
 
 import { join } from 'node:path';

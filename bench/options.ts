@@ -20,7 +20,7 @@ export const USAGE = `npm run bench -- [FLAGS]
                       a name that ends in * is each that begins so, of those that would be measured: 'h2-*'
   --full              the whole matrix (${ALL_CELLS.length} cells) instead of ${DEFAULT_CELLS.length} cells
   --seconds N         of load for each figure; default 1
-  --repetitions N     of which the median of the quietest third, at least three, is taken; default 9
+  --repetitions N     of which the median is taken; default 9
   --starts N          of which the median time to listening is taken; default 10
   --smoke             one second, one repetition, two starts: to see that it works
   --no-build          measure dist/ as it is

@@ -13,17 +13,12 @@ export interface Repetition {
   /** Part of the time that the core of the proxy, and those of load and upstream, were busy; 1 is all of it. */
   readonly proxyCoreShare: number;
   readonly loadCoreShare: number;
-  /** At the fixed rate; over HTTP/1.1. */
+  /** At the fixed rate; over HTTP/1.1, and not in every repetition. */
   readonly latency?: { readonly p50Us: number; readonly p99Us: number; readonly samples: number };
   /** Highest while under load. */
   readonly loaded: Memory;
   /** Requests that failed or were answered by an error, of both phases. */
   readonly failures: number;
-  /**
-   * How long the core of the proxy took for a fixed piece of work just before or just after, whichever is more: what
-   * neighbours on the host took from it. Missing in results before 26 November 2026.
-   */
-  readonly fixedWorkMs?: number;
 }
 
 export interface ProxyFigures {
@@ -34,12 +29,17 @@ export interface ProxyFigures {
 export interface Direct {
   /** Of the upstream itself, over TLS if the cell's upstream has it: the bound that the load sets. */
   readonly requestsPerSecond: number;
-  /** From client to upstream without TLS and without a proxy, each repetition. */
+  /** From client to upstream without TLS and without a proxy, in the same repetitions. */
   readonly latencies: readonly { readonly p50Us: number; readonly p99Us: number }[];
 }
 
 export interface CellFigures {
   readonly cell: Cell;
+  /**
+   * How long the core of the proxies took for a fixed piece of work, once before each repetition: on a machine without
+   * neighbours always the same. Missing in earlier results.
+   */
+  readonly fixedWorkMs?: readonly number[];
   readonly direct: Direct;
   /** By name; a proxy that could not be started or loaded is missing. */
   readonly proxies: Readonly<Record<string, ProxyFigures>>;
@@ -76,10 +76,15 @@ export interface Summary {
   readonly failures: number;
 }
 
-/** Each figure is the median of those that count, by itself; failures are of all repetitions. */
+/**
+ * Each figure is the median of the repetitions', by itself, and of latency of those that have it; memory is the highest of all,
+ * failures are of all together.
+ */
 export function summarize({ idle, repetitions }: ProxyFigures, direct: Direct): Summary {
-  const quiet = quietest(repetitions);
-  const of = (read: (repetition: Repetition) => number): number => median(quiet.map(read));
+  const of = (read: (repetition: Repetition) => number): number => median(repetitions.map(read));
+  const highest = (read: (memory: Memory) => number): number =>
+    Math.max(...repetitions.map(({ loaded }) => read(loaded)));
+  const latencies = repetitions.flatMap(({ latency }) => latency ?? []);
   return {
     requestsPerSecond: of((each) => each.requestsPerSecond),
     cpuUsPerRequest: of((each) => each.cpuUsPerRequest),
@@ -87,28 +92,16 @@ export function summarize({ idle, repetitions }: ProxyFigures, direct: Direct): 
     proxyCoreShare: of((each) => each.proxyCoreShare),
     loadCoreShare: of((each) => each.loadCoreShare),
     addedP50Us:
-      of((each) => each.latency?.p50Us ?? Number.NaN) - median(direct.latencies.map((each) => each.p50Us)),
+      median(latencies.map((each) => each.p50Us)) - median(direct.latencies.map((each) => each.p50Us)),
     addedP99Us:
-      of((each) => each.latency?.p99Us ?? Number.NaN) - median(direct.latencies.map((each) => each.p99Us)),
+      median(latencies.map((each) => each.p99Us)) - median(direct.latencies.map((each) => each.p99Us)),
     idle,
     loaded: {
-      residentBytes: of((each) => each.loaded.residentBytes),
-      anonymousBytes: of((each) => each.loaded.anonymousBytes),
+      residentBytes: highest((each) => each.residentBytes),
+      anonymousBytes: highest((each) => each.anonymousBytes),
     },
     failures: repetitions.reduce((total, each) => total + each.failures, 0),
   };
-}
-
-const LEAST_THAT_COUNT = 3;
-
-/**
- * Those that count: the third during which neighbours on the host took least, but no fewer than three. It is chosen by how
- * long a fixed piece of work took, whatever the proxy did.
- */
-export function quietest(repetitions: readonly Repetition[]): readonly Repetition[] {
-  return repetitions
-    .toSorted((one, other) => (one.fixedWorkMs ?? 0) - (other.fixedWorkMs ?? 0))
-    .slice(0, Math.max(LEAST_THAT_COUNT, Math.ceil(repetitions.length / 3)));
 }
 
 /** Of an even number, the mean of the middle two. NaN of none. */

@@ -2,15 +2,7 @@
 
 import { describeCell } from './cells.ts';
 import type { Machine } from './machine.ts';
-import {
-  type CellFigures,
-  median,
-  type ProxyFigures,
-  quietest,
-  type Repetition,
-  type StartFigures,
-  summarize,
-} from './results.ts';
+import { type CellFigures, median, type StartFigures, summarize } from './results.ts';
 import { megabytes, milliseconds, type Verdict } from './targets.ts';
 
 export function machineText({ cpu, cores, memoryBytes, kernel, revision, versions }: Machine): string {
@@ -19,7 +11,7 @@ export function machineText({ cpu, cores, memoryBytes, kernel, revision, version
   return `${cpu}, ${cores} cores, ${memory}, ${kernel}; revision ${revision}\n${programs.join(', ')}`;
 }
 
-export function cellTable({ cell, direct, proxies }: CellFigures): string {
+export function cellTable({ cell, fixedWorkMs = [], direct, proxies }: CellFigures): string {
   const rows = Object.entries(proxies).map(([name, figures]) => {
     const summary = summarize(figures, direct);
     return [
@@ -57,23 +49,15 @@ export function cellTable({ cell, direct, proxies }: CellFigures): string {
     `direct: ${direct.requestsPerSecond.toFixed(0)} req/s${
       Number.isNaN(p50) ? '' : `, p50 ${milliseconds(p50)} ms, p99 ${milliseconds(p99)} ms`
     }`,
-    ...neighboursText(Object.values(proxies)),
+    ...neighboursText(fixedWorkMs),
   ].join('\n');
 }
 
-/** How much the core was shared with others on the host; nothing where that was not measured. */
-function neighboursText(proxies: readonly ProxyFigures[]): readonly string[] {
-  const times = (repetitions: readonly Repetition[]): number[] =>
-    repetitions.flatMap(({ fixedWorkMs }) => fixedWorkMs ?? []);
-  const all = proxies.flatMap(({ repetitions }) => times(repetitions));
-  const counted = proxies.flatMap(({ repetitions }) => times(quietest(repetitions)));
-  if (all.length === 0) return [];
-  const [least, inWhatCounts, most] = [Math.min(...all), Math.max(...counted), Math.max(...all)].map((ms) =>
-    ms.toFixed(0),
-  );
-  return [
-    `fixed work on the proxies' core: ${least} ms at least, ${inWhatCounts} in what counts, ${most} at most`,
-  ];
+/** How much of the core others on the host took; nothing where that was not measured. */
+function neighboursText(fixedWorkMs: readonly number[]): readonly string[] {
+  if (fixedWorkMs.length === 0) return [];
+  const [least, most] = [Math.min(...fixedWorkMs), Math.max(...fixedWorkMs)];
+  return [`fixed work on the proxies' core: ${least.toFixed(0)} to ${most.toFixed(0)} ms`];
 }
 
 export function startTable(starts: Readonly<Record<string, StartFigures>>): string {

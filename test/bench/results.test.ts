@@ -2,39 +2,42 @@ import { describe, expect, it } from 'vitest';
 import { type Repetition, summarize } from '../../bench/results.ts';
 
 const MEMORY = { residentBytes: 2, anonymousBytes: 1 };
+const REPETITION: Repetition = {
+  requestsPerSecond: 1000,
+  cpuUsPerRequest: 10,
+  bytesPerSecond: 1,
+  proxyCoreShare: 1,
+  loadCoreShare: 1,
+  loaded: MEMORY,
+  failures: 0,
+};
+const DIRECT = { requestsPerSecond: 1, latencies: [{ p50Us: 100, p99Us: 150 }] };
 
-function repetition(cpuUsPerRequest: number, fixedWorkMs?: number): Repetition {
-  return {
-    requestsPerSecond: 1000,
-    cpuUsPerRequest,
-    bytesPerSecond: 1,
-    proxyCoreShare: 1,
-    loadCoreShare: 1,
-    loaded: MEMORY,
-    failures: 1,
-    ...(fixedWorkMs === undefined ? {} : { fixedWorkMs }),
-  };
-}
-
-function summaryOf(repetitions: readonly Repetition[]) {
-  return summarize({ idle: MEMORY, repetitions }, { requestsPerSecond: 1, latencies: [] });
-}
+const summaryOf = (...changes: readonly Partial<Repetition>[]) =>
+  summarize({ idle: MEMORY, repetitions: changes.map((change) => ({ ...REPETITION, ...change })) }, DIRECT);
 
 describe('the summary of repetitions', () => {
-  it('is the median of the third beside which the fixed work took least, whatever the proxy did', () => {
-    const noisy = [10, 20, 30, 40, 50, 60].map((cpuUs) => repetition(cpuUs, 23));
-    const quiet = [repetition(99, 11), repetition(70, 10), repetition(80, 12)];
-    const { cpuUsPerRequest, failures } = summaryOf([...noisy, ...quiet]);
-    expect(cpuUsPerRequest).toBe(80);
-    expect(failures).toBe(9);
+  it('takes the median of their cost, and all of their failures', () => {
+    const summary = summaryOf(
+      { cpuUsPerRequest: 1, failures: 2 },
+      { cpuUsPerRequest: 9, failures: 1 },
+      { cpuUsPerRequest: 5 },
+    );
+    expect(summary).toMatchObject({ cpuUsPerRequest: 5, failures: 3 });
   });
 
-  it('takes no fewer than three', () => {
-    const { cpuUsPerRequest } = summaryOf([repetition(1, 10), repetition(9, 20), repetition(5, 30)]);
-    expect(cpuUsPerRequest).toBe(5);
+  it('takes the highest memory of all', () => {
+    const loaded = { residentBytes: 200, anonymousBytes: 100 };
+    expect(summaryOf({}, { loaded }, {}).loaded).toEqual(loaded);
   });
 
-  it('takes every repetition of a result of before the work was timed', () => {
-    expect(summaryOf([repetition(1), repetition(9), repetition(5)]).cpuUsPerRequest).toBe(5);
+  it('takes the latency of those that have it', () => {
+    const latency = (p99Us: number) => ({ latency: { p50Us: 300, p99Us, samples: 1000 } });
+    const { addedP50Us, addedP99Us } = summaryOf(latency(450), {}, {}, latency(650), {}, {}, latency(550));
+    expect([addedP50Us, addedP99Us]).toEqual([200, 400]);
+  });
+
+  it('has no latency where none was measured', () => {
+    expect(summaryOf({}).addedP99Us).toBeNaN();
   });
 });
