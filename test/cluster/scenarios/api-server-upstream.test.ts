@@ -21,6 +21,10 @@ const SHOP = 'api-server-upstream';
 const PROVIDER = `https://${bracketed(ADDRESSES.fixedService)}`;
 const USER = `oidc:${CLIENT_ID}`;
 
+/** Where WebSockets fail kubectl goes on by SPDY, and says so only when it is talkative. */
+const TELLS_OF_FALLBACK = '-v=4';
+const FALLBACK = /fallback/i;
+
 /** Nobody in these pods has a kubeconfig, a certificate or a token of Kubernetes. */
 const ANNOTATIONS = askingForSidecar(SHOP, {
   'token-sidecar.dev/upstream': 'https://kubernetes.default.svc',
@@ -67,11 +71,11 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
     });
   }
 
-  /** The same, until the test ends. @returns what waits for a match in all that it has printed. */
+  /** The same, until the test ends. */
   async function runningKubectl(
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
-  ): Promise<(pattern: RegExp) => Promise<RegExpExecArray>> {
+  ): Promise<{ printed(): string; prints(pattern: RegExp): Promise<RegExpExecArray> }> {
     const [enter, ...entered] = await besidePod();
     const child = spawn(enter, [...entered, ...asked(args)], {
       env: { ...process.env, KUBECONFIG: '/dev/null', ...env },
@@ -87,12 +91,18 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
       child.kill();
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     });
-    return (pattern) =>
-      eventually(`kubectl ${args.join(' ')} prints ${pattern}`, 30, async () => {
-        const match = pattern.exec(printed);
-        if (match === null) throw new Error(printed);
-        return match;
-      });
+    child.on('error', (error) => {
+      printed += error.message;
+    });
+    return {
+      printed: () => printed,
+      prints: (pattern) =>
+        eventually(`kubectl ${args.join(' ')} prints ${pattern}`, 30, async () => {
+          const match = pattern.exec(printed);
+          if (match === null) throw new Error(printed);
+          return match;
+        }),
+    };
   }
 
   beforeAll(async () => {
@@ -146,13 +156,15 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
     const target = pod.metadata.name;
     expect(await kubectlInPod(['logs', target, '-c', 'token-sidecar'])).toContain('"msg"');
     const echo = ['exec', target, '-c', 'app', '--', 'node', '-e', 'console.log(6 * 7)'];
-    expect(await kubectlInPod(echo)).toBe('42\n');
+    const { printed, prints } = await runningKubectl([TELLS_OF_FALLBACK, ...echo]);
+    await prints(/^42$/m);
+    expect(printed()).not.toMatch(FALLBACK);
     // Before WebSockets kubectl spoke SPDY.
     expect(await kubectlInPod(echo, { env: { KUBECTL_REMOTE_COMMAND_WEBSOCKETS: 'false' } })).toBe('42\n');
   });
 
   it('lets kubectl watch: what changes is told while the answer goes on', async () => {
-    const prints = await runningKubectl(['get', 'configmaps', '--watch', '--output=name']);
+    const { prints } = await runningKubectl(['get', 'configmaps', '--watch', '--output=name']);
     await prints(/^configmap\/kube-root-ca\.crt$/m);
     await kubectlInPod(['create', 'configmap', 'watched']);
     await prints(/^configmap\/watched$/m);
@@ -173,9 +185,10 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
   );
 
   it.each(['true', 'false'])('forwards a port of a pod; WebSockets: %s', async (websockets) => {
-    const prints = await runningKubectl(['port-forward', `pod/${pod.metadata.name}`, ':8080'], {
-      KUBECTL_PORT_FORWARD_WEBSOCKETS: websockets,
-    });
+    const { printed, prints } = await runningKubectl(
+      [TELLS_OF_FALLBACK, 'port-forward', `pod/${pod.metadata.name}`, ':8080'],
+      { KUBECTL_PORT_FORWARD_WEBSOCKETS: websockets },
+    );
     const [, port] = await prints(/^Forwarding from 127\.0\.0\.1:(\d+) -> 8080$/m);
     const [enter, ...entered] = await besidePod();
     const ask = `fetch('http://127.0.0.1:${port}/').then((answer) => answer.text()).then(console.log)`;
@@ -184,6 +197,7 @@ inClusterWhere(FOLLOWS_PROVIDERS)('the API server, which trusts the provider, as
       const answer = await run(enter, [...entered, process.execPath, '-e', ask]);
       expect(JSON.parse(answer)).toHaveProperty('calls');
     }
+    expect(printed()).not.toMatch(FALLBACK);
   });
 
   it('decides by the roles of that user what is allowed', async () => {
