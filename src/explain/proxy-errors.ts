@@ -78,9 +78,9 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     remedy: 'Run token-sidecar check in the pod: it tries name, TCP and TLS one after the other.',
   },
   upstream_protocol_error: {
-    text: 'The upstream closed the connection in the middle of an answer, or sent something that is not HTTP. Plain HTTP sent to a TLS port ends like this, and so does a gRPC call whose route leads on in HTTP/1.1. The detail says which.',
+    text: 'The upstream closed the connection in the middle of an answer, or sent something that is not HTTP. Plain HTTP sent to a TLS port ends like this, and so does a gRPC call whose route speaks HTTP/1.1 to the upstream. The detail says which.',
     remedy:
-      "Compare http and https in the upstream's URL, and the route's protocol, with what the port speaks: token-sidecar check tries both. Then look at the upstream's log.",
+      "Compare http and https in the upstream's URL, and the route's protocol, with what the port speaks, and look at the upstream's log.",
   },
   upstream_tls_error: {
     text: 'The TLS handshake failed: an authority that is not trusted, a certificate of another name, one that has expired, or a port without TLS.',
