@@ -7,7 +7,7 @@
 import { CR, LF, SP } from '../http/octets.ts';
 import type { HeadLimits } from './head-limits.ts';
 import { HeldSection } from './held-section.ts';
-import { FirstSections, KnownSection } from './known-section.ts';
+import { KnownSection, SectionsInCommon } from './known-section.ts';
 import { IN_LINE, lineFault } from './line-ends.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 import { parseRequestHead, parseRequestLine, type RequestHead } from './request-head.ts';
@@ -16,7 +16,7 @@ import { parseResponseHead, parseStatusLine, type ResponseHead } from './respons
 /** How messages of one kind are read. */
 interface Grammar<Head> {
   readonly kind: MessageKind;
-  readonly firstSections: FirstSections;
+  readonly sections: SectionsInCommon;
   readonly parseHead: (
     bytes: Buffer,
     start: number,
@@ -35,7 +35,7 @@ interface Grammar<Head> {
 
 const REQUESTS: Grammar<RequestHead> = {
   kind: 'request',
-  firstSections: new FirstSections(),
+  sections: new SectionsInCommon(),
   parseHead: parseRequestHead,
   startLineFault(bytes, start, text, limits) {
     const line = parseRequestLine(bytes, start, text, limits);
@@ -45,7 +45,7 @@ const REQUESTS: Grammar<RequestHead> = {
 
 const ANSWERS: Grammar<ResponseHead> = {
   kind: 'response',
-  firstSections: new FirstSections(),
+  sections: new SectionsInCommon(),
   parseHead: parseResponseHead,
   startLineFault(bytes, start, text) {
     const line = parseStatusLine(bytes, start, text);
@@ -77,7 +77,7 @@ export class HeadReader<Head extends object> {
   constructor(grammar: Grammar<Head>, limits: HeadLimits) {
     this.#grammar = grammar;
     this.#limits = limits;
-    this.#known = new KnownSection(grammar.firstSections, limits);
+    this.#known = new KnownSection(grammar.sections.under(limits));
     this.#held = new HeldSection(limits.headerBytes, IN_LINE);
     this.#emptyLine = this.#atStart();
   }

@@ -15,69 +15,94 @@ const KNOWN_CHARS = 2048;
 /** How many first sections are known of all connections together. */
 const MOST_FIRST = 16;
 
-/**
- * The sections that connections began with lately, in one direction. Clients that make a connection for each request say
- * the same on every one of them.
- */
-export class FirstSections {
-  /** What other limits let pass says nothing. */
-  readonly #byLimits = new WeakMap<HeadLimits, Map<string, ReadSection>>();
+/** And how many of those that came last: from a few servers at a time, each with the date of the second. */
+const MOST_LATEST = 4;
 
-  get(limits: HeadLimits, text: string): ReadSection | undefined {
-    return this.#byLimits.get(limits)?.get(text);
+interface KnownText {
+  /** The field lines and the empty line behind them. */
+  readonly text: string;
+  readonly section: ReadSection;
+}
+
+/**
+ * What connections of one direction know of each other. Clients that make a connection for each request begin every one with
+ * the same section; and what a server says differs from second to second rather than from connection to connection.
+ */
+export class SharedSections {
+  readonly #first = new Map<string, KnownText>();
+  /** A ring. */
+  readonly #latest: (KnownText | undefined)[] = new Array(MOST_LATEST).fill(undefined);
+  #oldest = 0;
+
+  latest(text: string): KnownText | undefined {
+    for (const known of this.#latest) if (known?.text === text) return known;
+    return undefined;
   }
 
-  keep(limits: HeadLimits, text: string, section: ReadSection): void {
-    let sections = this.#byLimits.get(limits);
-    if (sections === undefined) {
-      sections = new Map();
-      this.#byLimits.set(limits, sections);
+  first(text: string): KnownText | undefined {
+    return this.#first.get(text) ?? this.latest(text);
+  }
+
+  keepLatest(known: KnownText): void {
+    this.#latest[this.#oldest] = known;
+    this.#oldest = (this.#oldest + 1) % MOST_LATEST;
+  }
+
+  keepFirst(known: KnownText): void {
+    if (this.#first.size >= MOST_FIRST) {
+      const [oldest] = this.#first.keys();
+      if (oldest !== undefined) this.#first.delete(oldest);
     }
-    if (sections.size >= MOST_FIRST) {
-      const [oldest] = sections.keys();
-      if (oldest !== undefined) sections.delete(oldest);
+    this.#first.set(known.text, known);
+  }
+}
+
+/** One for each direction. */
+export class SectionsInCommon {
+  /** What other limits let pass says nothing. */
+  readonly #byLimits = new WeakMap<HeadLimits, SharedSections>();
+
+  under(limits: HeadLimits): SharedSections {
+    let shared = this.#byLimits.get(limits);
+    if (shared === undefined) {
+      shared = new SharedSections();
+      this.#byLimits.set(limits, shared);
     }
-    sections.set(text, section);
+    return shared;
   }
 }
 
 /**
  * The field section that came last in one direction of a connection. The next is the same as a rule, octet for octet,
- * whatever the line before it says; it is not read again then, and its fields are lasting. Of a connection's first
- * section, those that other connections began with are known.
+ * whatever the line before it says; it is not read again then, and its fields are lasting. Where it is another, it may be
+ * one that other connections met before: then all of them hold one copy.
  */
 export class KnownSection {
-  readonly #first: FirstSections;
-  readonly #limits: HeadLimits;
-  #text = '';
-  #section: ReadSection | undefined;
+  readonly #shared: SharedSections;
+  #last: KnownText | undefined;
 
-  constructor(first: FirstSections, limits: HeadLimits) {
-    this.#first = first;
-    this.#limits = limits;
+  constructor(shared: SharedSections) {
+    this.#shared = shared;
   }
 
   /** @param text the field lines and the empty line behind them */
   get(text: string): ReadSection | undefined {
-    const section = this.#section ?? this.#firstOf(text);
-    if (section === undefined || text !== this.#text) return undefined;
+    if (this.#last?.text !== text) {
+      if (text.length > KNOWN_CHARS) return undefined;
+      const known = this.#last === undefined ? this.#shared.first(text) : this.#shared.latest(text);
+      if (known === undefined) return undefined;
+      this.#last = known;
+    }
+    const { section } = this.#last;
     makeLasting(section.fields);
     return section;
   }
 
   keep(text: string, section: ReadSection): void {
     if (text.length > KNOWN_CHARS) return;
-    if (this.#section === undefined) this.#first.keep(this.#limits, text, section);
-    this.#text = text;
-    this.#section = section;
-  }
-
-  #firstOf(text: string): ReadSection | undefined {
-    if (text.length > KNOWN_CHARS) return undefined;
-    const section = this.#first.get(this.#limits, text);
-    if (section === undefined) return undefined;
-    this.#text = text;
-    this.#section = section;
-    return section;
+    const known = { text, section };
+    this.#shared.keepLatest(known);
+    if (this.#last === undefined) this.#shared.keepFirst(known);
+    this.#last = known;
   }
 }

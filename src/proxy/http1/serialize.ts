@@ -68,9 +68,13 @@ function fieldLines(fields: Fields): string {
   return lines;
 }
 
+/** Where strings that were put together are made into one; longer ones get memory of their own. */
+const SCRATCH = Buffer.allocUnsafeSlow(8 * 1024);
+
 /** Each copy of a string that was put together goes through its parts. */
 function inOnePiece(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1');
+  if (text.length > SCRATCH.length) return Buffer.from(text, 'latin1').toString('latin1');
+  return SCRATCH.toString('latin1', 0, SCRATCH.write(text, 'latin1'));
 }
 
 function makeLines(fields: Fields): string {

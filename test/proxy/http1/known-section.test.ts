@@ -118,3 +118,28 @@ describe('a section that another connection began with', () => {
     expect(answer?.fields).not.toBe(request?.fields);
   });
 });
+
+describe('a section that another connection met last', () => {
+  const answer = (second: number): Buffer => Buffer.from(`HTTP/1.1 200 OK\r\nDate: ${second}\r\n\r\n`);
+
+  test('is known to those that began long before', () => {
+    const limits = { ...LIMITS };
+    const readers = [0, 1, 2].map(() => responseHeadReader(limits));
+    for (let second = 0; second < 100; second++) {
+      const [one, ...others] = readers.map((reader) => reader.read(answer(second), 0)?.fields);
+      expect(one?.[1]).toBe(String(second));
+      for (const other of others) expect(other).toBe(one);
+      expect(isLasting(one ?? [])).toBe(true);
+    }
+  });
+
+  test('is forgotten after four others', () => {
+    const limits = { ...LIMITS };
+    const [one, other] = [responseHeadReader(limits), responseHeadReader(limits)];
+    other.read(answer(0), 0);
+    const first = one.read(answer(1), 0)?.fields;
+    for (let second = 2; second < 6; second++) one.read(answer(second), 0);
+    expect(other.read(answer(1), 0)?.fields).not.toBe(first);
+    expect(one.read(answer(2), 0)?.fields).toEqual(['Date', '2']);
+  });
+});
