@@ -106,7 +106,9 @@ export async function measureCell(
         loadSeconds: effort.seconds,
         latencySeconds: latencySeconds(cell, index, effort),
       };
-      fixedWorkMs.push(await timeFixedWork(cores));
+      const took = await timeFixedWork(cores).catch((error: Error) => error);
+      if (took instanceof Error) notice(`${cell.name}: the fixed piece of work: ${took.message}`);
+      else fixedWorkMs.push(took);
       const latency = await latencyOf(upstream.plainPort, cell, phases.latencySeconds, cores);
       if (latency !== undefined) latencies.push(latency);
       for (const { proxy, repetitions } of inOrder(measured, index)) {
