@@ -12,6 +12,13 @@ export interface GrantTrace {
 /** Is told of each grant that a request waits for, where grants are traced. */
 export type AwaitsGrant = (grant: GrantTrace) => void;
 
+/** One request that waits for a token. */
+export interface TokenWaiter {
+  readonly awaits?: AwaitsGrant | undefined;
+  /** Aborted once the request has gone: nothing is held for it any more, and what it waits for rejects. */
+  readonly gone?: AbortSignal | undefined;
+}
+
 /**
  * All that a data path needs to know of tokens: the Authorization value for a credential, now, or a promise of it.
  */
@@ -24,25 +31,22 @@ export interface BearerSource {
 
   /**
    * Waits for the grant in flight (or causes one) and resolves to its Authorization value.
-   * @throws {TokenUnavailable} when no token is to be had within the credential's wait timeout.
+   * @throws {TokenUnavailable} when no token is to be had within the credential's wait timeout, or nobody waits any more.
    */
-  obtain(awaits?: AwaitsGrant): Promise<string>;
+  obtain(waiter?: TokenWaiter): Promise<string>;
 
   /**
    * Says that the upstream answered 401 to `refused`, and resolves to another Authorization value worth one replay,
    * or to undefined when there is none: renewal failed, or renewing again so soon would only load the provider.
    * Never rejects.
    */
-  replace(refused: string, awaits?: AwaitsGrant): Promise<string | undefined>;
+  replace(refused: string, waiter?: TokenWaiter): Promise<string | undefined>;
 
   /**
    * Says that the upstream's answer shows that it took `authorization`: see `provesAcceptance`. For every such answer:
    * one comparison, unless it is the first for this value.
    */
   accepted(authorization: string): void;
-
-  /** The request that this source is for, of `bySubject`, has ended: nothing need be obtained for it any more. */
-  leave?(): void;
 
   /**
    * The source for one request that brings this token, where it is exchanged; absent where tokens are the same for all.

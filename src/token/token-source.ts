@@ -8,7 +8,7 @@ import type { CredentialConfig } from '../config/config.ts';
 import type { WatchMode } from '../credentials/directory-watch.ts';
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { Logger } from '../log/logger.ts';
-import type { AwaitsGrant, BearerSource, BearerSupply } from './bearer-source.ts';
+import type { BearerSource, BearerSupply, TokenWaiter } from './bearer-source.ts';
 import type { Credentials, CredentialsReading } from './credentials.ts';
 import { GrantHistory } from './grant-history.ts';
 import { reportGrant } from './grant-report.ts';
@@ -96,7 +96,7 @@ const NEAR_MS = 1000;
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const { config, endpoint, clock, metrics } = options;
   const log = options.log.child({ credential: config.name });
-  const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, tooLate: unavailable });
+  const callers = new WaitingCallers({ clock, patienceMs: config.waitTimeoutMs, unavailable });
   const history = new GrantHistory();
   const openedAtMs = clock.now().wallMs;
   let previousInUseSinceMs: number | undefined;
@@ -278,29 +278,29 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   }
 
   /** @throws {TokenUnavailable} */
-  function waitForGrant(awaits: AwaitsGrant | undefined): Promise<string> {
-    if (span !== undefined) awaits?.(span.trace);
-    return callers.wait(awaits);
+  function waitForGrant(waiter: TokenWaiter | undefined): Promise<string> {
+    if (span !== undefined) waiter?.awaits?.(span.trace);
+    return callers.wait(waiter);
   }
 
-  async function obtain(awaits?: AwaitsGrant): Promise<string> {
+  async function obtain(waiter?: TokenWaiter): Promise<string> {
     apply({ type: 'looked' });
     const authorization = current();
     if (authorization !== undefined) return authorization;
     if (closed || !isGrantNear()) throw unavailable();
-    return waitForGrant(awaits);
+    return waitForGrant(waiter);
   }
 
   async function replace(
     upstream: string,
     refused: string,
-    awaits?: AwaitsGrant,
+    waiter?: TokenWaiter,
   ): Promise<string | undefined> {
     apply({ type: 'refused_by_upstream', upstream, authorization: refused });
     if (state.token?.authorization !== refused) return current();
     if (state.grant === undefined || closed) return undefined;
     try {
-      const authorization = await waitForGrant(awaits);
+      const authorization = await waitForGrant(waiter);
       // Some providers grant the same token again while it lives.
       return authorization === refused ? undefined : authorization;
     } catch {
@@ -315,9 +315,9 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     return {
       current,
       obtain,
-      replace(refused, awaits) {
+      replace(refused, waiter) {
         told = undefined;
-        return replace(upstream, refused, awaits);
+        return replace(upstream, refused, waiter);
       },
       accepted(authorization) {
         if (authorization === told) return;

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import type { AwaitsGrant, GrantTrace } from './bearer-source.ts';
+import type { AwaitsGrant, GrantTrace, TokenWaiter } from './bearer-source.ts';
 import type { TokenUnavailable } from './token-unavailable.ts';
 
 interface Caller {
@@ -12,11 +12,11 @@ export interface WaitingCallersOptions {
   readonly clock: Clock;
   /** How long each may wait. */
   readonly patienceMs: number;
-  /** Why there is no token, for one who has waited for too long. */
-  tooLate(): TokenUnavailable;
+  /** Why there is no token, for one who has waited for too long or has gone. */
+  unavailable(): TokenUnavailable;
 }
 
-/** Those who wait for the grant in flight, each for a bounded time. */
+/** Those who wait for the grant in flight, each for a bounded time, or until they go. */
 export class WaitingCallers {
   readonly #options: WaitingCallersOptions;
   readonly #callers = new Set<Caller>();
@@ -25,14 +25,20 @@ export class WaitingCallers {
     this.#options = options;
   }
 
+  get size(): number {
+    return this.#callers.size;
+  }
+
   /** Resolves to what is given, rejects with why nothing is. @throws {TokenUnavailable} */
-  wait(awaits?: AwaitsGrant): Promise<string> {
-    const { clock, patienceMs, tooLate } = this.#options;
+  wait({ awaits, gone }: TokenWaiter = {}): Promise<string> {
+    const { clock, patienceMs, unavailable } = this.#options;
     return new Promise((resolve, reject) => {
-      const cancelTimeout = clock.after(patienceMs, () => caller.reject(tooLate()));
+      const giveUp = () => caller.reject(unavailable());
+      const cancelTimeout = clock.after(patienceMs, giveUp);
       const leave = () => {
         this.#callers.delete(caller);
         cancelTimeout();
+        gone?.removeEventListener('abort', giveUp);
       };
       const caller: Caller = {
         awaits,
@@ -46,6 +52,8 @@ export class WaitingCallers {
         },
       };
       this.#callers.add(caller);
+      if (gone?.aborted) giveUp();
+      else gone?.addEventListener('abort', giveUp);
     });
   }
 

@@ -83,6 +83,34 @@ describe('a look at the credentials that hangs', () => {
   });
 });
 
+describe('one who has gone', () => {
+  it('waits for no grant any more, while others do', async () => {
+    const { source, clock, last } = await openSource();
+    const timers = clock.pendingTimers;
+    const leaving = new AbortController();
+    const left = source.obtain({ gone: leaving.signal });
+    const stays = source.obtain();
+    await settle();
+    expect(clock.pendingTimers).toBe(timers + 2);
+    leaving.abort();
+    await expect(left).rejects.toBeInstanceOf(TokenUnavailable);
+    await expect(source.obtain({ gone: leaving.signal })).rejects.toBeInstanceOf(TokenUnavailable);
+    expect(clock.pendingTimers).toBe(timers + 1);
+    await last().answer(token('a'));
+    expect(await stays).toBe('Bearer a');
+  });
+
+  it('has no other token than the one that was refused', async () => {
+    const { api, clock, last } = await openSource();
+    await last().answer(token('a'));
+    await clock.advance(5000);
+    const leaving = new AbortController();
+    const replaced = api.replace('Bearer a', { gone: leaving.signal });
+    leaving.abort();
+    expect(await replaced).toBeUndefined();
+  });
+});
+
 describe('closing', () => {
   it('ends all asking: neither a refused token, new credentials nor time cause a grant', async () => {
     const { source, api, clock, grants, change, rewrite, last, lines } = await openSource();

@@ -110,13 +110,13 @@ it('the end of the program ends the span of a grant in flight, once', async () =
 it('every request that waits is told of the grant in flight, and of the one after it', async () => {
   const { source, clock, last, spans } = await openTraced();
   const [one, other] = [linked(), linked()];
-  const callers = [source.obtain(one.awaits), source.obtain(other.awaits)];
+  const callers = [source.obtain(one), source.obtain(other)];
   await last().answer(failure);
   await clock.advance(500);
   await last().answer(token('a'));
   await Promise.all(callers);
   const none = linked();
-  await source.obtain(none.awaits);
+  await source.obtain(none);
 
   const ids = (await spans()).map((span) => span.spanContext().spanId);
   expect(ids).toHaveLength(2);
@@ -131,7 +131,7 @@ it('a request whose token was refused is told of the grant of the other', async 
   await last().answer(token('a'));
   await clock.advance(5000);
   const { grants, awaits } = linked();
-  const replaced = api.replace('Bearer a', awaits);
+  const replaced = api.replace('Bearer a', { awaits });
   await settle();
   await last().answer(token('b'));
   expect(await replaced).toBe('Bearer b');

@@ -1,4 +1,4 @@
-import type { AwaitsGrant, BearerSource, GrantTrace } from '../../src/token/bearer-source.ts';
+import type { BearerSource, GrantTrace, TokenWaiter } from '../../src/token/bearer-source.ts';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
 
 /** A recognisable part of every token in this suite; it must turn up in no log line. */
@@ -23,6 +23,8 @@ export class FakeBearer implements BearerSource {
   readonly refused: string[] = [];
   /** Each value as often as it was told. */
   readonly accepts: string[] = [];
+  /** Who asked for a token, or for another. */
+  readonly waiters: (TokenWaiter | undefined)[] = [];
   readonly #script: BearerScript;
 
   constructor(script: BearerScript = {}) {
@@ -43,15 +45,17 @@ export class FakeBearer implements BearerSource {
     return this.held;
   }
 
-  async obtain(awaits?: AwaitsGrant): Promise<string> {
-    if (this.#script.grant !== undefined) awaits?.(this.#script.grant);
+  async obtain(waiter?: TokenWaiter): Promise<string> {
+    this.waiters.push(waiter);
+    if (this.#script.grant !== undefined) waiter?.awaits?.(this.#script.grant);
     this.obtained += 1;
     this.held = await (this.#script.obtain ?? refuseToken)();
     return this.held;
   }
 
-  async replace(refused: string, awaits?: AwaitsGrant): Promise<string | undefined> {
-    if (this.#script.grant !== undefined) awaits?.(this.#script.grant);
+  async replace(refused: string, waiter?: TokenWaiter): Promise<string | undefined> {
+    this.waiters.push(waiter);
+    if (this.#script.grant !== undefined) waiter?.awaits?.(this.#script.grant);
     this.refused.push(refused);
     const other = await this.#script.replace?.(refused);
     if (other !== undefined) this.held = other;

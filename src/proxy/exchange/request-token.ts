@@ -1,4 +1,4 @@
-import type { AwaitsGrant, BearerSource } from '../../token/bearer-source.ts';
+import type { BearerSource, TokenWaiter } from '../../token/bearer-source.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import type { ReplayResult, RequestFollower } from '../observer.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
@@ -24,6 +24,8 @@ export class RequestToken {
   /** Undefined where none is injected. */
   readonly #bearer: BearerSource | undefined;
   readonly #follower: RequestFollower | undefined;
+  /** Made where the request waits for a token. */
+  #leaving: AbortController | undefined;
   /** What was sent last. */
   #sent: string | undefined;
   /** No token was to be had, and the route lets the request go without. */
@@ -57,7 +59,7 @@ export class RequestToken {
   /** Waits for a token. @throws {TokenUnavailable} unless the route lets the request go without. */
   async obtain(): Promise<string | undefined> {
     try {
-      return await this.#bearer?.obtain(this.#awaits());
+      return await this.#bearer?.obtain(this.#waiter());
     } catch (error) {
       const passes = this.#route.config.whenTokenUnavailable === 'passthrough';
       if (!(passes && error instanceof TokenUnavailable)) throw error;
@@ -78,7 +80,7 @@ export class RequestToken {
   /** Asks for another in place of one that an upstream refused; undefined, or the same, where there is none. */
   async replace(refused: string): Promise<string | undefined> {
     this.#route.observer.upstreamUnauthorized();
-    return this.#bearer?.replace(refused, this.#awaits());
+    return this.#bearer?.replace(refused, this.#waiter());
   }
 
   /** The request is sent again with another. */
@@ -108,14 +110,16 @@ export class RequestToken {
 
   /** The exchange has ended otherwise. */
   release(): void {
-    this.#bearer?.leave?.();
+    this.#leaving?.abort();
     // Whose verdict did not come any more had an answer, as far as it went.
     this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
   }
 
-  #awaits(): AwaitsGrant | undefined {
+  #waiter(): TokenWaiter {
+    this.#leaving ??= new AbortController();
     const follower = this.#follower;
-    return follower === undefined ? undefined : (grant) => follower.awaits(grant);
+    const awaits = follower === undefined ? undefined : follower.awaits.bind(follower);
+    return { awaits, gone: this.#leaving.signal };
   }
 
   #mayRenew(): boolean {

@@ -9,7 +9,7 @@ import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
-import { type Asker, isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
+import { isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Follows the mounted credentials; it is ready once they can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
@@ -90,18 +90,11 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   }
 
   function bySubject(subject: string, caller?: string): BearerSource {
-    // Made where there is no token in hand.
-    let leaving: AbortController | undefined;
-    function asker(awaits: AwaitsGrant | undefined): Asker {
-      leaving ??= new AbortController();
-      return { awaits, caller, gone: leaving.signal };
-    }
     return {
       current: () => tokens.current(subject),
-      obtain: (awaits) => tokens.obtain(subject, asker(awaits)),
-      replace: (refused, awaits) => tokens.replace(subject, refused, asker(awaits)),
+      obtain: (waiter) => tokens.obtain(subject, { ...waiter, caller }),
+      replace: (refused, waiter) => tokens.replace(subject, refused, { ...waiter, caller }),
       accepted() {},
-      leave: () => leaving?.abort(),
     };
   }
 

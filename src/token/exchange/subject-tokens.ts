@@ -7,11 +7,12 @@
 import { createHash } from 'node:crypto';
 import { type Clock, type Instant, isPast, later } from '../../clock.ts';
 import { SidecarError } from '../../errors.ts';
-import type { AwaitsGrant, GrantTrace } from '../bearer-source.ts';
+import type { AwaitsGrant, GrantTrace, TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
 import { sendableMs } from '../schedule.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
+import { untilGone } from '../until-gone.ts';
 import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 
 /** Subjects that have a token at once. */
@@ -53,12 +54,9 @@ function isNoAnswer({ result, blames }: RefusedGrant): boolean {
 }
 
 /** One request that wants a token. */
-export interface Asker {
-  readonly awaits?: AwaitsGrant | undefined;
+export interface Asker extends TokenWaiter {
   /** Whose it is, where callers are told apart. */
   readonly caller?: string | undefined;
-  /** Aborted once the request has gone. */
-  readonly gone?: AbortSignal;
 }
 
 interface Exchanging {
@@ -84,8 +82,15 @@ interface Held {
   readonly sendableUntil: Instant;
 }
 
+/**
+ * Why there is no token. Not the error itself: what is kept of where it was thrown holds the request that it was thrown for.
+ */
+type Why =
+  | { readonly code: 'subject_token_refused'; readonly message: string }
+  | { readonly code: 'token_unavailable'; readonly message: string; readonly retryAfterMs: number };
+
 interface Failed {
-  readonly error: SidecarError;
+  readonly why: Why;
   readonly untilMs: number;
   /** `failed` is no verdict on the subject, but maybe of its doing. */
   readonly kind: 'refused' | 'failed';
@@ -114,7 +119,7 @@ export class SubjectTokens {
   readonly #line: ExchangeLine;
   #bytes = 0;
   /** While the provider is away, as far as is known. */
-  #away: { readonly error: TokenUnavailable; readonly untilMs: number } | undefined;
+  #away: { readonly why: Why; readonly untilMs: number } | undefined;
   /** The caller that had no answer, where none has come to anybody since. */
   #unanswered: string | undefined;
 
@@ -162,12 +167,9 @@ export class SubjectTokens {
     if (current !== undefined) return current;
     const key = keyOf(subject);
     const exchanging = this.#exchanging.get(key);
-    if (exchanging !== undefined) {
-      this.#join(key, exchanging, asker);
-      return exchanging.token;
-    }
+    if (exchanging !== undefined) return this.#join(key, exchanging, asker);
     const failed = this.#failed.get(key);
-    if (failed !== undefined && this.#options.clock.monotonicMs() < failed.untilMs) throw failed.error;
+    if (failed !== undefined && this.#options.clock.monotonicMs() < failed.untilMs) throw errorOf(failed.why);
     return this.#begin(key, subject, asker);
   }
 
@@ -204,12 +206,11 @@ export class SubjectTokens {
     });
     const exchanging: Exchanging = { token, place, askers, trace: undefined };
     this.#exchanging.set(key, exchanging);
-    this.#join(key, exchanging, asker);
-    return token;
+    return this.#join(key, exchanging, asker);
   }
 
-  #join(key: string, exchanging: Exchanging, asker: Asker): void {
-    const { askers, place, trace } = exchanging;
+  #join(key: string, exchanging: Exchanging, asker: Asker): Promise<string> {
+    const { token, askers, place, trace } = exchanging;
     if (trace !== undefined) asker.awaits?.(trace);
     askers.add(asker);
     asker.gone?.addEventListener('abort', () => {
@@ -217,6 +218,7 @@ export class SubjectTokens {
       // At once: nobody is to wait for what does not come.
       if (askers.size === 0 && place.leave()) this.#forget(key, exchanging);
     });
+    return untilGone(token, asker.gone, () => this.#ownDoing(this.#whyNot('left')));
   }
 
   #forget(key: string, exchanging: Exchanging): void {
@@ -226,7 +228,7 @@ export class SubjectTokens {
   /** @throws {TokenUnavailable} while the provider is away. */
   #assertThere(): void {
     const away = this.#away;
-    if (away !== undefined && this.#options.clock.monotonicMs() < away.untilMs) throw away.error;
+    if (away !== undefined && this.#options.clock.monotonicMs() < away.untilMs) throw errorOf(away.why);
   }
 
   /** That an exchange has not begun says nothing of the provider, nor of the subject. */
@@ -258,7 +260,7 @@ export class SubjectTokens {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
     const outcome = await exchange(subject, begun);
-    if (outcome.result !== 'success') throw this.#fail(key, caller, outcome);
+    if (outcome.result !== 'success') throw errorOf(this.#fail(key, caller, outcome));
     this.#away = undefined;
     this.#unanswered = undefined;
     const authorization = `Bearer ${outcome.accessToken}`;
@@ -294,29 +296,25 @@ export class SubjectTokens {
     return before !== undefined && before !== caller;
   }
 
-  #fail(key: string, caller: string | undefined, refusal: RefusedGrant): SidecarError {
+  #fail(key: string, caller: string | undefined, refusal: RefusedGrant): Why {
     const { result, detail, retryAfterMs = 0 } = refusal;
     const { name, clock } = this.#options;
     const nowMs = clock.monotonicMs();
     const concernsAll = this.#concernsAll(caller, refusal);
     if (isOfSubject(refusal)) {
-      const error = new SidecarError(
-        'subject_token_refused',
-        `credential ${name}: the provider does not exchange the token of this request (${detail})`,
-      );
-      this.#keepFailed(key, { kind: 'refused', error, untilMs: nowMs + REFUSED_FOR_MS });
-      return error;
+      const message = `credential ${name}: the provider does not exchange the token of this request (${detail})`;
+      const why = { code: 'subject_token_refused', message } as const;
+      this.#keepFailed(key, { kind: 'refused', why, untilMs: nowMs + REFUSED_FOR_MS });
+      return why;
     }
     const leastMs = result !== 'rejected' ? AWAY_FOR_MS : concernsAll ? REJECTED_FOR_MS : REFUSED_FOR_MS;
     const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
-    const error = new TokenUnavailable(
-      `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`,
-      forMs,
-    );
+    const message = `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`;
+    const why = { code: 'token_unavailable', message, retryAfterMs: forMs } as const;
     const untilMs = nowMs + forMs;
-    if (concernsAll) this.#away = { error, untilMs };
-    else this.#keepFailed(key, { kind: 'failed', error, untilMs });
-    return error;
+    if (concernsAll) this.#away = { why, untilMs };
+    else this.#keepFailed(key, { kind: 'failed', why, untilMs });
+    return why;
   }
 
   /** Puts it last. */
@@ -348,6 +346,11 @@ export class SubjectTokens {
     const [first] = this.#failed.keys();
     if (this.#failed.size > MOST_FAILED) this.#failed.delete(first as string);
   }
+}
+
+function errorOf(why: Why): SidecarError {
+  if (why.code === 'token_unavailable') return new TokenUnavailable(why.message, why.retryAfterMs);
+  return new SidecarError(why.code, why.message);
 }
 
 /** A token is known by what nobody can turn back into it. */

@@ -238,6 +238,29 @@ it('an app that leaves ends its request, which counts as 499, once', async () =>
   expect(await metric('request_duration_seconds_sum{route="api",code="4xx"}')).toBe(1.5);
 });
 
+describe('an app that leaves while its request waits', () => {
+  const never = () => new Promise<never>(() => {});
+
+  it('for a token waits for it no more', async () => {
+    const bearer = new FakeBearer({ held: undefined, obtain: never });
+    const { exchange } = serve(get('/'), { bearer });
+    const [waiter] = bearer.waiters;
+    expect(waiter?.gone?.aborted).toBe(false);
+    exchange.appGone();
+    expect(waiter?.gone?.aborted).toBe(true);
+  });
+
+  it('for another token than was refused waits for it no more', async () => {
+    const bearer = new FakeBearer({ replace: never });
+    const { exchange, upstream } = serve(get('/'), { bearer });
+    upstream().bring(message('HTTP/1.1 401 Unauthorized', ['Content-Length: 0']));
+    const [waiter] = bearer.waiters;
+    expect(waiter?.gone?.aborted).toBe(false);
+    exchange.appGone();
+    expect(waiter?.gone?.aborted).toBe(true);
+  });
+});
+
 it('a request that may go no further is answered here', async () => {
   const { app, asked, exchange, clock, metric } = serve(request('OPTIONS', '/', ['Max-Forwards: 0']));
   expect(app.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);

@@ -7,6 +7,7 @@ import {
   SubjectTokens,
 } from '../../../src/token/exchange/subject-tokens.ts';
 import type { TokenResponse } from '../../../src/token/provider/token-response.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
 const REFUSED: TokenResponse = {
@@ -238,6 +239,27 @@ describe('failures', () => {
   });
 });
 
+it('what is remembered of a refusal holds nothing of the request that was refused', async () => {
+  const { tokens } = create(() => REFUSED);
+  class Request {
+    readonly head = 'x'.repeat(1000);
+
+    async send(): Promise<string> {
+      return await tokens.obtain('eve').catch((error: Error) => `${error.message} ${this.head}`);
+    }
+  }
+  const send = async (): Promise<WeakRef<Request>> => {
+    const request = new Request();
+    expect(await request.send()).toContain('invalid_grant');
+    return new WeakRef(request);
+  };
+  const first = await send();
+  // Out of what is remembered.
+  const second = await send();
+  await collectGarbage();
+  expect([first.deref(), second.deref()]).toEqual([undefined, undefined]);
+});
+
 describe('in line', () => {
   /** So many exchanges are under way that all others wait. */
   function busy(answer: TokenResponse = granted('ok')) {
@@ -253,14 +275,14 @@ describe('in line', () => {
     const { tokens, asked, resolve, slow } = busy();
     const [one, two, three] = [new AbortController(), new AbortController(), new AbortController()];
     const dropped = tokens.obtain('bad', { gone: one.signal });
-    const ann = [tokens.obtain('ann', { gone: two.signal }), tokens.obtain('ann', { gone: three.signal })];
+    const ann = [two, three].map(({ signal }) => tokens.obtain('ann', { gone: signal }).catch(() => 'gone'));
     one.abort();
     two.abort();
     await expect(dropped).rejects.toThrow('nobody waits for the exchange any more');
     expect(tokens.exchanging).toBe(LINE.atOnce + 1);
     resolve(granted('late'));
     await Promise.all(slow);
-    expect(await Promise.all(ann)).toEqual(['Bearer ok', 'Bearer ok']);
+    expect(await Promise.all(ann)).toEqual(['gone', 'Bearer ok']);
     expect(asked.slice(LINE.atOnce)).toEqual(['ann']);
     expect(await tokens.obtain('bad')).toBe('Bearer ok');
   });
@@ -282,8 +304,10 @@ describe('in line', () => {
     const asked = tokens.obtain('ann', { gone: leaving.signal });
     await settle();
     leaving.abort();
+    await expect(asked).rejects.toThrow('nobody waits for the exchange any more');
     resolve(granted('ok'));
-    expect(await asked).toBe('Bearer ok');
+    await settle();
+    expect(tokens.current('ann')).toBe('Bearer ok');
   });
 
   it('a turn that does not come in time says nothing of the provider, nor of the subject', async () => {

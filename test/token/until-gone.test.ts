@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { untilGone } from '../../src/token/until-gone.ts';
+import { collectGarbage } from '../support/collect-garbage.ts';
+
+const GONE = () => new Error('gone');
+
+it('is what the promise comes to for one who stays, or who has no way to go', async () => {
+  const { signal } = new AbortController();
+  for (const given of [undefined, signal]) {
+    expect(await untilGone(Promise.resolve('a'), given, GONE)).toBe('a');
+    await expect(untilGone(Promise.reject(new Error('none')), given, GONE)).rejects.toThrow('none');
+  }
+});
+
+it('rejects for one who goes, or has gone before, and leaves the promise to others', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const leaving = new AbortController();
+  const [left, stayed] = [untilGone(promise, leaving.signal, GONE), untilGone(promise, undefined, GONE)];
+  leaving.abort();
+  await expect(left).rejects.toThrow('gone');
+  await expect(untilGone(promise, leaving.signal, GONE)).rejects.toThrow('gone');
+  resolve('a');
+  expect(await stayed).toBe('a');
+});
+
+it('holds nobody who has gone, however long the promise takes', async () => {
+  const { promise } = Promise.withResolvers<string>();
+  const waiting: WeakRef<object>[] = [];
+  const leaving = Array.from({ length: 10 }, () => new AbortController());
+  for (const { signal } of leaving) {
+    const request = { head: 'x'.repeat(1000) };
+    waiting.push(new WeakRef(request));
+    void untilGone(promise, signal, GONE).catch(() => request.head);
+  }
+  for (const one of leaving.slice(1)) one.abort();
+  await collectGarbage();
+  const held = waiting.map((request) => request.deref() !== undefined);
+  expect(held).toEqual([true, ...Array.from({ length: 9 }, () => false)]);
+});
