@@ -1,3 +1,4 @@
+import { ownText } from './own-text.ts';
 import { splitAbsoluteTarget, type TargetForm } from './target-form.ts';
 
 /** Of a path that is shown; the rest is cut off. Characters. */
@@ -5,11 +6,11 @@ const LONGEST = 1024;
 
 /**
  * The path of a request as logs and traces may show it: without its query, in which secrets travel, and not longer than it
- * is useful. Empty for a target that has none.
+ * is useful, in memory of its own. Empty for a target that has none.
  */
 export function shownPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
   if (targetForm === 'authority') return '';
   const whole = targetForm === 'absolute' ? (splitAbsoluteTarget(target)?.pathAndQuery ?? '') : target;
   const end = whole.search(/[?#]/);
-  return whole.slice(0, Math.min(LONGEST, end === -1 ? whole.length : end));
+  return ownText(whole.slice(0, Math.min(LONGEST, end === -1 ? whole.length : end)));
 }

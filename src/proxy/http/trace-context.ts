@@ -1,6 +1,7 @@
 /** Trace Context (W3C Recommendation, level 1): the trace that a request belongs to. */
 
 import { type Fields, fieldValues } from './fields.ts';
+import { ownText } from './own-text.ts';
 
 export const TRACEPARENT_FIELD = 'traceparent';
 export const TRACESTATE_FIELD = 'tracestate';
@@ -25,7 +26,12 @@ export function traceContextOf(fields: Fields): TraceContext | undefined {
   const [, version = '', traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(value) ?? [];
   if (version === '' || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
-  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 };
+  // Kept by spans that wait to be exported, and by exemplars.
+  return {
+    traceId: ownText(traceId),
+    spanId: ownText(spanId),
+    sampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0,
+  };
 }
 
 /** As version 00 has it. */

@@ -6,12 +6,16 @@
 import { SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import { isLasting, MadeOf } from '../http/lasting-fields.ts';
+import { ownText } from '../http/own-text.ts';
 
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';
 
 /** What would end a line, or become what does: latin1 keeps the lower octet alone of a char above U+00FF. */
 const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
+
+/** Longer heads are made anew each time: they are not kept for a connection that may be quiet for long. */
+const KNOWN_CHARS = 8 * 1024;
 
 /** Heads of lasting fields; of each the last. */
 const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
@@ -25,7 +29,7 @@ export function serializeRequestHead(method: string, target: string, fields: Fie
   const known = REQUESTS.get(fields);
   if (known !== undefined && known.target === target && known.method === method) return known.head;
   const head = `${guarded(method)} ${guarded(target)} HTTP/1.1\r\n${fieldLines(fields)}\r\n`;
-  if (isLasting(fields)) REQUESTS.keep(fields, { method, target, head: inOnePiece(head) });
+  if (isKept(fields, head)) REQUESTS.keep(fields, { method, target, head: ownText(head) });
   return head;
 }
 
@@ -37,7 +41,7 @@ export function serializeResponseHead(status: number, reason: string, fields: Fi
   const known = ANSWERS.get(fields);
   if (known !== undefined && known.status === status && known.reason === reason) return known.head;
   const head = `HTTP/1.1 ${status} ${guarded(reason)}\r\n${fieldLines(fields)}\r\n`;
-  if (isLasting(fields)) ANSWERS.keep(fields, { status, reason, head: inOnePiece(head) });
+  if (isKept(fields, head)) ANSWERS.keep(fields, { status, reason, head: ownText(head) });
   return head;
 }
 
@@ -64,17 +68,12 @@ function fieldLines(fields: Fields): string {
   const known = LINES.get(fields);
   if (known !== undefined) return known;
   const lines = makeLines(fields);
-  if (isLasting(fields)) LINES.keep(fields, inOnePiece(lines));
+  if (isKept(fields, lines)) LINES.keep(fields, ownText(lines));
   return lines;
 }
 
-/** Where strings that were put together are made into one; longer ones get memory of their own. */
-const SCRATCH = Buffer.allocUnsafeSlow(8 * 1024);
-
-/** Each copy of a string that was put together goes through its parts. */
-function inOnePiece(text: string): string {
-  if (text.length > SCRATCH.length) return Buffer.from(text, 'latin1').toString('latin1');
-  return SCRATCH.toString('latin1', 0, SCRATCH.write(text, 'latin1'));
+function isKept(fields: Fields, text: string): boolean {
+  return text.length <= KNOWN_CHARS && isLasting(fields);
 }
 
 function makeLines(fields: Fields): string {

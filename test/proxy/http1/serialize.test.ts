@@ -7,6 +7,7 @@ import {
   serializeRequestHead,
   serializeResponseHead,
 } from '../../../src/proxy/http1/serialize.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
 
 const internal = expect.objectContaining({ code: 'internal' });
 
@@ -41,6 +42,19 @@ describe('serialization', () => {
         );
       }
     }
+  });
+
+  test('keeps no head that is long', async () => {
+    const kept = Array.from({ length: 200 }, (_, at) => ['X', String(at)]);
+    await collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (const fields of kept) {
+      makeLasting(fields);
+      expect(serializeRequestHead('GET', `/${'a'.repeat(15_000)}`, fields)).toContain('\r\nX: ');
+      expect(serializeResponseHead(200, 'b'.repeat(15_000), fields)).toContain('\r\nX: ');
+    }
+    await collectGarbage();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(kept.length * 15_000);
   });
 
   test('writes chunks', () => {

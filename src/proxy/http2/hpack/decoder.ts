@@ -59,6 +59,8 @@ interface KnownBlock {
 /** Blocks that are known again: heads and trailers of a few calls. Larger ones cost more to keep than it is worth. */
 const KNOWN_BLOCKS = 8;
 const KNOWN_BLOCK_BYTES = 256;
+/** A few octets can say much, by the table. Counted as limits of sections are. */
+const KNOWN_SECTION_BYTES = 4096;
 
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
@@ -76,6 +78,7 @@ export class HpackDecoder {
   /** Of the block that is being decoded: whether it refers to the table, and what it puts there. */
   #refers = false;
   #additions: string[] = NO_ADDITIONS;
+  #sectionBytes = 0;
 
   constructor(limits: FieldSectionLimits) {
     this.#limits = limits;
@@ -115,6 +118,7 @@ export class HpackDecoder {
     const decoded = this.#decode(block);
     const additions = this.#additions;
     if (decoded.kind !== 'fields' || (this.#refers && additions.length > 0)) return decoded;
+    if (this.#sectionBytes > KNOWN_SECTION_BYTES) return decoded;
     // Every version but that of its own additions is a change that the block makes beside them.
     if (this.#table.version !== version + additions.length / 2) return decoded;
     if (this.#known.size === KNOWN_BLOCKS) this.#known.clear();
@@ -172,6 +176,7 @@ export class HpackDecoder {
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
     }
     if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
+    this.#sectionBytes = this.#limits.sectionBytes - bytesLeft;
     return { kind: 'fields', fields, neverIndexed };
   }
 

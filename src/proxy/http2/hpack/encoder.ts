@@ -39,13 +39,15 @@ const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly b
 /** What may stand in no field: what ends a line for some reader, and what is no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
 
+/** Of all connections: it may be part of a large head, and hold it for as long as a connection is quiet. */
+let lastLong = '';
+
 export class HpackEncoder {
   /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
   #updateDue = false;
   #emptied = false;
   /** Whether the block that was begun last says so. */
   #updateWritten = false;
-  #lastLong = '';
 
   /**
    * Says what SETTINGS_HEADER_TABLE_SIZE the peer has announced. Nothing is ever put in its table; but one that has
@@ -142,9 +144,9 @@ export class HpackEncoder {
 
   /** The second line of defence. A long string is as a rule the token, the same in thousands of requests. */
   #lookOver(text: string): void {
-    if (text === this.#lastLong) return;
+    if (text === lastLong) return;
     if (NOT_IN_FIELD.test(text)) refuse();
-    this.#lastLong = text;
+    lastLong = text;
   }
 }
 

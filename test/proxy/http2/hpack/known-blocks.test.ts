@@ -121,3 +121,17 @@ test('of many blocks a few are known, and none that is large', () => {
   expect(one).toMatchObject({ kind: 'fields', fields: ['a', 'x'.repeat(288)] });
   expect(decoder.decode(large)).not.toBe(one);
 });
+
+test('a small block that says much by the table is not known', () => {
+  const decoder = new HpackDecoder(LIMITS);
+  const added = decoder.decode(Buffer.concat([hex('40 0161 7f a1 0f'), Buffer.alloc(2080, 'x')]));
+  expect(added).toMatchObject({ kind: 'fields', fields: ['a', 'x'.repeat(2080)] });
+  for (const [references, isKnown] of [
+    ['be', true],
+    ['be be', false],
+  ] as const) {
+    const one = decoder.decode(hex(references));
+    expect(decoder.decode(hex(references)) === one).toBe(isKnown);
+    expect(one).toMatchObject({ kind: 'fields' });
+  }
+});
