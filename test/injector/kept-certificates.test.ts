@@ -10,6 +10,7 @@ import {
 } from '../../src/certificates/serving-certificate.ts';
 import { issueCertificate } from '../../src/injector/certificate/certificate-authority.ts';
 import {
+  begunAuthorities,
   livingAuthorities,
   readStoredCertificates,
   servingCertificateOf,
@@ -88,6 +89,11 @@ describe('a Secret', () => {
   it('forgets authorities with their end', () => {
     expect(livingAuthorities([first.ca, later.ca], NOW_MS + HOUR_MS - 1)).toEqual([first.ca, later.ca]);
     expect(livingAuthorities([first.ca, later.ca], NOW_MS + HOUR_MS)).toEqual([later.ca]);
+  });
+
+  it('tells those of a clock that was ahead', () => {
+    expect(begunAuthorities([later.ca, first.ca], NOW_MS + HOUR_MS - 1)).toEqual([first.ca]);
+    expect(begunAuthorities([later.ca, first.ca], NOW_MS + HOUR_MS)).toEqual([later.ca, first.ca]);
   });
 });
 

@@ -45,7 +45,13 @@ it.each<[string, Parameters<typeof plan>, [string, number]]>([
     [{ current: second, next: first, publishedAtMs: NOW_MS }, 4 * HOUR_MS],
     ['stage', 0],
   ],
-  ['too few hosts', [{ current: narrow }, 0], ['stage', 0]],
+  ['too few hosts', [{ current: narrow }, HOUR_MS], ['stage', 0]],
+  ['a beginning to come', [{ current: narrow }, HOUR_MS - 1], ['create', 0]],
+  [
+    'a successor whose beginning is to come',
+    [{ next: second, publishedAtMs: NOW_MS }, HOUR_MS - 1],
+    ['wait', HOUR_MS + 1],
+  ],
   [
     'an old CA that has ended',
     [{ current: second, authorities: [second.ca, first.ca] }, 3 * HOUR_MS],

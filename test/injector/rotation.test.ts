@@ -60,6 +60,19 @@ describe('the next step', () => {
     'nothing is stored': [undefined, 0, 'create'],
     'the certificate is young': [fresh, 30 * DAY_MS, 'wait'],
     'two thirds of its life are over': [fresh, 60 * DAY_MS, 'stage'],
+    'it was made by a clock that was a year ahead': [fresh, -365 * DAY_MS, 'create'],
+    'it was made by a clock that was a little more ahead than it is backdated': [fresh, -3_600_001, 'create'],
+    'it was made by a clock that was as much ahead as it is backdated': [fresh, -3_600_000, 'wait'],
+    'its successor was made by a clock that was ahead': [
+      { ...staged, publishedAtMs: START_MS },
+      60 * DAY_MS,
+      'stage',
+    ],
+    'its successor is of a clock that was ahead, and nothing is due': [
+      { ...staged, publishedAtMs: START_MS },
+      59 * DAY_MS,
+      'wait',
+    ],
     'it has ended': [fresh, 90 * DAY_MS, 'create'],
     'its successor is not known to the webhooks': [staged, 61 * DAY_MS, 'wait'],
     'its successor has just become known': [

@@ -8,6 +8,7 @@
  */
 
 import { X509Certificate } from 'node:crypto';
+import { outsideValidity } from '../../certificates/serving-certificate.ts';
 import { livingAuthorities, type StoredCertificates } from './stored-certificates.ts';
 
 export interface RotationPolicy {
@@ -30,19 +31,26 @@ export interface RotationPlan {
 /** A third of the life is left for whatever may keep the rotation from happening. */
 const RENEW_AT = 2 / 3;
 
-/** Pure: everything it goes by is in its arguments. */
+/**
+ * Pure: everything it goes by is in its arguments. What a clock that was ahead has made is of no use until its time comes: certificates
+ * are backdated, so that clocks which differ a little see none of that kind.
+ */
 export function planRotation(
   stored: StoredCertificates | undefined,
   { lifetimeMs, propagationMs, hosts }: RotationPolicy,
   nowMs: number,
 ): RotationPlan {
-  if (stored === undefined || stored.authorities.length === 0 || nowMs >= stored.current.expiresAtMs) {
+  if (
+    stored === undefined ||
+    stored.authorities.length === 0 ||
+    outsideValidity(stored.current, nowMs) !== undefined
+  ) {
     return { step: 'create', nextAtMs: nowMs };
   }
   const { current, next, publishedAtMs, authorities } = stored;
   const renewAtMs = current.expiresAtMs - lifetimeMs * (1 - RENEW_AT);
   const isDue = stored.isRotationAsked === true || nowMs >= renewAtMs || !hasHosts(current.cert, hosts);
-  if (next === undefined || nowMs >= next.expiresAtMs || !hasHosts(next.cert, hosts)) {
+  if (next === undefined || outsideValidity(next, nowMs) !== undefined || !hasHosts(next.cert, hosts)) {
     if (isDue) return { step: 'stage', nextAtMs: nowMs };
   } else {
     // Not published yet: nothing to do here until the webhooks have been seen to trust it.

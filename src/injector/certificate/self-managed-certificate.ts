@@ -18,6 +18,7 @@ import type { Logger } from '../../log/logger.ts';
 import type { IssuedCertificate, IssueOptions } from './certificate-authority.ts';
 import { planRotation, type RotationPolicy } from './rotation.ts';
 import {
+  begunAuthorities,
   type CertificateSecret,
   livingAuthorities,
   readStoredCertificates,
@@ -231,7 +232,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     if (stored?.next !== undefined && kind === 'promote') return { current: stored.next, authorities };
     const issued = await options.issue({ hosts: policy.hosts, nowMs, lifetimeMs: policy.lifetimeMs });
     const made = servingCertificateOf(issued);
-    const trusted = [issued.ca, ...authorities];
+    const trusted = [issued.ca, ...begunAuthorities(authorities, nowMs)];
     return stored !== undefined && kind === 'stage'
       ? { current: stored.current, next: made, authorities: trusted }
       : { current: made, authorities: trusted };

@@ -95,6 +95,11 @@ export function livingAuthorities(authorities: readonly string[], nowMs: number)
   return authorities.filter((pem) => nowMs < new X509Certificate(pem).validToDate.getTime());
 }
 
+/** The CAs among these whose time has come: the others are of a clock that was ahead. */
+export function begunAuthorities(authorities: readonly string[], nowMs: number): string[] {
+  return authorities.filter((pem) => nowMs >= new X509Certificate(pem).validFromDate.getTime());
+}
+
 /** Each certificate on its own, in one spelling; what is not a certificate is left out. */
 export function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());

@@ -169,6 +169,23 @@ it('a rotation fails no review: old and new CA are trusted until the old one has
   expect(seen.size).toBe(2);
 });
 
+it('once a clock that was a year ahead is right again, a certificate of today takes the place of that year’s', async () => {
+  const { clock, replica, bundle, authorities, stored } = await start();
+  const YEAR_MS = 365 * 86_400_000;
+  clock.stepWall(YEAR_MS);
+  const one = await replica('first');
+  await passUntil(clock, () => authorities() === 1 && one.certificates.current() !== undefined);
+  const ahead = stored('tls.crt');
+  clock.stepWall(-YEAR_MS);
+  await passUntil(clock, () => stored('tls.crt') !== ahead && bundle().startsWith(stored('ca.crt')));
+  expect(one.certificates.current()?.cert).toBe(stored('tls.crt'));
+  await review(one.port, bundle());
+  // That year's CA is forgotten, and stays with the webhooks for as long as any other that is found there.
+  expect(authorities()).toBe(2);
+  await passUntil(clock, () => authorities() === 1);
+  expect(bundle()).toBe(stored('ca.crt'));
+});
+
 it('a webhook that was applied again without its CA gets it back', async () => {
   const { clock, replica, authorities, fake } = await start();
   await replica('first');
