@@ -28,6 +28,9 @@ export interface ServedCertificate extends Omit<CertificateSource, 'close'> {
   close(): void;
 }
 
+/** Timers follow the clock that never steps, and a certificate's time the one that may be stepped, or go on while the machine sleeps. */
+const LONGEST_SLEEP_MS = 15_000;
+
 /** @param first served from the start, whatever its time: readiness says when it is of no use. */
 export function createServedCertificate(
   { clock, metrics, log }: ServedCertificateOptions,
@@ -46,15 +49,19 @@ export function createServedCertificate(
     const inUse = current !== undefined && outsideValidity(current, nowMs) === undefined;
     if (fault !== undefined && inUse) {
       refuse(fault);
-      if (nowMs < certificate.startsAtMs) {
-        cancelWait = clock.after(certificate.startsAtMs - nowMs, () => offer(certificate));
-      }
+      if (nowMs < certificate.startsAtMs) waitFor(certificate);
       return;
     }
     current = certificate;
     metrics.certificateLoaded(certificate.expiresAtMs);
     log.info({ expiresAt: new Date(certificate.expiresAtMs).toISOString() }, 'certificate loaded');
     for (const listener of listeners) tell(listener, certificate);
+  }
+
+  function waitFor(certificate: ServingCertificate): void {
+    const leftMs = certificate.startsAtMs - clock.now().wallMs;
+    if (leftMs <= 0) offer(certificate);
+    else cancelWait = clock.after(Math.min(leftMs, LONGEST_SLEEP_MS), () => waitFor(certificate));
   }
 
   /** One listener that fails keeps neither the others nor the next certificate from being heard. */

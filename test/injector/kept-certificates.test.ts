@@ -196,6 +196,27 @@ describe('the certificate in use', () => {
     expect(cert()).toBe(later.cert);
   });
 
+  it('gives way within 15 s once a step of the clock has brought its successor’s time, which is told of once', async () => {
+    const { offer, cert, metrics, clock } = serve(first);
+    offer(servingCertificateOf(later));
+    await clock.advance(60_000);
+    expect([cert(), clock.pendingTimers]).toEqual([first.cert, 1]);
+    clock.stepWall(2 * HOUR_MS);
+    await clock.advance(15_000);
+    expect([cert(), metrics.certificateRefused.mock.calls.length]).toEqual([later.cert, 1]);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  it('stays where a step of the clock has put its successor’s time off', async () => {
+    const { offer, cert, clock } = serve(first);
+    offer(servingCertificateOf(later));
+    clock.stepWall(-HOUR_MS / 2);
+    await clock.advance(HOUR_MS * 1.5 - 1);
+    expect(cert()).toBe(first.cert);
+    await clock.advance(1);
+    expect(cert()).toBe(later.cert);
+  });
+
   it.each<[string, (served: ReturnType<typeof serve>) => void]>([
     ['by another that is offered', ({ offer }) => offer(servingCertificateOf(first))],
     ['by one that cannot be used', ({ refuse }) => refuse('why')],
