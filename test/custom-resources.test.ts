@@ -11,6 +11,7 @@ interface Node {
   readonly type: string;
   readonly pattern?: string;
   readonly maxLength?: number;
+  readonly maxItems?: number;
   readonly enum?: readonly string[];
   readonly properties?: Readonly<Record<string, Node>>;
   readonly items?: Node;
@@ -18,8 +19,9 @@ interface Node {
 }
 
 const definitions = Object.values(customResourceDefinitions()).map((text) => parse(text));
-const specOf = (definition: (typeof definitions)[number]): Node =>
-  definition.spec.versions[0].schema.openAPIV3Schema.properties.spec;
+const propertiesOf = (definition: (typeof definitions)[number]): Record<'spec' | 'status', Node> =>
+  definition.spec.versions[0].schema.openAPIV3Schema.properties;
+const specOf = (definition: (typeof definitions)[number]): Node => propertiesOf(definition).spec;
 
 /** Every schema with its path; items and values of maps are described by what holds them. */
 function* nodes(
@@ -57,6 +59,13 @@ it('bound every text, so that the cost of a rule is known', () => {
     ({ node }) => node.type === 'string' && node.enum === undefined && node.maxLength === undefined,
   );
   expect(unbounded).toEqual([]);
+});
+
+it('bound every list, that of the conditions too', () => {
+  const ofStatus = definitions.flatMap((definition) => [...nodes(propertiesOf(definition).status, 'status')]);
+  const lists = [...all, ...ofStatus].filter(({ node }) => node.type === 'array');
+  expect(lists.filter(({ node }) => node.maxItems === undefined)).toEqual([]);
+  expect(lists.filter(({ path }) => path === 'status.conditions')).toHaveLength(2);
 });
 
 it('have patterns that Go understands', () => {

@@ -162,6 +162,8 @@ const STATUS: StructuralSchema & object = {
     conditions: {
       description: 'Valid: whether pods can use the profile.',
       type: 'array',
+      // One is ours, and replaces those of others with the next report.
+      maxItems: 8,
       ...{ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] },
       items: {
         type: 'object',

@@ -7,7 +7,8 @@ import { watchAsLeader } from '../../kubernetes/leader-watch.ts';
 import type { Logger } from '../../log/logger.ts';
 import { PROFILE_LABEL } from '../pod/annotations.ts';
 import { type JudgedProfile, PROFILE_API_VERSION } from './profile.ts';
-import { type KeptProfile, PLURALS, type ProfileStatus, type ProfileStore } from './profile-store.ts';
+import { keptStatus, type ProfileStatus } from './profile-status.ts';
+import { type KeptProfile, PLURALS, type ProfileStore } from './profile-store.ts';
 import { createProfileUsage, type Usage, type UsingPod } from './profile-usage.ts';
 
 export interface ProfileReportsOptions extends BackoffOptions {
@@ -84,7 +85,7 @@ export function startProfileReports(
       const { uid, judged } = profile;
       if (clock.monotonicMs() < (failing.get(uid)?.notBeforeMs ?? 0)) continue;
       const status = statusFor(profile, counts.get(judged.identity), clock.now().wallMs);
-      if (profile.status !== undefined && summary(status) === summary(profile.status)) continue;
+      if (keptStatus(status).says === profile.status?.says) continue;
       writes++;
       lastTried = uid;
       try {
@@ -130,7 +131,7 @@ function statusFor(
 ): Required<ProfileStatus> {
   const { generation = 0 } = judged.identity;
   const status = judged.state === 'valid' ? 'True' : 'False';
-  const last = before?.conditions?.find(({ type }) => type === 'Valid');
+  const last = before?.valid;
   return {
     observedGeneration: generation,
     pods,
@@ -158,10 +159,4 @@ function messageFor(judged: JudgedProfile): string {
   const cut = message.length <= MOST_MESSAGE ? message : `${message.slice(0, MOST_MESSAGE - 1)}…`;
   // Half of a character comes back from the API server as another, and would be written again and again.
   return cut.toWellFormed();
-}
-
-/** What makes two of them say the same. */
-function summary({ observedGeneration, pods, outdatedPods, conditions = [] }: ProfileStatus): string {
-  const told = conditions.map(({ type, status, reason, message }) => [type, status, reason, message]);
-  return JSON.stringify([observedGeneration, pods, outdatedPods, told]);
 }

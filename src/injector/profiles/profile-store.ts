@@ -16,28 +16,13 @@ import {
 } from './profile.ts';
 import { createProfileRoom } from './profile-room.ts';
 import type { ProfileSource } from './profile-source.ts';
-
-export interface ProfileStatus {
-  readonly observedGeneration?: number;
-  readonly pods?: number;
-  readonly outdatedPods?: number;
-  readonly conditions?: readonly Condition[];
-}
-
-export interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason: string;
-  readonly message: string;
-  readonly observedGeneration?: number;
-  readonly lastTransitionTime: string;
-}
+import { type KeptStatus, keptStatus, type ProfileStatus } from './profile-status.ts';
 
 export interface KeptProfile {
   readonly uid: string;
   readonly judged: JudgedProfile;
-  /** As the API has it. */
-  readonly status: ProfileStatus | undefined;
+  /** Of what the API has. */
+  readonly status: KeptStatus | undefined;
 }
 
 export interface ProfileStore extends ProfileSource {
@@ -141,9 +126,10 @@ function watchLabels(api: KubernetesApi, options: ProfileStoreOptions) {
 function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreOptions) {
   const room = createProfileRoom();
   return keepCollection<ProfileObject, Counted>(api, `${ROOT}/${PLURALS[kind]}`, options, {
-    reduce({ metadata, spec, status }, before, leftOut) {
+    reduce({ metadata, spec, status: found }, before, leftOut) {
       const { name = '', namespace, uid = '', generation = 0 } = metadata;
       const identity = { kind, name, ...(namespace === undefined ? {} : { namespace }), generation };
+      const status = found === undefined ? undefined : keptStatus(found);
       if (before === undefined) {
         if (!room.mayHaveAnother(namespace)) {
           options.log.error({ kind, namespace, name }, 'profile not kept: its namespace has too many');

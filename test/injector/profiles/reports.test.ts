@@ -3,7 +3,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { judge } from '../../../src/commands/profile-rules.ts';
 import { startProfileReports } from '../../../src/injector/profiles/profile-reports.ts';
-import type { KeptProfile, ProfileStatus } from '../../../src/injector/profiles/profile-store.ts';
+import { keptStatus, type ProfileStatus } from '../../../src/injector/profiles/profile-status.ts';
+import type { KeptProfile } from '../../../src/injector/profiles/profile-store.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { type Asked, scriptedKubernetes } from '../scripted-kubernetes.ts';
@@ -33,7 +34,12 @@ function report(
   const all = (): KeptProfile[] =>
     Object.entries(specs).map(([name, spec]) => {
       const identity = { kind: 'TokenProfile', name, namespace: 'team', generation: 1 } as const;
-      return { uid: `uid-${name}`, judged: judge(identity, spec), status: statuses.get(name) };
+      const status = statuses.get(name);
+      return {
+        uid: `uid-${name}`,
+        judged: judge(identity, spec),
+        status: status === undefined ? undefined : keptStatus(status),
+      };
     });
   const { log, lines } = captureLog();
   const reports = startProfileReports(api, {
@@ -106,6 +112,39 @@ it('fifty are written at a time, and those after them next', async () => {
   await clock.advance(10_000);
   expect(writes()).toEqual([...names.slice(50), ...names.slice(0, 30)]);
 });
+
+it('what others have put on a status is replaced, and since when a profile has been valid stays', async () => {
+  const { clock, statuses, writes } = report({ payments: SPEC });
+  await clock.advance(6000);
+  const first = statuses.get('payments');
+  expect([first?.conditions?.length, writes()]).toEqual([1, ['payments']]);
+  const [valid] = first?.conditions ?? [];
+  if (valid === undefined) throw new Error('no condition');
+  const more = [
+    { ...valid, type: 'Other', message: 'x' },
+    { ...valid, message: 'y' },
+  ];
+  statuses.set('payments', { ...first, conditions: more });
+  await clock.advance(60_000);
+  expect([statuses.get('payments'), writes()]).toEqual([first, ['payments']]);
+});
+
+it.each([{ status: 'Unknown' }, { lastTransitionTime: `2026-01-01T00:00:00.${'0'.repeat(1000)}Z` }])(
+  'since when is told anew where the status holds none of ours: %j',
+  async (other) => {
+    const { clock, statuses } = report({ payments: SPEC });
+    const valid = {
+      type: 'Valid',
+      status: 'True',
+      reason: 'x',
+      message: 'y',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    };
+    statuses.set('payments', { conditions: [{ ...valid, ...other }] });
+    await clock.advance(6000);
+    expect(statuses.get('payments')?.conditions?.[0]?.lastTransitionTime).toMatch(/^2030-01-01T00:00:0\dZ$/);
+  },
+);
 
 it.each(['', 'a', 'aa'])(
   'a message that is cut is text that the API server keeps as it is (%j)',

@@ -1,0 +1,53 @@
+/**
+ * The status of a profile: what is said there, and the little that is kept of what stands there already. Whoever may write it
+ * may write a lot: what is kept has one size, whatever that is.
+ */
+
+import { hash } from 'node:crypto';
+
+export interface ProfileStatus {
+  readonly observedGeneration?: number;
+  readonly pods?: number;
+  readonly outdatedPods?: number;
+  readonly conditions?: readonly Condition[];
+}
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+  readonly lastTransitionTime: string;
+}
+
+export interface KeptStatus {
+  /** SHA-256 of what it says: two with the same say the same. */
+  readonly says: string;
+  /** What the profile's validity was, and since when. */
+  readonly valid?: Pick<Condition, 'status' | 'lastTransitionTime'>;
+}
+
+/** RFC 3339 to the nanosecond has 35 characters. */
+const MOST_TIME = 35;
+
+export function keptStatus(status: ProfileStatus): KeptStatus {
+  const last = status.conditions?.find(({ type }) => type === 'Valid');
+  const valid = last === undefined || !isOfOurs(last) ? undefined : last;
+  return {
+    says: saidBy(status),
+    ...(valid === undefined
+      ? {}
+      : { valid: { status: valid.status, lastTransitionTime: valid.lastTransitionTime } }),
+  };
+}
+
+function isOfOurs({ status, lastTransitionTime }: Condition): boolean {
+  return ['True', 'False'].includes(status) && lastTransitionTime.length <= MOST_TIME;
+}
+
+/** When a condition has changed is not among it. */
+function saidBy({ observedGeneration, pods, outdatedPods, conditions = [] }: ProfileStatus): string {
+  const told = conditions.map(({ type, status, reason, message }) => [type, status, reason, message]);
+  return hash('sha256', JSON.stringify([observedGeneration, pods, outdatedPods, told]), 'base64url');
+}
