@@ -12,7 +12,7 @@ export type SecretValues = Readonly<Record<string, string | Buffer>>;
 
 /**
  * Lays a Secret out in an empty directory as the kubelet does: each file is a link into `..data`, itself a link to a
- * directory of this version, swapped by rename (Kubernetes, pkg/volume/util/atomic_writer).
+ * directory of this version, swapped by rename (Kubernetes, pkg/volume/util/atomic_writer). What fails leaves nothing behind.
  * @param names of all files that there may be; one without a value is a link to nothing.
  */
 export async function layOutSecret(
@@ -21,22 +21,46 @@ export async function layOutSecret(
   names: readonly string[] = Object.keys(values),
 ): Promise<KubeletSecret> {
   let current: string | undefined;
+  const data = join(directory, '..data');
+  const newData = join(directory, '..data_tmp');
 
   async function update(next: SecretValues): Promise<void> {
     const version = join(directory, `..version_${randomUUID()}`);
-    // Readable as its parent is, which says who may: a pod's user by the group of the volume.
-    await mkdir(version);
-    for (const [name, value] of Object.entries(next)) {
-      await writeFile(join(version, name), value, { mode: 0o440 });
+    try {
+      // Readable as its parent is, which says who may: a pod's user by the group of the volume.
+      await mkdir(version);
+      for (const [name, value] of Object.entries(next)) {
+        await writeFile(join(version, name), value, { mode: 0o440 });
+      }
+      await symlink(basename(version), newData);
+      await rename(newData, data);
+    } catch (error) {
+      // A full disk is not to be filled by what could not be written to it.
+      await remove([newData, version]);
+      throw error;
     }
-    await symlink(basename(version), join(directory, '..data_tmp'));
-    await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    if (current !== undefined) await rm(current, { recursive: true });
+    const before = current;
     current = version;
+    if (before !== undefined) await rm(before, { recursive: true });
   }
 
   await mkdir(directory, { recursive: true });
   await update(values);
-  for (const name of names) await symlink(join('..data', name), join(directory, name));
+  const links: string[] = [];
+  try {
+    for (const name of names) {
+      const link = join(directory, name);
+      await symlink(join('..data', name), link);
+      links.push(link);
+    }
+  } catch (error) {
+    // So that the directory is empty for who tries again.
+    await remove([...links, data, ...(current === undefined ? [] : [current])]);
+    throw error;
+  }
   return { directory, update };
+}
+
+async function remove(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await rm(path, { recursive: true, force: true });
 }
