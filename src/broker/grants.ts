@@ -116,7 +116,7 @@ export function createGrants(options: GrantsOptions): Grants {
     const volumes: LiveVolume[] = [];
     const source = (async () => {
       await closing.get(name);
-      for (const volume of credential.volumes) volumes.push(openLiveVolume(volume, { objects, log }));
+      for (const volume of credential.volumes) volumes.push(openLiveVolume(volume, { objects, clock, log }));
       await Promise.all(volumes.map(({ made }) => made));
       await within(LONGEST_WAIT_MS, Promise.all(volumes.map(({ filled }) => filled)), clock);
       const { renewal, waitTimeoutMs } = config;

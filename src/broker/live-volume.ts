@@ -1,7 +1,8 @@
 /** A volume as the kubelet would mount it, filled from watched objects: what reads mounted Secrets reads these too. */
 
 import { rm } from 'node:fs/promises';
-import { layOutSecret, type SecretValues } from '../credentials/secret-layout.ts';
+import type { Clock } from '../clock.ts';
+import { type KubeletSecret, layOutSecret, type SecretValues } from '../credentials/secret-layout.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Volume } from './brokered-credential.ts';
@@ -10,34 +11,34 @@ import type { ObjectValues, WatchedObjects } from './object-values.ts';
 export interface LiveVolume {
   /** Resolves once there is a directory, so that it can be watched; never rejects. */
   readonly made: Promise<void>;
-  /** Resolves once every object has been seen, or found missing, and the files are there; never rejects. */
+  /** Resolves once every object has been seen, or found missing, and the files are there, or could not be written; never rejects. */
   readonly filled: Promise<void>;
   /** Ends it and removes its files. */
   close(): Promise<void>;
 }
 
+/** Until what could not be written is tried again, as where the disk was full: twice as long each time. */
+const RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 60_000;
+
+export interface LiveVolumeOptions {
+  readonly objects: WatchedObjects;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
 export function openLiveVolume(
   { directory, files }: Volume,
-  { objects, log }: { readonly objects: WatchedObjects; readonly log: Logger },
+  { objects, clock, log }: LiveVolumeOptions,
 ): LiveVolume {
   const filled = Promise.withResolvers<void>();
   const values = new Map<string, ObjectValues>();
   const wanted = new Set(files.map(({ kind, name }) => `${kind} ${name}`));
+  const names = files.map(({ path }) => path);
   let closed = false;
-  /** Empty at first: whoever reads there finds files missing, and watches for them. */
-  const layout = layOutSecret(
-    directory,
-    {},
-    files.map(({ path }) => path),
-  );
-  /** One writing after the other, each of the newest values. */
-  let writing: Promise<void> = layout.then(
-    () => undefined,
-    (error: unknown) =>
-      log.error({ err: messageOf(error), directory }, 'the directory of a credential cannot be made'),
-  );
-
-  const made = writing;
+  let layout: KubeletSecret | undefined;
+  let failures = 0;
+  let cancelRetry: (() => void) | undefined;
 
   function contents(): SecretValues {
     return Object.fromEntries(
@@ -50,33 +51,48 @@ export function openLiveVolume(
 
   async function write(): Promise<void> {
     if (closed) return;
+    cancelRetry?.();
+    const isKnown = values.size === wanted.size;
     try {
-      await (await layout).update(contents());
+      // Empty at first: whoever reads there finds files missing, and watches for them.
+      layout ??= await layOutSecret(directory, {}, names);
+      if (isKnown) await layout.update(contents());
+      failures = 0;
     } catch (error) {
-      log.error({ err: messageOf(error), directory }, 'files of a credential cannot be written');
+      const retryInMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** failures++);
+      const what =
+        layout === undefined
+          ? 'the directory of a credential cannot be made'
+          : 'files of a credential cannot be written';
+      log.error({ err: messageOf(error), directory, retryInMs }, what);
+      if (!closed) cancelRetry = clock.after(retryInMs, writeNext);
     }
-    filled.resolve();
+    if (isKnown) filled.resolve();
   }
 
-  function changed(): void {
-    if (values.size < wanted.size) return;
+  /** One writing after the other, each of the newest values. */
+  let writing: Promise<void> = Promise.resolve();
+  function writeNext(): void {
     writing = writing.then(write);
   }
+
+  writeNext();
+  const made = writing;
 
   const ends = [...wanted].map((key) => {
     const [kind, name] = key.split(' ') as ['secret' | 'configMap', string];
     return objects.watch(kind, name, (next) => {
       values.set(key, next);
-      changed();
+      if (values.size === wanted.size) writeNext();
     });
   });
-  if (wanted.size === 0) changed();
 
   return {
     made,
     filled: filled.promise,
     async close() {
       closed = true;
+      cancelRetry?.();
       for (const end of ends) end();
       await writing;
       await rm(directory, { recursive: true, force: true });
