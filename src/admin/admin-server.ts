@@ -27,8 +27,11 @@ export interface AdminEndpoint {
   readonly probe?: boolean;
   /** Programs unless given. */
   readonly audience?: Audience;
-  /** Waited for before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects. */
-  due?(): Promise<void>;
+  /**
+   * Waited for before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects.
+   * @param whenGone is given what is to be called when the caller has gone.
+   */
+  due?(whenGone: (leave: () => void) => void): Promise<void>;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
@@ -85,10 +88,11 @@ export async function startAdminServer(
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = pathOf(request);
     const endpoint = Object.hasOwn(endpoints, path) ? endpoints[path] : undefined;
-    if (endpoint?.due !== undefined && request.method !== 'POST') await endpoint.due();
+    const whenGone = (leave: () => void): void => void response.once('close', leave);
+    if (endpoint?.due !== undefined && request.method !== 'POST') await endpoint.due(whenGone);
     if (response.destroyed) return;
     const turns = endpoint?.probe === true ? probes : others;
-    const turn = turns.wait(request.socket.remoteAddress ?? '', (leave) => response.once('close', leave));
+    const turn = turns.wait(request.socket.remoteAddress ?? '', whenGone);
     if (turn !== undefined) await turn;
     if (response.destroyed) return;
     const startedAtMs = clock.monotonicMs();

@@ -32,6 +32,7 @@ export function probes(
   health: Health,
   clock: Clock = systemClock,
 ): Record<'/livez' | '/readyz' | '/startupz', AdminEndpoint> {
+  const soon = startSoon(health, clock);
   return {
     '/livez': { method: 'GET', probe: true, answer: () => plain(200, 'ok') },
     '/readyz': {
@@ -46,7 +47,7 @@ export function probes(
     '/startupz': {
       method: 'GET',
       probe: true,
-      due: () => soon(health, clock),
+      due: soon,
       answer: () =>
         health.started()
           ? json(200, { status: 'started' })
@@ -58,13 +59,38 @@ export function probes(
 /** Less than the second that the kubelet waits, and than the second between its probes. */
 const MOMENT_MS = 800;
 
-function soon({ started, draining, whenStarted }: Health, clock: Clock): Promise<void> {
-  if (whenStarted === undefined || started() || draining()) return Promise.resolve();
-  return new Promise((resolve) => {
-    const cancel = clock.after(MOMENT_MS, resolve);
-    void whenStarted().then(() => {
-      cancel();
-      resolve();
+/** Resolves for each who waits when the start is over, when the moment is, or when its caller has gone. */
+function startSoon(
+  { started, draining, whenStarted }: Health,
+  clock: Clock,
+): (whenGone: (leave: () => void) => void) => Promise<void> {
+  /** No more than there are connections, so looked through; in no Set (docs/decisions/0027). */
+  const waiting: (() => void)[] = [];
+  let isAwaited = false;
+
+  function awaitStart(start: Promise<void>): void {
+    // Once for all probes: what hangs on a promise stays there for as long as that is open.
+    if (isAwaited) return;
+    isAwaited = true;
+    void start.then(() => {
+      for (const leave of [...waiting]) leave();
     });
-  });
+  }
+
+  return async (whenGone) => {
+    if (whenStarted === undefined || started() || draining()) return;
+    awaitStart(whenStarted());
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(MOMENT_MS, leave);
+      function leave(): void {
+        const place = waiting.indexOf(leave);
+        if (place < 0) return;
+        waiting.splice(place, 1);
+        cancel();
+        resolve();
+      }
+      waiting.push(leave);
+      whenGone(leave);
+    });
+  };
 }
