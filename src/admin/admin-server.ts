@@ -1,6 +1,7 @@
 /** The admin listener: a table of paths, each answered from a snapshot. Apart from the data path, so that neither can starve the other's port. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { endUnlessAnswered } from '../answer-deadline.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { HOP_FIELD } from '../hop-field.ts';
@@ -56,12 +57,16 @@ export interface AdminOptions {
   readonly metrics?: AdminMetrics;
 }
 
+/** From the head of a request to the last byte of its answer, its turn included. */
+export const ANSWER_MS = 20_000;
+
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 
 /**
  * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path 404, another
  * method 405 with `Allow`, what the page of another site asks 403. However many ask, and however often, answering takes a
- * twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections.
+ * twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections; however slowly they read, an answer
+ * takes `ANSWER_MS`.
  * @throws {SidecarError} `configuration` when the address cannot be listened on.
  */
 export async function startAdminServer(
@@ -82,7 +87,6 @@ export async function startAdminServer(
     connectionsCheckingInterval: 5000,
     maxHeaderSize: 8 * 1024,
   });
-  server.setTimeout(20_000);
   server.on('connection', (socket) => connections.add(socket));
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -113,6 +117,7 @@ export async function startAdminServer(
       socket.destroy();
       return;
     }
+    endUnlessAnswered(response, ANSWER_MS, clock);
     response.once('close', () => connections.end(socket));
     void respond(request, response);
   });

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
 import type { Socket } from 'node:net';
+import { endUnlessAnswered } from '../answer-deadline.ts';
 import { boundCallerConnections } from '../callers/caller-connections.ts';
 import { drain } from '../callers/drain.ts';
 import type { CertificateSource } from '../certificates/serving-certificate.ts';
@@ -114,9 +115,8 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     const startedAtMs = clock.monotonicMs();
     inFlight++;
     let result: RequestResult = 'aborted';
-    const cancel = clock.after(limits.answerMs, () => socket.destroy());
+    endUnlessAnswered(response, limits.answerMs, clock);
     response.once('close', () => {
-      cancel();
       inFlight--;
       metrics.answered(result, (clock.monotonicMs() - startedAtMs) / 1000);
     });

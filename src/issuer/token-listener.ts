@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { endUnlessAnswered } from '../answer-deadline.ts';
 import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
@@ -134,8 +135,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     answer: TokenAnswer,
   ): Promise<void> {
     const unread = !request.complete;
-    const cancel = clock.after(limits.answerTimeoutMs, () => request.socket.destroy());
-    response.once('close', cancel);
+    endUnlessAnswered(response, limits.answerTimeoutMs, clock);
     response.writeHead(answer.status, {
       ...ANSWER_HEADERS,
       'Content-Length': Buffer.byteLength(answer.body),

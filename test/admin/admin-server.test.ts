@@ -4,13 +4,14 @@ import { request as httpRequest } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type AdminEndpoint, plain, startAdminServer } from '../../src/admin/admin-server.ts';
+import { type AdminEndpoint, ANSWER_MS, plain, startAdminServer } from '../../src/admin/admin-server.ts';
 import { MAX_CONNECTIONS } from '../../src/admin/connections.ts';
 import { metricsEndpoint } from '../../src/admin/metrics-endpoint.ts';
 import { quitEndpoint } from '../../src/admin/quit.ts';
 import type { ListenAddress } from '../../src/config/config.ts';
 import { Gauge, Registry } from '../../src/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
+import { ManualClock } from '../support/manual-clock.ts';
 import { volume } from '../support/volume.ts';
 import { WorkingClock } from './working-clock.ts';
 
@@ -93,6 +94,70 @@ describe('connections', () => {
   });
 });
 
+describe('the time of an answer', () => {
+  const BODY = 'a'.repeat(32 * 1024 * 1024);
+  const BIG: AdminEndpoint = { method: 'GET', answer: () => plain(200, BODY) };
+
+  /** An answer that is taken by pieces. */
+  async function read({ port }: ListenAddress, path: string) {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined).write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await once(socket, 'readable');
+    let bytes = 0;
+    function took(piece: Buffer | null): void {
+      bytes += piece?.length ?? 0;
+    }
+    return {
+      socket,
+      bytes: () => bytes,
+      take: () => took(socket.read() as Buffer | null),
+      takeAll: () => void socket.on('data', took),
+    };
+  }
+
+  it('is 20 s: a reader that is slow is cut off, though it is never idle', async () => {
+    const clock = new ManualClock();
+    const address = await serve({ '/big': BIG }, '127.0.0.1', { clock });
+    const readers = await Promise.all([read(address, '/big'), read(address, '/big')]);
+    for (let seconds = 0; seconds < 19; seconds++) {
+      await clock.advance(1000);
+      for (const { take } of readers) take();
+    }
+    expect(clock.pendingTimers).toBe(2);
+    await clock.advance(ANSWER_MS - 19_000);
+    const closed = readers.map(({ socket }) => once(socket, 'close'));
+    for (const { takeAll } of readers) takeAll();
+    await Promise.all(closed);
+    for (const { bytes } of readers) expect(bytes()).toBeLessThan(BODY.length);
+    await expect.poll(() => clock.pendingTimers).toBe(0);
+    expect(await ask(address, '/livez')).toBe(200);
+  });
+
+  it('suffices a reader that takes it by then: it has it whole, and keeps its connection', async () => {
+    const clock = new ManualClock();
+    const address = await serve({ '/big': BIG }, '127.0.0.1', { clock });
+    const { socket, bytes, takeAll } = await read(address, '/big');
+    await clock.advance(ANSWER_MS - 1);
+    takeAll();
+    await expect.poll(bytes, { timeout: 10_000 }).toBeGreaterThan(BODY.length);
+    await expect.poll(() => clock.pendingTimers).toBe(0);
+    await clock.advance(2 * ANSWER_MS);
+    socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  it('is over for an answer that is not made by then, too', async () => {
+    const clock = new ManualClock();
+    const stuck: AdminEndpoint = { method: 'GET', answer: () => new Promise(() => undefined) };
+    const address = await serve({ '/stuck': stuck }, '127.0.0.1', { clock });
+    const cut = expect(ask(address, '/stuck')).rejects.toThrow('socket hang up');
+    await expect.poll(() => clock.pendingTimers).toBe(1);
+    await clock.advance(ANSWER_MS);
+    await cut;
+  });
+});
+
 describe('the cost of answers', () => {
   const SPIN_MS = 5;
   const SCRAPES = volume(160, 400);
@@ -146,7 +211,8 @@ describe('the cost of answers', () => {
     const waiting = ask(address, '/slow');
     // No timer of this clock has fired.
     expect(await ask(address, '/livez')).toBe(200);
-    await expect.poll(() => clock.pendingTimers).toBe(1);
+    // Those of its turn and of its answer.
+    await expect.poll(() => clock.pendingTimers).toBe(2);
     await clock.advance(9000);
     expect(await waiting).toBe(200);
   });
