@@ -1,4 +1,4 @@
-import { type Clock, isPast, later, systemClock } from '../clock.ts';
+import { type Clock, isPast, later, remainingMs, systemClock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { readFlags, readValue, type Settings } from '../config/settings.ts';
@@ -13,10 +13,17 @@ const SETTINGS = {
     description: "The sidecar's admin listener; 0.0.0.0 and [::] stand for this machine",
     default: '127.0.0.1:15081',
   },
-  'wait-timeout': { argument: 'DURATION', description: 'Give up after this long', default: '60s' },
+  'wait-timeout': {
+    argument: 'DURATION',
+    description: 'Give up after this long; 0s asks once',
+    default: '60s',
+  },
 } as const satisfies Settings;
 
 const INTERVAL_MS = 100;
+
+/** For a whole answer's head; a sidecar has it at once. */
+const PROBE_MS = 2000;
 
 export const wait: Command = {
   summary:
@@ -40,7 +47,10 @@ export const wait: Command = {
   },
 };
 
-/** @throws {SidecarError} `provider_unavailable` with the last answer, when the sidecar is not ready in time. */
+/**
+ * Asks until `timeoutMs` have passed, whatever answers there; once where that is 0.
+ * @throws {SidecarError} `provider_unavailable` with the last answer, when the sidecar is not ready in time.
+ */
 export async function waitUntilReady(
   admin: ListenAddress,
   timeoutMs: number,
@@ -48,29 +58,37 @@ export async function waitUntilReady(
   signal: AbortSignal,
 ): Promise<void> {
   const deadline = later(clock.now(), timeoutMs);
+  const leftOf = (ms: number) => Math.min(ms, remainingMs(deadline, clock.now()));
+  let answer = 'no answer';
   for (;;) {
-    const answer = await probe(admin);
+    answer = (await probe(admin, timeoutMs === 0 ? PROBE_MS : leftOf(PROBE_MS), clock)) ?? answer;
     if (answer === 'ready') return;
     if (signal.aborted)
       throw new SidecarError('provider_unavailable', 'asked to stop before the sidecar was ready');
+    // Not the clock's timer, which does not keep a process alive: waiting is all that this one does.
+    await new Promise((resolve) => setTimeout(resolve, leftOf(INTERVAL_MS)));
     if (isPast(deadline, clock.now())) {
       throw new SidecarError(
         'provider_unavailable',
         `the sidecar at ${formatAddress(admin)} was not ready within ${timeoutMs} ms: ${answer}`,
       );
     }
-    // Not the clock's timer, which does not keep a process alive: waiting is all that this one does.
-    await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS));
   }
 }
 
-function probe({ host, port }: ListenAddress): Promise<string> {
+/** What was answered; undefined where that took longer than `withinMs`, be it that interim answers never end. */
+function probe({ host, port }: ListenAddress, withinMs: number, clock: Clock): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const request = http.get({ host, port, path: '/readyz', agent: false, timeout: 2000 }, (response) => {
-      response.resume();
-      resolve(response.statusCode === 200 ? 'ready' : `/readyz answered ${response.statusCode}`);
+    const request = http.get({ host, port, path: '/readyz', agent: false }, ({ statusCode }) => {
+      settle(statusCode === 200 ? 'ready' : `/readyz answered ${statusCode}`);
     });
-    request.once('timeout', () => request.destroy());
-    request.once('error', (error) => resolve(systemCodeOf(error) ?? 'no answer'));
+    const cancel = clock.after(withinMs, () => settle(undefined));
+    request.on('error', (error) => settle(systemCodeOf(error) ?? 'no answer'));
+    function settle(answer: string | undefined): void {
+      cancel();
+      resolve(answer);
+      // What else it says is of no interest, be it without an end.
+      request.destroy();
+    }
   });
 }
