@@ -1,3 +1,4 @@
+import { lookup as systemLookup } from 'node:dns';
 import {
   connect as connectTcp,
   createServer,
@@ -9,6 +10,7 @@ import {
 } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { findPeers, type Peer } from './peer-socket.ts';
+import { SharedLookups } from './shared-lookups.ts';
 
 /** All that the data path asks of the system's network. Tests put one of their own in its place. */
 export interface Network {
@@ -22,13 +24,29 @@ export interface Network {
   findPeers(accepted: readonly Socket[]): Promise<readonly Peer[]>;
 }
 
-export const systemNetwork: Network = { connectTcp, connectTls, createServer, findPeers };
+export const systemNetwork: Network = networkWithLookup(systemLookup as LookupFunction);
 
-/** The system's network, where the names of upstreams are found by `lookup`. */
+/** The system's network, where the names of upstreams are found by `lookup`: once for all connections that wait for one. */
 export function networkWithLookup(lookup: LookupFunction): Network {
+  const lookups = new SharedLookups(lookup);
   return {
-    ...systemNetwork,
-    connectTcp: (options) => connectTcp({ ...options, lookup }),
-    connectTls: (options) => connectTls({ ...options, lookup }),
+    connectTcp: (options) => dialled(lookups, (shared) => connectTcp({ ...options, lookup: shared })),
+    connectTls: (options) => dialled(lookups, (shared) => connectTls({ ...options, lookup: shared })),
+    createServer,
+    findPeers,
   };
+}
+
+/** @param dial has Node ask for the name, if there is one, before it returns. */
+function dialled<S extends Socket>(lookups: SharedLookups, dial: (lookup: LookupFunction) => S): S {
+  let leave: (() => void) | undefined;
+  const socket = dial((hostname, options, told) => {
+    leave = lookups.ask(hostname, options, (...answer) => {
+      if (leave !== undefined) socket.off('close', leave);
+      told(...answer);
+    });
+  });
+  // Given up before there is an answer: nothing of it waits.
+  if (leave !== undefined) socket.once('close', leave);
+  return socket;
 }

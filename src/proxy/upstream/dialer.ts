@@ -32,7 +32,7 @@ export interface DialerOptions {
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
 
-/** Makes the connections of one route, over TCP or TLS. The name is resolved anew for each. */
+/** Makes the connections of one route, over TCP or TLS. The name is looked up anew for each; those that wait for it at once share a lookup. */
 export class Dialer {
   readonly #route: RouteConfig;
   readonly #network: Network;

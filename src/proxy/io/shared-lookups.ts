@@ -1,0 +1,95 @@
+/** Names are looked up once for all who wait for them at the moment, and anew once there is an answer. */
+
+import type { LookupOptions } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { type Member, Members } from './members.ts';
+
+/**
+ * Under way at once. The system's lookups cannot be taken back, and wait for threads of libuv that others need, too: the provider's
+ * name stands behind these at the most.
+ */
+export const MOST_LOOKUPS = 8;
+
+type Told = Parameters<LookupFunction>[2];
+type Answer = Parameters<Told>;
+
+interface Waiting extends Member {
+  readonly told: Told;
+}
+
+interface Lookup {
+  readonly hostname: string;
+  readonly options: LookupOptions;
+  readonly waiting: Members<Waiting>;
+}
+
+/** Lookups of one network. Names come from outside, too; as many are remembered as are under way, or waited for. */
+export class SharedLookups {
+  readonly #lookup: LookupFunction;
+  readonly #underWay: Lookup[] = [];
+  /** The longest first; each has somebody who waits for it. */
+  readonly #inLine: Lookup[] = [];
+
+  constructor(lookup: LookupFunction) {
+    this.#lookup = lookup;
+  }
+
+  /**
+   * Calls back with the answer to a lookup that is under way, or is begun now or as soon as others are over.
+   * @param told is called in a turn of its own.
+   * @returns leaves: nothing is kept of `told`, and it is not called any more.
+   */
+  ask(hostname: string, options: LookupOptions, told: Told): () => void {
+    const waiting: Waiting = { told, place: 0 };
+    const lookup = this.#lookupOf(hostname, options);
+    lookup.waiting.add(waiting);
+    return () => {
+      lookup.waiting.delete(waiting);
+      if (lookup.waiting.size > 0) return;
+      const at = this.#inLine.indexOf(lookup);
+      if (at !== -1) this.#inLine.splice(at, 1);
+    };
+  }
+
+  #lookupOf(hostname: string, options: LookupOptions): Lookup {
+    const isSame = (other: Lookup): boolean => asksTheSame(other, hostname, options);
+    const known = this.#underWay.find(isSame) ?? this.#inLine.find(isSame);
+    if (known !== undefined) return known;
+    const lookup = { hostname, options, waiting: new Members<Waiting>() };
+    if (this.#underWay.length < MOST_LOOKUPS) this.#begin(lookup);
+    else this.#inLine.push(lookup);
+    return lookup;
+  }
+
+  #begin(lookup: Lookup): void {
+    this.#underWay.push(lookup);
+    try {
+      this.#lookup(lookup.hostname, lookup.options, (...answer) => this.#answered(lookup, answer));
+    } catch (error) {
+      // What takes an argument for wrong throws at once.
+      process.nextTick(() => this.#answered(lookup, [error as NodeJS.ErrnoException, []]));
+    }
+  }
+
+  #answered(lookup: Lookup, answer: Answer): void {
+    this.#underWay.splice(this.#underWay.indexOf(lookup), 1);
+    for (const waiting of lookup.waiting) {
+      // In turns of their own: what one throws keeps nothing from the others.
+      process.nextTick(() => {
+        if (lookup.waiting.delete(waiting)) waiting.told(...answer);
+      });
+    }
+    const next = this.#inLine.shift();
+    if (next !== undefined) this.#begin(next);
+  }
+}
+
+function asksTheSame(lookup: Lookup, hostname: string, { family, hints, all }: LookupOptions): boolean {
+  const { options } = lookup;
+  return (
+    lookup.hostname === hostname &&
+    options.family === family &&
+    options.hints === hints &&
+    options.all === all
+  );
+}
