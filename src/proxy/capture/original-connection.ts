@@ -39,6 +39,7 @@ export class OriginalConnection implements UpstreamUser {
     const state = this.#state;
     if (state.kind !== 'waiting') return undefined;
     const { socket, writer } = state.end;
+    let { said } = state;
     socket.off('end', this.#onSpoke);
     socket.off('close', this.#onClose);
     this.#state = { kind: 'over' };
@@ -47,7 +48,10 @@ export class OriginalConnection implements UpstreamUser {
       writer,
       takeOver: (take) => {
         this.#take = take;
-        return state.said;
+        const first = said;
+        // The tunnel keeps this end for as long as it lasts.
+        said = undefined;
+        return first;
       },
     };
   }

@@ -45,11 +45,11 @@ export interface RedirectedConnectionOptions {
 
 type Phase =
   /** It is not known yet who is meant. */
-  | { readonly kind: 'unnamed'; readonly octets: Buffer; readonly firstAtMs: number | undefined }
+  | { readonly kind: 'unnamed'; readonly firstAtMs: number | undefined }
   /** Its host gets the token. The heir is there once there is HTTP. */
   | { readonly kind: 'listed'; readonly heir: ConnectionHeir | undefined }
   /** Bytes go to and from where the app was going, as soon as there is a connection. */
-  | { readonly kind: 'passing'; readonly octets: Buffer }
+  | { readonly kind: 'passing' }
   | { readonly kind: 'over' };
 
 /** A connection to where the app was going, by what was in use when it was begun. */
@@ -66,7 +66,9 @@ export class RedirectedConnection implements AppConnection {
   place = 0;
   readonly #options: RedirectedConnectionOptions;
   readonly #deadline: Deadline;
-  #phase: Phase = { kind: 'unnamed', octets: NOTHING, firstAtMs: undefined };
+  #phase: Phase = { kind: 'unnamed', firstAtMs: undefined };
+  /** What came while there was nobody to take it, and no longer: connections live for hours. */
+  #octets: Buffer = NOTHING;
   #take: TakeBytes = (chunk) => this.#read(chunk);
   #past: Past | undefined;
 
@@ -111,17 +113,18 @@ export class RedirectedConnection implements AppConnection {
   #read(chunk: Buffer): void {
     const phase = this.#phase;
     if (phase.kind !== 'unnamed') return;
-    const octets = Buffer.concat([phase.octets, chunk]);
+    const octets = Buffer.concat([this.#octets, chunk]);
+    this.#octets = octets;
     const naming = nameIn(octets);
     const firstAtMs = phase.firstAtMs ?? this.#options.context.clock.monotonicMs();
-    this.#phase = { kind: 'unnamed', octets, firstAtMs };
+    this.#phase = { kind: 'unnamed', firstAtMs };
     if (naming.kind === 'partial') {
       this.#deadline.set(firstAtMs + NAMING_MS);
       return;
     }
     const asked = naming.kind === 'named' ? this.#listed(naming.scheme, naming.authority) : undefined;
     if (asked === undefined) this.#pass();
-    else this.#serve({ list: 'redirected', asked }, octets);
+    else this.#serve({ list: 'redirected', asked });
   }
 
   /** What the app asked for, if that is listed. Port 80 is one of HTTP in clear, and 443 one of TLS, whatever came there. */
@@ -133,7 +136,7 @@ export class RedirectedConnection implements AppConnection {
     return context.generation().destinations.listsRedirected(asked) ? asked : undefined;
   }
 
-  #serve(listed: ListedHost, octets: Buffer): void {
+  #serve(listed: ListedHost): void {
     const { context, termination, onResult, onFree } = this.#options;
     const isOverTls = listed.asked.scheme === 'https';
     this.#deadline.dispose();
@@ -152,10 +155,7 @@ export class RedirectedConnection implements AppConnection {
     this.#phase = { kind: 'listed', heir: undefined };
     const connection: TerminatedConnection['connection'] = {
       socket: this.socket,
-      takeOver: (take) => {
-        this.#take = take;
-        return octets;
-      },
+      takeOver: (take) => this.#handTo(take),
       bequeath: (heir) => {
         this.#phase = { kind: 'listed', heir };
       },
@@ -170,9 +170,8 @@ export class RedirectedConnection implements AppConnection {
 
   /** Its bytes go where they were going, those that came first. */
   #pass(): void {
-    const phase = this.#phase;
-    if (phase.kind !== 'unnamed') return;
-    this.#phase = { kind: 'passing', octets: phase.octets };
+    if (this.#phase.kind !== 'unnamed') return;
+    this.#phase = { kind: 'passing' };
     this.#deadline.dispose();
     this.socket.off('end', this.#onEnd);
     this.socket.pause();
@@ -203,24 +202,30 @@ export class RedirectedConnection implements AppConnection {
 
   /** Once it is known that bytes pass, and there is where they pass to. */
   #join(): void {
-    const phase = this.#phase;
     const past = this.#past;
-    const upstream = phase.kind === 'passing' ? past?.connection.giveUp() : undefined;
-    if (phase.kind !== 'passing' || past === undefined || upstream === undefined) return;
+    const upstream = this.#phase.kind === 'passing' ? past?.connection.giveUp() : undefined;
+    if (past === undefined || upstream === undefined) return;
     this.#past = undefined;
     this.#options.onResult('passed');
-    const { octets } = phase;
     const app = {
       socket: this.socket,
       writer: new GatheredWriter(this.socket),
-      takeOver: (take: TakeBytes) => {
-        this.#take = take;
-        return octets.length === 0 ? undefined : octets;
-      },
+      takeOver: (take: TakeBytes) => this.#handTo(take),
     };
     const { clock } = this.#options.context;
     const { idleMs } = past.route.config.timeouts;
     runTunnel(new SocketSide(app), new SocketSide(upstream), { clock, idleMs });
+  }
+
+  /**
+   * Bytes go to `take` from here on.
+   * @returns those that came already.
+   */
+  #handTo(take: TakeBytes): Buffer | undefined {
+    const octets = this.#octets;
+    this.#octets = NOTHING;
+    this.#take = take;
+    return octets.length === 0 ? undefined : octets;
   }
 
   /** As if nobody were there, which is what it comes to. */
@@ -243,9 +248,8 @@ export class RedirectedConnection implements AppConnection {
   }
 
   #tooLate(): void {
-    const phase = this.#phase;
-    if (phase.kind !== 'unnamed') return;
-    if (phase.octets.length > 0) {
+    if (this.#phase.kind !== 'unnamed') return;
+    if (this.#octets.length > 0) {
       this.#pass();
     } else if (this.#past === undefined) {
       const past = this.#dial();
