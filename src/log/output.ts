@@ -37,7 +37,7 @@ type Output = { readonly kind: 'flowing' } | StalledOutput;
 
 interface StalledOutput {
   readonly kind: 'stalled';
-  readonly queue: Uint8Array[];
+  queue: Uint8Array[];
   queuedBytes: number;
   /** Lines left out since the stall; once there are some, all that follow are, until the queue is empty. */
   lost: number;
@@ -90,13 +90,14 @@ export class LogOutput {
     if (output.kind === 'flowing') {
       const stalled = newStall(bytes);
       if (this.#empty(stalled)) return;
+      stalled.queue = stalled.queue.map(byItself);
       this.#output = stalled;
       this.#retryLater(stalled);
     } else if (output.lost > 0 || output.queuedBytes + bytes.length > QUEUE_BYTES) {
       output.lost += 1;
       this.losses.output += 1;
     } else {
-      output.queue.push(bytes);
+      output.queue.push(byItself(bytes));
       output.queuedBytes += bytes.length;
     }
   }
@@ -177,6 +178,13 @@ export class LogOutput {
 }
 
 const AS_IT_IS = (line: string): string => line;
+
+/** A copy to be kept: small buffers are cut from larger pieces, each of which one line that waits would hold whole. */
+function byItself(bytes: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  copy.set(bytes);
+  return copy;
+}
 
 function newStall(bytes: Uint8Array): StalledOutput {
   return {

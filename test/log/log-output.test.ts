@@ -84,6 +84,24 @@ it('of 64 MiB that nobody reads, less than one stays in memory', () => {
   expect(output.losses.output).toBeGreaterThan(65_000);
 });
 
+it('lines that wait hold their own memory alone, whatever small buffers come and go between them', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const used = (): number => {
+    for (let round = 0; round < 3; round++) collect();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const { target, output } = setUp();
+  target.room = 0;
+  const before = used();
+  for (let line = 0; line < 1000; line++) {
+    output.write(`${'x'.repeat(99)}\n`);
+    for (let other = 0; other < 80; other++) Buffer.from('y'.repeat(1000));
+  }
+  expect(output.losses.output).toBe(0);
+  expect(used() - before).toBeLessThan(2 ** 19);
+});
+
 it('lines stay in their order: none overtakes the note of those left out before it', async () => {
   const { target, clock, output } = setUp();
   target.room = 0;
