@@ -16,9 +16,10 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
-/** What is decided here; endpoint, headers, certificates, service and resource the exporter reads from the same variables by itself. */
+/** What is decided here; endpoint, headers, service and resource the exporter reads from the same variables by itself. */
 export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
+  readonly tls: CollectorTls;
   readonly sampler: (typeof SAMPLERS)[number];
   /** The part of traces that the ratio samplers keep, from 0 to 1. */
   readonly ratio: number;
@@ -32,6 +33,13 @@ export interface TracingConfig {
   readonly mostAtOnce: number;
 }
 
+/** PEM texts, as `tls.connect` takes them: whom the collector must be certified by, and what it is shown. */
+export interface CollectorTls {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
 /** A value that no setting has: it counts as unset, and whoever runs the program is told (OpenTelemetry specification, *Type-specific guidance*). */
 export interface IgnoredVariable {
   readonly key: string;
@@ -42,9 +50,8 @@ export interface IgnoredVariable {
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
-/** Files by the end of the variable's name. The exporter would go on without one that it cannot read, and trust others. */
-const CERTIFICATE_FILES = ['CERTIFICATE', 'CLIENT_CERTIFICATE'] as const;
-const KEY_FILES = ['CLIENT_KEY'] as const;
+/** Files by the end of the variable's name. */
+const FILES = { ca: 'CERTIFICATE', cert: 'CLIENT_CERTIFICATE', key: 'CLIENT_KEY' } as const;
 
 /**
  * Undefined where nobody asks for traces.
@@ -66,7 +73,7 @@ export function resolveTracing(
       problems.push({ key: name, expected: 'an http:// or https:// URL', code: 'invalid_value' });
     }
   }
-  checkFiles(env, problems);
+  const tls = readFiles(env, problems);
   const protocol =
     word(env, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', PROTOCOLS, ignored) ??
     word(env, 'OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, ignored) ??
@@ -75,6 +82,7 @@ export function resolveTracing(
   const mostWaiting = count(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2048, 65_536, ignored);
   return {
     protocol,
+    tls,
     sampler,
     // Other samplers have no use for an argument, or want another kind of it.
     ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
@@ -91,16 +99,20 @@ function given(env: Environment, key: string): string | undefined {
   return value === '' ? undefined : value;
 }
 
-/** Of each kind the one that the exporter reads: that for traces, where it is set. */
-function checkFiles(env: Environment, problems: Problem[]): void {
-  const check = (kind: string, parse: (pem: string) => unknown) => {
-    const key = [`OTEL_EXPORTER_OTLP_TRACES_${kind}`, `OTEL_EXPORTER_OTLP_${kind}`].find(
-      (name) => given(env, name) !== undefined,
+/** Of each kind the one for traces, where it is set. One that cannot be read is a problem: without it others would be trusted. */
+function readFiles(env: Environment, problems: Problem[]): CollectorTls {
+  const read = (name: keyof typeof FILES): CollectorTls => {
+    const key = [`OTEL_EXPORTER_OTLP_TRACES_${FILES[name]}`, `OTEL_EXPORTER_OTLP_${FILES[name]}`].find(
+      (one) => given(env, one) !== undefined,
     );
-    if (key !== undefined) checkPem(key, env[key] as string, problems, parse);
+    if (key === undefined) return {};
+    const pem = checkPem(key, env[key] as string, problems, (text) => {
+      if (name !== 'key') new X509Certificate(text);
+      return text;
+    });
+    return pem === undefined ? {} : { [name]: pem };
   };
-  for (const kind of CERTIFICATE_FILES) check(kind, (pem) => new X509Certificate(pem));
-  for (const kind of KEY_FILES) check(kind, () => undefined);
+  return { ...read('ca'), ...read('cert'), ...read('key') };
 }
 
 /** In lower or upper case. */

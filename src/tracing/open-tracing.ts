@@ -82,10 +82,11 @@ export function openTracing(
   };
 }
 
-function otlpExporter({ protocol }: TracingConfig, lookup: LookupFunction | undefined): SpanExporter {
-  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
+function otlpExporter({ protocol, tls }: TracingConfig, lookup: LookupFunction | undefined): SpanExporter {
+  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar. Options of ours take the place
+  // of those that the exporter reads from the environment, certificates included.
   const found = lookup === undefined ? {} : { lookup };
-  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {}, ...found } };
+  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {}, ...tls, ...found } };
   return protocol === 'http/json' ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 

@@ -23,6 +23,7 @@ describe('spans are exported where', () => {
     expect(resolve(env)).toEqual({
       tracing: {
         protocol: 'http/protobuf',
+        tls: {},
         sampler: 'parentbased_always_on',
         ratio: 1,
         delayMs: 5000,
@@ -61,6 +62,7 @@ it('the standard variables decide how', () => {
   expect(problems).toEqual([]);
   expect(tracing).toEqual({
     protocol: 'http/json',
+    tls: {},
     sampler: 'traceidratio',
     ratio: 0.25,
     delayMs: 100,
@@ -124,7 +126,7 @@ describe('what decides where spans go and who is trusted is a problem', () => {
     }
   });
 
-  it('a certificate that is none, by the variable that the exporter reads', async () => {
+  it('a certificate that is none, by the variable that is read', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'tracing-'));
     onTestFinished(() => rm(directory, { recursive: true }));
     const path = join(directory, 'ca.crt');
