@@ -25,7 +25,7 @@ export interface TracingConfig {
   readonly ratio: number;
   /** Between two exports. */
   readonly delayMs: number;
-  /** For one export. */
+  /** For one export, from its beginning to the end of the answer. */
   readonly timeoutMs: number;
   /** Spans that wait at the most; further ones are dropped. */
   readonly mostWaiting: number;
@@ -47,6 +47,9 @@ export interface IgnoredVariable {
   /** What would have been followed, as a noun phrase. */
   readonly expected: string;
 }
+
+/** Node's timers take no more. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
@@ -87,7 +90,11 @@ export function resolveTracing(
     // Other samplers have no use for an argument, or want another kind of it.
     ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
     delayMs: count(env, 'OTEL_BSP_SCHEDULE_DELAY', 5000, 300_000, ignored),
-    timeoutMs: count(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 300_000, ignored),
+    timeoutMs: Math.min(
+      count(env, 'OTEL_BSP_EXPORT_TIMEOUT', 30_000, 300_000, ignored),
+      wholeNumber(env, 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', LONGEST_TIMER_MS, ignored) ??
+        count(env, 'OTEL_EXPORTER_OTLP_TIMEOUT', 10_000, LONGEST_TIMER_MS, ignored),
+    ),
     mostWaiting,
     mostAtOnce: count(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512, mostWaiting, ignored),
   };
@@ -138,11 +145,22 @@ function count(
   most: number,
   ignored: IgnoredVariable[],
 ): number {
+  return wholeNumber(env, key, most, ignored) ?? Math.min(standard, most);
+}
+
+/** From 1 to `most`; undefined where it is unset. */
+function wholeNumber(
+  env: Environment,
+  key: string,
+  most: number,
+  ignored: IgnoredVariable[],
+): number | undefined {
   const value = given(env, key);
+  if (value === undefined) return undefined;
   const number = Number(value);
-  if (value !== undefined && Number.isInteger(number) && number >= 1 && number <= most) return number;
-  if (value !== undefined) ignored.push({ key, value, expected: `a whole number from 1 to ${most}` });
-  return Math.min(standard, most);
+  if (Number.isInteger(number) && number >= 1 && number <= most) return number;
+  ignored.push({ key, value, expected: `a whole number from 1 to ${most}` });
+  return undefined;
 }
 
 function ratio(env: Environment, key: string, ignored: IgnoredVariable[]): number {

@@ -1,8 +1,6 @@
 /** Spans, and their way out by OTLP over HTTP. Loaded only where somebody asks for traces. */
 
 import type { LookupFunction } from 'node:net';
-import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
-import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
   defaultResource,
   detectResources,
@@ -20,13 +18,16 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { type Clock, systemClock } from '../clock.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Tracer } from '../proxy/following/tracer.ts';
 import type { GrantTracer } from '../token/grant-tracer.ts';
 import { VERSION } from '../version.ts';
+import { exportsInTime } from './exports-in-time.ts';
 import { grantSpans } from './grant-spans.ts';
+import { openOtlpExporter } from './otlp-exporter.ts';
 import { requestSpans } from './request-spans.ts';
 
 const NAME = 'token-sidecar';
@@ -38,7 +39,7 @@ export interface Tracing {
   /** Of requests. */
   readonly tracer: Tracer;
   readonly grants: GrantTracer;
-  /** Exports what is left, for as long as `boundMs` at the most. */
+  /** Exports what is left, for as long as `boundMs` at the most. No connection is left. */
   close(boundMs: number): Promise<void>;
 }
 
@@ -47,13 +48,18 @@ export interface TracingOptions {
   readonly lookup?: LookupFunction | undefined;
   /** By the standard variables unless given. */
   readonly exporter?: SpanExporter;
+  readonly clock?: Clock;
 }
 
 export function openTracing(
   config: TracingConfig,
   log: Logger,
-  { lookup, exporter = otlpExporter(config, lookup) }: TracingOptions = {},
+  { lookup, clock = systemClock, exporter: given }: TracingOptions = {},
 ): Tracing {
+  const { exporter, end } =
+    given === undefined
+      ? exportsInTime(() => openOtlpExporter(config, lookup), config.timeoutMs, clock)
+      : { exporter: given, end: () => undefined };
   const provider = new TracerProvider({
     resource: describeProgram(),
     sampler: samplerOf(config),
@@ -75,19 +81,15 @@ export function openTracing(
     async close(boundMs) {
       const bound = Promise.withResolvers<void>();
       const timer = setTimeout(bound.resolve, boundMs);
-      // Why it could not be exported has been said.
-      await Promise.race([provider.shutdown().catch(() => undefined), bound.promise]);
+      const exported = provider
+        .shutdown()
+        // Why it could not be exported has been said. One batch that is refused holds up no other.
+        .catch(() => exporter.forceFlush?.());
+      await Promise.race([exported, bound.promise]);
       clearTimeout(timer);
+      end();
     },
   };
-}
-
-function otlpExporter({ protocol, tls }: TracingConfig, lookup: LookupFunction | undefined): SpanExporter {
-  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar. Options of ours take the place
-  // of those that the exporter reads from the environment, certificates included.
-  const found = lookup === undefined ? {} : { lookup };
-  const options = { httpAgentOptions: { keepAlive: true, proxyEnv: {}, ...tls, ...found } };
-  return protocol === 'http/json' ? new JsonExporter(options) : new ProtobufExporter(options);
 }
 
 /** Says in the log why spans were not taken. Lines of one kind are limited there. */

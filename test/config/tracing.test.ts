@@ -27,7 +27,7 @@ describe('spans are exported where', () => {
         sampler: 'parentbased_always_on',
         ratio: 1,
         delayMs: 5000,
-        timeoutMs: 30_000,
+        timeoutMs: 10_000,
         mostWaiting: 2048,
         mostAtOnce: 512,
       },
@@ -72,6 +72,17 @@ it('the standard variables decide how', () => {
   });
 });
 
+it('an export has the time of the shorter of two bounds, that for traces before that for all', () => {
+  const timeoutMs = (env: Readonly<Record<string, string>>) =>
+    resolve({ ...ENDPOINT, ...env }).tracing?.timeoutMs;
+  expect(timeoutMs({ OTEL_EXPORTER_OTLP_TIMEOUT: '60000' })).toBe(30_000);
+  expect(timeoutMs({ OTEL_EXPORTER_OTLP_TIMEOUT: '300' })).toBe(300);
+  expect(timeoutMs({ OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_BSP_EXPORT_TIMEOUT: '200' })).toBe(200);
+  expect(timeoutMs({ OTEL_EXPORTER_OTLP_TIMEOUT: '300', OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '400' })).toBe(
+    400,
+  );
+});
+
 describe('a value that nobody knows is named and counts as unset', () => {
   const { tracing: standard } = resolve(ENDPOINT);
 
@@ -87,6 +98,7 @@ describe('a value that nobody knows is named and counts as unset', () => {
     ['OTEL_BSP_MAX_QUEUE_SIZE', '1000000', 'a whole number from 1 to 65536'],
     ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE', '4096', 'a whole number from 1 to 2048'],
     ['OTEL_BSP_SCHEDULE_DELAY', '5s', 'a whole number from 1 to 300000'],
+    ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s', 'a whole number from 1 to 2147483647'],
   ])('%s=%s', (key, value, expected) => {
     expect(resolve({ ...ENDPOINT, [key]: value })).toEqual({
       tracing: standard,

@@ -1,0 +1,41 @@
+/** The exporter of spans by OTLP over HTTP, and the end of its connections. */
+
+import type { Agent } from 'node:http';
+import type { LookupFunction } from 'node:net';
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import type { TracingConfig } from '../config/resolve-tracing.ts';
+import { http } from '../node-http.ts';
+import { https } from '../node-https.ts';
+import type { EndableExporter } from './exports-in-time.ts';
+
+/** @param lookup finds the collector's name; the system's unless given. */
+export function openOtlpExporter(
+  { protocol, tls, timeoutMs }: Pick<TracingConfig, 'protocol' | 'tls' | 'timeoutMs'>,
+  lookup: LookupFunction | undefined,
+): EndableExporter {
+  // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
+  const options = { keepAlive: true, proxyEnv: {}, ...(lookup === undefined ? {} : { lookup }) };
+  let agent: Agent | undefined;
+  const settings = {
+    timeoutMillis: timeoutMs,
+    /** Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the first export. */
+    httpAgentOptions(scheme: string): Agent {
+      agent = scheme === 'https:' ? new https.Agent({ ...options, ...tls }) : new http.Agent(options);
+      return agent;
+    },
+  };
+  return {
+    exporter: protocol === 'http/json' ? new JsonExporter(settings) : new ProtobufExporter(settings),
+    end() {
+      if (agent === undefined) return;
+      agent.createConnection = refuseConnection;
+      agent.destroy();
+    },
+  };
+}
+
+/** The exporter may try once more by itself. */
+function refuseConnection(): never {
+  throw new Error('this exporter has ended');
+}
