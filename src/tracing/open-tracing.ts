@@ -22,6 +22,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { TracingConfig } from '../config/resolve-tracing.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
+import { http } from '../node-http.ts';
 import type { Tracer } from '../proxy/following/tracer.ts';
 import type { GrantTracer } from '../token/grant-tracer.ts';
 import { VERSION } from '../version.ts';
@@ -98,7 +99,7 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
     export(spans, done) {
       exporter.export(spans, (result) => {
         if (result.error !== undefined) {
-          log.warn({ spans: spans.length, reason: messageOf(result.error) }, 'spans were not exported');
+          log.warn({ spans: spans.length, reason: reasonOf(result.error) }, 'spans were not exported');
         }
         done(result);
       });
@@ -106,6 +107,15 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
     shutdown: () => exporter.shutdown(),
     ...(exporter.forceFlush === undefined ? {} : { forceFlush: () => exporter.forceFlush?.() }),
   } as SpanExporter;
+}
+
+/** Nothing that the collector has written: its phrase, or the names in its certificate, may be anything. */
+function reasonOf(error: Error): string {
+  const { code } = error as { code?: unknown };
+  if (typeof code === 'number')
+    return `the collector answered ${code} ${http.STATUS_CODES[code] ?? ''}`.trim();
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return "the collector's certificate is for other names";
+  return messageOf(error);
 }
 
 /** `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win. */

@@ -29,13 +29,13 @@ async function written<Name extends string>(files: Readonly<Record<Name, string>
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
 /** A collector, over TLS one that asks its clients for certificates. Each request waits to be taken. */
-async function startCollector(scheme: 'http' | 'https', answer: Answer) {
+async function startCollector(scheme: 'http' | 'https', answer: Answer, name = '127.0.0.1') {
   const requests = new Arrivals<IncomingMessage>();
   const take = (request: IncomingMessage, response: ServerResponse): void => {
     requests.arrived(request.resume());
     answer(response, request);
   };
-  const certificate = authority.issue('collector', '127.0.0.1');
+  const certificate = authority.issue('collector', name);
   const server =
     scheme === 'http'
       ? createServer(take)
@@ -187,4 +187,31 @@ it('a connection is used again by the next export', async () => {
     await requests.nth(index);
   }
   expect(new Set(requests.all.map(({ socket }) => socket)).size).toBe(1);
+});
+
+describe('the log says why spans were not taken, in no words of the collector', () => {
+  it.each([
+    [401, 'the collector answered 401 Unauthorized'],
+    [499, 'the collector answered 499'],
+  ])('status %i', async (status, reason) => {
+    const { url } = await startCollector('http', (response) =>
+      response.writeHead(status, 'key sk-live-marker is unknown').end('sk-live-marker'),
+    );
+    const { span, reasons, close } = openTraced({ OTEL_EXPORTER_OTLP_ENDPOINT: url });
+    span();
+    await close(10_000);
+    expect(reasons()).toEqual([reason]);
+  });
+
+  it('a certificate for other names', async () => {
+    const { url } = await startCollector('https', (response) => response.end(), 'sk-live-marker.test');
+    const paths = await written({ 'ca.crt': authority.cert });
+    const { span, reasons, close } = openTraced({
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      OTEL_EXPORTER_OTLP_CERTIFICATE: paths['ca.crt'],
+    });
+    span();
+    await close(10_000);
+    expect(reasons()).toEqual(["the collector's certificate is for other names"]);
+  });
 });
