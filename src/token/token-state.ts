@@ -15,7 +15,7 @@ import {
   sendableMs,
   spreadRenewalDelayMs,
 } from './schedule.ts';
-import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord } from './upstream-record.ts';
+import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord, withRecord } from './upstream-record.ts';
 
 export type GrantReason =
   | 'startup'
@@ -44,7 +44,7 @@ export interface TokenState {
   readonly lastFailure: FailedGrant | undefined;
   /** The credentials before the newest, and whether they were tried since a grant last succeeded. */
   readonly previousCredentials: 'none' | 'untried' | 'rejected';
-  /** What each upstream has made of the tokens, by its name: as many as are configured. */
+  /** What each upstream has made of the tokens, by its name: of those heard of last. */
   readonly upstreams: ReadonlyMap<string, UpstreamRecord>;
   /** Monotonic ms at which the allowance of forced renewals is whole again (a token bucket's arrival time). */
   readonly forcedPaidUntilMs: number;
@@ -57,6 +57,8 @@ export interface TokenState {
 }
 
 export interface HeldToken {
+  /** Tells it from all that were obtained before; the same text again has the same. */
+  readonly number: number;
   /** `Bearer …` */
   readonly authorization: string;
   /** When the request for it was sent: its lifetime counts from there, however slow the answer was. */
@@ -244,12 +246,14 @@ function hold(
   const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
     ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
     : undefined;
+  const authorization = `Bearer ${accessToken}`;
   const grantedTo = reason === 'previous_credentials' ? 'previous' : 'newest';
   return {
     ...state,
     grant: undefined,
     token: {
-      authorization: `Bearer ${accessToken}`,
+      number: state.token?.authorization === authorization ? state.token.number : grant.id,
+      authorization,
       requestedAt,
       expiresAt: later(requestedAt, lifetimeMs),
       sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
@@ -329,7 +333,7 @@ function noteAcceptance(state: TokenState, { upstream, authorization }: Judgemen
   if (state.token?.authorization !== authorization) return state;
   return {
     ...state,
-    upstreams: new Map(state.upstreams).set(upstream, { state: 'accepting', authorization }),
+    upstreams: withRecord(state.upstreams, upstream, { state: 'accepting', token: state.token.number }),
   };
 }
 
@@ -343,14 +347,14 @@ function considerRefusal(
   if (token === undefined || token.authorization !== authorization || grant !== undefined) return state;
   if (state.consecutiveFailures > 0) return state;
   const record = state.upstreams.get(upstream);
-  const worked = record?.state === 'accepting' && record.authorization === authorization;
+  const worked = record?.state === 'accepting' && record.token === token.number;
   if (!worked && nowMs - token.requestedAt.monotonicMs < YOUNGEST_RENEWABLE_MS) return state;
   if (!mayForceRenewal(record, nowMs)) return state;
   const paidUntilMs = Math.max(state.forcedPaidUntilMs, nowMs) + FORCED_INTERVAL_MS;
   if (paidUntilMs - nowMs > FORCED_BURST * FORCED_INTERVAL_MS) return state;
   return {
     ...begin(state, 'upstream_401', { monotonicMs: nowMs, wallMs }),
-    upstreams: new Map(state.upstreams).set(upstream, afterForcedRenewal(record, nowMs)),
+    upstreams: withRecord(state.upstreams, upstream, afterForcedRenewal(record, nowMs)),
     forcedPaidUntilMs: paidUntilMs,
   };
 }

@@ -7,8 +7,8 @@
 export type UpstreamRecord =
   | {
       readonly state: 'accepting';
-      /** The Authorization value it took last. */
-      readonly authorization: string;
+      /** The token it took last, by its number: a record may outlive it for long. */
+      readonly token: number;
     }
   | {
       readonly state: 'refusing';
@@ -37,4 +37,27 @@ export function afterForcedRenewal(record: UpstreamRecord | undefined, nowMs: nu
   // Counted from the last forced renewal, not from the token: a scheduled one in between cures the upstream no better.
   const quiet = nowMs - record.forcedAtMs >= 2 * refusalCooldownMs(record.futile);
   return { state: 'refusing', forcedAtMs: nowMs, futile: quiet ? 0 : record.futile + 1 };
+}
+
+/**
+ * Upstreams that are remembered of one credential: those heard of last. Names come and go with the configuration, and in the broker with
+ * the namespaces that report.
+ */
+const MOST_REMEMBERED = 256;
+
+/** With the record of an upstream, in the place of the one that has been silent for longest where there are too many. */
+export function withRecord(
+  records: ReadonlyMap<string, UpstreamRecord>,
+  upstream: string,
+  record: UpstreamRecord,
+): ReadonlyMap<string, UpstreamRecord> {
+  const after = new Map(records);
+  // The order of a Map is that of its entries' coming.
+  after.delete(upstream);
+  after.set(upstream, record);
+  for (const oldest of after.keys()) {
+    if (after.size <= MOST_REMEMBERED) break;
+    after.delete(oldest);
+  }
+  return after;
 }

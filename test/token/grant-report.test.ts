@@ -10,6 +10,7 @@ const inMs = (ms: number) => ({ monotonicMs: NOW.monotonicMs + ms, wallMs: NOW.w
 const HOLDING: TokenState = {
   ...INITIAL_STATE,
   token: {
+    number: 1,
     authorization: 'Bearer a',
     requestedAt: NOW,
     expiresAt: inMs(60_000.4),

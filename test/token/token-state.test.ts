@@ -439,6 +439,28 @@ describe('a token that an upstream took and then refuses', () => {
   });
 });
 
+describe('what upstreams have made of tokens', () => {
+  it('is kept of those heard of last, without a token that has ended, however many names come and go', () => {
+    const engine = started();
+    for (let name = 0; name < 1000; name++) engine.accept(`r-${name}`).wait(225_000).succeed();
+    expect(engine.state.upstreams.size).toBe(256);
+    expect(engine.state.upstreams.has('r-999')).toBe(true);
+    expect(JSON.stringify([...engine.state.upstreams])).not.toMatch(/Bearer|t\d/);
+  });
+
+  it('stays of one that is heard of again', () => {
+    const engine = started();
+    for (let name = 0; name < 1000; name++) engine.accept('api').accept(`r-${name}`);
+    expect(engine.refuse('api').grant.reason).toBe('upstream_401');
+  });
+
+  it('holds of the same token that is granted again', () => {
+    const engine = started().accept().wait(225_000);
+    engine.end({ result: 'success', accessToken: 't1', lifetimeMs: 300_000 });
+    expect(engine.refuse().grant.reason).toBe('upstream_401');
+  });
+});
+
 it('an upstream that refuses every token forces no more renewals because scheduled ones come in between', () => {
   const engine = started();
   let forced = 0;

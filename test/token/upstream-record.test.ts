@@ -16,5 +16,5 @@ it('an upstream that has been quiet for twice its time starts afresh', () => {
 });
 
 it('an upstream that took a token may force a renewal at once', () => {
-  expect(mayForceRenewal({ state: 'accepting', authorization: 'Bearer a' }, 0)).toBe(true);
+  expect(mayForceRenewal({ state: 'accepting', token: 1 }, 0)).toBe(true);
 });
