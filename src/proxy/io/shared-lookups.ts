@@ -1,7 +1,8 @@
-/** Names are looked up once for all who wait for them at the moment, and anew once there is an answer. */
+/** Names are looked up once for all who ask for them at the moment, and anew once there is an answer, or for long none. */
 
 import type { LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
+import { type Clock, systemClock } from '../../clock.ts';
 import { type Member, Members } from './members.ts';
 
 /**
@@ -9,6 +10,15 @@ import { type Member, Members } from './members.ts';
  * name stands behind these at the most.
  */
 export const MOST_LOOKUPS = 8;
+
+/**
+ * One that has taken longer is shared with nobody new: its question may be lost, which the system finds out after seconds, while
+ * another one is answered at once.
+ */
+export const SHARED_MS = 1000;
+
+/** Of one name under way at once: the last of them is shared for as long as it takes. */
+export const MOST_OF_ONE = 3;
 
 type Told = Parameters<LookupFunction>[2];
 type Answer = Parameters<Told>;
@@ -21,17 +31,21 @@ interface Lookup {
   readonly hostname: string;
   readonly options: LookupOptions;
   readonly waiting: Members<Waiting>;
+  /** Infinite before it begins. */
+  beganAtMs: number;
 }
 
 /** Lookups of one network. Names come from outside, too; as many are remembered as are under way, or waited for. */
 export class SharedLookups {
   readonly #lookup: LookupFunction;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #underWay: Lookup[] = [];
   /** The longest first; each has somebody who waits for it. */
   readonly #inLine: Lookup[] = [];
 
-  constructor(lookup: LookupFunction) {
+  constructor(lookup: LookupFunction, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
     this.#lookup = lookup;
+    this.#clock = clock;
   }
 
   /**
@@ -53,15 +67,28 @@ export class SharedLookups {
 
   #lookupOf(hostname: string, options: LookupOptions): Lookup {
     const isSame = (other: Lookup): boolean => asksTheSame(other, hostname, options);
-    const known = this.#underWay.find(isSame) ?? this.#inLine.find(isSame);
-    if (known !== undefined) return known;
-    const lookup = { hostname, options, waiting: new Members<Waiting>() };
+    const inLine = this.#inLine.find(isSame);
+    if (inLine !== undefined) return inLine;
+    const underWay = this.#underWay.filter(isSame);
+    const last = underWay.at(-1);
+    if (last !== undefined && (underWay.length >= MOST_OF_ONE || this.#isYoung(last))) return last;
+    const lookup = {
+      hostname,
+      options,
+      waiting: new Members<Waiting>(),
+      beganAtMs: Number.POSITIVE_INFINITY,
+    };
     if (this.#underWay.length < MOST_LOOKUPS) this.#begin(lookup);
     else this.#inLine.push(lookup);
     return lookup;
   }
 
+  #isYoung({ beganAtMs }: Lookup): boolean {
+    return this.#clock.monotonicMs() - beganAtMs < SHARED_MS;
+  }
+
   #begin(lookup: Lookup): void {
+    lookup.beganAtMs = this.#clock.monotonicMs();
     this.#underWay.push(lookup);
     try {
       this.#lookup(lookup.hostname, lookup.options, (...answer) => this.#answered(lookup, answer));

@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Network, networkWithLookup } from '../../../src/proxy/io/network.ts';
-import { MOST_LOOKUPS, SharedLookups } from '../../../src/proxy/io/shared-lookups.ts';
-import { settle } from '../../support/manual-clock.ts';
+import { MOST_LOOKUPS, MOST_OF_ONE, SHARED_MS, SharedLookups } from '../../../src/proxy/io/shared-lookups.ts';
+import { ManualClock, settle } from '../../support/manual-clock.ts';
 
 const NAME = 'api.example.com';
 
@@ -186,4 +186,42 @@ it('what one of those who wait throws keeps nothing from the others', async () =
   answer();
   expect(await thrown.promise).toMatchObject({ message: 'mine alone' });
   expect(await told).toBeNull();
+});
+
+describe('a lookup whose answer does not come', () => {
+  it('is shared for a second; who asks later is answered by another', async () => {
+    const clock = new ManualClock();
+    const asked: ((error: null) => void)[] = [];
+    const lookups = new SharedLookups((_name, _options, told) => {
+      asked.push((error) => told(error, []));
+    }, clock);
+    const told: number[] = [];
+    const ask = (who: number) => lookups.ask(NAME, {}, () => void told.push(who));
+    ask(0);
+    await clock.advance(SHARED_MS - 1);
+    ask(1);
+    expect(asked).toHaveLength(1);
+    await clock.advance(1);
+    ask(2);
+    expect(asked).toHaveLength(2);
+    asked[1]?.(null);
+    await settle();
+    expect(told).toEqual([2]);
+    asked[0]?.(null);
+    await settle();
+    expect(told).toEqual([2, 0, 1]);
+  });
+
+  it('has a few others of its name beside it, and leaves places to other names', async () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const lookups = new SharedLookups((name) => void asked.push(name), clock);
+    for (let second = 0; second < 10; second++) {
+      lookups.ask(NAME, {}, () => {});
+      await clock.advance(SHARED_MS);
+    }
+    expect(asked).toEqual(Array.from({ length: MOST_OF_ONE }, () => NAME));
+    lookups.ask('other.example.com', {}, () => {});
+    expect(asked.at(-1)).toBe('other.example.com');
+  });
 });
