@@ -139,7 +139,8 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     options.tracing === undefined
       ? undefined
       : (await import('./tracing.ts')).openTracing(options.tracing, log, { lookup });
-  closers.push(() => tracing?.close(0));
+  // Their connections end with it.
+  closers.push(() => tracing?.close(MOST_FOR_SPANS_MS));
   const history = new TrafficHistory({ figures: proxyMetrics.figures, bounds: BUCKETS_SECONDS, clock });
   closers.push(() => history.close());
   const sources = new TokenSources({
