@@ -11,7 +11,7 @@ export interface KubernetesApi {
   request<T>(method: ApiMethod, path: string, options?: ApiRequestOptions): Promise<T>;
   /**
    * Streams the changes of a collection until they end or `signal` aborts. Resolves when the server ends the stream or
-   * when nothing has come for half a minute.
+   * when nothing has come for two and a half minutes.
    * @throws {KubernetesApiError} when it cannot be opened or breaks off.
    */
   watch(path: string, query: Query, onEvent: (event: WatchEvent) => void, signal: AbortSignal): Promise<void>;
