@@ -4,11 +4,9 @@
  * an injector without the API does not load even those.
  */
 
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { type HttpMethod, RequestContext } from '@kubernetes/client-node/dist/gen/http/http.js';
 import { IsomorphicFetchHttpLibrary } from '@kubernetes/client-node/dist/gen/http/isomorphic-fetch.js';
 import type { Clock } from '../clock.ts';
-import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import {
   type ApiMethod,
   type ApiRequestOptions,
@@ -16,6 +14,8 @@ import {
   KubernetesApiError,
   type WatchEvent,
 } from './api.ts';
+import { loadConfiguration } from './configuration.ts';
+import { refused, refuseUnsendable, unreachable, unusable } from './failures.ts';
 import { readLines } from './lines.ts';
 
 /** How long connections are kept before the CA is read anew; the token is read every minute by the client itself. */
@@ -25,10 +25,6 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 /** The server sends a bookmark about every minute: a watch that is silent for longer may be dead. */
 const SILENCE_MS = 150_000;
-
-const MAX_RETRY_AFTER_SECONDS = 60;
-
-const MAX_EXPLANATION = 1000;
 
 export interface KubernetesClient extends KubernetesApi {
   /** The namespace that we run in, as far as the configuration says. */
@@ -74,9 +70,14 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
       request.setBody(JSON.stringify(body));
     }
     request.setSignal(signal);
-    let response: Response;
     try {
       await config.applySecurityAuthentication(request);
+    } catch (error) {
+      throw unusable(`${method} ${path}`, error);
+    }
+    refuseUnsendable(`${method} ${path}`, request);
+    let response: Response;
+    try {
       keepConnections(request);
       response = await http.send(request).toPromise();
     } catch (error) {
@@ -122,64 +123,11 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
   };
 }
 
-function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig; server: string } {
-  const config = new KubeConfig();
-  try {
-    if (kubeconfig === undefined) config.loadFromCluster();
-    else config.loadFromFile(kubeconfig);
-  } catch (error) {
-    throw new SidecarError('configuration', `--kubeconfig: ${messageOf(error)}`, { cause: error });
-  }
-  const server = config.getCurrentCluster()?.server;
-  if (server === undefined || !URL.canParse(server) || server.includes('undefined')) {
-    throw new SidecarError(
-      'configuration',
-      '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
-    );
-  }
-  return { config, server: server.replace(/\/+$/, '') };
-}
-
 /** The parser's own complaint would quote the answer, which may be a Secret. */
 function parseAnswer<T>(what: string, text: string): T {
   try {
     return JSON.parse(text) as T;
   } catch {
     throw new KubernetesApiError(`${what}: the answer is no JSON`);
-  }
-}
-
-function unreachable(what: string, error: unknown): KubernetesApiError {
-  // fetch says "fetch failed" and keeps the reason as its cause.
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  return new KubernetesApiError(`${what}: ${systemCodeOf(cause) ?? messageOf(cause)}`, undefined, { cause });
-}
-
-/** Most often the program is newer than the release that grants it its permissions. */
-const REMEDY =
-  '; upgrade the release, with the chart of this version, or grant it (docs/reference/injector.md, Permissions)';
-
-function refused(
-  what: string,
-  { httpStatusCode: status, headers }: Response,
-  answer: string,
-): KubernetesApiError {
-  const seconds = Number(headers['retry-after'] ?? Number.NaN);
-  const retry = seconds >= 0 ? { retryAfterMs: Math.min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000 } : {};
-  const why = answer === '' ? '' : `: ${messageOfStatus(answer).slice(0, MAX_EXPLANATION)}`;
-  return new KubernetesApiError(
-    `${what}: status ${status}${why}${status === 403 ? REMEDY : ''}`,
-    status,
-    retry,
-  );
-}
-
-/** What an object of kind Status says; other bodies are shown as they are. */
-function messageOfStatus(answer: string): string {
-  try {
-    const { message } = JSON.parse(answer) as { message?: unknown };
-    return typeof message === 'string' ? message : answer;
-  } catch {
-    return answer;
   }
 }

@@ -1,0 +1,68 @@
+/** Where the Kubernetes API is, and how we prove ourselves there: by a kubeconfig, or by the pod's service account. */
+
+import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { SidecarError, systemCodeOf } from '../errors.ts';
+
+/**
+ * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
+ * @throws {SidecarError} `configuration` when neither leads to a server.
+ */
+export function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig; server: string } {
+  const config = new KubeConfig();
+  if (kubeconfig === undefined) loadServiceAccount(config);
+  else loadFile(config, kubeconfig);
+  const server = config.getCurrentCluster()?.server;
+  if (server === undefined || !URL.canParse(server) || server.includes('undefined')) {
+    throw new SidecarError(
+      'configuration',
+      '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
+    );
+  }
+  return { config, server: server.replace(/\/+$/, '') };
+}
+
+function loadServiceAccount(config: KubeConfig): void {
+  try {
+    config.loadFromCluster();
+  } catch (error) {
+    const why = systemCodeOf(error) ?? 'not understood';
+    throw new SidecarError('configuration', `the service account cannot be read: ${why}`);
+  }
+}
+
+function loadFile(config: KubeConfig, path: string): void {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const why = systemCodeOf(error) ?? 'it is no file';
+    throw new SidecarError('configuration', `--kubeconfig: ${path} cannot be read: ${why}`, { cause: error });
+  }
+  try {
+    config.loadFromString(text);
+    config.makePathsAbsolute(dirname(path));
+  } catch (error) {
+    // Without its cause, which quotes the file.
+    throw new SidecarError('configuration', `--kubeconfig: ${path}: ${whyUnusable(error)}`);
+  }
+}
+
+/** What is missing, as the client says it: its words are of the format alone. */
+const MISSING = /^(?:clusters|contexts|users)\[\d+\](?:\.[a-z]+)+ is missing$/;
+
+/** Where a kubeconfig is wrong. The parser's own words show the lines around, with the tokens and keys that are in them. */
+function whyUnusable(error: unknown): string {
+  const { mark, message = '' } = (error ?? {}) as {
+    readonly mark?: { readonly line: number; readonly column: number };
+    readonly message?: string;
+  };
+  if (mark !== undefined)
+    return `line ${mark.line + 1}, column ${mark.column + 1}: expected valid YAML or JSON`;
+  const code = systemCodeOf(error);
+  if (code !== undefined) return `a file that it names cannot be read: ${code}`;
+  return MISSING.test(message)
+    ? message
+    : 'expected a kubeconfig: a mapping with clusters, contexts and users';
+}
