@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { parseAllDocuments } from 'yaml';
 import { unknownVariables } from '../config/environment.ts';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
 import { type GivenValue, readSettings, readValue, type Settings } from '../config/settings.ts';
 import type { ValueFormat } from '../config/values.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import { injectManifests, type ManifestOptions } from '../injector/manifests/inject-manifests.ts';
+import { readManifestDocuments } from '../injector/manifests/manifest-documents.ts';
 import { objectName } from '../injector/pod/annotation-formats.ts';
 import { PROFILE } from '../injector/pod/annotations.ts';
 import type { ClusterVersion } from '../injector/pod/cluster.ts';
@@ -99,18 +99,12 @@ async function readProfiles(
   const files = given === undefined ? [] : given.text.split(',').map((file) => file.trim());
   const contents: unknown[] = [];
   for (const file of files) {
-    const documents = parseAllDocuments(await readManifests(given?.key ?? '', file, context), {
-      merge: true,
-    });
-    try {
-      for (const document of documents) {
-        if (document.errors.length > 0) throw document.errors[0];
-        contents.push(document.toJS());
-      }
-    } catch (error) {
-      const message = `${given?.key}: ${file}: expected manifests in YAML or JSON: ${messageOf(error)}`;
-      throw new SidecarError('configuration', message, { cause: error });
+    const read = readManifestDocuments(await readManifests(given?.key ?? '', file, context));
+    if (read.problems.length > 0) {
+      const message = `${given?.key}: ${file}: expected manifests in YAML or JSON: ${read.problems.join('\n')}`;
+      throw new SidecarError('configuration', message);
     }
+    contents.push(...read.contents);
   }
   // By itself, because the rules of the configuration file take their time to load.
   const { profilesInManifests } = await import('./profile-rules.ts');

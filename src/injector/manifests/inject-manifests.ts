@@ -1,7 +1,6 @@
 /** The injector's patch on manifests instead of pods: text in, text out. */
 
-import { type Document, parseAllDocuments, type ToStringOptions } from 'yaml';
-import { ALIASES } from '../../config/yaml-mistakes.ts';
+import type { Document, ToStringOptions } from 'yaml';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
 import type { Cluster } from '../pod/cluster.ts';
 import { inject } from '../pod/inject.ts';
@@ -9,6 +8,7 @@ import type { InjectionDefaults } from '../pod/injection-defaults.ts';
 import type { Namespace, Pod } from '../pod/pod.ts';
 import type { Profiles } from '../pod/profiles.ts';
 import { applyToDocument } from './apply-to-document.ts';
+import { readManifestDocuments } from './manifest-documents.ts';
 import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
 
 export interface InjectedManifests {
@@ -31,34 +31,20 @@ export interface ManifestOptions {
 
 /** YAML of one or more documents, or JSON. */
 export function injectManifests(text: string, options: ManifestOptions): InjectedManifests {
-  // Merge keys (`<<`) are resolved as kubectl resolves them.
-  const documents: readonly Document[] = parseAllDocuments(text, { merge: true });
-  const problems = documents.flatMap((document) => document.errors.map(({ message }) => message));
-  if (problems.length > 0) return { text, notes: [], problems };
-
-  const contents = documents.map((document, index) => contentOf(document, index, problems));
-  if (problems.length > 0) return { text, notes: [], problems };
+  const { documents, contents, problems: unread } = readManifestDocuments(text);
+  if (unread.length > 0) return { text, notes: [], problems: unread };
 
   const labels = namespaceLabels(contents);
   const profiles = options.profilesIn?.(contents);
   const settled =
     profiles === undefined ? options : { ...options, cluster: { ...options.cluster, profiles } };
   const notes: string[] = [];
+  const problems: string[] = [];
   const changed = documents.map((document, index) =>
     injectDocument(document, contents[index], settled, labels, notes, problems),
   );
   if (problems.length > 0 || !changed.includes(true)) return { text, notes, problems };
   return { text: isJson(text) ? toJson(documents) : toYaml(text, documents, changed), notes, problems };
-}
-
-/** A document whose aliases cannot be resolved (`host: *.example.com`) joins `problems`. */
-function contentOf(document: Document, index: number, problems: string[]): unknown {
-  try {
-    return document.toJS();
-  } catch {
-    problems.push(`document ${index + 1}: expected ${ALIASES}`);
-    return undefined;
-  }
 }
 
 function injectDocument(
