@@ -20,7 +20,8 @@ export async function parseInParts(text: string): Promise<Document.Parsed> {
   }
   for (const token of parser.end()) tokens.push(token);
   await nextTurn();
-  const composer = new Composer({ uniqueKeys: true, strict: true, prettyErrors: false });
+  // Its warnings go to standard error, with what they are about.
+  const composer = new Composer({ uniqueKeys: true, strict: true, prettyErrors: false, logLevel: 'error' });
   const [document, second] = composer.compose(tokens, true, text.length);
   if (document === undefined) throw new RangeError('a text without a document');
   if (second !== undefined) {
