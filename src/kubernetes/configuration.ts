@@ -1,16 +1,28 @@
 /** Where the Kubernetes API is, and how we prove ourselves there: by a kubeconfig, or by the pod's service account. */
 
 import { readFileSync } from 'node:fs';
+import type { AgentOptions } from 'node:https';
 import { dirname } from 'node:path';
-import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import { type DispatcherOptions, KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+
+/** Verifies the server unless the kubeconfig says otherwise. Left unsaid, NODE_TLS_REJECT_UNAUTHORIZED would have a say in it. */
+class VerifyingKubeConfig extends KubeConfig {
+  override createDispatcherOptions(cluster: Cluster | null, options: AgentOptions): DispatcherOptions {
+    return super.createDispatcherOptions(cluster, {
+      ...options,
+      rejectUnauthorized: options.rejectUnauthorized ?? true,
+    });
+  }
+}
 
 /**
  * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
  * @throws {SidecarError} `configuration` when neither leads to a server.
  */
 export function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig; server: string } {
-  const config = new KubeConfig();
+  const config = new VerifyingKubeConfig();
   if (kubeconfig === undefined) loadServiceAccount(config);
   else loadFile(config, kubeconfig);
   const server = config.getCurrentCluster()?.server;
