@@ -18,7 +18,7 @@ import { loadConfiguration } from './configuration.ts';
 import { refused, refuseUnsendable, unreachable, unusable } from './failures.ts';
 import { readLines } from './lines.ts';
 
-/** How long connections are kept before the CA is read anew; the token is read every minute by the client itself. */
+/** How long connections are kept before the CA is read anew. */
 const RECONNECT_AFTER_MS = 300_000;
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -39,7 +39,7 @@ type Response = Awaited<ReturnType<ReturnType<IsomorphicFetchHttpLibrary['send']
  * @throws {SidecarError} `configuration` when neither leads to a server.
  */
 export function connectKubernetes(kubeconfig: string | undefined, clock: Clock): KubernetesClient {
-  const { config, server } = loadConfiguration(kubeconfig);
+  const { config, server, tokenFile } = loadConfiguration(kubeconfig, clock);
   const http = new IsomorphicFetchHttpLibrary();
   let shared: { readonly dispatcher: Dispatcher; readonly sinceMs: number } | undefined;
 
@@ -84,6 +84,7 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
       throw unreachable(`${method} ${path}`, error);
     }
     if (response.httpStatusCode >= 200 && response.httpStatusCode <= 299) return response;
+    if (response.httpStatusCode === 401) tokenFile?.refused();
     // To its end, so that the connection can be used again.
     const answer = await response.body.text().catch(() => '');
     throw refused(`${method} ${path}`, response, explainRefusal === true ? answer : '');

@@ -5,7 +5,9 @@ import type { AgentOptions } from 'node:https';
 import { dirname } from 'node:path';
 import { type DispatcherOptions, KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
+import type { Clock } from '../clock.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+import { TokenFile } from './token-file.ts';
 
 /** Verifies the server unless the kubeconfig says otherwise. Left unsaid, NODE_TLS_REJECT_UNAUTHORIZED would have a say in it. */
 class VerifyingKubeConfig extends KubeConfig {
@@ -17,11 +19,18 @@ class VerifyingKubeConfig extends KubeConfig {
   }
 }
 
+export interface Configuration {
+  readonly config: KubeConfig;
+  readonly server: string;
+  /** Undefined where the token is in no file. */
+  readonly tokenFile: TokenFile | undefined;
+}
+
 /**
  * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
  * @throws {SidecarError} `configuration` when neither leads to a server.
  */
-export function loadConfiguration(kubeconfig: string | undefined): { config: KubeConfig; server: string } {
+export function loadConfiguration(kubeconfig: string | undefined, clock: Clock): Configuration {
   const config = new VerifyingKubeConfig();
   if (kubeconfig === undefined) loadServiceAccount(config);
   else loadFile(config, kubeconfig);
@@ -32,7 +41,27 @@ export function loadConfiguration(kubeconfig: string | undefined): { config: Kub
       '--kubernetes-api: there is no service account here (KUBERNETES_SERVICE_HOST is not set): give a --kubeconfig',
     );
   }
-  return { config, server: server.replace(/\/+$/, '') };
+  return { config, server: server.replace(/\/+$/, ''), tokenFile: followTokenFile(config, clock) };
+}
+
+/** Of the user of this configuration, in the place of `tokenFile`. */
+const FOLLOWED = 'followedTokenFile';
+
+/** Our reading of the user's token file in the place of the client's own, which goes by the wall clock alone. */
+function followTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
+  const user = config.getCurrentUser();
+  const { tokenFile: path, ...others } = user?.authProvider?.config ?? {};
+  if (user === null || typeof path !== 'string' || path === '') return undefined;
+  const tokenFile = new TokenFile(path, clock);
+  const authProvider = { ...user.authProvider, config: { ...others, [FOLLOWED]: path } };
+  config.users = config.users.map((one) => (one.name === user.name ? { ...one, authProvider } : one));
+  config.addAuthenticator({
+    isAuthProvider: (one) => one.authProvider?.config?.[FOLLOWED] === path,
+    async applyAuthentication(_user, options) {
+      options.headers = { ...options.headers, Authorization: `Bearer ${await tokenFile.current()}` };
+    },
+  });
+  return tokenFile;
 }
 
 function loadServiceAccount(config: KubeConfig): void {

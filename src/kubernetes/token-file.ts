@@ -1,0 +1,35 @@
+/** The token of a service account, which the kubelet renews in its file. */
+
+import { readFile } from 'node:fs/promises';
+import { type Clock, elapsedMs, type Instant } from '../clock.ts';
+
+const READ_EVERY_MS = 60_000;
+
+/**
+ * Read anew after a minute by either clock: the wall may be set back by hours, and the monotonic one stands still while
+ * the machine is suspended.
+ */
+export class TokenFile {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #read: { readonly token: string; readonly at: Instant } | undefined;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** @throws the system's error where the file cannot be read. */
+  async current(): Promise<string> {
+    const at = this.#clock.now();
+    if (this.#read === undefined || elapsedMs(this.#read.at, at) >= READ_EVERY_MS) {
+      this.#read = { token: await readFile(this.#path, 'utf8'), at };
+    }
+    return this.#read.token;
+  }
+
+  /** The server has refused it: the next request reads the file. */
+  refused(): void {
+    this.#read = undefined;
+  }
+}
