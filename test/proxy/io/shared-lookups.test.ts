@@ -69,6 +69,16 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
     }
   });
 
+  it('that have their answer wait for nothing any more', async () => {
+    const { lookup, answer } = heldLookup();
+    const socket = given(dial(networkWithLookup(lookup), await listening()));
+    const waiting = socket.listenerCount('close');
+    const connected = once(socket, 'connect');
+    answer();
+    await connected;
+    expect(socket.listenerCount('close')).toBe(waiting - 1);
+  });
+
   it('all fail where the lookup does', async () => {
     const { lookup, answer } = heldLookup();
     const network = networkWithLookup(lookup);
