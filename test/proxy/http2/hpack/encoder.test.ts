@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FrameOutput } from '../../../../src/proxy/http2/frame-output.ts';
 import { HpackDecoder } from '../../../../src/proxy/http2/hpack/decoder.ts';
 import { HpackEncoder } from '../../../../src/proxy/http2/hpack/encoder.ts';
+import { collectGarbage } from '../../../support/collect-garbage.ts';
 import { hex } from '../frames.ts';
 
 const LIMITS = { sectionBytes: 1_000_000, sectionFields: 1000 };
@@ -100,4 +101,20 @@ describe('the second line of defence', () => {
     expect(() => encoded(['x'])).toThrow('no value');
     expect(() => encoded(['authorization', 'Bearer secret\n'])).toThrow(/^(?!.*secret)/);
   });
+});
+
+test('an encoder that is quiet holds nothing of the head that its last field was cut from', async () => {
+  const heads = 100;
+  const bytes = 100_000;
+  await collectGarbage();
+  const before = process.memoryUsage().heapUsed;
+  const encoders = Array.from({ length: heads }, (_, at) => {
+    const head = Buffer.alloc(bytes, `${at}-`).toString('latin1');
+    const encoder = new HpackEncoder();
+    encoded(['x', head.slice(0, 100)], [], encoder);
+    return encoder;
+  });
+  await collectGarbage();
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan((heads * bytes) / 4);
+  expect(encoders).toHaveLength(heads);
 });
