@@ -1,10 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it, onTestFinished } from 'vitest';
 import { startAdminServer } from '../../src/admin/admin-server.ts';
 import { probes } from '../../src/admin/probes.ts';
+import { garbageCollector } from '../support/collect-garbage.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -75,10 +74,9 @@ it('a probe whose connection has gone waits no longer', async () => {
 
 it('of probes that were answered before the first token nothing is kept', async () => {
   const { clock, due, start } = starting();
-  setFlagsFromString('--expose-gc');
-  const collectGarbage = runInNewContext('gc') as () => void;
+  const collect = garbageCollector();
   const heldBytes = (): number => {
-    collectGarbage();
+    collect();
     return process.memoryUsage().heapUsed;
   };
   async function batches(count: number): Promise<void> {

@@ -1,6 +1,4 @@
 import { hash } from 'node:crypto';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { ServiceAccountCaller } from '../../src/callers/caller.ts';
 import {
@@ -10,6 +8,7 @@ import {
   MOST_KNOWN,
 } from '../../src/callers/known-tokens.ts';
 import { type Instant, later } from '../../src/clock.ts';
+import { garbageCollector } from '../support/collect-garbage.ts';
 
 /** As long as a review counts. */
 const USEFUL_FOR_MS = 300_000;
@@ -113,8 +112,7 @@ it('forgets who was denied once that holds no more', () => {
 });
 
 it('takes no more than 250 bytes for a caller with one token, beside what is said of the caller', () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = garbageCollector();
   const usedBytes = (): number => {
     collect();
     return process.memoryUsage().heapUsed;

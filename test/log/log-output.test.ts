@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { LogOutput } from '../../src/log/output.ts';
+import { garbageCollector } from '../support/collect-garbage.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 /** Takes what it is told to: a number of bytes, or an error. */
@@ -68,8 +67,7 @@ it('what a stalled output keeps is bounded, and says how many lines were left ou
 });
 
 it('of 64 MiB that nobody reads, less than one stays in memory', () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = garbageCollector();
   const used = (): number => {
     // Buffers are let go once those who held them have been.
     for (let round = 0; round < 3; round++) collect();
@@ -85,8 +83,7 @@ it('of 64 MiB that nobody reads, less than one stays in memory', () => {
 });
 
 it('lines that wait hold their own memory alone, whatever small buffers come and go between them', () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = garbageCollector();
   const used = (): number => {
     for (let round = 0; round < 3; round++) collect();
     return process.memoryUsage().arrayBuffers;

@@ -1,10 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { CaptureConfig } from '../../src/config/config.ts';
 import { createAuthority } from '../../src/proxy/tls/authority.ts';
 import { LeafContexts } from '../../src/proxy/tls/leaf-contexts.ts';
+import { garbageCollector } from '../support/collect-garbage.ts';
 import { turnsDuring } from '../support/turns.ts';
 import { FakeBearer } from '../wire/fake-bearer.ts';
 import { message, ok } from '../wire/messages.ts';
@@ -14,8 +13,7 @@ import { forwardTo, routeTo, type SidecarSettings, startSidecar } from '../wire/
 const REPLACED = 8;
 
 it('what a configuration held, tokens among it, is let go when another has taken its place', async () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = garbageCollector();
   const upstream = await startUpstream(answering(ok('hello')), undefined);
   const forwardProxy = forwardTo(upstream);
   const { allow: hosts, timeouts } = forwardProxy;

@@ -1,10 +1,14 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Collects what nothing holds any more: what a WeakRef still finds is held. A WeakRef holds what it refers to until the next turn. */
-export async function collectGarbage(): Promise<void> {
+/** Collects what nothing holds any more, at once. */
+export function garbageCollector(): () => void {
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  return runInNewContext('gc') as () => void;
+}
+
+/** The same in the next turn: a WeakRef holds what it refers to until then, and what it still finds afterwards is held. */
+export async function collectGarbage(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
-  collect();
+  garbageCollector()();
 }

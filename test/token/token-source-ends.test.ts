@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import type { TokenResponse } from '../../src/token/provider/token-response.ts';
 import { TokenUnavailable } from '../../src/token/token-unavailable.ts';
+import { garbageCollector } from '../support/collect-garbage.ts';
 import { settle } from '../support/manual-clock.ts';
 import { loaded, openSource, rejection, token } from './opened-source.ts';
 
@@ -33,10 +32,9 @@ describe('a wait', () => {
     ['was refused', rejection],
   ])('that %s is let go', async (_, outcome) => {
     const { source, clock, last } = await openSource();
-    setFlagsFromString('--expose-gc');
-    const collectGarbage = runInNewContext('gc') as () => void;
+    const collect = garbageCollector();
     const heldBytes = () => {
-      collectGarbage();
+      collect();
       return process.memoryUsage().heapUsed;
     };
     const before = heldBytes();

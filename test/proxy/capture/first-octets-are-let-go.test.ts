@@ -2,10 +2,9 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected-connection.ts';
+import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import type { RawClient } from '../../wire/raw-client.ts';
 import { until } from '../../wire/sidecar.ts';
@@ -23,8 +22,7 @@ const { poolSize } = Buffer;
 beforeAll(() => {
   // Each buffer by itself: where they are cut from one piece, who holds a small one holds them all.
   Buffer.poolSize = 0;
-  setFlagsFromString('--expose-gc');
-  collect = runInNewContext('gc') as () => void;
+  collect = garbageCollector();
 });
 
 afterAll(() => {

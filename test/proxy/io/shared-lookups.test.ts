@@ -2,11 +2,10 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Network, networkWithLookup } from '../../../src/proxy/io/network.ts';
 import { MOST_LOOKUPS, MOST_OF_ONE, SHARED_MS, SharedLookups } from '../../../src/proxy/io/shared-lookups.ts';
+import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
 const NAME = 'api.example.com';
@@ -88,8 +87,7 @@ describe.each(Object.entries(DIALS))('connections %s', (_, dial) => {
   });
 
   it('that are given up leave nothing behind, and the others go on', async () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
+    const collect = garbageCollector();
     const { lookup, asked, answer } = heldLookup();
     const network = networkWithLookup(lookup);
     const port = await listening();

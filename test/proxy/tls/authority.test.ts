@@ -2,8 +2,6 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
   BasicConstraints,
@@ -32,6 +30,7 @@ import {
   signCertificate,
   validity,
 } from '../../../src/x509/certificate.ts';
+import { garbageCollector } from '../../support/collect-garbage.ts';
 
 const NOW_MS = Date.now();
 const NAMES = ['api.example.com', '*.wild.example.org'];
@@ -171,8 +170,7 @@ describe('the authority of interception', () => {
   });
 
   it('forgets the key of its root as soon as that has signed', async () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
+    const collect = garbageCollector();
     const made: WeakRef<KeyPair['privateKey']>[] = [];
     const kept = createAuthority({
       names: NAMES,
