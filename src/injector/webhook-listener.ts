@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { endUnlessAnswered } from '../answer-deadline.ts';
 import { boundCallerConnections } from '../callers/caller-connections.ts';
 import { drain } from '../callers/drain.ts';
 import type { ClientVerification } from '../certificates/client-verification.ts';
@@ -99,11 +100,8 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
       return;
     }
     const over = new AbortController();
-    const cancel = clock.after(REVIEW_MS, () => socket.destroy());
-    response.once('close', () => {
-      cancel();
-      over.abort(new Error('the connection has ended'));
-    });
+    endUnlessAnswered(response, REVIEW_MS, clock);
+    response.once('close', () => over.abort(new Error('the connection has ended')));
     answer(request, { ...options, budget, caller, signal: over.signal }).then(
       ({ status, body }) => {
         // Only a whole request may be followed by another on the same connection.
