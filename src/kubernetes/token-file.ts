@@ -13,6 +13,7 @@ export class TokenFile {
   readonly #path: string;
   readonly #clock: Clock;
   #read: { readonly token: string; readonly at: Instant } | undefined;
+  #refusals = 0;
 
   constructor(path: string, clock: Clock) {
     this.#path = path;
@@ -22,14 +23,18 @@ export class TokenFile {
   /** @throws the system's error where the file cannot be read. */
   async current(): Promise<string> {
     const at = this.#clock.now();
-    if (this.#read === undefined || elapsedMs(this.#read.at, at) >= READ_EVERY_MS) {
-      this.#read = { token: await readFile(this.#path, 'utf8'), at };
-    }
-    return this.#read.token;
+    const read = this.#read;
+    if (read !== undefined && elapsedMs(read.at, at) < READ_EVERY_MS) return read.token;
+    const refusals = this.#refusals;
+    const token = await readFile(this.#path, 'utf8');
+    // What was read before a refusal may be what was refused.
+    if (refusals === this.#refusals) this.#read = { token, at };
+    return token;
   }
 
   /** The server has refused it: the next request reads the file. */
   refused(): void {
+    this.#refusals += 1;
     this.#read = undefined;
   }
 }

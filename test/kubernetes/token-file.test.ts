@@ -8,7 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { connectKubernetes } from '../../src/kubernetes/client.ts';
+import { TokenFile } from '../../src/kubernetes/token-file.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { temporaryFile } from '../wire/temporary-file.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -95,4 +97,14 @@ it('is not replaced by one of before where its file is gone', async () => {
   await rm(tokenFile);
   await clock.advance(60_000);
   await expect(request()).rejects.toThrow('the service account cannot be used: ENOENT');
+});
+
+it('is read anew after a refusal that came while it was being read', async () => {
+  const path = await temporaryFile('token', 'before');
+  const tokens = new TokenFile(path, new ManualClock());
+  const reading = tokens.current();
+  tokens.refused();
+  expect(await reading).toBe('before');
+  await writeFile(path, 'after');
+  expect(await tokens.current()).toBe('after');
 });
