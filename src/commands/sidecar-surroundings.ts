@@ -26,15 +26,20 @@ export async function openLeaves(config: Config, clock: Clock, log: Logger): Pro
   }
 }
 
+/** Hosts in whose place this program listens, so that DNS alone knows where they are; in lower case. */
+export function namesByDns({ capture }: Config): ReadonlySet<string> {
+  return new Set(capture?.hosts.map(({ host }) => host));
+}
+
 /**
  * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
  * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
  */
-export async function openLookup({ capture }: Config, clock: Clock): Promise<LookupFunction | undefined> {
-  if (capture === undefined) return undefined;
+export async function openLookup(config: Config, clock: Clock): Promise<LookupFunction | undefined> {
+  if (config.capture === undefined) return undefined;
   const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
   try {
-    return await lookupPastHostsFile(new Set(capture.hosts.map(({ host }) => host)), clock);
+    return await lookupPastHostsFile(namesByDns(config), clock);
   } catch (error) {
     throw new SidecarError(
       'configuration',

@@ -30,7 +30,7 @@ import { drainShares } from './drain-shares.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
 import { required, sidecarHealth } from './sidecar-health.ts';
-import { openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
+import { namesByDns, openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
 import { statusEndpoints } from './status-endpoints.ts';
 import { TokenSources } from './token-sources.ts';
 
@@ -222,7 +222,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     ...(findOriginal === undefined ? {} : { findOriginal }),
     otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
     ...(leaves === undefined ? {} : { leaves }),
-    ...(lookup === undefined ? {} : { network: networkWithLookup(lookup) }),
+    ...(lookup === undefined ? {} : { network: networkWithLookup(lookup, namesByDns(config)) }),
     metrics: proxyMetrics,
     clock,
     log,

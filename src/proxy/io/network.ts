@@ -10,7 +10,7 @@ import {
 } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { findPeers, type Peer } from './peer-socket.ts';
-import { SharedLookups } from './shared-lookups.ts';
+import { DNS_BOUNDS, SharedLookups, SYSTEM_BOUNDS } from './shared-lookups.ts';
 
 /** All that the data path asks of the system's network. Tests put one of their own in its place. */
 export interface Network {
@@ -26,22 +26,29 @@ export interface Network {
 
 export const systemNetwork: Network = networkWithLookup(systemLookup as LookupFunction);
 
-/** The system's network, where the names of upstreams are found by `lookup`: once for all connections that wait for one. */
-export function networkWithLookup(lookup: LookupFunction): Network {
-  const lookups = new SharedLookups(lookup);
+/**
+ * The system's network, where the names of upstreams are found by `lookup`: once for all connections that wait for one.
+ * @param byDns names that `lookup` asks DNS for, in lower case.
+ */
+export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<string> = new Set()): Network {
+  const ofSystem = new SharedLookups(lookup, SYSTEM_BOUNDS);
+  const ofDns = new SharedLookups(lookup, DNS_BOUNDS);
+  const lookupsOf: LookupsOf = (hostname) => (byDns.has(hostname.toLowerCase()) ? ofDns : ofSystem);
   return {
-    connectTcp: (options) => dialled(lookups, (shared) => connectTcp({ ...options, lookup: shared })),
-    connectTls: (options) => dialled(lookups, (shared) => connectTls({ ...options, lookup: shared })),
+    connectTcp: (options) => dialled(lookupsOf, (shared) => connectTcp({ ...options, lookup: shared })),
+    connectTls: (options) => dialled(lookupsOf, (shared) => connectTls({ ...options, lookup: shared })),
     createServer,
     findPeers,
   };
 }
 
+type LookupsOf = (hostname: string) => SharedLookups;
+
 /** @param dial has Node ask for the name, if there is one, before it returns. */
-function dialled<S extends Socket>(lookups: SharedLookups, dial: (lookup: LookupFunction) => S): S {
+function dialled<S extends Socket>(lookupsOf: LookupsOf, dial: (lookup: LookupFunction) => S): S {
   let leave: (() => void) | undefined;
   const socket = dial((hostname, options, told) => {
-    leave = lookups.ask(hostname, options, (...answer) => {
+    leave = lookupsOf(hostname).ask(hostname, options, (...answer) => {
       if (leave !== undefined) socket.off('close', leave);
       told(...answer);
     });

@@ -5,20 +5,30 @@ import type { LookupFunction } from 'node:net';
 import { type Clock, systemClock } from '../../clock.ts';
 import { type Member, Members } from './members.ts';
 
-/**
- * Under way at once. The system's lookups cannot be taken back, and wait for threads of libuv that others need, too: the provider's
- * name stands behind these at the most.
- */
-export const MOST_LOOKUPS = 8;
+export interface LookupBounds {
+  /** Under way at once. */
+  readonly atOnce: number;
+  /** Of one name under way at once: the last of them is shared for as long as it takes. */
+  readonly ofOne: number;
+}
 
 /**
- * One that has taken longer is shared with nobody new: its question may be lost, which the system finds out after seconds, while
- * another one is answered at once.
+ * The system's lookups cannot be taken back, and wait for threads of libuv that others need, too: the provider's name stands behind
+ * these at the most.
+ */
+export const SYSTEM_BOUNDS: LookupBounds = { atOnce: 8, ofOne: 3 };
+
+/**
+ * DNS takes no thread, and a question that is lost is asked again within the lookup. No name waits for another: the configuration
+ * says how many there are.
+ */
+export const DNS_BOUNDS: LookupBounds = { atOnce: Number.POSITIVE_INFINITY, ofOne: 1 };
+
+/**
+ * One that has taken longer is shared with nobody new, as far as there may be another: its question may be lost, which the system
+ * finds out after seconds, while another one is answered at once.
  */
 export const SHARED_MS = 1000;
-
-/** Of one name under way at once: the last of them is shared for as long as it takes. */
-export const MOST_OF_ONE = 3;
 
 type Told = Parameters<LookupFunction>[2];
 type Answer = Parameters<Told>;
@@ -35,16 +45,18 @@ interface Lookup {
   beganAtMs: number;
 }
 
-/** Lookups of one network. Names come from outside, too; as many are remembered as are under way, or waited for. */
+/** Lookups of one kind. Names come from outside, too; as many are remembered as are under way, or waited for. */
 export class SharedLookups {
   readonly #lookup: LookupFunction;
+  readonly #bounds: LookupBounds;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #underWay: Lookup[] = [];
   /** The longest first; each has somebody who waits for it. */
   readonly #inLine: Lookup[] = [];
 
-  constructor(lookup: LookupFunction, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
+  constructor(lookup: LookupFunction, bounds: LookupBounds, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
     this.#lookup = lookup;
+    this.#bounds = bounds;
     this.#clock = clock;
   }
 
@@ -71,14 +83,14 @@ export class SharedLookups {
     if (inLine !== undefined) return inLine;
     const underWay = this.#underWay.filter(isSame);
     const last = underWay.at(-1);
-    if (last !== undefined && (underWay.length >= MOST_OF_ONE || this.#isYoung(last))) return last;
+    if (last !== undefined && (underWay.length >= this.#bounds.ofOne || this.#isYoung(last))) return last;
     const lookup = {
       hostname,
       options,
       waiting: new Members<Waiting>(),
       beganAtMs: Number.POSITIVE_INFINITY,
     };
-    if (this.#underWay.length < MOST_LOOKUPS) this.#begin(lookup);
+    if (this.#underWay.length < this.#bounds.atOnce) this.#begin(lookup);
     else this.#inLine.push(lookup);
     return lookup;
   }

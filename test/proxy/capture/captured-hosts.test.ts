@@ -44,6 +44,7 @@ async function capturing(upstream: Upstream, { entry = {}, ...settings }: Captur
   const authority = createAuthority({ names: [HOST], nowMs: Date.now() });
   const { allow } = forwardTo({ address: { host: HOST, port: 1 }, caFile: upstream.caFile });
   const [{ port: _, ...policy }] = allow as [(typeof allow)[0]];
+  const names = new Set([HOST]);
   const host: CapturedHost = {
     ...policy,
     address: ADDRESS,
@@ -55,7 +56,7 @@ async function capturing(upstream: Upstream, { entry = {}, ...settings }: Captur
   const sidecar = await startSidecar({
     capture: { hosts: [host] },
     leaves: new LeafContexts(authority, systemClock),
-    network: networkWithLookup(exceptFor(new Set([HOST]), lookup)),
+    network: networkWithLookup(exceptFor(names, lookup), names),
     ...settings,
   });
   const connected = async (): Promise<RawClient> => {

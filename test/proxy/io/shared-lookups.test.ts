@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Network, networkWithLookup } from '../../../src/proxy/io/network.ts';
-import { MOST_LOOKUPS, MOST_OF_ONE, SHARED_MS, SharedLookups } from '../../../src/proxy/io/shared-lookups.ts';
+import { DNS_BOUNDS, SHARED_MS, SharedLookups, SYSTEM_BOUNDS } from '../../../src/proxy/io/shared-lookups.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock, settle } from '../../support/manual-clock.ts';
 
@@ -120,10 +120,10 @@ it('one that was given up by the connection that began it is shared while it is 
 describe('names that come from outside', () => {
   function asking() {
     const { lookup, asked, answer } = heldLookup();
-    const lookups = new SharedLookups(lookup);
+    const lookups = new SharedLookups(lookup, SYSTEM_BOUNDS);
     const told: string[] = [];
     const ask = (name: string) => lookups.ask(name, { all: true }, () => told.push(name));
-    const first = Array.from({ length: MOST_LOOKUPS }, (_, index) => `${index}.example.com`);
+    const first = Array.from({ length: SYSTEM_BOUNDS.atOnce }, (_, index) => `${index}.example.com`);
     for (const name of first) ask(name);
     return { lookups, asked, answer, told, ask, first };
   }
@@ -135,7 +135,7 @@ describe('names that come from outside', () => {
     expect(asked).toEqual(first);
     for (let over = 1; over <= others.length; over++) {
       answer();
-      expect(asked).toHaveLength(MOST_LOOKUPS + over);
+      expect(asked).toHaveLength(SYSTEM_BOUNDS.atOnce + over);
     }
     for (const _ of first) answer();
     await settle();
@@ -148,7 +148,7 @@ describe('names that come from outside', () => {
     const leave = Array.from({ length: 1000 }, (_, index) => ask(`other-${index}.example.com`));
     ask('last.example.com');
     for (const one of leave) one();
-    for (let over = 0; over <= MOST_LOOKUPS; over++) answer();
+    for (let over = 0; over <= SYSTEM_BOUNDS.atOnce; over++) answer();
     await settle();
     expect(asked).toEqual([...first, 'last.example.com']);
     expect(told).toEqual([...first, 'last.example.com']);
@@ -157,19 +157,19 @@ describe('names that come from outside', () => {
   it('wait for no lookup that Node refuses to begin', async () => {
     const lookups = new SharedLookups(() => {
       throw new TypeError('no name');
-    });
+    }, SYSTEM_BOUNDS);
     const failed: unknown[] = [];
-    for (let times = 0; times < 3 * MOST_LOOKUPS; times++) {
+    for (let times = 0; times < 3 * SYSTEM_BOUNDS.atOnce; times++) {
       lookups.ask(`${times}`, {}, (error) => failed.push(error?.message));
     }
     await settle();
-    expect(failed).toEqual(new Array(3 * MOST_LOOKUPS).fill('no name'));
+    expect(failed).toEqual(new Array(3 * SYSTEM_BOUNDS.atOnce).fill('no name'));
   });
 });
 
 it('addresses of another family, or one in place of all, are another lookup', () => {
   const { lookup, asked } = heldLookup();
-  const lookups = new SharedLookups(lookup);
+  const lookups = new SharedLookups(lookup, SYSTEM_BOUNDS);
   for (const options of [{ all: true }, { all: true, family: 4 }, {}, { all: true, hints: 32 }]) {
     lookups.ask(NAME, options, () => {});
     lookups.ask(NAME, { ...options }, () => {});
@@ -179,7 +179,7 @@ it('addresses of another family, or one in place of all, are another lookup', ()
 
 it('what one of those who wait throws keeps nothing from the others', async () => {
   const { lookup, answer } = heldLookup();
-  const lookups = new SharedLookups(lookup);
+  const lookups = new SharedLookups(lookup, SYSTEM_BOUNDS);
   const thrown = Promise.withResolvers<unknown>();
   const listeners = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');
@@ -200,9 +200,13 @@ describe('a lookup whose answer does not come', () => {
   it('is shared for a second; who asks later is answered by another', async () => {
     const clock = new ManualClock();
     const asked: ((error: null) => void)[] = [];
-    const lookups = new SharedLookups((_name, _options, told) => {
-      asked.push((error) => told(error, []));
-    }, clock);
+    const lookups = new SharedLookups(
+      (_name, _options, told) => {
+        asked.push((error) => told(error, []));
+      },
+      SYSTEM_BOUNDS,
+      clock,
+    );
     const told: number[] = [];
     const ask = (who: number) => lookups.ask(NAME, {}, () => void told.push(who));
     ask(0);
@@ -223,13 +227,38 @@ describe('a lookup whose answer does not come', () => {
   it('has a few others of its name beside it, and leaves places to other names', async () => {
     const clock = new ManualClock();
     const asked: string[] = [];
-    const lookups = new SharedLookups((name) => void asked.push(name), clock);
+    const lookups = new SharedLookups((name) => void asked.push(name), SYSTEM_BOUNDS, clock);
     for (let second = 0; second < 10; second++) {
       lookups.ask(NAME, {}, () => {});
       await clock.advance(SHARED_MS);
     }
-    expect(asked).toEqual(Array.from({ length: MOST_OF_ONE }, () => NAME));
+    expect(asked).toEqual(Array.from({ length: SYSTEM_BOUNDS.ofOne }, () => NAME));
     lookups.ask('other.example.com', {}, () => {});
     expect(asked.at(-1)).toBe('other.example.com');
+  });
+});
+
+describe('a name that is asked of DNS', () => {
+  it('waits for none that is not answered, of whatever kind', async () => {
+    const { lookup, asked } = heldLookup();
+    const names = Array.from({ length: 100 }, (_, index) => `${index}.example.com`);
+    const network = networkWithLookup(lookup, new Set(names));
+    const others = Array.from({ length: SYSTEM_BOUNDS.atOnce }, (_, index) => `other-${index}.example.com`);
+    for (const host of [...others, ...names]) {
+      for (const dial of [network.connectTcp, network.connectTls])
+        given(dial({ host: host.toUpperCase(), port: 1 }));
+    }
+    expect(asked).toEqual([...others, ...names].map((name) => name.toUpperCase()));
+  });
+
+  it('is asked for once for all who wait, however long that takes', async () => {
+    const clock = new ManualClock();
+    const asked: string[] = [];
+    const lookups = new SharedLookups((name) => void asked.push(name), DNS_BOUNDS, clock);
+    for (let second = 0; second < 10; second++) {
+      lookups.ask(NAME, {}, () => {});
+      await clock.advance(SHARED_MS);
+    }
+    expect(asked).toEqual([NAME]);
   });
 });
