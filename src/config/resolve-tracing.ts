@@ -19,7 +19,7 @@ const SAMPLERS = [
 /** What is decided here; endpoint, headers, service and resource the exporter reads from the same variables by itself. */
 export interface TracingConfig {
   readonly protocol: (typeof PROTOCOLS)[number];
-  readonly tls: CollectorTls;
+  readonly files: CollectorFiles;
   readonly sampler: (typeof SAMPLERS)[number];
   /** The part of traces that the ratio samplers keep, from 0 to 1. */
   readonly ratio: number;
@@ -33,8 +33,8 @@ export interface TracingConfig {
   readonly mostAtOnce: number;
 }
 
-/** PEM texts, as `tls.connect` takes them: whom the collector must be certified by, and what it is shown. */
-export interface CollectorTls {
+/** Paths of PEM files by the options of `tls.connect`: whom the collector must be certified by, and what it is shown. */
+export interface CollectorFiles {
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
@@ -76,7 +76,7 @@ export function resolveTracing(
       problems.push({ key: name, expected: 'an http:// or https:// URL', code: 'invalid_value' });
     }
   }
-  const tls = readFiles(env, problems);
+  const files = checkFiles(env, problems);
   const protocol =
     word(env, 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', PROTOCOLS, ignored) ??
     word(env, 'OTEL_EXPORTER_OTLP_PROTOCOL', PROTOCOLS, ignored) ??
@@ -85,7 +85,7 @@ export function resolveTracing(
   const mostWaiting = count(env, 'OTEL_BSP_MAX_QUEUE_SIZE', 2048, 65_536, ignored);
   return {
     protocol,
-    tls,
+    files,
     sampler,
     // Other samplers have no use for an argument, or want another kind of it.
     ratio: sampler.endsWith('traceidratio') ? ratio(env, 'OTEL_TRACES_SAMPLER_ARG', ignored) : 1,
@@ -107,19 +107,19 @@ function given(env: Environment, key: string): string | undefined {
 }
 
 /** Of each kind the one for traces, where it is set. One that cannot be read is a problem: without it others would be trusted. */
-function readFiles(env: Environment, problems: Problem[]): CollectorTls {
-  const read = (name: keyof typeof FILES): CollectorTls => {
+function checkFiles(env: Environment, problems: Problem[]): CollectorFiles {
+  const check = (name: keyof typeof FILES): CollectorFiles => {
     const key = [`OTEL_EXPORTER_OTLP_TRACES_${FILES[name]}`, `OTEL_EXPORTER_OTLP_${FILES[name]}`].find(
       (one) => given(env, one) !== undefined,
     );
     if (key === undefined) return {};
-    const pem = checkPem(key, env[key] as string, problems, (text) => {
+    const path = env[key] as string;
+    checkPem(key, path, problems, (text) => {
       if (name !== 'key') new X509Certificate(text);
-      return text;
     });
-    return pem === undefined ? {} : { [name]: pem };
+    return { [name]: path };
   };
-  return { ...read('ca'), ...read('cert'), ...read('key') };
+  return { ...check('ca'), ...check('cert'), ...check('key') };
 }
 
 /** In lower or upper case. */

@@ -23,8 +23,8 @@ interface UnderWay {
 const MOST_AT_ONCE = 30;
 
 /**
- * @param open makes an exporter. Each has one export at a time, and one whose time is up is never used again: nothing that it may
- * still do counts.
+ * @param open makes an exporter. Each has one export at a time. One whose time is up is never used again: nothing that it may
+ * still do counts; nor is one that failed: the certificates that it was made with may be of yesterday.
  * @param timeoutMs for one export, all of it.
  */
 export function exportsInTime(open: () => EndableExporter, timeoutMs: number, clock: Clock): EndableExporter {
@@ -59,7 +59,9 @@ export function exportsInTime(open: () => EndableExporter, timeoutMs: number, cl
         own.giveUp(`the collector has not answered in whole within ${timeoutMs} ms`),
       );
       endable.exporter.export(spans, (result) => {
-        if (conclude(result)) idle.push(endable);
+        if (!conclude(result)) return;
+        if (result.code === FAILED) endable.end();
+        else idle.push(endable);
       });
     },
 

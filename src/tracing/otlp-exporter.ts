@@ -4,14 +4,15 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
-import type { TracingConfig } from '../config/resolve-tracing.ts';
+import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
+import type { CollectorFiles, TracingConfig } from '../config/resolve-tracing.ts';
 import { http } from '../node-http.ts';
 import { https } from '../node-https.ts';
 import type { EndableExporter } from './exports-in-time.ts';
 
 /** @param lookup finds the collector's name; the system's unless given. */
 export function openOtlpExporter(
-  { protocol, tls, timeoutMs }: Pick<TracingConfig, 'protocol' | 'tls' | 'timeoutMs'>,
+  { protocol, files, timeoutMs }: Pick<TracingConfig, 'protocol' | 'files' | 'timeoutMs'>,
   lookup: LookupFunction | undefined,
 ): EndableExporter {
   // `proxyEnv` is said aloud, so that NODE_USE_ENV_PROXY cannot lead spans into this very sidecar.
@@ -21,7 +22,11 @@ export function openOtlpExporter(
     timeoutMillis: timeoutMs,
     /** Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the first export. */
     httpAgentOptions(scheme: string): Agent {
-      agent = scheme === 'https:' ? new https.Agent({ ...options, ...tls }) : new http.Agent(options);
+      // Verification is said aloud, too, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off.
+      agent =
+        scheme === 'https:'
+          ? new https.Agent({ ...options, rejectUnauthorized: true, ...read(files) })
+          : new http.Agent(options);
       return agent;
     },
   };
@@ -33,6 +38,13 @@ export function openOtlpExporter(
       agent.destroy();
     },
   };
+}
+
+/** What the files hold by now. @throws the system's error where one cannot be read, which fails the export. */
+function read(files: CollectorFiles): CollectorFiles {
+  return Object.fromEntries(
+    Object.entries(files).map(([name, path]) => [name, readBoundedFileSync(path, MAX_PEM_BYTES)]),
+  );
 }
 
 /** The exporter may try once more by itself. */

@@ -17,7 +17,7 @@ import { temporaryFile } from '../wire/temporary-file.ts';
 /** Nothing is exported before the end. */
 const TRACING: TracingConfig = {
   protocol: 'http/json',
-  tls: {},
+  files: {},
   sampler: 'always_on',
   ratio: 1,
   delayMs: 3_600_000,

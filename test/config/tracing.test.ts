@@ -23,7 +23,7 @@ describe('spans are exported where', () => {
     expect(resolve(env)).toEqual({
       tracing: {
         protocol: 'http/protobuf',
-        tls: {},
+        files: {},
         sampler: 'parentbased_always_on',
         ratio: 1,
         delayMs: 5000,
@@ -62,7 +62,7 @@ it('the standard variables decide how', () => {
   expect(problems).toEqual([]);
   expect(tracing).toEqual({
     protocol: 'http/json',
-    tls: {},
+    files: {},
     sampler: 'traceidratio',
     ratio: 0.25,
     delayMs: 100,

@@ -112,6 +112,60 @@ it.each(['http/json', 'http/protobuf'])(
   },
 );
 
+it('a collector that another authority vouches for gets nothing, though NODE_TLS_REJECT_UNAUTHORIZED is 0', async () => {
+  const { url, requests } = await startCollector('https', (response) => response.end());
+  const paths = await written({ 'ca.crt': createCertificateAuthority('another').cert });
+  const { span, reasons, close } = openTraced({
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_CERTIFICATE: paths['ca.crt'],
+    NODE_TLS_REJECT_UNAUTHORIZED: '0',
+  });
+  span();
+  await close(10_000);
+  expect(reasons()).toEqual([expect.stringContaining('certificate')]);
+  expect(requests.all).toEqual([]);
+});
+
+it('certificates are those that the files have by the time of the first export, and of the first after one that failed', async () => {
+  const shown: unknown[] = [];
+  const { url, requests } = await startCollector('https', (response, { socket }) => {
+    const { CN } = (socket as TLSSocket).getPeerCertificate().subject;
+    shown.push(CN);
+    response.writeHead(CN === 'ended' ? 403 : 200).end();
+  });
+  const ended = authority.issue('ended');
+  const paths = await written({ 'ca.crt': authority.cert, 'tls.crt': ended.cert, 'tls.key': ended.key });
+  const { span, reasons } = openTraced({
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_CERTIFICATE: paths['ca.crt'],
+    OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: paths['tls.crt'],
+    OTEL_EXPORTER_OTLP_CLIENT_KEY: paths['tls.key'],
+  });
+  span();
+  await expect.poll(reasons).toEqual(['the collector answered 403 Forbidden']);
+  const renewed = authority.issue('renewed');
+  await writeFile(paths['tls.crt'], renewed.cert);
+  await writeFile(paths['tls.key'], renewed.key);
+  span();
+  await requests.nth(1);
+  expect(shown).toEqual(['ended', 'renewed']);
+});
+
+it('a file that has gone fails an export, and no other', async () => {
+  const { url, requests } = await startCollector('https', (response) => response.end());
+  const paths = await written({ 'ca.crt': authority.cert });
+  const { span, reasons } = openTraced({
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_CERTIFICATE: paths['ca.crt'],
+  });
+  await rm(paths['ca.crt']);
+  span();
+  await expect.poll(reasons).toEqual([expect.stringContaining('ENOENT')]);
+  await writeFile(paths['ca.crt'], authority.cert);
+  span();
+  await requests.nth(0);
+});
+
 const TOO_LATE = 'the collector has not answered in whole within 10000 ms';
 
 describe('an export ends after its time, with its connection, and the next one goes out, where the collector', () => {
