@@ -5,6 +5,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { endUnlessAnswered } from '../../answer-deadline.ts';
 import { type Clock, remainingMs } from '../../clock.ts';
 import type { ListenAddress } from '../../config/config.ts';
 import { isLoopbackHost } from '../../config/values.ts';
@@ -22,8 +23,8 @@ export const REQUEST_FIELD = 'token-sidecar-request';
 /** Connections at once; more are closed. */
 export const MOST_CONNECTIONS = 64;
 
-/** Whoever takes nothing of an answer for so long is hung up on. */
-const UNREAD_MS = 20_000;
+/** Whoever has not taken all of an answer in this time is hung up on. */
+export const UNREAD_MS = 20_000;
 
 /** Of a request's body. */
 export const MOST_BODY_BYTES = 8192;
@@ -42,8 +43,6 @@ export interface LocalEndpointOptions {
   readonly tokens: readonly Given[];
   readonly clock: Clock;
   readonly log: Logger;
-  /** How long an answer may lie unread, in ms; 20 s unless given. */
-  readonly unreadMs?: number;
 }
 
 export interface LocalEndpoint {
@@ -61,7 +60,7 @@ interface Answer {
 
 /** @throws {SidecarError} `configuration` when the address cannot be listened on. */
 export async function startLocalEndpoint(options: LocalEndpointOptions): Promise<LocalEndpoint> {
-  const { listen, clock, log, unreadMs = UNREAD_MS } = options;
+  const { listen, clock, log } = options;
   let tokens = byPath(options.tokens);
   const server = http.createServer({
     requestTimeout: 5000,
@@ -80,14 +79,18 @@ export async function startLocalEndpoint(options: LocalEndpointOptions): Promise
       return;
     }
     answering.add(socket);
-    response.once('close', () => answering.delete(socket));
-    answerTo(request, tokens, clock).then(
-      (answer) => send(request, response, answer, unreadMs),
+    const leaving = new AbortController();
+    response.once('close', () => {
+      answering.delete(socket);
+      leaving.abort();
+    });
+    answerTo(request, tokens, clock, leaving.signal).then(
+      (answer) => send(request, response, answer, clock),
       (error: unknown) => {
         // Who has gone amid its body wants no answer.
         if (response.destroyed) return;
         log.error({ err: error }, 'a request for a token failed');
-        send(request, response, problem(500, 'server_error', 'an unexpected error'), unreadMs);
+        send(request, response, problem(500, 'server_error', 'an unexpected error'), clock);
       },
     );
   });
@@ -109,6 +112,7 @@ async function answerTo(
   request: IncomingMessage,
   tokens: ReadonlyMap<string, Given>,
   clock: Clock,
+  gone: AbortSignal,
 ): Promise<Answer> {
   const refusal = whyRefused(request);
   if (refusal !== undefined) return problem(403, 'access_denied', refusal);
@@ -121,7 +125,7 @@ async function answerTo(
     const wrong = body === undefined ? TOO_LARGE : wrongGrant(request, body, given.scope);
     if (wrong !== undefined) return wrong;
   }
-  return await giveToken(given, clock);
+  return await giveToken(given, clock, gone);
 }
 
 /** Why a caller gets nothing, as a sentence for it. */
@@ -170,10 +174,10 @@ function wrongGrant(
   return problem(400, 'invalid_scope', `expected ${expected}`);
 }
 
-async function giveToken({ source, scope }: Given, clock: Clock): Promise<Answer> {
+async function giveToken({ source, scope }: Given, clock: Clock, gone: AbortSignal): Promise<Answer> {
   if (givable(source, clock) === undefined) {
     try {
-      await source.obtain();
+      await source.obtain({ gone });
     } catch (error) {
       if (!(error instanceof TokenUnavailable)) throw error;
       const again = { 'Retry-After': String(error.retryAfterSeconds) };
@@ -229,11 +233,11 @@ function send(
   request: IncomingMessage,
   response: ServerResponse,
   { status, body, headers }: Answer,
-  unreadMs: number,
+  clock: Clock,
 ): void {
   if (response.destroyed) return;
   // Waiting for a token is bounded by the credential; from here on it is the caller who may keep the connection.
-  response.setTimeout(unreadMs, () => request.socket.destroy());
+  endUnlessAnswered(response, UNREAD_MS, clock);
   const text = `${JSON.stringify(body)}\n`;
   response.writeHead(status, {
     'Content-Type': 'application/json',

@@ -3,12 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { TokenWaiter } from '../../../src/token/bearer-source.ts';
 import {
-  type LocalEndpointOptions,
   MOST_BODY_BYTES,
   MOST_CONNECTIONS,
   startLocalEndpoint,
+  UNREAD_MS,
 } from '../../../src/token/output/local-endpoint.ts';
+import { TokenUnavailable } from '../../../src/token/token-unavailable.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { heldTokens } from './held-tokens.ts';
@@ -29,7 +31,7 @@ interface Answer {
   readonly body: AnswerBody;
 }
 
-async function start(scope?: string, settings: Pick<LocalEndpointOptions, 'unreadMs'> = {}) {
+async function start(scope?: string) {
   const clock = new ManualClock();
   const tokens = heldTokens(clock);
   const { log, lines } = captureLog();
@@ -38,7 +40,6 @@ async function start(scope?: string, settings: Pick<LocalEndpointOptions, 'unrea
     tokens: [{ source: tokens.source, scope }],
     clock,
     log,
-    ...settings,
   });
   onTestFinished(() => endpoint.close());
 
@@ -111,6 +112,29 @@ it('never gives one that ends within the second, whose life would be 0 seconds',
   const answered = await ask();
   expect([answered.status, answered.body.error]).toEqual([503, 'temporarily_unavailable']);
   expect(obtained()).toBe(1);
+});
+
+it('has nobody wait for who has gone', async () => {
+  const { endpoint, source } = await start();
+  const waiting = Promise.withResolvers<AbortSignal | undefined>();
+  const gone = Promise.withResolvers<void>();
+  const hanging = {
+    ...source,
+    obtain: (waiter?: TokenWaiter) =>
+      new Promise<string>((_, reject) => {
+        waiter?.gone?.addEventListener('abort', () => {
+          reject(new TokenUnavailable('nobody waits any more', 1000));
+          gone.resolve();
+        });
+        waiting.resolve(waiter?.gone);
+      }),
+  };
+  endpoint.give([{ source: hanging, scope: undefined }]);
+  const socket = connect(endpoint.address);
+  socket.write('GET /token/kafka HTTP/1.1\r\nHost: 127.0.0.1\r\ntoken-sidecar-request: true\r\n\r\n');
+  expect((await waiting.promise)?.aborted).toBe(false);
+  socket.destroy();
+  await gone.promise;
 });
 
 describe('the client credentials grant of RFC 6749', () => {
@@ -249,8 +273,8 @@ it('answers one after the other on the same connection', async () => {
   }
 });
 
-it('hangs up on who takes nothing of an answer', async () => {
-  const { endpoint, give } = await start(undefined, { unreadMs: 50 });
+it('hangs up on who takes an answer too slowly, be it some of it now and then', async () => {
+  const { endpoint, give, clock } = await start();
   // More than the system keeps for the two ends of a connection.
   const length = 32 * 1024 * 1024;
   give('t'.repeat(length), 60_000);
@@ -258,11 +282,14 @@ it('hangs up on who takes nothing of an answer', async () => {
   onTestFinished(() => {
     socket.destroy();
   });
-  socket.pause();
   await once(socket, 'connect');
   socket.write(ASKED);
+  // It takes something, so that no timeout for idle connections would run out soon.
+  await once(socket, 'data');
+  socket.pause();
+  await clock.advance(UNREAD_MS);
   // The table of all connections of a machine that is busy takes seconds to read.
-  await expect.poll(() => openEnds(endpoint.address.port), { timeout: 50_000, interval: 250 }).toBe(0);
+  await expect.poll(() => openEnds(endpoint.address.port), { timeout: 15_000, interval: 250 }).toBe(0);
   await new Promise((resolve) => socket.resume().once('close', resolve));
   expect(socket.bytesRead).toBeLessThan(length);
 });
