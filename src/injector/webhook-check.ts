@@ -3,9 +3,9 @@
  * they can tell. A dry run of a ConfigMap that the webhook's configuration sends here comes back with our mark.
  */
 
-import { type Clock, isPast, later } from '../clock.ts';
+import { type Clock, isPast, later, remainingMs } from '../clock.ts';
 import { messageOf, SidecarError } from '../errors.ts';
-import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { ApiRequestOptions, KubernetesApi } from '../kubernetes/api.ts';
 import type { Webhook } from './admission.ts';
 import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
 import { add } from './pod/json-patch.ts';
@@ -33,6 +33,7 @@ export function createCheckWebhook(): Webhook {
 export interface WebhookCheckOptions {
   /** That of the webhook's own release. */
   readonly namespace: string;
+  /** For all attempts together; 0 for one, which may take as long as it does. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -46,25 +47,32 @@ export interface WebhookCheckOptions {
 export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOptions): Promise<void> {
   const { namespace, timeoutMs, clock, signal, pause, onWaiting } = options;
   const deadline = later(clock.now(), timeoutMs);
+  // In whole milliseconds, as timeouts take them.
+  const leftOf = (ms: number) => Math.min(ms, Math.ceil(remainingMs(deadline, clock.now())));
   let told: string | undefined;
   for (;;) {
-    const reason = await whyUnanswered(api, namespace);
+    const attemptMs = timeoutMs === 0 ? ATTEMPT_MS : leftOf(ATTEMPT_MS);
+    const reason = await whyUnanswered(api, namespace, { timeoutMs: attemptMs, signal });
     if (reason === undefined) return;
+    if (signal.aborted) throw new SidecarError('kubernetes_api', 'asked to stop before the webhook answered');
     if (reason !== told) onWaiting(reason);
     told = reason;
-    if (signal.aborted) throw new SidecarError('kubernetes_api', 'asked to stop before the webhook answered');
+    await pause(leftOf(EVERY_MS));
     if (isPast(deadline, clock.now())) {
       throw new SidecarError(
         'kubernetes_api',
         `the webhook did not answer the API server within ${timeoutMs} ms: ${reason}`,
       );
     }
-    await pause(EVERY_MS);
   }
 }
 
 /** Why the webhook does not answer; undefined when it does. */
-export async function whyUnanswered(api: KubernetesApi, namespace: string): Promise<string | undefined> {
+export async function whyUnanswered(
+  api: KubernetesApi,
+  namespace: string,
+  attempt: Pick<ApiRequestOptions, 'timeoutMs' | 'signal'> = {},
+): Promise<string | undefined> {
   const body = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -74,7 +82,7 @@ export async function whyUnanswered(api: KubernetesApi, namespace: string): Prom
     const { data } = await api.request<{ data?: Readonly<Record<string, string>> }>(
       'POST',
       `/api/v1/namespaces/${namespace}/configmaps`,
-      { query: { dryRun: 'All' }, body, timeoutMs: ATTEMPT_MS, explainRefusal: true },
+      { query: { dryRun: 'All' }, body, timeoutMs: ATTEMPT_MS, explainRefusal: true, ...attempt },
     );
     if (data?.['answered'] === MARK.answered) return undefined;
     return 'the API server does not call it; its configuration is not there yet';

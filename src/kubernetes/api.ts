@@ -29,6 +29,8 @@ export interface ApiRequestOptions {
   readonly accept?: string;
   /** Default 10 s. */
   readonly timeoutMs?: number;
+  /** Gives the request up. */
+  readonly signal?: AbortSignal;
   /** Put the server's own words into the error. Only for requests whose answers hold nothing secret. */
   readonly explainRefusal?: boolean;
 }

@@ -95,7 +95,8 @@ export function connectKubernetes(kubeconfig: string | undefined, clock: Clock):
 
     async request<T>(method: ApiMethod, path: string, options: ApiRequestOptions = {}): Promise<T> {
       const timeout = AbortSignal.timeout(options.timeoutMs ?? REQUEST_TIMEOUT_MS);
-      const response = await send(method, path, options, timeout);
+      const either = options.signal === undefined ? timeout : AbortSignal.any([timeout, options.signal]);
+      const response = await send(method, path, options, either);
       const text = await response.body.text().catch((error: unknown) => {
         throw unreachable(`${method} ${path}`, error);
       });

@@ -22,12 +22,14 @@ function serverWith(...answers: readonly (object | KubernetesApiError)[]) {
   return { api, asked };
 }
 
-async function wait(api: KubernetesApi, signal = new AbortController().signal) {
-  const clock = new ManualClock();
+async function wait(
+  api: KubernetesApi,
+  { signal = new AbortController().signal, timeoutMs = 5000, clock = new ManualClock() } = {},
+) {
   const reasons: string[] = [];
   await waitForWebhook(api, {
     namespace: 'tokens',
-    timeoutMs: 5000,
+    timeoutMs,
     clock,
     signal,
     pause: async (ms) => clock.advance(ms),
@@ -63,8 +65,34 @@ it('gives up with the last reason', async () => {
   });
 });
 
-it('stops when it is told to', async () => {
-  await expect(wait(serverWith(REFUSED).api, AbortSignal.abort())).rejects.toThrow('asked to stop');
+it('gives no attempt more than is left', async () => {
+  const clock = new ManualClock();
+  const { api, asked } = serverWith(UNCALLED);
+  const slow: KubernetesApi = {
+    ...api,
+    async request<T>(...request: Parameters<KubernetesApi['request']>) {
+      await clock.advance(1500.5);
+      return await api.request<T>(...request);
+    },
+  };
+
+  await expect(wait(slow, { clock })).rejects.toThrow('within 5000 ms');
+  expect(asked.map(({ options }) => options?.timeoutMs)).toEqual([5000, 2500]);
+});
+
+it('asks once where there is no time to wait, for as long as that takes', async () => {
+  const { api, asked } = serverWith(REFUSED);
+
+  await expect(wait(api, { timeoutMs: 0 })).rejects.toThrow('connection refused');
+  expect(asked.map(({ options }) => options?.timeoutMs)).toEqual([35_000]);
+});
+
+it('stops when it is told to, and gives up what it has asked', async () => {
+  const { api, asked } = serverWith(REFUSED);
+  const signal = AbortSignal.abort();
+
+  await expect(wait(api, { signal })).rejects.toThrow('asked to stop');
+  expect(asked[0]?.options?.signal).toBe(signal);
 });
 
 function reviewOf(request: object): Buffer {
