@@ -25,6 +25,12 @@ export type TokenEndpoint = (
 /** Sidecars wait 10 s. */
 export const DECISION_MS = 8000;
 
+/**
+ * Requests that wait for the verdict on their tokens, those among them whose callers have gone: no connection bounds these. Who
+ * shows a token that is known does not wait.
+ */
+export const MOST_WAITING = 2048;
+
 export interface TokenEndpointOptions {
   /** At once where the token is known. */
   readonly verify: (token: string) => Verdict | Promise<Verdict>;
@@ -41,6 +47,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const { verify, credentials, grants, clock, log } = options;
   const rates = createCallerRates(clock);
   const wholeLog = withoutRepeatLimit(log);
+  let waiting = 0;
 
   function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;
@@ -84,10 +91,10 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   /** What is begun goes on after the deadline, for the next who asks. */
   async function byDeadline<T>(
     work: Promise<T>,
-    beganAtMs: number,
+    endsAtMs: number,
     { profile, credential }: Pick<Address, 'profile' | 'credential'>,
   ): Promise<T | 'late'> {
-    const leftMs = Math.max(0, beganAtMs + DECISION_MS - clock.monotonicMs());
+    const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
     const result = await within(leftMs, work, clock);
     if (result === 'late') {
       work.catch((error: unknown) =>
@@ -95,6 +102,21 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       );
     }
     return result;
+  }
+
+  /** One too many is told so at once. */
+  async function awaitVerdict(
+    verdict: Promise<Verdict>,
+    beganAtMs: number,
+    request: TokenRequest,
+  ): Promise<Verdict | 'late'> {
+    const patienceMs = waiting < MOST_WAITING ? DECISION_MS : 0;
+    waiting += 1;
+    try {
+      return await byDeadline(verdict, beganAtMs + patienceMs, request);
+    } finally {
+      waiting -= 1;
+    }
   }
 
   /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
@@ -144,7 +166,9 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
     const answer = decide(request, by.caller);
     if (!(answer instanceof Promise)) return answer;
-    return byDeadline(answer, beganAtMs, request).then((made) => (made === 'late' ? late() : made));
+    return byDeadline(answer, beganAtMs + DECISION_MS, request).then((made) =>
+      made === 'late' ? late() : made,
+    );
   }
 
   function judge(
@@ -191,7 +215,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       const verdict = verify(request.assertion);
       const decision =
         verdict instanceof Promise
-          ? byDeadline(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))
+          ? awaitVerdict(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))
           : judge(request, verdict, beganAtMs);
       return decision instanceof Promise ? decision.then(tell, broken) : tell(decision);
     } catch (error) {

@@ -3,6 +3,7 @@ import { OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import {
   createTokenEndpoint,
   DECISION_MS,
+  MOST_WAITING,
   type TokenEndpointOptions,
 } from '../../src/broker/token-endpoint.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -258,6 +259,36 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
     { msg: 'a request failed' },
     { ...who, result: 'server_error' },
   ]);
+});
+
+it('has so many requests wait for a verdict, however many have gone without it, and answers the next at once', async () => {
+  const { log } = captureLog();
+  const clock = new ManualClock();
+  const endpoint = createTokenEndpoint({
+    verify: () => new Promise<never>(() => undefined),
+    credentials: { unread: () => undefined, find: () => undefined, now: () => undefined },
+    grants: { answer: () => Promise.reject(new Error('unasked')), size: 0, close: () => Promise.resolve() },
+    clock,
+    log,
+  });
+  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
+  const body = Buffer.from(formOf('a.b.c'));
+  let answered = 0;
+  const ask = async (): Promise<void> => {
+    const answer = await endpoint(address, body, clock.monotonicMs());
+    expect(answer).toMatchObject({ code: 'temporarily_unavailable' });
+    answered += 1;
+  };
+  const all = Array.from({ length: MOST_WAITING + 1 }, ask);
+  await clock.advance(1);
+  expect(answered).toBe(1);
+  await clock.advance(DECISION_MS);
+  expect(answered).toBe(MOST_WAITING + 1);
+  all.push(ask());
+  await clock.advance(1);
+  expect(answered).toBe(MOST_WAITING + 1);
+  await clock.advance(DECISION_MS);
+  await Promise.all(all);
 });
 
 it('tells of what fails after its request was answered', async () => {
