@@ -13,14 +13,23 @@ export interface TunnelOptions {
 
 /**
  * Passes bytes both ways, those first that came glued to the heads. Each direction ends by itself; a fault or an idle bound
- * ends both. The head that makes it a tunnel has been written to the app.
+ * ends both. The head that makes it a tunnel has been written to the app. The bound holds until both sides have closed: one
+ * that is to take what is left may take nothing any more.
  */
 export function runTunnel(
   app: TunnelSide,
   upstream: TunnelSide,
   { clock, idleMs, bytes }: TunnelOptions,
 ): void {
-  const idle = new Deadline(clock, () => app.drop());
+  const idle = new Deadline(clock, () => {
+    app.drop();
+    upstream.drop();
+  });
+  let open = 2;
+  const oneClosed = (): void => {
+    open -= 1;
+    if (open === 0) idle.dispose();
+  };
   const touch = (): void => idle.set(clock.monotonicMs() + idleMs);
   touch();
   const passing = (
@@ -42,12 +51,16 @@ export function runTunnel(
   upstream.open({
     ...passing(upstream, app, 'toApp'),
     // Ended both ways it closes in peace, what is still to be written to the app included.
-    closed: (how) => (how === 'whole' ? app.close() : app.breakOff()),
+    closed(how) {
+      oneClosed();
+      if (how === 'whole') app.close();
+      else app.breakOff();
+    },
   });
   app.open({
     ...passing(app, upstream, 'fromApp'),
     closed(how) {
-      idle.dispose();
+      oneClosed();
       if (how === 'whole') upstream.close();
       else if (how === 'dropped') upstream.drop();
       else upstream.breakOff();

@@ -139,6 +139,20 @@ describe('when one side closes', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('the app after both ends, an upstream that takes nothing of what is left is waited for no longer than for a byte', async () => {
+    const { app, upstream, clock } = tunnel();
+    // It is closed once all has been written, which never is.
+    Object.assign(upstream.sink, { stuck: true, destroySoon: () => {} });
+    await upstream.end();
+    app.say('rest');
+    await app.end();
+    expect([app.sink.destroyed, upstream.sink.destroyed]).toEqual([true, false]);
+    await clock.advance(IDLE_MS);
+    await settle();
+    expect(upstream.sink.destroyed).toBe(true);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   it('the app by a fault, the upstream is reset', async () => {
     const { app, upstream } = tunnel();
     app.sink.on('error', () => {});
