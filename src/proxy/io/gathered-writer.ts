@@ -12,6 +12,9 @@ const SPARE_BLOCKS = 32;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
+/** Up to here what has to wait for a peer that is behind does so in memory of its own size: a block would wait with it. */
+const LITTLE_BYTES = 16 * 1024;
+
 /**
  * Gathers a head, chunk framing and the first bytes of a body, so that what is known together leaves in one write.
  * Copies all that it is given. Nothing is held after `flush`, and as a rule nothing leaves before it.
@@ -109,9 +112,17 @@ export class GatheredWriter {
     const block = this.#block;
     if (block === undefined) return;
     this.#block = undefined;
-    // Called, too, when the write fails or is given up with the socket.
-    this.#write(block.subarray(0, this.#used), () => BLOCKS.giveBack(block));
+    const bytes = block.subarray(0, this.#used);
     this.#used = 0;
+    if (bytes.length <= LITTLE_BYTES && this.#socket.writableLength > 0) {
+      const own = Buffer.allocUnsafeSlow(bytes.length);
+      bytes.copy(own);
+      BLOCKS.giveBack(block);
+      this.#write(own);
+      return;
+    }
+    // Called, too, when the write fails or is given up with the socket.
+    this.#write(bytes, () => BLOCKS.giveBack(block));
   }
 
   #writeText(text: string): void {

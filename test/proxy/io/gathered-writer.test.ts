@@ -135,6 +135,31 @@ it('takes no new memory for what is sent or cleared, one after another', async (
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6);
 });
 
+it('holds little more memory than what waits for a peer that does not read', () => {
+  const waiting: Buffer[] = [];
+  // The system takes nothing.
+  const socket = {
+    errored: null,
+    destroyed: false,
+    get writableLength() {
+      return waiting.reduce((bytes, { length }) => bytes + length, 0);
+    },
+    get writableNeedDrain() {
+      return this.writableLength >= 64 * 1024;
+    },
+    write: (piece: Buffer) => waiting.push(Buffer.isBuffer(piece) ? piece : Buffer.from(piece)),
+  };
+  const writer = new GatheredWriter(socket as unknown as Socket);
+  const piece = Buffer.alloc(4097, 'p');
+  do writer.bytes(piece);
+  while (writer.flush());
+  expect(Buffer.concat(waiting)).toEqual(Buffer.alloc(16 * 4097, 'p'));
+  const memory = new Set(waiting.map(({ buffer }) => buffer));
+  const held = [...memory].reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+  // One block of 96 KiB, and the rest as large as it is.
+  expect(held).toBeLessThan(200 * 1024);
+});
+
 it('says whether any of a message has left', async () => {
   const [near] = await socketPair();
   const writer = new GatheredWriter(near);
