@@ -39,11 +39,16 @@ export class TlsInterceptor implements Interceptor {
       );
     }
     exchange.beginTunnel(200);
+    let served: ServedExchange | undefined = exchange;
     this.#termination.begin({
       connection,
       listed: { list: 'forwardProxy', asked: listed },
       route,
-      onOver: () => exchange.settle(this.#context().clock.monotonicMs()),
+      // What is listened for on the connection outlasts the CONNECT, of which nothing is to be kept.
+      onOver: () => {
+        served?.settle(this.#context().clock.monotonicMs());
+        served = undefined;
+      },
     });
   }
 }

@@ -58,8 +58,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   get busy(): boolean {
-    const stage = this.#stage;
-    return stage.kind === 'serving' || (stage.kind === 'tunnel' && stage.heir?.busy !== false);
+    const { kind } = this.#stage;
+    return kind === 'serving' || kind === 'tunnel' || this.#heir?.busy === true;
   }
 
   /** Reads no further until `proceed`. */
@@ -136,8 +136,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   bequeath(heir: ConnectionHeir): void {
-    const stage = this.#stage;
-    if (stage.kind === 'tunnel') this.#stage = { ...stage, heir };
+    if (this.#stage.kind === 'tunnel') this.#stage = { kind: 'bequeathed', heir };
   }
 
   /**
@@ -153,7 +152,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   /** What the end of the client's side means for what it has asked so far. */
   #heedEnd(): void {
     const stage = this.#stage;
-    if (stage.kind === 'tunnel') return;
+    if (stage.kind === 'tunnel' || stage.kind === 'bequeathed') return;
     if (stage.kind !== 'serving') {
       this.closeIdle();
       return;
@@ -345,7 +344,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   }
 
   get #heir(): ConnectionHeir | undefined {
-    return this.#stage.kind === 'tunnel' ? this.#stage.heir : undefined;
+    return this.#stage.kind === 'bequeathed' ? this.#stage.heir : undefined;
   }
 
   #nowMs(): number {

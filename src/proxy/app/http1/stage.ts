@@ -15,7 +15,9 @@ export type Stage =
   /** Nothing that comes now is looked at. */
   | { readonly kind: 'closing' }
   /** The bytes are those of another protocol, and somebody else's. */
-  | { readonly kind: 'tunnel'; readonly exchange: Exchange; readonly heir?: ConnectionHeir };
+  | { readonly kind: 'tunnel'; readonly exchange: Exchange }
+  /** The same, once the request that made it so has been counted: nothing of that is kept. */
+  | { readonly kind: 'bequeathed'; readonly heir: ConnectionHeir };
 
 export const IDLE: Stage = { kind: 'idle' };
 export const HEAD: Stage = { kind: 'head' };
