@@ -30,20 +30,28 @@ export function sidecarHealth({
 }: SidecarHealthOptions): SidecarHealth {
   const ready = Promise.withResolvers<void>();
   let hasStarted = false;
+  /** However often the configuration changes before the first token, each is waited for once. */
+  const waitedFor = new WeakSet<TokenSource>();
 
   function started(): boolean {
     hasStarted ||= required(inUse()).every((source) => source.snapshot().obtainedFirstToken);
     return hasStarted;
   }
 
+  function waitFor(source: TokenSource): void {
+    if (waitedFor.has(source)) return;
+    waitedFor.add(source);
+    void source.firstToken.then(() => {
+      // The last of those in use decides; one of a configuration that has been superseded meanwhile does not.
+      if (started()) ready.resolve();
+    });
+  }
+
   return {
     ready: ready.promise,
     look() {
-      if (hasStarted) return;
-      void Promise.all(required(inUse()).map((source) => source.firstToken)).then(() => {
-        // Those of a configuration that has been superseded meanwhile decide nothing.
-        if (started()) ready.resolve();
-      });
+      if (started()) ready.resolve();
+      else for (const source of required(inUse())) waitFor(source);
     },
     draining,
     whenStarted: () => ready.promise,
