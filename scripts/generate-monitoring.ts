@@ -38,10 +38,11 @@ function runbookIndex(): string {
   );
   return `# Runbooks
 
-One page for each alert of \`deploy/monitoring/rules.yaml\`.
+One page for each alert of [the rules](../../deploy/monitoring/README.md), which also has the dashboard that the pages speak of. In the commands,
+\`NAMESPACE\` and \`POD\` are the alert's labels, and \`token-sidecar\` is the namespace of the release.
 
-Most of them begin with two commands in the container of a sidecar: \`check --status\` asks it how it is, and \`check\` goes its way a step
-at a time (files, DNS, TLS, the grant, each upstream) and says what to do: [what it looks at](../reference/check.md).
+Most pages begin with two commands in the container of a sidecar: \`check --status\` asks it how it is, and \`check\` follows its way step
+by step (files, DNS, TLS, the grant, each upstream) and says what to do: [what it looks at](../reference/check.md).
 
 | alert | severity | says |
 |---|---|---|

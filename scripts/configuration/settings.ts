@@ -27,7 +27,7 @@ const UPSTREAM_TIMEOUTS: Texts = {
   connect: say('Name resolution, TCP and TLS together.', '5s'),
   response: say("From the request's last byte to the answer's head.", '60s'),
   idle: say(
-    'Without a byte in either direction while a body or a tunnel is open. An upload of the app that stops for so long is answered 408.',
+    'Time without a byte in either direction while a body or a tunnel is open. An upload of the app that stops for this long is answered 408.',
     '5m',
   ),
 };
@@ -49,7 +49,7 @@ const UPSTREAM_TLS: Texts = {
 const EGRESS_PROXY: Texts = {
   '': seeing(
     'egress-proxy.md',
-    say('An HTTP proxy that connections go out through (CONNECT). Nothing of the environment is heeded.'),
+    say('An HTTP proxy for outgoing connections (CONNECT). Environment variables are ignored.'),
   ),
   url: say('http://host:port'),
   credentialsDir: say('Directory of a mounted Secret with the files username and password.'),
@@ -65,7 +65,9 @@ const INJECTION: Texts = {
     'What stands before the token there, such as Bearer; the token stands alone where it is left out or empty.',
   ),
   placeholder: say('Text that the app sends in the header, and that the token takes the place of.'),
-  query: say('A query parameter. URLs end up in logs of servers: only where nothing else is taken.'),
+  query: say(
+    'A query parameter. URLs end up in the logs of servers: use it only if the upstream takes nothing else.',
+  ),
 };
 
 const FORWARDING: Texts = {
@@ -79,7 +81,7 @@ const FORWARDING: Texts = {
   }),
   ...Object.fromEntries(Object.entries(INJECTION).map(([name, text]) => [`inject[].${name}`, text])),
   existingAuthorization: say(
-    "What becomes of the app's own Authorization, and of what it has where the token goes: replace it, keep it and add no token, or reject the request with 403.",
+    "What to do with the app's own Authorization, and with what it sends where the token goes: replace it, keep it and add no token, or reject the request with 403.",
     'replace',
   ),
   whenTokenUnavailable: say(
@@ -87,7 +89,7 @@ const FORWARDING: Texts = {
     'fail',
   ),
   retryOn401: say(
-    "Renew the token and send the request once more when the upstream answers 401, or gRPC's UNAUTHENTICATED. There are five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
+    "Renew the token and send the request once more when the upstream answers 401, or gRPC's UNAUTHENTICATED. At most five renewals at once, then one in 30 s, and fewer if the upstream takes no token.",
     true,
   ),
   ...under('timeouts', UPSTREAM_TIMEOUTS),
@@ -109,7 +111,7 @@ const KEY_FILES: Texts = {
 };
 
 const CREDENTIAL: Texts = {
-  name: say('Tells it apart: 1 to 63 lower-case letters, digits, dashes. It is a metric label.'),
+  name: say('Its name: 1 to 63 lower-case letters, digits, dashes. It is a metric label.'),
   authUrl: say(
     'Base URL of the provider: the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.',
   ),
@@ -136,7 +138,7 @@ const CREDENTIAL: Texts = {
     ),
   ),
   basicEncoding: say(
-    'With client_secret_basic: form encodes both halves before Base64 as RFC 6749 §2.3.1 says, and Keycloak decodes them so; raw is for providers that do not.',
+    'With client_secret_basic: form encodes both halves before Base64, as RFC 6749 §2.3.1 says and Keycloak expects; raw is for providers that do not decode them.',
     'form',
   ),
   ...under('assertion', {
@@ -146,7 +148,7 @@ const CREDENTIAL: Texts = {
     audience: say("The assertion's aud; the token endpoint's URL if absent."),
     tokenFile: say("With kubernetes_jwt: name of the service account token's file in dir.", 'token'),
   }),
-  grant: seeing('grants.md', say('By what tokens are granted.', 'client_credentials')),
+  grant: seeing('grants.md', say('How tokens are granted.', 'client_credentials')),
   ...under('jwtBearer', {
     '': seeing('grants.md', say('Settings of the grant jwt_bearer (RFC 7523).')),
     kind: say('Whose rules the assertion follows.', 'rfc7523'),
@@ -165,18 +167,18 @@ const CREDENTIAL: Texts = {
   ...under('tokenExchange', {
     '': seeing('grants.md', say('Settings of the grant token_exchange (RFC 8693).')),
     subjectTokenFrom: say('Which token is exchanged: a mounted one, or the token of each request.', 'file'),
-    subjectTokenFile: say('Name of the file in dir with the token that is exchanged.', 'subject_token'),
+    subjectTokenFile: say('Name of the file in dir with the token to exchange.', 'subject_token'),
     subjectTokenType: say('Its type, as a short name or a URI; access_token for tokens of requests.', 'jwt'),
     actorTokenFile: say("Name of the file in dir with the actor's token."),
-    actorTokenType: say('Its type; jwt where there is one and nothing is said.'),
-    requestedTokenType: say('The type of token that is asked for.'),
+    actorTokenType: say('Its type; jwt if there is an actor token and none is given.'),
+    requestedTokenType: say('The type of token to ask for.'),
   }),
   ...under('static', {
     '': seeing('grants.md', say('Settings of the grant static: a token or API key that is mounted.')),
     tokenFile: say('Name of its file in dir.', 'token'),
   }),
   required: say(
-    'The pod starts, and is ready, once every required credential has its token; /startupz and /readyz name those that are missing. With false it does so without this one, only the routes that use it answer 503, and check only warns. The pages and TokenSidecarTokenUnavailable are not raised for it; the alerts about its Secret and its grants are.',
+    'The pod starts, and is ready, once every required credential has its token; /startupz and /readyz name the missing ones. With false the pod does not wait for this one: only the routes that use it answer 503, and check only warns. The alerts that page and TokenSidecarTokenUnavailable leave it out; the alerts about its Secret and its grants include it.',
     true,
   ),
   ...under('output', {
@@ -193,8 +195,8 @@ const CREDENTIAL: Texts = {
     'token-answers.md',
     say('any takes tokens whose token_type is missing or a name of the provider of its own.', 'bearer'),
   ),
-  scope: say('Scopes that are asked for, by spaces.'),
-  audience: say('Audience that is asked for.'),
+  scope: say('Scopes to ask for, separated by spaces.'),
+  audience: say('Audience to ask for.'),
   parameters: say(
     'Further parameters of the grant, such as resource; a list is sent as a repeated parameter.',
     {},
@@ -215,13 +217,13 @@ const CREDENTIAL: Texts = {
   }),
   ...under('renewal', {
     '': say('When the token is renewed.'),
-    at: say('After this part of its life.', 0.75),
+    at: say('Renew after this part of its life.', 0.75),
     jitter: say(
-      'Earlier by up to this part of its life, at random. After a grant that was not scheduled, at any moment of the last three quarters of the wait.',
+      'Renew earlier by up to this part of its life, at random. After an unscheduled grant, renew at any moment of the last three quarters of the wait.',
       0.1,
     ),
-    startupJitter: say('The first one is asked for after up to this, at random.', '50ms'),
-    minInterval: say('No sooner than this after the last one; less than 250ms counts as 250ms.', '1s'),
+    startupJitter: say('Wait up to this long before asking for the first one, at random.', '50ms'),
+    minInterval: say('The shortest time between two grants; less than 250ms counts as 250ms.', '1s'),
     recovery: seeing(
       '../capacity.md#the-way-back',
       say(
@@ -229,7 +231,7 @@ const CREDENTIAL: Texts = {
         '30s',
       ),
     ),
-    defaultLifetime: say('Life of a token that says nothing of it.', '5m'),
+    defaultLifetime: say('Life of a token that states none.', '5m'),
   }),
 };
 
@@ -237,7 +239,7 @@ const LISTED_HOST: Texts = {
   host: say('A name, or "*.suffix", in quotes, for every name below it. The more specific one comes first.'),
   port: say('Only this port; the well-known ones, 80 and 443, if absent.'),
   allowClearText: say(
-    'Let what is asked for as http leave in clear text, with the token and a warning at start; else it leaves over TLS, to port 443 where no other than 80 was named. Loopback is let anyway.',
+    'Let http requests leave in clear text, with the token and a warning at start. Otherwise they leave over TLS, to port 443 unless another port than 80 is named. Loopback is always allowed.',
   ),
   upgradeToTls: say('The opposite of allowClearText, and its older name.'),
   ...FORWARDING,
@@ -251,13 +253,13 @@ export const SETTINGS: Texts = {
     "Public names, such as an Ingress's, by which browsers may come for the status page.",
     [],
   ),
-  logLevel: say('Least severity that is logged.', 'info'),
-  credentials: say('Clients, each of which gets tokens of its own; one of the environment if absent.'),
+  logLevel: say('The lowest severity that is logged.', 'info'),
+  credentials: say('Clients, each with tokens of its own; if absent, one from the environment variables.'),
   ...Object.fromEntries(Object.entries(CREDENTIAL).map(([path, text]) => [`credentials[].${path}`, text])),
   routes: say(
-    'Where requests go, the first match first; one of the environment if absent. A route that an earlier one covers is refused at start.',
+    'Where requests go: the first match wins. If absent, one from the environment variables. A route that an earlier one covers is refused at start.',
   ),
-  'routes[].name': say('Tells it apart, as the name of a credential does.'),
+  'routes[].name': say('Its name, by the same rules as that of a credential.'),
   'routes[].match': say('Which requests; all of them if absent.'),
   'routes[].match.host': say('Host of the request, without port; any if absent.'),
   'routes[].match.pathPrefix': say(
@@ -267,10 +269,10 @@ export const SETTINGS: Texts = {
   'routes[].upstream': seeing(
     'upstreams.md',
     say(
-      'Where they go, with an optional base path. Required, but for the route default where a variable gives it.',
+      'Where they go, with an optional base path. Required, except for the route default if a variable gives it.',
     ),
   ),
-  'routes[].stripPrefix': say('Take the prefix off before the base path is put on.', false),
+  'routes[].stripPrefix': say('Remove the prefix before the base path is added.', false),
   ...Object.fromEntries(Object.entries(FORWARDING).map(([path, text]) => [`routes[].${path}`, text])),
   forwardProxy: seeing(
     'forward-proxy.md',
@@ -281,13 +283,13 @@ export const SETTINGS: Texts = {
     Object.entries(LISTED_HOST).map(([path, text]) => [`forwardProxy.allow[].${path}`, text]),
   ),
   'forwardProxy.otherHosts': say(
-    'What becomes of hosts that are not listed: 403 destination_not_allowed, or passed without a token, unless they lead to a port of this machine on which the sidecar itself listens.',
+    'What to do with unlisted hosts: deny them with 403 destination_not_allowed, or pass them without a token, unless they lead to a listener of the sidecar itself.',
     'deny',
   ),
   'forwardProxy.connect': seeing(
     'interception.md',
     say(
-      'What becomes of a CONNECT to a listed host: refused, as to all others; tunnelled without a token; or its TLS ends here and the token goes in.',
+      'What to do with a CONNECT to a listed host: deny it, as to all others; tunnel it without a token; or intercept it, so that its TLS ends here and the token goes in.',
       'deny',
     ),
   ),
@@ -295,14 +297,14 @@ export const SETTINGS: Texts = {
     'interception.md#without-a-proxy-the-mode-hosts',
     say('Hosts whose names lead to listeners of the sidecar, by the hosts file of the pod.'),
   ),
-  'capture.hosts': say('Each host once, 100 at the most.'),
+  'capture.hosts': say('Each host once, at most 100.'),
   ...Object.fromEntries(
     Object.entries({
       host: say('An exact name.'),
       address: say('Address of loopback where the sidecar listens in its place.'),
-      ports: say('Ports where TLS is expected; 443 where neither these nor clearPorts are given.'),
-      clearPorts: say('Ports where HTTP in clear text is; 80 where neither these nor ports are given.'),
-      allowClearText: say('Let what came in clear text leave so, with the token.', false),
+      ports: say('Ports where TLS is expected; 443 if neither these nor clearPorts are given.'),
+      clearPorts: say('Ports for HTTP in clear text; 80 if neither these nor ports are given.'),
+      allowClearText: say('Let what came in clear text leave in clear text, with the token.', false),
       ...FORWARDING,
     }).map(([path, text]) => [`capture.hosts[].${path}`, text]),
   ),
@@ -310,14 +312,16 @@ export const SETTINGS: Texts = {
     'interception.md#by-the-kernel-the-mode-redirect',
     say('Hosts whose connections the kernel redirects here.'),
   ),
-  'redirect.port': say('Port of loopback where they come.', 15_083),
+  'redirect.port': say('The port on loopback where they arrive.', 15_083),
   'redirect.hosts': say('Hosts that get the token, the first match first; others pass as they are.'),
   ...Object.fromEntries(
     Object.entries(LISTED_HOST).map(([path, text]) => [`redirect.hosts[].${path}`, text]),
   ),
   gateway: seeing(
     'gateway.md',
-    say('How callers of other pods come in, and which may use which route: for the command gateway.'),
+    say(
+      'How callers from other pods come in, and which of them may use which route: for the command gateway.',
+    ),
   ),
   'gateway.listen': say(
     'Where it listens for TLS; [::] stands for every address, of IPv4 too.',
@@ -325,24 +329,24 @@ export const SETTINGS: Texts = {
   ),
   'gateway.tls': say('What the gateway shows its callers.'),
   'gateway.tls.certFile': say(
-    'PEM certificate with its chain; read again when it changes, and a pair that cannot be used leaves the last good one.',
+    'PEM certificate with its chain; read again when it changes. If the new pair cannot be used, the last good one stays.',
   ),
   'gateway.tls.keyFile': say('PEM private key of it, in the same directory.'),
   'gateway.clientCaFile': say(
     'PEM authorities whose client certificates prove callers; read again when the file changes.',
   ),
   'gateway.serviceAccountTokens': say(
-    'Callers may prove themselves by projected service account tokens of this cluster, which the Kubernetes API is asked about.',
+    'Callers may prove themselves by projected service account tokens of this cluster, which are verified with the Kubernetes API.',
   ),
   'gateway.serviceAccountTokens.audience': say(
     'The one audience that these tokens have.',
     'token-sidecar-gateway',
   ),
   'gateway.callers': say(
-    'Who may use which routes: the first match decides, and who matches none is refused.',
+    'Who may use which routes: the first match decides, and a caller without a match is refused.',
     [],
   ),
-  'gateway.callers[].name': say('Tells the entry apart. It is a metric label.'),
+  'gateway.callers[].name': say('The name of the entry. It is a metric label.'),
   'gateway.callers[].match': say('Which callers it is for; exactly one of these.'),
   'gateway.callers[].match.serviceAccount': say(
     'namespace/name of the service account whose token the caller shows; namespace/* for all of the namespace.',
@@ -372,49 +376,55 @@ export const SETTINGS: Texts = {
     "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors allow, if absent.",
   ),
   'gateway.leaveDelay': say(
-    'How long it takes new connections after SIGTERM, while others learn that it ends; part of shutdown.drainTimeout.',
+    'How long it accepts new connections after SIGTERM, while others learn that it is ending; part of shutdown.drainTimeout.',
     '5s',
   ),
-  interception: seeing('interception.md', say('Where TLS of apps ends here: what they are to trust.')),
+  interception: seeing(
+    'interception.md',
+    say('For apps whose TLS ends here: the certificates that they trust.'),
+  ),
   'interception.directory': say(
     'Directory that gets ca.crt, bundle.pem and truststore.p12.',
     '/var/run/token-sidecar/trust',
   ),
   tokenEndpoint: seeing(
     'token-output.md#an-endpoint-on-loopback',
-    say('Where programs of the pod ask for tokens; a credential has output.endpoint beside it.'),
+    say('Where programs of the pod ask for tokens; needs output.endpoint on a credential.'),
   ),
   'tokenEndpoint.listen': say('Its address, of loopback.', '127.0.0.1:15082'),
   crossSiteRequests: seeing(
     'cross-site-requests.md',
-    say('What becomes of requests that the page of another site makes a browser send to the proxy.', 'allow'),
+    say(
+      'Whether to serve requests that the page of another site makes a browser send to the proxy.',
+      'allow',
+    ),
   ),
   accessLog: seeing(
     'requests.md#access-log',
-    say('Which requests leave a line in the log when they have ended.', 'off'),
+    say('Which requests leave a line in the log when they end.', 'off'),
   ),
   accessLogSample: say(
-    'Of requests without an error, the part that does, from 0 to 1; with accessLog: all.',
+    'With accessLog: all, the share of requests without an error that leave a line, from 0 to 1.',
     1,
   ),
   limits: say('Bounds on requests and connections of the app.'),
   'limits.header': say("Bytes of a request's head; beyond it 431.", '64Ki'),
-  'limits.headerCount': say('Fields of it; beyond it 431.', 200),
-  'limits.target': say('Bytes of its target; beyond it 414.', '16Ki'),
+  'limits.headerCount': say('Header fields of a request; beyond it 431.', 200),
+  'limits.target': say('Bytes of the target; beyond it 414.', '16Ki'),
   'limits.requestBody': say('Bytes of a body; beyond it 413. No limit if absent.'),
   'limits.replay': say(
-    'Up to so many bytes a body is kept, so that its request can be sent again; a request with a larger one is not.',
+    'Bytes of a body that are kept so that its request can be sent again; a request with a larger body is sent once.',
     '64Ki',
   ),
   'limits.inFlight': say('Requests at once; beyond it 503 overloaded.', 4096),
   'limits.connections': say(
-    "Connections of the app; beyond it 503 overloaded, and the connection is closed. If absent, and at the most, half of the process's descriptors that are left when 320 are kept for all else.",
+    "Connections of the app; beyond it 503 overloaded, and the connection is closed. By default, and at most, half of the process's descriptors above 320, which are kept for everything else.",
   ),
   'limits.headerTimeout': say(
-    'Within which a head has to come; else 400. Over HTTP/2 any frame but DATA, or the connection takes no further requests.',
+    'Time in which a head has to arrive; else 400. Over HTTP/2 it is for every frame but DATA; else the connection takes no further requests.',
     '30s',
   ),
-  'limits.keepAliveTimeout': say('After which an idle connection of the app is closed.', '10m'),
+  'limits.keepAliveTimeout': say('Time after which an idle connection of the app is closed.', '10m'),
   'limits.http2': seeing('http2.md', say('Bounds on each HTTP/2 connection of the app.')),
   'limits.http2.streams': say('Requests at once; more get REFUSED_STREAM, which clients try again.', 100),
   'limits.http2.streamWindow': say(
@@ -422,11 +432,11 @@ export const SETTINGS: Texts = {
     '64Ki',
   ),
   'limits.http2.connectionWindow': say(
-    'The same of all request bodies together; streams × streamWindow if absent. A smaller one takes less memory at worst, and lets uploads to a slow upstream hold up the others.',
+    'The same for all request bodies together; streams × streamWindow if absent. A smaller one takes less memory at worst, but lets uploads to a slow upstream hold up the others.',
   ),
-  shutdown: seeing('shutdown.md', say('How it ends.')),
+  shutdown: seeing('shutdown.md', say('How the sidecar shuts down.')),
   'shutdown.drainTimeout': say(
-    "From SIGTERM to the end at the latest; less than the pod's grace period.",
+    "The longest time from SIGTERM to the end; keep it below the pod's grace period.",
     '25s',
   ),
 };
