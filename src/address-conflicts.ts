@@ -1,4 +1,4 @@
-/** Which of a program's addresses cannot be listened on, all at once, and who has them. Loaded where that is in question. */
+/** Finds every address of a program that cannot be listened on, and who holds it. Loaded only when that is in question. */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { createServer, isIP } from 'node:net';
@@ -11,34 +11,35 @@ import { systemCodeOf } from './errors.ts';
 import { listenOn } from './listen.ts';
 import { inHex, MAPPED, octetsOf } from './socket-tables.ts';
 
-/** An address with what named it: a flag, a variable, a key of the file. */
+/** An address and the flag, variable or key of the file that named it. */
 export interface NamedAddress {
   readonly key: string;
   readonly address: ListenAddress;
-  /** Of a family that the machine may lack, which is no conflict. */
+  /** The machine may lack its address family; that is no conflict. */
   readonly mayLack?: true;
 }
 
-/** A process, as far as this one may see. */
+/** A process, as far as this one may see it. */
 export interface Holder {
   readonly pid: number;
-  /** Program and arguments; not to be shown, as arguments may be anything. */
+  /** Program and arguments. Never shown: arguments may hold anything. */
   readonly commandLine: string;
 }
 
-/** More processes than these are not looked through. */
+/** No more processes than this are looked through. */
 const MOST_PROCESSES = 2000;
 
-/** That named addresses. */
+/** A file that named addresses. */
 export interface ReadFile {
   readonly path: string;
   readonly text: string | undefined;
 }
 
 /**
- * Throws in place of an error by which an address could not be listened on; returns where that was not the reason.
+ * Explains why an address could not be listened on, by throwing in place of `error`; returns if `error` has another
+ * cause.
  * @param file shows where in it an address stands.
- * @throws {ConfigurationError} with every address that is not to be had.
+ * @throws {ConfigurationError} with every address that cannot be had.
  */
 export async function explainConflicts(
   error: unknown,
@@ -58,7 +59,7 @@ function isOfAddress(cause: unknown): boolean {
 
 async function conflictsOf(addresses: readonly NamedAddress[]): Promise<Problem[]> {
   const problems: Problem[] = [];
-  /** Of each demo that has some of them, which those are: it is told of once. */
+  /** The keys whose addresses a demo holds, by its process: each demo is reported once. */
   const ofDemos = new Map<number, { readonly keys: string[]; readonly index: number }>();
   for (const { key, address, mayLack } of addresses) {
     const code = await refusalOf(address);
@@ -97,7 +98,7 @@ function remedyFor({ pid }: Holder, keys: readonly string[]): string {
   return `A demo is running already: end process ${pid} by Ctrl-C, or choose ${others}.`;
 }
 
-/** The command of this program that a process runs, `proxy` where none is named; undefined of another program. */
+/** The command of this program that a process runs, `proxy` if it names none; undefined for other programs. */
 export function commandOf({ commandLine }: Holder): string | undefined {
   const [whole, word = ''] =
     /(?:^|[ /])(?:main\.ts|token-sidecar(?:\.js)?)(?: (\S+))?(?: |$)/.exec(commandLine) ?? [];
@@ -107,14 +108,14 @@ export function commandOf({ commandLine }: Holder): string | undefined {
 
 const THIS_PROGRAM = /^(?:\S*\/)?node(?: -\S+)* (?:\S*\/)?token-sidecar(?:\.js)?(?: |$)/;
 
-/** By its program alone: `nginx (process 123)`, and this one, which Node runs, by its own name. */
+/** Names only the program: `nginx (process 123)`. This program goes by its own name, though Node runs it. */
 export function nameOf({ pid, commandLine }: Holder): string {
   if (THIS_PROGRAM.test(commandLine)) return `token-sidecar (process ${pid})`;
   const program = commandLine.split(' ')[0]?.split('/').at(-1) ?? '';
   return /^[\w.-]{1,40}$/.test(program) ? `${program} (process ${pid})` : `process ${pid}`;
 }
 
-/** The system's code, where an address cannot be listened on at this moment. */
+/** The system's error code if an address cannot be listened on at this moment. */
 export async function refusalOf(address: ListenAddress): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -129,8 +130,8 @@ export async function refusalOf(address: ListenAddress): Promise<string | undefi
 }
 
 /**
- * Who listens at an address of this network, or at all of them, by proc(5); undefined where that cannot be seen.
- * @param signal ends the search, as where there are very many descriptors to look at.
+ * Who listens at an address, or at all addresses, of this network, by proc(5); undefined if that cannot be seen.
+ * @param signal stops the search, which is long where there are very many descriptors.
  */
 export async function holderOf(address: ListenAddress, signal?: AbortSignal): Promise<Holder | undefined> {
   const sockets = new Set(await socketsListeningAt(address));
@@ -165,8 +166,9 @@ async function socketsListeningAt({ host, port }: ListenAddress): Promise<string
 }
 
 /**
- * Whether whoever listens at `local` leaves `host` to nobody else. A name may stand for any address. A socket at all addresses of
- * IPv6 takes those of IPv4 with them, unless told otherwise, which its table does not say; one of IPv4 takes none of IPv6.
+ * Whether a socket listening at `local` keeps others from `host`. A host name may stand for any address. A socket at
+ * all IPv6 addresses takes the IPv4 ones too, unless set otherwise, which its table does not show; an IPv4 socket takes
+ * no IPv6 address.
  */
 function isInTheWay(local: string, host: string): boolean {
   if (isIP(host) === 0) return true;

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts';
 
 /** How much of something may be done: `burst` at once, and `perSecond` over time. */
 export interface Allowance {
-  /** Whether one more may be done now; if so, it is counted. */
+  /** Whether one more may be done now; a yes is counted. */
   take(): boolean;
 }
 

@@ -1,9 +1,9 @@
-/** Files that the operator names, read so that a wrong name is an error: never a wait without end, never all of memory. */
+/** Reads files that the operator names. A wrong name is an error: never an endless wait, never a full memory. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** No certificate, bundle of authorities or key is larger. Bytes. */
+/** In bytes. No certificate, bundle of authorities or key is larger. */
 export const MAX_PEM_BYTES = 1024 * 1024;
 
 /** Non-blocking, so that a named pipe is refused rather than waited for. */
@@ -11,7 +11,8 @@ const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /**
  * The text of a regular file, as UTF-8.
- * @throws {Error} with a sentence where it is something else or larger than `maxBytes`; the system's where it cannot be read.
+ * @throws {Error} with a sentence if it is not a regular file or is larger than `maxBytes`; the system's error if it
+ * cannot be read.
  */
 export async function readBoundedFile(path: string, maxBytes: number): Promise<string> {
   const file = await open(path, FLAGS);
@@ -30,7 +31,7 @@ export async function readBoundedFile(path: string, maxBytes: number): Promise<s
   }
 }
 
-/** The same at once, for a start that has nothing else to do. */
+/** The same, synchronously, for a start that has nothing else to do. */
 export function readBoundedFileSync(path: string, maxBytes: number): string {
   const fd = openSync(path, FLAGS);
   try {

@@ -12,7 +12,7 @@ export interface Instant {
 
 export interface Clock {
   now(): Instant;
-  /** `now().monotonicMs`, for who needs no more: the path of every request. */
+  /** `now().monotonicMs` alone, for the path of every request. */
   monotonicMs(): number;
   /** Calls back once, `delayMs` from now at the earliest. Does not keep the process alive. Returns the cancel function. */
   after(delayMs: number, callback: () => void): () => void;
@@ -37,14 +37,14 @@ export function later(instant: Instant, durationMs: number): Instant {
 }
 
 /**
- * Whether `deadline` has passed by either clock. A suspended machine's monotonic clock stands still, a stepped
- * wall clock jumps: for a token's end, past by one of them is past.
+ * Whether `deadline` has passed by either clock. A suspended machine's monotonic clock stands still, and a stepped wall
+ * clock jumps: a token past its end by one of them counts as expired.
  */
 export function isPast(deadline: Instant, now: Instant): boolean {
   return now.monotonicMs >= deadline.monotonicMs || now.wallMs >= deadline.wallMs;
 }
 
-/** Milliseconds since `instant`, by whichever clock says more, as `isPast` has it. */
+/** Milliseconds since `instant`, by whichever clock says more; see `isPast`. */
 export function elapsedMs(instant: Instant, now: Instant): number {
   return Math.max(now.monotonicMs - instant.monotonicMs, now.wallMs - instant.wallMs);
 }

@@ -1,18 +1,18 @@
 /**
- * One rule for every listener that a browser may reach (on a shared loopback, through a port-forward): what the page of
- * another site makes it ask is told by what the browser says of it, or by the name that the page has let resolve to here
- * (DNS rebinding).
+ * One rule for every listener that a browser may reach (on a shared loopback, through a port-forward). A request made
+ * by another site's page shows in what the browser says of it, or in the host name, which that page has let resolve to
+ * here (DNS rebinding).
  */
 
 import { isIP } from 'node:net';
 import { isLoopbackHost } from './config/values.ts';
 
-/** Of a request: where it says that it is going, and where its browser says that it comes from. */
+/** Where a request says that it goes, and where its browser says that it comes from. */
 export interface Caller {
   readonly scheme: 'http' | 'https';
-  /** Host and port that are asked for (RFC 9110 §7.2); undefined where none is said. */
+  /** The host and port asked for (RFC 9110 §7.2); undefined if the request names none. */
   readonly authority: string | undefined;
-  /** The value of `Origin` (RFC 6454 §7), which browsers send with what changes something or is read across sites. */
+  /** The value of `Origin` (RFC 6454 §7), which browsers send with requests that change something or are read across sites. */
   readonly origin: string | undefined;
   /** The value of `Sec-Fetch-Site` (Fetch Metadata). */
   readonly site: string | undefined;
@@ -22,8 +22,9 @@ export interface Caller {
 export type CrossSite = 'another_site' | 'foreign_name';
 
 /**
- * What tells that a request comes from another site; undefined where nothing does.
- * @param isOwnName whether a host that is neither an address nor loopback is known to be ours; lower-case, without port.
+ * What shows that a request comes from another site; undefined if nothing does.
+ * @param isOwnName whether a host that is neither an address nor loopback is known to be ours; lower-case, without
+ * port.
  */
 export function crossSite(caller: Caller, isOwnName: (host: string) => boolean): CrossSite | undefined {
   const { scheme, authority, origin, site } = caller;
@@ -34,19 +35,19 @@ export function crossSite(caller: Caller, isOwnName: (host: string) => boolean):
   return isAddressOrLoopback(host) || isOwnName(host) ? undefined : 'foreign_name';
 }
 
-/** Whether nobody can make the host mean another machine, or this one from elsewhere. */
+/** Whether nobody can make the host mean another machine, or make a foreign name mean this one. */
 export function isAddressOrLoopback(host: string): boolean {
   return isIP(host) !== 0 || isLoopbackHost(host);
 }
 
-/** The host of an authority, lower-case, without port, brackets and final dot; empty where it is not understood. */
+/** The host of an authority, lower-case, without port, brackets and final dot; empty if it cannot be read. */
 export function hostOf(authority: string | undefined): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(authority?.toLowerCase() ?? '') ?? [];
   return (bracketed ?? plain ?? '').replace(/\.$/, '');
 }
 
-/** As a browser spells it, which leaves out the scheme's own port. */
+/** As a browser writes it: without the scheme's default port. */
 function originOf(scheme: 'http' | 'https', authority: string | undefined): string | undefined {
   if (authority === undefined) return undefined;
   const ownPort = scheme === 'http' ? /:(?:80)?$/ : /:(?:443)?$/;

@@ -1,4 +1,4 @@
-/** Types for the parts of packages that are imported past their entry point, to save what the entry loads. */
+/** Types for parts of packages that are imported past their entry point, which would load much more. */
 
 declare module '@prometheus-io/client/lib/counter.js' {
   export { Counter as default } from '@prometheus-io/client';

@@ -1,6 +1,6 @@
 /**
- * Every way this program says no, in one table: the code users and tests rely on, the HTTP status and gRPC's where the
- * proxy answers it, the exit status where a command ends with it.
+ * Every way this program says no, in one table: the code that users and tests rely on, the HTTP and gRPC statuses if
+ * the proxy answers it, the exit status if a command ends with it.
  */
 
 import type { GrpcStatusName } from './grpc-status.ts';
@@ -12,17 +12,17 @@ interface ProxyErrorRow {
   /** HTTP status of the proxy's own answer. */
   readonly status: number;
   /**
-   * What a gRPC call gets. UNAVAILABLE, which clients repeat as a rule, only where a later attempt may succeed; and none of
-   * the codes that gRPC's libraries leave to services (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, …), by
-   * which an app would take a word of the proxy for one of the service. A token that is not to be had is UNAVAILABLE
-   * too, as it is 503 and not 401: UNAUTHENTICATED would blame the caller, who cannot cure it, and is not repeated.
+   * What a gRPC call gets. UNAVAILABLE, which clients usually retry, only if a later attempt may succeed. Never a code
+   * that gRPC's libraries leave to services (INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION, …): an app would take
+   * the proxy's answer for the service's. A missing token is UNAVAILABLE too, as it is 503 and not 401: UNAUTHENTICATED
+   * would blame the caller, who cannot cure it, and is not retried.
    */
   readonly grpc: GrpcStatusName;
   /** Exit status of the process, after sysexits.h. */
   readonly exit?: number;
 }
 
-/** What ends a connection: there is nothing to answer, or nobody who could read it. It is counted and logged. */
+/** What ends a connection without an answer, because there is none to give or nobody to read it. Counted and logged. */
 interface ConnectionErrorRow {
   readonly title: string;
   readonly ends: 'connection';
@@ -176,7 +176,7 @@ export type ProxyErrorCode = {
   [Code in ErrorCode]: (typeof ERRORS)[Code] extends { status: number } ? Code : never;
 }[ErrorCode];
 
-/** The codes that are counted of requests and connections of the app. */
+/** The codes that are counted for the app's requests and connections. */
 export type CountedErrorCode =
   | ProxyErrorCode
   | {

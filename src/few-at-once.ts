@@ -1,7 +1,7 @@
-/** Parts that are looked at side by side. */
+/** How many parts are looked at side by side. */
 export const AT_ONCE = 8;
 
-/** As `Promise.all` of them, in their order, with at most a few begun and not ended. */
+/** Like `Promise.all`, in the order of the items, with at most `AT_ONCE` under way. */
 export async function fewAtOnce<T, R>(items: readonly T[], each: (item: T) => Promise<R>): Promise<R[]> {
   const results = new Array<R>(items.length);
   let next = 0;

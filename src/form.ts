@@ -12,7 +12,7 @@ export class FormFault {
 
 /** The decoded text, or undefined when a percent escape is malformed or the bytes are not UTF-8. */
 export function decodeFormComponent(text: string): string | undefined {
-  // A JWT has neither, and is most of a form that has one.
+  // A JWT has neither, and makes up most of a form that carries one.
   if (!/[+%]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

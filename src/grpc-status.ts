@@ -21,5 +21,5 @@ export const GRPC_STATUS = {
 
 export type GrpcStatusName = keyof typeof GRPC_STATUS;
 
-/** The outcome of a call: gRPC's number, or `other` where what stands in its place is none of gRPC's. */
+/** The outcome of a call: gRPC's number, or `other` for a value that is not one of gRPC's. */
 export type GrpcStatus = number | 'other';

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 /**
- * Where the program begins: it looks at Node's version before anything is loaded that an older one cannot read. It is
- * written so that old ones can read it.
+ * Where the program begins: it checks Node's version before loading anything that an old Node cannot parse. Old
+ * versions can parse this file.
  */
 
-/** `tls.getCACertificates` came with the first, and into the line of 23 with the second. */
+/** `tls.getCACertificates` came with 22.15, and to the 23 line with 23.10. */
 const NEEDED = '22.15, 23.10';
 
-// Node would open its debugger, through which whoever may connect reads all memory. Loading the rest takes long enough for
-// a signal to come.
+// By default Node would open its debugger, through which anyone who can connect reads all memory. Set before the rest
+// loads, which takes long enough for a signal to arrive.
 process.on('SIGUSR1', () => undefined);
 
 const version = process.versions.node;

@@ -4,9 +4,9 @@ import { EVERY_ADDRESS, formatAddress } from './config/values.ts';
 import { SidecarError, systemCodeOf } from './errors.ts';
 
 /**
- * Resolves once `server` accepts connections, to where it does: with the port that the system picked for 0.
+ * Resolves to the address once `server` accepts connections there, with the port that the system picked for 0.
  * @param what names the listener in the error.
- * @throws {SidecarError} `configuration` when the address cannot be had.
+ * @throws {SidecarError} `configuration` if the address cannot be had.
  */
 export async function listenOn(server: Server, listen: ListenAddress, what: string): Promise<ListenAddress> {
   await new Promise<void>((resolve, reject) => {
@@ -16,7 +16,7 @@ export async function listenOn(server: Server, listen: ListenAddress, what: stri
       reject(new SidecarError('configuration', message, { cause: error }));
     };
     server.once('error', onError);
-    // Named, the IPv6 address would be an error where there is no IPv6; left out, Node takes it where there is.
+    // Naming `::` would be an error on a machine without IPv6; without a host, Node uses it where it exists.
     const host = listen.host === EVERY_ADDRESS ? {} : { host: listen.host };
     server.listen({ ...host, port: listen.port }, () => {
       server.off('error', onError);

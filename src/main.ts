@@ -10,7 +10,7 @@ import { LogOutput } from './log/output.ts';
 import { readableLine } from './log/readable-lines.ts';
 import { openStandardOutput } from './log/standard-output.ts';
 
-/** How long a process that ends waits for a slow reader of its last lines. Milliseconds. */
+/** How long an ending process waits for a slow reader of its last lines. Milliseconds. */
 const LAST_LINES_MS = 500;
 
 let shutdown: Shutdown | undefined;
@@ -20,7 +20,7 @@ const logOutput = new LogOutput(
   isWatched() ? (line) => readableLine(line, { colour: isColourful(process.env) }) : undefined,
 );
 
-/** What a command gets of this process. */
+/** What a command gets from this process. */
 function contextOf(args: readonly string[]): CommandContext {
   return {
     args,
@@ -30,7 +30,7 @@ function contextOf(args: readonly string[]): CommandContext {
     logOutput,
     stderr: process.stderr,
     stdin: process.stdin,
-    /** Taken over by the commands that serve, as soon as they look; any other ends by the first signal as usual. */
+    /** Serving commands take over the signals as soon as they read this; other commands end at the first signal as usual. */
     get shutdown() {
       shutdown ??= listenForShutdown(process);
       return shutdown;
@@ -48,20 +48,20 @@ function isColourful({ NO_COLOR = '', TERM }: NodeJS.ProcessEnv): boolean {
   return NO_COLOR === '' && TERM !== 'dumb';
 }
 
-/** What nobody foresaw. Node's own report would print all properties of the error, and with them what they hold. */
+/** For errors that nobody foresaw. Node's own report would print all properties of the error, secrets included. */
 function crash(error: unknown): never {
   if (logOutput.used) logOutput.write(fatalLine(error));
   process.stderr.write(`token-sidecar: ${error instanceof Error ? error.stack : String(error)}\n`);
   process.exit(70);
 }
 
-/** As the logger writes it, which is loaded with the commands alone. */
+/** Written as the logger would, which is loaded only with the commands. */
 function fatalLine(error: unknown): string {
   const time = new Date(systemClock.now().wallMs).toISOString();
   return `${JSON.stringify({ level: 'fatal', time, err: describeError(error), msg: 'crashed' })}\n`;
 }
 
-/** Output that is not the log's: a reader that has left is content, a full disk is an error. */
+/** For output other than the log: a reader that has left is fine, a full disk is an error. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return;
   process.stderr.write(`token-sidecar: standard output: ${error.message}\n`);
@@ -71,7 +71,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 // A checkout starts here, without the launcher, which does the same.
 process.on('SIGUSR1', () => undefined);
 process.stdout.on('error', onOutputError);
-// There is nothing left to say it to.
+// A failing stderr leaves nowhere to report it.
 process.stderr.on('error', () => undefined);
 process.on('uncaughtException', crash);
 process.on('exit', () => logOutput.flush(LAST_LINES_MS));
@@ -79,8 +79,8 @@ process.on('exit', () => logOutput.flush(LAST_LINES_MS));
 try {
   const status = await runCommandLine(process.argv.slice(2), COMMANDS, contextOf);
   process.exitCode ??= status;
-  // What a command has given up waiting for, such as the lookup of a name, cannot be cancelled: it ends with the program.
-  // What is written goes out before, and a failure of that is told.
+  // Work that a command has stopped waiting for, such as a name lookup, cannot be cancelled: it ends with the program.
+  // Output is written first, so that its failure is reported.
   const end = (): void => void setImmediate(() => process.exit());
   if (process.stdout.writableLength === 0) end();
   else process.stdout.write('', end);

@@ -1,4 +1,4 @@
-/** The event loop's turns: long work lets requests go on between its parts. */
+/** The event loop's turns: long work lets requests be served between its parts. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 

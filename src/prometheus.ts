@@ -17,7 +17,7 @@ export type Labels = Readonly<Record<string, string>>;
 interface Labelled {
   get(): Promise<{ readonly values: readonly { readonly labels: Labels }[] }>;
   remove(labels: Labels): void;
-  /** The labels of each series; of those that our own metrics have, without their values. */
+  /** The labels of each series; our own metrics give them without their values. */
   labelSets?(): Iterable<Labels>;
 }
 
@@ -25,8 +25,8 @@ interface Labelled {
 const SERIES_AT_ONCE = 500;
 
 /**
- * Takes the series out of every metric that are about what is no longer there, in one pass, bit by bit: requests go on
- * meanwhile. Metrics that count elsewhere and are read when they are scraped have to be told themselves.
+ * Removes from every metric the series of what no longer exists, in one pass and bit by bit, so that requests are
+ * served meanwhile. Metrics that count elsewhere and are read when scraped have to be told separately.
  */
 export async function forgetSeries(registry: Registry, isGone: (labels: Labels) => boolean): Promise<void> {
   const pause = pauseEvery(SERIES_AT_ONCE);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The body, `too_large` as soon as it is known to be, `aborted` when the caller goes away before its end. Never rejects. */
+/** The body; `too_large` as soon as that is known; `aborted` if the caller leaves before its end. Never rejects. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,

@@ -3,12 +3,12 @@
 import { isIPv4 } from 'node:net';
 import { endianness } from 'node:os';
 
-/** `::ffff:0:0/96`, as a socket for both families has IPv4. */
+/** `::ffff:0:0/96`, the form of IPv4 addresses on a socket for both families. */
 export const MAPPED: readonly number[] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
-/** The octets of an address as Node writes it; of a mapped one those of IPv4. */
+/** The octets of an address as Node writes it; a mapped address gives those of IPv4. */
 export function octetsOf(address: string): number[] {
   if (isIPv4(address)) return address.split('.').map(Number);
   const plain = address.replace(/%.*$/, '').replace(/[\d.]+\.\d+$/, (ipv4) => {
@@ -25,7 +25,7 @@ export function octetsOf(address: string): number[] {
   return mapped ? octets.slice(MAPPED.length) : octets;
 }
 
-/** The kernel prints addresses as numbers of 32 bits in the machine's own order. */
+/** The kernel prints addresses as 32-bit numbers in the machine's own byte order. */
 export function inHex(octets: readonly number[]): string {
   let hex = '';
   for (let at = 0; at < octets.length; at += 4) {

@@ -1,16 +1,16 @@
-/** By which variables the runtimes of apps trust the authority of interception. */
+/** The variables that make the runtimes of apps trust the interception authority. */
 
 /** What a variable does with the authorities in the file that it names. */
 export type TrustEffect =
-  /** They are trusted beside those that are anyway: the sidecar's root is enough. */
+  /** They are trusted beside the default ones: the sidecar's root is enough. */
   | 'adds'
-  /** They are trusted and no others: the public ones have to be among them. */
+  /** They are trusted and no others: the file has to hold the public ones too. */
   | 'replaces';
 
 export interface TrustVariable {
   readonly name: string;
   readonly effect: TrustEffect;
-  /** Who heeds it. */
+  /** Which programs heed it. */
   readonly servedBy: string;
 }
 
@@ -38,7 +38,7 @@ export const TRUST_VARIABLES: readonly TrustVariable[] = [
   { name: 'BUNDLE_SSL_CA_CERT', effect: 'replaces', servedBy: 'Bundler' },
 ];
 
-/** Where a program heeds several, the first that is set counts: the others are overridden by it. */
+/** If a program heeds several, the first that is set overrides the others. */
 export const OVERRIDING: readonly (readonly [program: string, variables: readonly string[]])[] = [
   ['Python requests', ['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],
   ['pip', ['PIP_CERT', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE']],

@@ -1,9 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/**
- * What the promise comes to, or `late` where it takes longer than `ms`. What is late goes on; whether it rejects in the end
- * is for who asked to look after.
- */
+/** The promise's result, or `late` if it takes longer than `ms`. A late promise goes on: its rejection is the caller's to watch. */
 export function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promise<T | 'late'> {
   return new Promise((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve('late'));

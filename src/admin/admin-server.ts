@@ -1,4 +1,7 @@
-/** The admin listener: a table of paths, each answered from a snapshot. Apart from the data path, so that neither can starve the other's port. */
+/**
+ * The admin listener: a table of paths, each answered from a snapshot. Separate from the data path, so that neither can
+ * starve the other's port.
+ */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { endUnlessAnswered } from '../answer-deadline.ts';
@@ -24,20 +27,20 @@ export interface AdminEndpoint {
   readonly method: 'GET' | 'POST';
   /** Refuse callers from other machines (and other pods) with 403. */
   readonly loopbackOnly?: boolean;
-  /** Asked for by the kubelet, which does not wait long: answered in turns of their own. */
+  /** For the kubelet, which does not wait long: answered in separate turns. */
   readonly probe?: boolean;
-  /** Programs unless given. */
+  /** Programs by default. */
   readonly audience?: Audience;
   /**
-   * Waited for before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects.
-   * @param whenGone is given what is to be called when the caller has gone.
+   * Awaited before the answer takes its turn, so that waiting takes no time from others. Bounded; never rejects.
+   * @param whenGone takes a function to be called when the caller has gone.
    */
   due?(whenGone: (leave: () => void) => void): Promise<void>;
   answer(request: AdminRequest): AdminAnswer | Promise<AdminAnswer>;
 }
 
 export interface AdminRequest {
-  /** The Accept field, empty when absent. */
+  /** The Accept field, empty if absent. */
   readonly accept: string;
   readonly query: URLSearchParams;
   /** Whether the caller may change something: it comes from this machine or pod, and not through a sidecar. */
@@ -50,9 +53,9 @@ export interface AdminServer {
 }
 
 export interface AdminOptions {
-  /** The system's unless given. */
+  /** The system's by default. */
   readonly clock?: Clock;
-  /** Names, lower-case, by which people may come besides those that nobody outside can make resolve to us. */
+  /** Lower-case names under which people may come, besides those that nobody outside can make resolve to us. */
   readonly hosts?: readonly string[];
   readonly metrics?: AdminMetrics;
 }
@@ -63,11 +66,11 @@ export const ANSWER_MS = 20_000;
 type Endpoints = Readonly<Record<string, AdminEndpoint>>;
 
 /**
- * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path 404, another
- * method 405 with `Allow`, what the page of another site asks 403. However many ask, and however often, answering takes a
- * twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections; however slowly they read, an answer
- * takes `ANSWER_MS`.
- * @throws {SidecarError} `configuration` when the address cannot be listened on.
+ * Serves `endpoints` by path until closed. HEAD is answered like GET without the body, an unknown path with 404,
+ * another method with 405 and `Allow`, a request from another site's page with 403. However many ask, and however
+ * often, answering takes a twentieth of the time, another one for probes, and `MAX_CONNECTIONS` connections; however
+ * slowly they read, an answer takes `ANSWER_MS`.
+ * @throws {SidecarError} `configuration` if the address cannot be listened on.
  */
 export async function startAdminServer(
   listen: ListenAddress,
@@ -157,7 +160,7 @@ async function answerRequest(
   if (endpoint.loopbackOnly === true && !isOnLoopback) {
     return plain(403, 'loopback callers only');
   }
-  // Through a proxy in the pod others come from loopback, too: a sidecar, a mesh, nginx.
+  // Through a proxy in the pod, others seem to come from loopback, too: a sidecar, a mesh, nginx.
   const isForwarded = Object.keys(request.headers).some((name) => FORWARDED.test(name));
   if (endpoint.loopbackOnly === true && isForwarded) {
     return plain(403, 'loopback callers only: ask without a proxy');
@@ -173,10 +176,13 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '').split('?', 1)[0] as string;
 }
 
-/** What says that a proxy has handed the request on: our own mark, RFC 7239, RFC 9110 §7.6.3, and what meshes and proxies add. */
+/**
+ * Fields that show that a proxy has forwarded the request: our own mark, RFC 7239, RFC 9110 §7.6.3, and those of meshes
+ * and proxies.
+ */
 const FORWARDED = new RegExp(`^(?:${HOP_FIELD}|forwarded|via|x-forwarded-.*|x-real-ip|x-envoy-.*|l5d-.*)$`);
 
-/** Istio's proxy comes from 127.0.0.6 with what it got from other pods. */
+/** Istio's proxy uses 127.0.0.6 for requests from other pods. */
 const LOOPBACK_PEERS: ReadonlySet<string | undefined> = new Set(['127.0.0.1', '::ffff:127.0.0.1', '::1']);
 
 function isLoopbackPeer(address: string | undefined): boolean {
@@ -190,7 +196,7 @@ function send(request: IncomingMessage, response: ServerResponse, answer: AdminA
     'Content-Length': Buffer.byteLength(answer.body),
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
-    // No body is asked for here; what is still coming of one is not waited for.
+    // No request here needs a body; the rest of one is not awaited.
     ...(request.complete ? {} : { Connection: 'close' }),
     ...answer.headers,
   });

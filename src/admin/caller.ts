@@ -1,7 +1,7 @@
 /**
- * Who may ask the admin listener. Probes and Prometheus come by whatever name they like. A browser is watched: a page
- * of another site may make it ask here, by the address of a port-forward, or by a name of its own that it lets resolve
- * to that address (DNS rebinding).
+ * Who may use the admin listener. Probes and Prometheus may use any host name. A browser is checked: a page of another
+ * site may make it ask here, by the address of a port-forward, or by a name of its own that it lets resolve to that
+ * address (DNS rebinding).
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -17,16 +17,16 @@ const BROWSER_FIELDS = ['origin', 'referer', 'upgrade-insecure-requests', 'sec-f
 
 /**
  * Who an answer is made for.
- * - `programs`: by whatever name they come; a browser is told by its fields.
- * - `people`: the name that the caller uses counts even where nothing says that it is a browser, since a page can leave out
- *   most of what does.
- * - `everybody`: it is published anyway, often through a front with a public name.
+ * - `programs`: under any name; a browser is recognized by its fields.
+ * - `people`: the caller's host name always counts, even if nothing shows a browser, since a page can leave out most of
+ *   what does.
+ * - `everybody`: it is public anyway, often through a front with a public name.
  */
 export type Audience = 'programs' | 'people' | 'everybody';
 
 /**
- * Why a request is refused, as a sentence for the caller; undefined when it may pass.
- * @param hosts names, lower-case, that the operator trusts besides those that are trusted always.
+ * Why a request is refused, as a sentence for the caller; undefined if it may pass.
+ * @param hosts lower-case names that the operator trusts, besides those that are always trusted.
  */
 export function whyRefused(
   method: string | undefined,

@@ -1,21 +1,21 @@
-/** The connections of the admin listener: a bounded number, of which those that do nothing give way to those that come. */
+/** The admin listener's connections: a bounded number, of which idle ones give way to new ones. */
 
 import type { Socket } from 'node:net';
 
-/** Kubelet, a few Prometheus replicas and some people need a dozen. */
+/** The kubelet, a few Prometheus replicas and some people need a dozen. */
 export const MAX_CONNECTIONS = 128;
 
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** Whether a request of it is being answered. */
+  /** Whether one of its requests is being answered. */
   busy: boolean;
 }
 
 export class AdminConnections {
   /**
-   * In the order of having become idle: the first has been so for longest. So few are looked through; a `Map` would keep those that
-   * have gone until a full collection (docs/decisions/0027).
+   * In order of becoming idle: the longest idle comes first. So few can be searched; a `Map` would keep closed ones
+   * until a full collection (docs/decisions/0027).
    */
   readonly #open: Connection[] = [];
 
@@ -36,7 +36,7 @@ export class AdminConnections {
     if (this.#open.length > MAX_CONNECTIONS) this.#shedFor(socket);
   }
 
-  /** False when another request of the connection is being answered already: nobody who is welcome sends ahead. */
+  /** False if another request of the connection is still being answered: no legitimate caller pipelines. */
   begin(socket: Socket): boolean {
     const connection = this.#open.find((each) => each.socket === socket);
     if (connection === undefined || connection.busy) return false;
@@ -52,7 +52,7 @@ export class AdminConnections {
   }
 
   /**
-   * Of the address with the most connections the one idle longest; where all of its are busy, any other that is idle; or
+   * At the address with the most connections, the one idle longest; if all of them are busy, any other idle one, or
    * else the newest of that address. So no crowd from one address keeps out another.
    */
   #shedFor(newcomer: Socket): void {

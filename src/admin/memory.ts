@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 
-/** Bytes. */
+/** In bytes. */
 export interface MemoryUse {
   readonly residentBytes: number;
-  /** The part of it that is this process's own, not shared binary text or files; undefined off Linux. */
+  /** The part of it that is this process's own, without shared program text or files; undefined outside Linux. */
   readonly anonymousBytes: number | undefined;
 }
 
-/** Reads the kernel's own account (proc(5), `/proc/pid/status`). */
+/** Reads the kernel's own figures (proc(5), `/proc/pid/status`). */
 export function readMemoryUse(): MemoryUse {
   return { residentBytes: process.memoryUsage.rss(), anonymousBytes: readAnonymousBytes() };
 }

@@ -1,12 +1,12 @@
 import { Registry } from '../prometheus.ts';
 import type { AdminEndpoint } from './admin-server.ts';
 
-/** What stands behind samples in OpenMetrics, by their names and labels as Prometheus text has them. */
+/** Exemplars of samples in OpenMetrics, by name and labels as in Prometheus text. */
 export type Exemplars = ReadonlyMap<string, string>;
 
 /**
- * `/metrics`: Prometheus text, OpenMetrics when the scraper prefers it. All who ask at the same moment share one rendering.
- * @param exemplars those that there are at present; there are none in Prometheus text.
+ * `/metrics`: Prometheus text, or OpenMetrics if the scraper prefers it. Concurrent scrapes share one rendering.
+ * @param exemplars the present ones; Prometheus text has none.
  */
 export function metricsEndpoint(
   registry: Registry,
@@ -46,9 +46,9 @@ interface Rendering {
 }
 
 /**
- * The Prometheus text format as OpenMetrics 1.0: counters' families are named without `_total`, there are no blank
- * lines, and an end mark. The library's own rendering renames the registered metrics for good, which breaks the
- * next scrape that asks for plain text.
+ * Turns the Prometheus text format into OpenMetrics 1.0: counters' families are named without `_total`, there are no
+ * blank lines, and an end mark. The library's own rendering renames the registered metrics permanently, which breaks
+ * the next scrape for plain text.
  */
 export function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): string {
   const counters = new Set([...text.matchAll(/^# TYPE (\S+)_total counter$/gm)].map(([, name]) => name));
@@ -61,7 +61,7 @@ export function toOpenMetrics(text: string, exemplars: Exemplars = new Map()): s
   return `${lines.join('\n')}\n# EOF\n`;
 }
 
-/** Whether OpenMetrics is named in an Accept field at least as high as plain text (RFC 9110 §12.5.1). */
+/** Whether an Accept field ranks OpenMetrics at least as high as plain text (RFC 9110 §12.5.1). */
 export function prefersOpenMetrics(accept: string): boolean {
   const openMetrics = qualityOf('application/openmetrics-text', accept);
   return (

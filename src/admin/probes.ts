@@ -3,14 +3,14 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { type AdminEndpoint, json, plain } from './admin-server.ts';
 
-/** What the probes ask of the program. */
+/** What the probes need from the program. */
 export interface Health {
-  /** What keeps it from serving, one entry each; empty when nothing does. */
+  /** What keeps it from serving, one entry each; empty if nothing does. */
   missing(): readonly MissingPart[];
-  /** Whether the first token of every credential has been obtained, whatever became of it since. */
+  /** Whether the first token of every credential has been obtained, even if it has since expired. */
   started(): boolean;
   draining(): boolean;
-  /** Resolves once `started` is true; without it the start is not waited for. */
+  /** Resolves once `started` is true; if absent, the start is not awaited. */
   whenStarted?(): Promise<void>;
 }
 
@@ -25,8 +25,8 @@ export interface MissingPart {
 /**
  * - `/livez`: the event loop turns. It never depends on the identity provider: a restart would not heal that.
  * - `/readyz`: requests would be served now.
- * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later. Asked too early it
- *   waits a moment: a start that takes no longer is no failure to report, and the app need not wait for the next probe.
+ * - `/startupz`: the first token is there, so the app may start; stays true, whatever happens later. If called too
+ *   early it waits a moment: such a short start is no failure to report, and the app need not wait for the next probe.
  */
 export function probes(
   health: Health,
@@ -56,20 +56,20 @@ export function probes(
   };
 }
 
-/** Less than the second that the kubelet waits, and than the second between its probes. */
+/** Less than the kubelet's timeout of a second, and than the second between its probes. */
 const MOMENT_MS = 800;
 
-/** Resolves for each who waits when the start is over, when the moment is, or when its caller has gone. */
+/** Resolves for each waiter when the start or the moment is over, or when its caller has gone. */
 function startSoon(
   { started, draining, whenStarted }: Health,
   clock: Clock,
 ): (whenGone: (leave: () => void) => void) => Promise<void> {
-  /** No more than there are connections, so looked through; in no Set (docs/decisions/0027). */
+  /** As few as there are connections, so it can be searched; no Set (docs/decisions/0027). */
   const waiting: (() => void)[] = [];
   let isAwaited = false;
 
   function awaitStart(start: Promise<void>): void {
-    // Once for all probes: what hangs on a promise stays there for as long as that is open.
+    // Once for all probes: a handler on a promise stays there until it settles.
     if (isAwaited) return;
     isAwaited = true;
     void start.then(() => {

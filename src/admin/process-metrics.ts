@@ -5,12 +5,12 @@ import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import { REVISION, VERSION } from '../version.ts';
 import { readMemoryUse } from './memory.ts';
 
-/** What the admin listener tells of itself. */
+/** What the admin listener counts of itself. */
 export interface AdminMetrics {
   connectionDropped(): void;
 }
 
-/** What is running, and what it costs: the names every Prometheus exporter uses. */
+/** Which version runs, and what it costs: the names used by every Prometheus exporter. */
 export function registerProcessMetrics(
   registry: Registry,
   logLosses: LogLosses = { output: 0, repeated: 0 },
@@ -69,12 +69,12 @@ export function registerProcessMetrics(
     help: 'Connections to the admin listener that gave way to others, because there were too many.',
     registers,
   });
-  // From zero on, so that the first one is seen as an increase.
+  // It starts at zero, so that the first event shows as an increase.
   dropped.inc(0);
   return { connectionDropped: () => dropped.inc() };
 }
 
-/** Off Linux they stay at zero. */
+/** Outside Linux they stay at zero. */
 function registerDescriptors(registry: Registry): void {
   const registers = [registry];
   new Gauge({
@@ -83,7 +83,7 @@ function registerDescriptors(registry: Registry): void {
     registers,
     collect() {
       const open = ifThere(() => readdirSync('/proc/self/fd').length);
-      // The directory that is being read is one of them.
+      // The directory being read is one of them.
       if (open !== undefined) this.set(open - 1);
     },
   });
@@ -110,7 +110,7 @@ function ifThere<Value>(read: () => Value): Value | undefined {
 
 const NANOSECONDS = 1e9;
 
-/** What was seen of the event loop until a moment. */
+/** What was seen of the event loop up to a moment. */
 interface Window {
   readonly endedAtMs: number;
   readonly p99: number;
@@ -120,12 +120,15 @@ interface Window {
 /** Readings closer together than this share a window. */
 const WINDOW_MS = 15_000;
 
-/** For so long a window is told to every reader, however many there are. */
+/** How long a window is reported to every reader, however many there are. */
 const TOLD_MS = 60_000;
 
-/** How long the event loop is busy at a stretch: what comes meanwhile waits for so long. An idle one is never woken to be measured. */
+/**
+ * How long the event loop is busy at a stretch: anything that comes meanwhile waits that long. An idle loop is never
+ * woken for the measurement.
+ */
 function registerEventLoop(registry: Registry, nowMs: () => number): void {
-  // Where Node cannot sample by iteration it does so by a timer, seldom.
+  // If Node cannot sample by iteration, it samples by a timer, seldom.
   const delays = monitorEventLoopDelay({ samplePerIteration: true, resolution: 1000 });
   delays.enable();
   let beganAtMs = nowMs();

@@ -1,6 +1,6 @@
 import { type AdminEndpoint, plain } from './admin-server.ts';
 
-/** `POST /quitquitquit`: how the main container of a Job says that it is done, where the sidecar is not a native one. */
+/** `POST /quitquitquit`: how a Job's main container reports that it is done, if the sidecar is not a native one. */
 export function quitEndpoint(quit: () => void): AdminEndpoint {
   return {
     method: 'POST',

@@ -1,33 +1,36 @@
-/** When a request to the admin listener is answered: at once while there are few, in turn where they would take the loop from the data path. */
+/**
+ * When a request to the admin listener is answered: at once while there are few, in turn if they would take the loop
+ * from the data path.
+ */
 
 import type { Clock } from '../clock.ts';
 
-/** What answering may take when more is asked than there is time for. */
+/** What answering may cost when requests exceed the available time. */
 interface Allowance {
-  /** The part of the time. */
+  /** The fraction of the time. */
   readonly share: number;
-  /** What may be spent at once after a rest. Milliseconds. */
+  /** The time that may be spent at once after a rest. Milliseconds. */
   readonly burstMs: number;
   /**
-   * How far one answer can go beyond it. Time that passes is not always ours (a process that is stopped, a quota of CPU that
-   * is used up): without a bound one such answer would hold back the next ones for twenty times as long. Milliseconds.
+   * How far one answer may exceed it. Elapsed time is not always ours (a stopped process, a used-up CPU quota): without
+   * a bound one such answer would delay the next ones for twenty times as long. Milliseconds.
    */
   readonly debtMs: number;
 }
 
-/** The kubelet's: cheap, and late after a second. Their own, so that no other answer takes from it. */
+/** For the kubelet: cheap, and late after a second. Separate, so that no other answer takes from it. */
 export const FOR_PROBES: Allowance = { share: 0.05, burstMs: 250, debtMs: 20 };
 export const FOR_OTHERS: Allowance = { share: 0.05, burstMs: 250, debtMs: 400 };
 
-/** Reading a request and writing its answer, beside what making the answer takes. Milliseconds. */
+/** Reading a request and writing its answer, in addition to making it. Milliseconds. */
 const REQUEST_MS = 0.2;
-/** Answered together, so that they share what is the same for all; few enough not to be felt. */
+/** Answered together, to share what is the same for all; few enough not to be felt. */
 const TOGETHER = 8;
 
 export class Turns {
   readonly #allowance: Allowance;
   readonly #clock: Clock;
-  /** Waiting requests by the address that they came from: each address has its turn. */
+  /** Waiting requests by their address: each address has its turn. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #creditMs: number;
   #creditAtMs: number;
@@ -42,8 +45,9 @@ export class Turns {
   }
 
   /**
-   * Resolves when the caller may be answered; undefined where that is now.
-   * @param whenGone is given what is to be called when the caller has gone: it gives up its place, which resolves too.
+   * Resolves when the caller may be answered; undefined if that is now.
+   * @param whenGone takes a function to be called when the caller has gone: it gives up its place, and the promise
+   * resolves.
    */
   wait(address: string, whenGone: (leave: () => void) => void): Promise<void> | undefined {
     this.#accrue();
@@ -60,7 +64,7 @@ export class Turns {
     });
   }
 
-  /** Accounts for the making of an answer since `startedAtMs`; what several answers shared counts once. */
+  /** Accounts for making an answer since `startedAtMs`; work shared by several answers counts once. */
   spentSince(startedAtMs: number): void {
     const nowMs = this.#clock.monotonicMs();
     const spentMs = nowMs - Math.max(startedAtMs, this.#spentUntilMs);
@@ -104,7 +108,7 @@ export class Turns {
     }
   }
 
-  /** The first of the address that has waited longest for its turn, which then goes to the end. */
+  /** The first request of the address that has waited longest for its turn; the address then goes to the end. */
   #next(): (() => void) | undefined {
     const first = this.#waiting.entries().next();
     if (first.done === true) return undefined;

@@ -1,4 +1,4 @@
-/** What the token endpoint says: a token (RFC 6749 §5.1), or why there is none (§5.2). */
+/** The token endpoint's answer: a token (RFC 6749 §5.1), or why there is none (§5.2). */
 
 import { TAKES_REFUSED_TOKEN_HASH } from '../token/refused-token.ts';
 
@@ -27,14 +27,14 @@ export interface Refusal {
   readonly code: RefusalCode;
   /** For the developer at the other end. Never holds anything that the caller sent. ASCII without `"` and `\`. */
   readonly description: string;
-  /** When to come again, if that helps. */
+  /** When to retry, if that helps. */
   readonly retryAfterMs?: number;
 }
 
 export interface GivenToken {
   readonly kind: 'given';
   readonly token: string;
-  /** Whole seconds in which it may be sent. */
+  /** Whole seconds during which it may be sent. */
   readonly expiresInSeconds: number;
 }
 
@@ -44,7 +44,7 @@ export function refusal(code: RefusalCode, description: string, retryAfterMs?: n
   return { kind: 'refused', code, description, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
 }
 
-/** Whoever is told to come again is told a time within these. */
+/** Bounds on the time after which a caller is asked to retry. */
 const RETRY_AFTER_SECONDS = { least: 1, most: 10 };
 
 export interface WireAnswer {
@@ -80,7 +80,7 @@ function refusalHeaders({ code, retryAfterMs }: Refusal): Record<string, string>
   return {
     ...(code === 'method_not_allowed' ? { Allow: 'POST' } : {}),
     ...(retryAfterMs === undefined ? {} : { 'Retry-After': String(retryAfterSeconds(retryAfterMs)) }),
-    // Another replica may have what this one has not: whoever comes again may come to that one.
+    // Another replica may succeed: a new connection may reach that one.
     ...(code === 'temporarily_unavailable' ? { Connection: 'close' } : {}),
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The token endpoint's HTTPS listener: a certificate that is replaced under way, callers that may be anybody, and are
+ * The token endpoint's HTTPS listener: a certificate that is replaced while running; callers that may be anybody,
  * bounded in connections, bytes and time; and a drain that drops no request.
  */
 
@@ -22,11 +22,11 @@ import type { TokenEndpoint } from './token-endpoint.ts';
 import { type Message, READ_FIELDS, readAddress } from './token-request.ts';
 
 export interface BrokerListenerLimits {
-  /** Of a further connection the oldest idle one gives way. */
+  /** Beyond this, a new connection displaces the oldest idle one. */
   readonly connections: number;
-  /** For a TLS handshake, and then for the head of a request. */
+  /** For a TLS handshake, and again for the head of a request. */
   readonly handshakeMs: number;
-  /** For a whole request to come. */
+  /** For a whole request to arrive. */
   readonly requestMs: number;
   /** From the head of a request to the last byte of its answer. */
   readonly answerMs: number;
@@ -35,21 +35,21 @@ export interface BrokerListenerLimits {
 export const DEFAULT_LIMITS: BrokerListenerLimits = {
   // A connection takes some 50 KiB.
   connections: 1024,
-  // A herd makes handshakes slow.
+  // A herd of clients makes handshakes slow.
   handshakeMs: 10_000,
   requestMs: 10_000,
   answerMs: 20_000,
 };
 
-/** How often Node looks for requests that take too long, where they have a second or more. */
+/** How often Node looks for slow requests, if they may take a second or more. */
 const CHECK_EVERY_MS = 1000;
 
-/** A sidecar has no further request for minutes. */
+/** A sidecar's next request is minutes away. */
 const KEEP_ALIVE_MS = 5000;
 
 const HEADER_BYTES = 8192;
 
-/** A token of 8 KiB, its escapes and the parameters beside it. */
+/** A token of 8 KiB with its escapes, and the other parameters. */
 export const BODY_BYTES = 16 * 1024;
 
 export interface BrokerListener {
@@ -58,7 +58,8 @@ export interface BrokerListener {
   readonly inFlight: number;
   /**
    * Goes on serving for `delayMs`, while Services still send requests here, and asks for each connection to be closed;
-   * then stops accepting, lets go of who has sent nothing, and has what is in flight finish in at most `timeoutMs`.
+   * then stops accepting, closes connections that have sent nothing, and lets requests in flight finish in at most
+   * `timeoutMs`.
    */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
@@ -73,7 +74,7 @@ export interface BrokerListenerOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startBrokerListener(options: BrokerListenerOptions): Promise<BrokerListener> {
   const { certificates, limits, metrics, clock, log } = options;
   let draining = false;
@@ -90,14 +91,14 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     highWaterMark: BODY_BYTES,
   });
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
-  // public option for it.
+  // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
   const stopPresenting = presentCertificates(server, certificates);
 
   const connections = boundCallerConnections(limits.connections, () =>
     metrics.connectionDropped('displaced'),
   );
-  // Before the handshake, which is what a connection costs most.
+  // Before the handshake, which is a connection's greatest cost.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
   server.on('tlsClientError', (error) => {
@@ -108,7 +109,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   function serve(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (!connections.begin(socket)) {
-      // Requests that are sent ahead of their answers are nobody's who waits for a token.
+      // No caller that waits for a token pipelines requests.
       socket.destroy();
       return;
     }
@@ -131,7 +132,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
         response.writeHead(status, {
           ...headers,
           'Content-Length': Buffer.byteLength(body),
-          // Only a whole request may be followed by another on the same connection.
+          // Only after a complete request may another follow on the same connection.
           ...(draining || !request.complete ? { Connection: 'close' } : {}),
         });
         response.end(body);
@@ -144,7 +145,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
     );
   }
   server.on('request', serve);
-  // Without a body the answer is the same, and nothing need be sent.
+  // If the answer does not depend on the body, none need be sent.
   server.on('checkContinue', (request, response) => {
     if (readAddress(messageOf(request)).kind === 'address') response.writeContinue();
     serve(request, response);
@@ -167,7 +168,7 @@ export async function startBrokerListener(options: BrokerListenerOptions): Promi
   };
 }
 
-/** Connections that are open keep theirs: both certificates are good while one takes the place of the other. */
+/** Open connections keep theirs: during the change both certificates are valid. */
 function presentCertificates(server: Server, certificates: CertificateSource): () => void {
   function present(): void {
     const certificate = certificates.current();

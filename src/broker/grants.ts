@@ -1,6 +1,6 @@
 /**
- * The tokens of brokered credentials: one grant of each at a time, however many ask. A credential is opened when it is asked
- * for first, and closed when nobody has asked for long, or its profile says something else.
+ * The tokens of brokered credentials: one grant of each at a time, however many ask. A credential is opened at its
+ * first request, and closed when idle for long or when its profile changes.
  */
 
 import { type Clock, remainingMs } from '../clock.ts';
@@ -18,22 +18,22 @@ import type { WatchedObjects } from './object-values.ts';
 
 export interface Grants {
   /**
-   * At once where a token is held that may be given, and otherwise later: never rejects for what is the provider's fault. Waits up
-   * to `LONGEST_WAIT_MS` for each of the Secrets' reading, the first token and the next one: the bound on a whole request is the
-   * endpoint's.
-   * @param report of a token that an upstream has refused: if it is the one that is held, its renewal is waited for as well.
+   * At once if a usable token is held, otherwise later: never rejects for a fault of the provider. Waits up to
+   * `LONGEST_WAIT_MS` each for the Secrets' reading, the first token and the next one; the endpoint bounds the whole
+   * request.
+   * @param report names a token that an upstream has refused: if that is the held one, its renewal is awaited as well.
    */
   answer(credential: BrokeredCredential, report?: RefusalReport): BrokerAnswer | Promise<BrokerAnswer>;
-  /** Credentials that are open. */
+  /** Open credentials. */
   readonly size: number;
-  /** Ends all, and removes their files. Nothing is opened from here on. */
+  /** Closes all, and removes their files. Nothing is opened afterwards. */
   close(): Promise<void>;
 }
 
 export interface RefusalReport {
   /** SHA-256 of the token. */
   readonly hash: Buffer;
-  /** Of the caller: reports of one namespace that cure nothing do not slow those of another. */
+  /** The caller's namespace: futile reports of one namespace do not slow down those of another. */
   readonly namespace: string;
 }
 
@@ -46,29 +46,29 @@ export interface GrantsOptions {
   readonly log: Logger;
 }
 
-/** An asker waits for a grant as long, and for a Secret to be read before the first one. */
+/** How long a request waits for a grant, and for a Secret to be read before the first one. */
 export const LONGEST_WAIT_MS = 5000;
 
-/** Nobody has asked for so long: the next who does waits for a grant. */
+/** After this long without requests a credential is closed; the next request waits for a grant. */
 export const IDLE_MS = 1_800_000;
 export const LOOK_EVERY_MS = 10_000;
 
-/** Attempts of a few replicas bear to be closer together than those of ten thousand pods. */
+/** A few replicas may retry at shorter intervals than ten thousand pods. */
 const RECOVERY_MS = 3000;
 
-/** A provider in trouble, or just back, hears of each replica and credential no more than once in any second. */
+/** A provider in trouble, or just back, gets at most one request per second from each replica and credential. */
 const SHORTEST_RETRY_MS = 1000;
 
-/** Of the life of a token what must be left when it is given: a sidecar renews in peace with that. */
+/** The remaining life that a token must have when given: enough for a sidecar's unhurried renewal. */
 const LEAST_LEFT = { ms: 30_000, ofLifetime: 0.2 };
 
 interface Open {
   credential: BrokeredCredential;
   readonly volumes: readonly LiveVolume[];
   readonly source: Promise<TokenSource>;
-  /** The same, once it is there. */
+  /** The same, once it is open. */
   opened: TokenSource | undefined;
-  /** Those who wait for the next token. */
+  /** Shared by requests that wait for the next token. */
   next: Promise<void> | undefined;
   askedAtMs: number;
 }
@@ -79,7 +79,7 @@ export function createGrants(options: GrantsOptions): Grants {
   /** Directories are removed before others of the same name are made. */
   const closing = new Map<string, Promise<void>>();
   let cancelLook = clock.after(LOOK_EVERY_MS, look);
-  /** A request may outlive its connection, and with it the drain. */
+  /** A request may outlive its connection, and thereby the drain. */
   let isClosed = false;
 
   function look(): void {
@@ -125,7 +125,7 @@ export function createGrants(options: GrantsOptions): Grants {
         waitTimeoutMs: Math.min(waitTimeoutMs, LONGEST_WAIT_MS),
         renewal: {
           ...renewal,
-          // Somebody waits for it already.
+          // A request is already waiting for it.
           startupJitterMs: 0,
           recoveryMs: Math.min(renewal.recoveryMs, RECOVERY_MS),
           shortestRetryMs: SHORTEST_RETRY_MS,
@@ -160,7 +160,7 @@ export function createGrants(options: GrantsOptions): Grants {
         opened.opened = source;
       },
       () => {
-        // Whoever asks is told; the next one tries again.
+        // The requests under way get the error; the next one tries again.
         if (open.get(credential.name) === opened) shut(credential.name, opened);
       },
     );
@@ -175,7 +175,7 @@ export function createGrants(options: GrantsOptions): Grants {
     return { kind: 'given', token: held.token, expiresInSeconds: Math.max(1, Math.floor(leftMs / 1000)) };
   }
 
-  /** Resolves with the next token, or when it has been waited for long enough. */
+  /** Resolves with the next token, or after the longest wait. */
   function nextToken(one: Open, source: TokenSource): Promise<void> {
     one.next ??= new Promise<void>((resolve) => {
       const done = (): void => {
@@ -191,8 +191,8 @@ export function createGrants(options: GrantsOptions): Grants {
   }
 
   /**
-   * The engine decides as it does on an upstream's 401: one renewal however many ask for it, and none where the last ones of this
-   * namespace were futile, or there were too many of all.
+   * The engine decides as on an upstream's 401: one renewal however many ask for it, and none if this namespace's last
+   * ones were futile, or there were too many in all.
    */
   async function answerToReport(
     source: TokenSource,
@@ -203,7 +203,7 @@ export function createGrants(options: GrantsOptions): Grants {
     await source.forUpstream(namespace).replace(`Bearer ${held.token}`);
     const { grantInFlight, consecutiveFailures } = source.snapshot();
     const isSame = source.held()?.token === held.token;
-    // Another token is on its way, or is asked for again soon: the asker comes back for it. It goes on with the one that it has.
+    // Another token is on its way or will soon be requested: the requester comes back for it, and meanwhile keeps the one it has.
     if (isSame && (grantInFlight || consecutiveFailures > 0))
       return unavailable(untilRenewalMs(source, clock));
     return undefined;
@@ -211,13 +211,13 @@ export function createGrants(options: GrantsOptions): Grants {
 
   async function answerLater(one: Open, report: RefusalReport | undefined): Promise<BrokerAnswer> {
     const source = await one.source;
-    // Of one that was opened just now the token may come from another replica, and be the refused one.
+    // A credential opened just now may have its token from another replica, possibly the refused one.
     if (report !== undefined && source.held() === undefined) await source.obtain().catch(() => undefined);
     const answered = report === undefined ? undefined : await answerToReport(source, report);
     const now = answered ?? given(source);
     if (now !== undefined) return now;
     try {
-      // There is none; or what is left of it is too little, and its successor is on its way.
+      // There is none; or too little of its life is left, and its successor is on its way.
       await source.obtain();
       const { grantInFlight } = source.snapshot();
       if (given(source) === undefined && grantInFlight) await nextToken(one, source);
@@ -232,7 +232,7 @@ export function createGrants(options: GrantsOptions): Grants {
     answer(credential, report) {
       if (isClosed) return refusal('temporarily_unavailable', 'the broker is leaving', 0);
       const one = openFor(credential);
-      // An old report, of a token that has been replaced, is answered at once too.
+      // A report of a token that has been replaced is answered at once, too.
       const held = report === undefined ? undefined : one.opened?.held();
       const isOfHeld = report !== undefined && (held === undefined || isHashOf(report.hash, held.token));
       const now = one.opened === undefined || isOfHeld ? undefined : given(one.opened);

@@ -1,4 +1,4 @@
-/** A volume as the kubelet would mount it, filled from watched objects: what reads mounted Secrets reads these too. */
+/** A volume as the kubelet would mount it, filled from watched objects: readers of mounted Secrets can read it, too. */
 
 import { rm } from 'node:fs/promises';
 import type { Clock } from '../clock.ts';
@@ -9,15 +9,15 @@ import type { Volume } from './brokered-credential.ts';
 import type { ObjectValues, WatchedObjects } from './object-values.ts';
 
 export interface LiveVolume {
-  /** Resolves once there is a directory, so that it can be watched; never rejects. */
+  /** Resolves once the directory exists, so that it can be watched; never rejects. */
   readonly made: Promise<void>;
-  /** Resolves once every object has been seen, or found missing, and the files are there, or could not be written; never rejects. */
+  /** Resolves once every object has been seen or found missing, and writing the files has succeeded or failed; never rejects. */
   readonly filled: Promise<void>;
   /** Ends it and removes its files. */
   close(): Promise<void>;
 }
 
-/** Until what could not be written is tried again, as where the disk was full: twice as long each time. */
+/** The wait before a failed write, for example to a full disk, is retried: doubled each time. */
 const RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 60_000;
 
@@ -54,7 +54,7 @@ export function openLiveVolume(
     cancelRetry?.();
     const isKnown = values.size === wanted.size;
     try {
-      // Empty at first: whoever reads there finds files missing, and watches for them.
+      // Empty at first: readers find files missing, and watch for them.
       layout ??= await layOutSecret(directory, {}, names);
       if (isKnown) await layout.update(contents());
       failures = 0;
@@ -70,7 +70,7 @@ export function openLiveVolume(
     if (isKnown) filled.resolve();
   }
 
-  /** One writing after the other, each of the newest values. */
+  /** One write after the other, each with the newest values. */
   let writing: Promise<void> = Promise.resolve();
   function writeNext(): void {
     writing = writing.then(write);

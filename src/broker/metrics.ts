@@ -2,11 +2,11 @@ import type { CertificateMetrics } from '../certificates/served-certificate.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 import type { RefusalCode } from './broker-answer.ts';
 
-/** `aborted` where the asker goes away or takes no answer. */
+/** `aborted`: the requester leaves or does not take the answer. */
 export type RequestResult = 'given' | 'aborted' | RefusalCode;
 
 export interface BrokerFigures {
-  /** Whether `/readyz` says so. */
+  /** Whether `/readyz` succeeds. */
   ready(): boolean;
   requestsInFlight(): number;
   openCredentials(): number;
@@ -16,7 +16,7 @@ export interface BrokerMetrics extends CertificateMetrics {
   /** @param durationSeconds from the head of a request to its answer. */
   answered(result: RequestResult, durationSeconds: number): void;
   connectionDropped(reason: 'displaced' | 'handshake'): void;
-  /** Reads the gauges when they are scraped. */
+  /** Reads the gauges at each scrape. */
   observe(figures: BrokerFigures): void;
 }
 
@@ -80,7 +80,7 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
       this.set(observed.openCredentials());
     },
   });
-  // From zero on, so that the first one is seen as an increase.
+  // They start at zero, so that the first event shows as an increase.
   for (const result of ['given', 'invalid_client', 'unauthorized_client', 'temporarily_unavailable']) {
     requests.inc({ result }, 0);
   }

@@ -1,15 +1,15 @@
-/** Secrets and ConfigMaps of one namespace, each watched by its name while it is wanted. */
+/** Secrets and ConfigMaps of one namespace, each watched by name while needed. */
 
 import type { ApiObject, KubernetesApi } from '../kubernetes/api.ts';
 import type { CollectionWatchOptions } from '../kubernetes/collection-watch.ts';
 import { watchObject } from '../kubernetes/object-watch.ts';
 import type { VolumeFile } from './brokered-credential.ts';
 
-/** Values by key; empty where the object does not exist. */
+/** Values by key; empty if the object does not exist. */
 export type ObjectValues = Readonly<Record<string, Buffer>>;
 
 export interface WatchedObjects {
-  /** Calls back with the values now and after each change. Returns the function that ends it. */
+  /** Calls back with the values now and after each change. Returns a function that stops it. */
   watch(kind: VolumeFile['kind'], name: string, listener: (values: ObjectValues) => void): () => void;
 }
 

@@ -18,13 +18,13 @@ export interface TokenRequest {
 
 export interface Message {
   readonly method: string | undefined;
-  /** As it came. */
+  /** As received. */
   readonly target: string;
-  /** Those of `READ_FIELDS` at least, by their names in lower case, each with its values as they came. */
+  /** At least the fields in `READ_FIELDS`, by lower-case name, each with its values as received. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
 }
 
-/** Where it asks, and whether it is of the right form to be read on. */
+/** The requested credential, once the request's form allows reading on. */
 export interface Address {
   readonly kind: 'address';
   readonly profile: string;
@@ -32,14 +32,14 @@ export interface Address {
 }
 
 const NAME = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
-/** The path as it is: what is encoded, has dots in the place of names or a query behind it is another path. */
+/** The path must match literally: with percent-encoding, dots in place of names, or a query it is another path. */
 const PATH = new RegExp(`^/token/(${NAME})/(${NAME})$`);
 
 const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The fields that `readAddress` looks at, and nobody else. */
+/** The fields that `readAddress` looks at; nothing else reads fields. */
 export const READ_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'content-type',

@@ -1,20 +1,20 @@
-/** A listener's connections: so many and no more, shared fairly among the addresses that open them. */
+/** Bounds a listener's connections, and shares them fairly among the addresses that open them. */
 
 import type { Socket } from 'node:net';
 
 export interface CallerConnections {
   /**
-   * Counts a connection until it closes. When there are as many as there may be, one gives way: of the address that
-   * has the most, the one that has been without a request for longest. Where no other address has more than that of
-   * the new one, a connection that was answered gives way; without any, the new one: handshakes under way come to an end.
+   * Counts a connection until it closes. Above the bound one gives way: at the address with the most, the one longest
+   * without a request. If no other address has more than the new connection's, an answered connection gives way or,
+   * without any, the new one: handshakes under way may finish.
    */
   admit(socket: Socket): void;
-  /** Marks a connection as busy with a request. Returns false when it is busy already: nobody asks twice at a time. */
+  /** Marks a connection as busy with a request. Returns false if it already is: requests must not overlap. */
   begin(socket: Socket): boolean;
   end(socket: Socket): void;
-  /** Tells of the TLS socket on an admitted one, when its handshake is over. */
+  /** Reports the TLS socket on an admitted connection, after its handshake. */
   secured(socket: Socket): void;
-  /** Closes those on which nothing of a request has come: handshakes under way, and callers that are silent. */
+  /** Closes connections on which no byte of a request has come: handshakes under way, and silent callers. */
   closeUnused(): void;
   closeAll(): void;
 }
@@ -22,17 +22,17 @@ export interface CallerConnections {
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
-  /** On it, once the handshake is over; its bytes are those of requests. */
+  /** Set once the handshake is over; its bytes are those of requests. */
   secure?: Socket;
   state: 'waiting' | 'busy' | 'answered';
 }
 
 /** @param most at a time. @param onDisplaced called for each connection that gives way. */
 export function boundCallerConnections(most: number, onDisplaced: () => void): CallerConnections {
-  /** By address and port; the one that was used last comes last. */
+  /** By address and port; the most recently used comes last. */
   const connections = new Map<string, Connection>();
 
-  /** @returns the connection that gives way to one of this address; undefined where the new one does. */
+  /** @returns the connection that gives way to one from this address; undefined if the new one does. */
   function victimOf(newcomer: string): Connection | undefined {
     const held = new Map<string, number>();
     for (const { address } of connections.values()) held.set(address, (held.get(address) ?? 0) + 1);
@@ -48,7 +48,7 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
     return candidates.find(({ state }) => state !== 'busy') ?? candidates[0];
   }
 
-  /** Whether there is room for one of this address now. */
+  /** Whether there is room for a connection from this address now. */
   function makeRoom(newcomer: string): boolean {
     if (connections.size < most) return true;
     onDisplaced();
@@ -59,7 +59,7 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
     return true;
   }
 
-  /** Moves a connection to the end of the row. */
+  /** Moves a connection to the end. */
   function mark(socket: Socket, state: Connection['state']): void {
     const key = keyOf(socket);
     const connection = connections.get(key);
@@ -103,7 +103,7 @@ export function boundCallerConnections(most: number, onDisplaced: () => void): C
   };
 }
 
-/** The same for a TCP socket and for the TLS socket on it. */
+/** Equal for a TCP socket and the TLS socket on it. */
 function keyOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -1,4 +1,4 @@
-/** Who calls, once it has been proved, and what became of a proof. */
+/** A proven caller, and the verdict on a proof. */
 
 export type Caller = ServiceAccountCaller | SpiffeCaller | CertificateCaller;
 
@@ -6,28 +6,28 @@ export interface ServiceAccountCaller {
   readonly kind: 'service_account';
   readonly namespace: string;
   readonly serviceAccount: string;
-  /** The pod that the token is bound to; absent where it is bound to none. */
+  /** The pod that the token is bound to; absent if it is bound to none. */
   readonly pod?: { readonly name: string; readonly uid: string };
 }
 
-/** One text for each pod, or for the service account where a token is bound to none. No name holds a slash. */
+/** One text per pod, or per service account if the token is bound to no pod. No name contains a slash. */
 export function callerKey({ namespace, serviceAccount, pod }: ServiceAccountCaller): string {
   return `${namespace}/${serviceAccount}/${pod?.uid ?? ''}`;
 }
 
-/** By a client certificate with one URI of this scheme (the X.509-SVID standard, §2). */
+/** Proven by a client certificate with one URI of this scheme (the X.509-SVID standard, §2). */
 export interface SpiffeCaller {
   readonly kind: 'spiffe';
   /** `spiffe://trust-domain/path` */
   readonly uri: string;
 }
 
-/** By any other client certificate. */
+/** Proven by any other client certificate. */
 export interface CertificateCaller {
   readonly kind: 'certificate';
-  /** DNS names are the same in any case; a common name is a text of its authority's. */
+  /** DNS names ignore case; a common name is whatever text its authority put there. */
   readonly by: 'dns_names' | 'common_name';
-  /** Its DNS names, in lower case; where it has none, its one common name. */
+  /** Its DNS names, in lower case; if it has none, its only common name. */
   readonly names: readonly string[];
 }
 
@@ -43,20 +43,20 @@ export type Verdict =
   | { readonly kind: 'refused'; readonly reason: RefusedProof; readonly caller?: Caller }
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number; readonly caller?: Caller };
 
-/** Why a service account token is refused: fit for logs and labels, and of little use to who guesses. */
+/** Why a service account token is refused: fit for logs and labels, and of little use to an attacker. */
 export const REFUSED_PROOFS = [
-  /** No signed JWT of a size that is believed, or of an algorithm that clusters do not sign with. */
+  /** No signed JWT of a plausible size, or of an algorithm that clusters do not sign with. */
   'malformed',
-  /** By no key of this cluster. */
+  /** Signed by no key of this cluster. */
   'signature',
   'issuer',
-  /** Another audience than ours, or others beside it. */
+  /** An audience other than ours, or others beside it. */
   'audience',
   'expired',
   'not_yet_valid',
-  /** It is not of a service account, or says two things. */
+  /** It belongs to no service account, or contradicts itself. */
   'claims',
-  /** The cluster takes it no longer: its pod or service account is gone. */
+  /** The cluster no longer accepts it: its pod or service account is gone. */
   'revoked',
 ] as const;
 export type RefusedProof = (typeof REFUSED_PROOFS)[number];

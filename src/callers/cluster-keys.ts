@@ -1,7 +1,7 @@
 /**
  * The keys that the cluster signs service account tokens with, by OpenID Connect discovery from the API server
- * (KEP-1393). Both documents are asked of the API server itself, over the connection that is trusted anyway: `jwks_uri`
- * may lead to a bucket that this pod cannot reach.
+ * (KEP-1393). Both documents are read from the API server itself, over the connection that is trusted anyway:
+ * `jwks_uri` may lead to a bucket that this pod cannot reach.
  */
 
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
@@ -20,16 +20,16 @@ export type NewestKeys =
   | {
       readonly kind: 'read';
       readonly set: KeySet;
-      /** Present where the reading had begun before it was asked for: a key that is not in it may be newer, and may be read then. */
+      /** Present if the reading began before this request: a key missing from it may be newer, and may be read then. */
       readonly nextInMs?: number;
     }
   /** They cannot be read, or were read a moment ago: the key may be newer than that. */
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 export interface ClusterKeys {
-  /** Undefined until they have been read once. What was read last stays while the API server is away. */
+  /** Undefined until they have been read once. The last reading stays while the API server is away. */
   current(): KeySet | undefined;
-  /** For a token whose key is unknown. */
+  /** For a token with an unknown key. */
   newest(): Promise<NewestKeys>;
   close(): void;
 }
@@ -38,20 +38,20 @@ export interface ClusterKeysOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** A key that is taken away is out of use after this at the latest, while the API server answers. */
+/** A removed key goes out of use after this at the latest, while the API server answers. */
 const READ_EVERY_MS = 300_000;
 
-/** Tokens with unknown keys cost the API server no more than a reading in this time. */
+/** Tokens with unknown keys cost the API server at most one reading in this time. */
 const READINGS_APART_MS = 10_000;
 
 const TIMEOUT_MS = 5000;
 
-/** Keys that could not be read may be there soon: they are asked for again by themselves. */
+/** Keys that could not be read may be there soon: they are retried automatically. */
 const ASK_SOON_MS = 1000;
 
 const discovery = v.object({ issuer: v.pipe(v.string(), v.nonEmpty()) });
 
-/** Of what a set holds, keys that verify: a symmetric one has no business there. */
+/** The keys in a set that verify: a symmetric one does not belong there. */
 const keys = v.object({
   keys: v.pipe(
     v.array(v.looseObject({ kty: v.string(), kid: v.optional(v.string()) })),
@@ -63,7 +63,7 @@ const keys = v.object({
   ),
 });
 
-/** A token that does not name its key would be tried with whichever fits. Clusters name it always. */
+/** A token without a key id would be tried with any key that fits. Clusters always set it. */
 function findByName(set: JSONWebKeySet): JWTVerifyGetKey {
   const find = createLocalJWKSet(set);
   return async (header, jws) => {
@@ -77,7 +77,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   const abort = new AbortController();
   let current: KeySet | undefined;
   let known = '';
-  /** The last reading's beginning, and whether it brought anything. */
+  /** When the last reading began, and whether it succeeded. */
   let last: { readonly at: Instant; readonly succeeded: boolean } | undefined;
   let reading: Promise<boolean> | undefined;
 
@@ -110,7 +110,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
       return true;
     } catch (error) {
       log.warn({ err: error }, "the cluster's keys cannot be read, the last ones stay");
-      // Counted from its end: it may have taken as long as it may.
+      // Counted from its end: it may have taken the full timeout.
       last = { at: clock.now(), succeeded: false };
       return false;
     }
@@ -119,7 +119,7 @@ export function followClusterKeys(api: KubernetesApi, options: ClusterKeysOption
   async function run(): Promise<void> {
     for (let failures = 0; !abort.signal.aborted; ) {
       failures = (await read()) ? 0 : failures + 1;
-      // The first ones are waited for by everybody; later ones can wait for as long as the schedule says.
+      // Everybody waits for the first ones; later ones can keep to the schedule.
       const delayMs =
         failures === 0 ? READ_EVERY_MS : backoffMs(current === undefined ? 1 : failures, random);
       await pause(clock, delayMs, abort.signal);

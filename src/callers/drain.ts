@@ -1,20 +1,20 @@
-/** How a listener for callers comes to its end. */
+/** How a listener for callers ends. */
 
 import type { Server } from 'node:https';
 import type { Clock } from '../clock.ts';
 import type { CallerConnections } from './caller-connections.ts';
 
 export interface DrainOptions {
-  /** In which the server goes on serving, while Services still send requests there. */
+  /** How long the server goes on serving, while Services still send requests there. */
   readonly delayMs: number;
-  /** In which what is in flight then may finish. */
+  /** How long requests then in flight may take to finish. */
   readonly timeoutMs: number;
-  /** Whether who has sent nothing of a request is let go as soon as the delay is over: for callers that then ask elsewhere. */
+  /** Whether connections without a request are closed right after the delay: for callers that then ask elsewhere. */
   readonly closeUnused: boolean;
   readonly clock: Clock;
 }
 
-/** Resolves when the server accepts nothing more and its last connection has ended. */
+/** Resolves once the server accepts nothing more and its last connection has ended. */
 export async function drain(
   server: Server,
   connections: CallerConnections,
@@ -28,7 +28,7 @@ export async function drain(
       resolve();
     });
     server.closeIdleConnections();
-    // To Node they are busy: it would wait for their requests.
+    // Node considers them busy, and would wait for their requests.
     if (closeUnused) connections.closeUnused();
   });
 }

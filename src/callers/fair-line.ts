@@ -1,21 +1,21 @@
-/** Work of which only so much is done at once: the rest waits in line, in turns between those it is done for. */
+/** Limits work under way: the rest waits in line, taking turns between the parties that it is done for. */
 
 import type { Clock } from '../clock.ts';
 
 export interface FairLineLimits {
   readonly atOnce: number;
-  /** Waiting, of all together. */
+  /** Total in line. */
   readonly mostWaiting: number;
-  /** Waiting, of each of those it is done for. */
+  /** In line for one party. */
   readonly mostWaitingOfOne: number;
   readonly patienceMs: number;
 }
 
 export interface FairLine {
   /**
-   * Resolves once it is the turn of this work, with the function that ends it; with undefined where there is no room in
-   * the line, or its turn has not come in time.
-   * @param of whom it is done for.
+   * Resolves with the function that ends this work once its turn comes; with undefined if the line is full, or its turn
+   * does not come in time.
+   * @param of the party that the work is for.
    */
   enter(of: string): Promise<(() => void) | undefined>;
   readonly waiting: number;
@@ -24,7 +24,7 @@ export interface FairLine {
 type Waiting = (isItsTurn: boolean) => void;
 
 export function createFairLine(clock: Clock, limits: FairLineLimits): FairLine {
-  /** In the order of their turns: whoever's work begins goes to the end. */
+  /** In order of turns: a party goes to the end when its work begins. */
   const lines = new Map<string, Set<Waiting>>();
   let underWay = 0;
   let waiting = 0;

@@ -1,6 +1,6 @@
 /**
- * What is remembered of tokens, by their hash, for as long as it is of use: so many in all, of which a caller with many of them makes room
- * for the rest.
+ * Remembers tokens by their hash for as long as that is useful. The total is bounded: a caller with many tokens makes
+ * room for the others.
  */
 
 import { elapsedMs, type Instant, isPast } from '../clock.ts';
@@ -12,7 +12,7 @@ export interface ConfirmedToken {
   readonly kind: 'confirmed';
   readonly caller: ServiceAccountCaller;
   readonly expiresAt: Instant;
-  /** When the API server last said so. */
+  /** When the API server last confirmed it. */
   readonly reviewedAt: Instant;
 }
 
@@ -24,7 +24,10 @@ export interface DeniedToken {
 
 export interface KnownTokens {
   get(hash: string): KnownToken | undefined;
-  /** Forgets what is of no use any more. Where there is no room then, the oldest of a caller with many makes it, or the oldest of all. */
+  /**
+   * Forgets useless tokens. If there is still no room, the oldest token of a caller with many goes, or else the oldest
+   * of all.
+   */
   set(hash: string, token: KnownToken, now: Instant): void;
   delete(hash: string): void;
   readonly size: number;
@@ -34,19 +37,22 @@ export interface KnownTokens {
 export const MOST_KNOWN = 20_000;
 
 /**
- * So many of a caller's make room only for its own. The kubelet replaces a token once in its life: a pod has the old and
- * the new one, of each volume. Tokens that are bound to no pod may have more holders than that, and all of them are one
- * caller: beyond these its tokens stay for as long as nobody else needs the room.
+ * A caller with more tokens than this makes room for others; up to this only for its own. The kubelet replaces a token
+ * once in its life: a pod has the old and the new one, of each volume. Tokens bound to no pod may have more holders,
+ * who all count as one caller: the tokens beyond stay while nobody else needs the room.
  */
 export const KEPT_OF_ONE_CALLER = 8;
 
 /** @param usefulForMs how long a token is remembered after its last review. */
 export function createKnownTokens(usefulForMs: number): KnownTokens {
-  /** In the order of being set. */
+  /** In order of being set. */
   const tokens = new Map<string, KnownToken>();
-  /** The one of a caller, as most have, or all in the order of being set: a set of one takes as much as the rest of what is kept of it. */
+  /**
+   * A caller's only token, the usual case, or all in order of being set: a set of one would take as much memory as all
+   * else kept of it.
+   */
   const ofCallers = new Map<string, string | Set<string>>();
-  /** Callers with more than are kept for them; first who has been so for longest. */
+  /** Callers with more tokens than are kept for them; the longest so comes first. */
   const withMany = new Set<string>();
 
   function remove(hash: string): void {
@@ -82,7 +88,7 @@ export function createKnownTokens(usefulForMs: number): KnownTokens {
       : !isPast(token.until, now);
   }
 
-  /** Tokens are set when they are reviewed: behind the first one that is of use there is nothing older. */
+  /** Tokens are set when reviewed: after the first useful one there is nothing older. */
   function forgetUseless(now: Instant): void {
     for (const [hash, token] of tokens) {
       if (isUseful(token, now)) return;

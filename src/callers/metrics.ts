@@ -5,7 +5,7 @@ export type ReviewResult = 'confirmed' | 'denied' | 'unavailable' | 'queue_full'
 
 export interface CallerMetrics {
   verified(verdict: Verdict): void;
-  /** @param durationSeconds on the way to the API server and back. */
+  /** @param durationSeconds the API server's round trip. */
   reviewed(result: ReviewResult, durationSeconds: number): void;
 }
 
@@ -29,7 +29,7 @@ export function createCallerMetrics(registry: Registry): CallerMetrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3],
     registers,
   });
-  // From zero on, so that the first one is seen as an increase.
+  // They start at zero, so that the first event shows as an increase.
   for (const result of ['accepted', 'unavailable']) verdicts.inc({ result, reason: '' }, 0);
   for (const reason of REFUSED_PROOFS) verdicts.inc({ result: 'refused', reason }, 0);
   for (const result of ['confirmed', 'denied', 'unavailable', 'queue_full']) reviews.inc({ result }, 0);

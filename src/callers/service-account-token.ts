@@ -1,6 +1,6 @@
 /**
- * A projected service account token, verified by itself: signature, issuer, audience, time, and what it says of pod and
- * service account. Whether the pod still lives only the API server knows: see `token-reviews.ts`.
+ * Verifies a projected service account token by itself: signature, issuer, audience, time, and its claims on pod and
+ * service account. Only the API server knows whether the pod still lives: see `token-reviews.ts`.
  */
 
 import {
@@ -19,7 +19,7 @@ import type { ClusterKeys, KeySet, NewestKeys } from './cluster-keys.ts';
 export type TokenReading =
   | { readonly kind: 'verified'; readonly claims: ServiceAccountClaims }
   | { readonly kind: 'refused'; readonly reason: RefusedProof }
-  /** The key is none of those that are known, and newer ones cannot be had now. */
+  /** The key is not a known one, and newer ones cannot be read now. */
   | { readonly kind: 'keys_unavailable'; readonly retryAfterMs: number };
 
 export interface ServiceAccountClaims {
@@ -27,13 +27,13 @@ export interface ServiceAccountClaims {
   readonly expiresAt: Instant;
 }
 
-/** Those of the API server have 1 to 2 KiB. */
+/** The API server's tokens have 1 to 2 KiB. */
 const MAX_LENGTH = 8192;
 
-/** What API servers sign with (`--service-account-signing-key-file`, KEP-740). All of them are asymmetric. */
+/** The algorithms that API servers sign with (`--service-account-signing-key-file`, KEP-740). All are asymmetric. */
 const ALGORITHMS = ['RS256', 'ES256', 'ES384', 'ES512'];
 
-/** Between the clock of the API server and ours; for the end of a token there is none. */
+/** Between the API server's clock and ours; a token's expiry gets none. */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 const PREFIX = 'system:serviceaccount:';
@@ -51,8 +51,8 @@ const clusterClaims = v.object({
 });
 
 /**
- * Never throws for what is in the token.
- * @param audience the only one that it may have: who receives a token of several could show it to the others.
+ * Never throws for the token's content.
+ * @param audience the only one allowed: a receiver of a token with several could show it to the others.
  */
 export async function verifyServiceAccountToken(
   token: string,
@@ -71,8 +71,8 @@ export async function verifyServiceAccountToken(
 }
 
 /**
- * Base64url has one text for octets (RFC 7515 §2), but decoders take others: with padding, blanks, or bits that nothing needs. A token is known by its
- * text, so that each further one would cost a review.
+ * Base64url has one text for octets (RFC 7515 §2), but decoders accept others: with padding, blanks, or unused bits.
+ * Tokens are remembered by their text, so each variant would cost a review.
  */
 function isCanonical(token: string): boolean {
   const parts = token.split('.', 4);
@@ -121,7 +121,7 @@ async function payloadByNewest(
   }
 }
 
-/** The cluster may have changed its keys. A token of an issuer that is not ours, or of no named key, gives no reason to look. */
+/** The cluster may have changed its keys. A token of a foreign issuer, or without a key id, is no reason to look. */
 function isOfUnknownKey(error: unknown, token: string, { issuer }: KeySet): boolean {
   if (!(error instanceof errors.JWKSNoMatchingKey)) return false;
   return typeof decodeProtectedHeader(token).kid === 'string' && decodeJwt(token).iss === issuer;
@@ -168,7 +168,7 @@ function understand(payload: JWTPayload, audience: string, now: Instant): TokenR
   };
 }
 
-/** @throws what is no word of jose on the token. */
+/** @throws errors that are not jose's verdict on the token. */
 function reasonOf(error: unknown): RefusedProof {
   if (error instanceof errors.JWTExpired) return 'expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
@@ -190,7 +190,7 @@ function reasonOf(error: unknown): RefusedProof {
   )
     return 'signature';
   if (error instanceof errors.JOSEError) return 'malformed';
-  // Decoders of jose say what is wrong with a header or a payload by these.
+  // jose's decoders report a faulty header or payload by these.
   if (error instanceof TypeError || error instanceof SyntaxError) return 'malformed';
   throw error;
 }

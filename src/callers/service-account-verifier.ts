@@ -1,7 +1,7 @@
 /**
- * Who a service account token is of: verified here by the cluster's keys, then by a TokenReview, which is remembered for
- * a while. After that it is reviewed anew, so that the token of a deleted pod is refused soon; and while the API server
- * is slow or away, what it said stays good for a bounded time.
+ * Identifies the owner of a service account token: verified here with the cluster's keys, then by a TokenReview, which
+ * is cached for a while. After that the token is reviewed again, so that a deleted pod's token is soon refused; while
+ * the API server is slow or away, its last verdict stays valid for a bounded time.
  */
 
 import { hash } from 'node:crypto';
@@ -20,17 +20,17 @@ import { createTokenReviews, REVIEW_LINE, type ReviewOutcome } from './token-rev
 
 export interface KnownVerdict {
   readonly verdict: Verdict;
-  /** Whether `verify` would ask anew: the verdict holds where that is out of reach. */
+  /** Whether `verify` would review it again: if that is impossible, the verdict holds. */
   readonly isDue: boolean;
 }
 
 export interface ServiceAccountVerifier {
   /**
-   * Rejects for faults of the program alone, and answers within 11 s: one reading of the cluster's keys and one review.
-   * @param token as it was shown; never logged, and kept only as its SHA-256.
+   * Rejects only for faults of the program, and answers within 11 s: one reading of the cluster's keys and one review.
+   * @param token as received; never logged, and kept only as its SHA-256.
    */
   verify(token: string): Promise<Verdict>;
-  /** What is known of a token without asking anybody; undefined where nothing is. */
+  /** The verdict on a token without asking anybody; undefined if unknown. */
   known(token: string): KnownVerdict | undefined;
   /** Whether the cluster's keys have been read. */
   ready(): boolean;
@@ -42,33 +42,33 @@ export interface ServiceAccountVerifierOptions extends BackoffOptions {
   readonly audience: string;
   readonly log: Logger;
   readonly metrics: CallerMetrics;
-  /** Those of `CROWD` where absent. */
+  /** `CROWD` by default. */
   readonly crowd?: CrowdLimits;
 }
 
-/** How many tokens may come in one moment of which nothing is known. */
+/** How many unknown tokens may come at one moment. */
 export interface CrowdLimits {
-  /** Looked at in the same moment. */
+  /** Examined at the same moment. */
   readonly mostAtOnce: number;
-  /** Reviewed, of those that the cluster has signed. */
+  /** Reviewed, if the cluster has signed them. */
   readonly line: FairLineLimits;
 }
 
 export const CROWD: CrowdLimits = { mostAtOnce: 5000, line: REVIEW_LINE };
 
-/** How long a review is believed. */
+/** How long a review is trusted. */
 export const REVIEWED_FOR_MS = 60_000;
 
-/** How long it is, where no other is to be had. */
+/** How long it is trusted if no new one can be had. */
 export const REVIEWED_AT_MOST_MS = 300_000;
 
-/** How long whoever has an older review waits for the next. */
+/** How long a token with an older review waits for the next. */
 const WAIT_FOR_NEXT_MS = 1000;
 
-/** A token that was denied is denied without another review for so long. */
+/** How long a denied token stays denied without another review. */
 const DENIED_FOR_MS = 10_000;
 
-/** There may be room in the crowd soon. */
+/** The crowd may soon have room. */
 const ASK_SOON: Verdict = { kind: 'unavailable', retryAfterMs: 1000 };
 
 export function createServiceAccountVerifier(
@@ -79,7 +79,7 @@ export function createServiceAccountVerifier(
   const keys = followClusterKeys(api, options);
   const reviews = createTokenReviews(api, { clock, random, audience, log, metrics, line: crowd.line });
   const known = createKnownTokens(REVIEWED_AT_MOST_MS);
-  /** By hash: whoever shows the same token meanwhile gets the same verdict. */
+  /** By hash: concurrent calls with the same token share one verdict. */
   const underWay = new Map<string, Promise<Verdict>>();
 
   async function look(token: string, hash: string): Promise<Verdict> {
@@ -121,7 +121,7 @@ export function createServiceAccountVerifier(
     return verdict;
   }
 
-  /** A token that was confirmed a while ago. */
+  /** For a token that was confirmed a while ago. */
   async function reviewAgain(token: string, hash: string, before: ConfirmedToken): Promise<Verdict> {
     const stays = elapsedMs(before.reviewedAt, clock.now()) < REVIEWED_AT_MOST_MS;
     const next = shared(hash, async () =>

@@ -1,4 +1,7 @@
-/** What the API server says of a token (authentication.k8s.io/v1 TokenReview): so many at once, in turns between namespaces. */
+/**
+ * The API server's verdicts on tokens (authentication.k8s.io/v1 TokenReview): a limited number at once, taking turns
+ * between namespaces.
+ */
 
 import * as v from 'valibot';
 import { isPast, later, remainingMs } from '../clock.ts';
@@ -15,7 +18,7 @@ export type ReviewOutcome =
   | { readonly kind: 'unavailable'; readonly retryAfterMs: number };
 
 export interface TokenReviews {
-  /** Never rejects. Answers within 6 s: 3 s in line and 3 s on the way. */
+  /** Never rejects. Answers within 6 s: 3 s in line and 3 s for the request. */
   review(token: string, caller: ServiceAccountCaller): Promise<ReviewOutcome>;
 }
 
@@ -26,7 +29,7 @@ export interface TokenReviewsOptions extends BackoffOptions {
   readonly line: FairLineLimits;
 }
 
-/** A rollout of two thousand pods in one namespace finds room, and leaves as much to the others. */
+/** A rollout of two thousand pods in one namespace fits, and leaves as much to the others. */
 export const REVIEW_LINE: FairLineLimits = {
   atOnce: 16,
   mostWaiting: 4000,
@@ -36,7 +39,7 @@ export const REVIEW_LINE: FairLineLimits = {
 
 const TIMEOUT_MS = 3000;
 
-/** After a failure none is begun for a while: long enough to spare who is ill, short enough to be back soon. */
+/** The pause after a failure: long enough to spare an ailing API server, short enough to be back soon. */
 const PAUSE = { firstMs: 100, longestMs: 2000 };
 
 const PATH = '/apis/authentication.k8s.io/v1/tokenreviews';
@@ -86,7 +89,7 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
       const pauseMs = Math.min(PAUSE.longestMs, Math.max(asked, growing * (0.5 + 0.5 * random())));
       pausedUntil = later(clock.now(), pauseMs);
       metrics.reviewed('unavailable', (clock.monotonicMs() - startedAtMs) / 1000);
-      // A schema's complaint would show what was answered, and with it the token.
+      // A schema's message would quote the answer, and with it the token.
       const err = error instanceof KubernetesApiError ? error : new Error('the answer is no TokenReview');
       log.error({ err, failures }, 'service account tokens cannot be reviewed');
       return unavailable();
@@ -102,7 +105,7 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
         return unavailable();
       }
       try {
-        // What waited may find that those before it failed.
+        // The reviews before it may have failed while it waited.
         if (!isPast(pausedUntil, clock.now())) return unavailable();
         return await ask(token, caller);
       } finally {
@@ -112,7 +115,7 @@ export function createTokenReviews(api: KubernetesApi, options: TokenReviewsOpti
   };
 }
 
-/** Whether the API server takes the token for ours, and for that of the caller and pod that it is signed to be. */
+/** Whether the API server confirms the token for our audience, and for the caller and pod that it is signed for. */
 function confirms(
   { authenticated, audiences, user }: Status,
   { namespace, serviceAccount, pod }: ServiceAccountCaller,

@@ -1,4 +1,4 @@
-/** Follows the file of CAs that callers' certificates are verified by. */
+/** Follows the file of CAs that verify callers' certificates. */
 
 import { basename, dirname } from 'node:path';
 import { ConfigurationError } from '../config/problems.ts';
@@ -12,21 +12,21 @@ import { type ClientVerification, hasAllowedName } from './client-verification.t
 
 export interface ClientAuthoritiesOptions extends DirectoryWatchOptions {
   readonly log: Logger;
-  /** Told of each bundle that was read, the first one too. */
+  /** Called for each bundle that was read, including the first. */
   readonly onReload?: (result: 'loaded' | 'refused') => void;
 }
 
 export interface ClientFiles {
   readonly caFile: string;
-  /** Common names that may call; any when there are none. */
+  /** Common names that may call; any if the list is empty. */
   readonly names: readonly string[];
   /** Names the file in messages. */
   readonly key: string;
 }
 
 /**
- * A bundle that can't be used leaves the last good one in place.
- * @throws {ConfigurationError} when it is not usable from the start.
+ * An unusable bundle leaves the last good one in place.
+ * @throws {ConfigurationError} if it is unusable from the start.
  */
 export async function followClientAuthorities(
   { caFile, names, key }: ClientFiles,

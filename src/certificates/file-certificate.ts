@@ -12,7 +12,7 @@ import {
 
 export interface CertificateFiles {
   readonly certFile: string;
-  /** In the same directory, so that one look at a mounted Secret gives both of one version. */
+  /** In the same directory, so that one look at a mounted Secret gives both in the same version. */
   readonly keyFile: string;
   /** Names the certificate in messages: the flag or variable that gave it. */
   readonly key: string;
@@ -21,9 +21,9 @@ export interface CertificateFiles {
 export interface FileCertificateOptions extends DirectoryWatchOptions, ServedCertificateOptions {}
 
 /**
- * Follows a mounted certificate, made by Helm, by cert-manager or by hand. One that can't be used leaves the last
- * good one in place.
- * @throws {ConfigurationError} when it is not usable from the start.
+ * Follows a mounted certificate, made by Helm, by cert-manager or by hand. An unusable one leaves the last good one in
+ * place.
+ * @throws {ConfigurationError} if it is unusable from the start.
  */
 export async function followCertificateFiles(
   { certFile, keyFile, key }: CertificateFiles,

@@ -1,4 +1,4 @@
-/** The certificate in use, and the one rule of all its sources: whatever is offered, the last good one stays. */
+/** The certificate in use, and the one rule for all its sources: whatever is offered, the last good one stays. */
 
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
@@ -7,7 +7,7 @@ import { type CertificateSource, outsideValidity, type ServingCertificate } from
 export interface CertificateMetrics {
   /** @param expiresAtMs Unix time. */
   certificateLoaded(expiresAtMs: number): void;
-  /** A certificate was offered and is not served. */
+  /** A certificate was offered, but is not served. */
   certificateRefused(): void;
 }
 
@@ -19,19 +19,22 @@ export interface ServedCertificateOptions {
 
 export interface ServedCertificate extends Omit<CertificateSource, 'close'> {
   /**
-   * Serves it from now on. One that has ended, or whose time has not come, does not take the place of one that is
-   * valid: the latter waits for its time.
+   * Serves it from now on. Only a certificate that is valid now replaces a valid one: an expired one does not, and one
+   * that is not valid yet waits for its time.
    */
   offer(certificate: ServingCertificate): void;
-  /** Notes that what was offered could not be used. */
+  /** Notes that the offered certificate is unusable. */
   refuse(why: string): void;
   close(): void;
 }
 
-/** Timers follow the clock that never steps, and a certificate's time the one that may be stepped, or go on while the machine sleeps. */
+/**
+ * Timers follow the monotonic clock. A certificate's time follows the wall clock, which may be stepped, or go on while
+ * the machine sleeps.
+ */
 const LONGEST_SLEEP_MS = 15_000;
 
-/** @param first served from the start, whatever its time: readiness says when it is of no use. */
+/** @param first served from the start, whatever its time: readiness reports when it is of no use. */
 export function createServedCertificate(
   { clock, metrics, log }: ServedCertificateOptions,
   first?: ServingCertificate,
@@ -64,7 +67,7 @@ export function createServedCertificate(
     else cancelWait = clock.after(Math.min(leftMs, LONGEST_SLEEP_MS), () => waitFor(certificate));
   }
 
-  /** One listener that fails keeps neither the others nor the next certificate from being heard. */
+  /** A listener that throws keeps neither the others nor the next certificate from being announced. */
   function tell(listener: (certificate: ServingCertificate) => void, certificate: ServingCertificate): void {
     try {
       listener(certificate);

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls';
 import { messageOf } from '../errors.ts';
 import { blocksOf } from '../x509/pem.ts';
 
-/** What a listener shows its callers. */
+/** The certificate that a listener shows its callers. */
 export interface ServingCertificate {
   /** PEM, the leaf first. */
   readonly cert: string;
@@ -15,11 +15,11 @@ export interface ServingCertificate {
   readonly expiresAtMs: number;
 }
 
-/** Where the serving certificate comes from, and each one that takes its place. */
+/** The source of the serving certificate and of its successors. */
 export interface CertificateSource {
   /** Undefined until there is a first one. */
   current(): ServingCertificate | undefined;
-  /** Calls back with each new certificate. Returns the function that ends it. */
+  /** Calls back with each new certificate. Returns a function that stops it. */
   onChange(listener: (certificate: ServingCertificate) => void): () => void;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export function parseServingCertificate(cert: string, key: string): ServingCerti
     return 'the chain is that of another certificate: nothing in it issued the first one';
   }
   try {
-    // The last word is the listener's: it takes some that the checks above do not look at, such as a key too short.
+    // TLS has the last word: it rejects some that pass the checks above, for example for a key that is too short.
     createSecureContext({ cert, key });
   } catch (error) {
     return `TLS does not take it: ${messageOf(error)}`;
@@ -57,7 +57,7 @@ export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Why a certificate is of no use now, or undefined. */
+/** Why a certificate is not valid now, or undefined. */
 export function outsideValidity(
   { startsAtMs, expiresAtMs }: ServingCertificate,
   nowMs: number,
@@ -66,7 +66,7 @@ export function outsideValidity(
   return nowMs < expiresAtMs ? undefined : `it ended ${new Date(expiresAtMs).toISOString()}`;
 }
 
-/** Why the listener could not be used now, or undefined when it can. */
+/** Why the listener cannot be used now; undefined if it can. */
 export function certificateMissing(
   certificate: ServingCertificate | undefined,
   nowMs: number,

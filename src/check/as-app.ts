@@ -1,4 +1,4 @@
-/** Connections as an app would make them, to hosts that lead to the sidecar. */
+/** Connects as an app would to hosts that lead to the sidecar. */
 
 import { X509Certificate } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -6,7 +6,7 @@ import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'nod
 import type { ListenAddress } from '../config/config.ts';
 import { commonName } from './certificate.ts';
 
-/** How connections of apps come to the sidecar. */
+/** How apps' connections reach the sidecar. */
 export type CapturedWay =
   | { readonly kind: 'proxy'; readonly proxy: ListenAddress }
   | { readonly kind: 'hosts file'; readonly address: string }
@@ -20,16 +20,16 @@ export interface AppDestination {
 
 export interface OpenedAsApp {
   readonly socket: TLSSocket;
-  /** Whether the certificate is one of the sidecar's authority. */
+  /** Whether the sidecar's authority issued the certificate. */
   readonly isOurs: boolean;
   readonly issuer: string;
   readonly address: string;
 }
 
-/** More of an answer's head is not read. Bytes. */
+/** No more of an answer's head is read. Bytes. */
 const MOST_HEAD_BYTES = 64 * 1024;
 
-/** By names the system's own lookup is asked, hosts file included: as apps do. */
+/** Names are resolved by the system's own lookup, hosts file included, as for apps. */
 export function openAsApp(
   { host, port, way }: AppDestination,
   root: X509Certificate,
@@ -37,7 +37,7 @@ export function openAsApp(
   const sockets: Socket[] = [];
   const keep = <S extends Socket>(socket: S): S => {
     sockets.push(socket);
-    // Whoever awaits it is told; what comes after that is of no interest.
+    // The awaited promise reports it; later errors are of no interest.
     socket.on('error', () => {});
     return socket;
   };
@@ -45,7 +45,7 @@ export function openAsApp(
     const tunnel =
       way.kind === 'proxy' ? await throughProxy(keep(connect(way.proxy)), `${host}:${port}`) : undefined;
     const to = tunnel === undefined ? { host, port } : { socket: tunnel };
-    // What is shown is judged below, and nothing is said before that.
+    // The certificate is judged below, and nothing is sent before that.
     const asked = {
       servername: host,
       ca: root.toString(),
@@ -68,7 +68,7 @@ export function openAsApp(
   return {
     opened: open(),
     abandon: () => {
-      // TLS before what it runs on: the other way round Node 26.10 ends with a fault of memory.
+      // TLS before its transport: in the other order Node 26.10 crashes with a memory fault.
       for (const socket of sockets.toReversed()) socket.destroy();
     },
   };
@@ -83,7 +83,7 @@ async function throughProxy(socket: Socket, authority: string): Promise<Socket> 
   return socket;
 }
 
-/** What a GET is answered, and the sidecar's own code where it answers itself. */
+/** The answer to a GET, with the sidecar's own code if it answers itself. */
 export async function requestAsApp(
   socket: TLSSocket,
   { host, port }: AppDestination,

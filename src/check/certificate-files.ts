@@ -1,4 +1,4 @@
-/** The certificates in files: how long they are still good. The configuration has made sure that they are certificates. */
+/** Certificates in files: how long they remain valid. The configuration has made sure that they are certificates. */
 
 import { basename } from 'node:path';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
@@ -9,12 +9,12 @@ import { wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 
-/** More of a bundle are not looked at. */
+/** No more of a bundle are examined. */
 const MOST_CERTIFICATES = 500;
 
 type Step = Extract<StepName, 'certificate_files' | 'upstream_certificates'>;
 
-/** @param identityFile a client certificate of the mounted Secret. */
+/** @param identityFile a client certificate in the mounted Secret. */
 export async function examineCertificateFiles(
   { caFile, certFile }: Pick<TlsConfig, 'caFile' | 'certFile'>,
   identityFile: string | undefined,
@@ -29,7 +29,7 @@ export async function examineCertificateFiles(
   return await Promise.all([...authorities, ...own]);
 }
 
-/** @param counts of a bundle of authorities any that is valid will do; of a chain, the first is the client's own. */
+/** @param counts in a bundle of authorities any valid one will do; in a chain, the first is the client's own. */
 async function examineFile(
   path: string,
   counts: 'any' | 'first',

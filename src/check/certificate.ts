@@ -1,11 +1,11 @@
-/** What a certificate says of itself, in words that may be printed: it comes from whoever answers. */
+/** Describes a certificate in printable words: its content comes from whoever answers. */
 
 import type { X509Certificate } from 'node:crypto';
 import { getCACertificates, rootCertificates } from 'node:tls';
 
 const DAY_MS = 86_400_000;
 
-/** Fewer days than these ask for attention, or a fifth of a life that is shorter. */
+/** Fewer days, or less than a fifth of a shorter life, need attention. */
 const ATTENTION_DAYS = 14;
 const ATTENTION_OF_LIFE = 0.2;
 
@@ -26,7 +26,7 @@ function dateOf(ms: number): string {
   return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString().slice(0, 10);
 }
 
-/** `61 days left`, or since when not. */
+/** `61 days left`, or since when it is invalid. */
 export function describeValidity(validity: Validity): string {
   switch (validity.state) {
     case 'ended':
@@ -38,7 +38,7 @@ export function describeValidity(validity: Validity): string {
   }
 }
 
-/** The names that a certificate is for: `sso.example.com and 2 more`. */
+/** The names that a certificate covers: `sso.example.com and 2 more`. */
 export function namesOf({ subjectAltName, subject }: X509Certificate): string {
   const names = (subjectAltName ?? '')
     .split(', ')
@@ -48,7 +48,7 @@ export function namesOf({ subjectAltName, subject }: X509Certificate): string {
   return more.length === 0 ? shown(first) : `${shown(first)} and ${more.length} more`;
 }
 
-/** Of a distinguished name, as Node writes it, what people call it by. */
+/** The common part of a distinguished name in Node's notation. */
 export function commonName(name: string | undefined): string {
   for (const part of ['CN', 'OU', 'O']) {
     const value = new RegExp(`^${part}=(.+)$`, 'm').exec(name ?? '')?.[1];
@@ -64,7 +64,7 @@ function shown(text: string): string {
   return plain.length > LONGEST_NAME ? `${plain.slice(0, LONGEST_NAME)}…` : plain;
 }
 
-/** Whose list an authority is on. @param caFile of the settings, which stands in place of all others. */
+/** Whose list contains an authority. @param caFile of the settings, which replaces all other lists. */
 export function trustedBy(root: X509Certificate, caFile: string | undefined): string {
   if (caFile !== undefined) return `of ${caFile}`;
   const own = root.raw.toString('base64');

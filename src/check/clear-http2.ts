@@ -1,4 +1,4 @@
-/** Whether a port in clear text speaks HTTP/2 to a client that knows beforehand (RFC 9113 §3.3), as `protocol: h2c` has it. */
+/** Whether a clear-text port speaks HTTP/2 with prior knowledge (RFC 9113 §3.3), as `protocol: h2c` requires. */
 
 import type { Socket } from 'node:net';
 import { formatAddress } from '../config/values.ts';
@@ -8,16 +8,16 @@ import { type Examination, inTime, wordsFor } from './examination.ts';
 import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 
-/** A server of HTTP/2 says its SETTINGS first, and waits for nothing but the preface (RFC 9113 §3.4). */
+/** An HTTP/2 server sends its SETTINGS first, and waits only for the preface (RFC 9113 §3.4). */
 const GREETING_MS = 2000;
 
-/** Node's code for what broke the rules of HTTP/2. */
+/** Node's code for violations of HTTP/2. */
 const NOT_HTTP2 = 'ERR_HTTP2_ERROR';
 
-/** `gone`: the connection ended, with the words for it. */
+/** `gone`: the connection ended, with the reason in words. */
 type Answer = 'HTTP/2' | 'another protocol' | { readonly gone: string };
 
-/** What is wrong; undefined where HTTP/2 is spoken. */
+/** What is wrong; undefined if HTTP/2 is spoken. */
 export async function examineClearHttp2(
   to: Destination,
   step: StepName,
@@ -52,7 +52,7 @@ export async function examineClearHttp2(
   }
 }
 
-/** @throws {TooLate} where there is no answer in time. */
+/** @throws {TooLate} if no answer comes in time. */
 async function greet(
   stream: Socket,
   where: string,

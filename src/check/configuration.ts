@@ -1,4 +1,4 @@
-/** What the configuration shows by itself, once it is valid. */
+/** What the configuration alone shows, once it is valid. */
 
 import type { Config } from '../config/config.ts';
 import { policiesOf } from '../config/policies.ts';
@@ -7,7 +7,7 @@ import type { IgnoredVariable, TracingConfig } from '../config/resolve-tracing.t
 import { quoted } from '../config/shown-text.ts';
 import { about, type Finding } from './finding.ts';
 
-/** A valid configuration, with the credentials that nobody uses. */
+/** A valid configuration, with the credentials that nothing uses. */
 export function examineConfiguration(config: Config): Finding[] {
   const { credentials, routes } = config;
   const used = new Set(policiesOf(config).map(({ credential }) => credential));
@@ -25,7 +25,7 @@ export function examineConfiguration(config: Config): Finding[] {
   ];
 }
 
-/** Of traces, where somebody asks for them. */
+/** Tracing, if anybody asks for it. */
 export function examineTracing(
   tracing: TracingConfig | undefined,
   ignored: readonly IgnoredVariable[],
@@ -41,7 +41,7 @@ export function examineTracing(
   ];
 }
 
-/** What is wrong with a configuration that cannot be used; values are left out. */
+/** What is wrong with an unusable configuration; values are left out. */
 export function invalidConfiguration(problems: readonly Problem[]): Finding[] {
   return problems.map((problem) => {
     const { key, expected, place } = problem;

@@ -1,4 +1,4 @@
-/** Connections to what is looked at: its bytes, through a proxy where there is one on the way, and TLS over them. */
+/** Connections to examined servers: the bytes, through a proxy if there is one, and TLS over them. */
 
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -8,7 +8,7 @@ import { connectionRemedy } from '../token/why-no-token.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime } from './examination.ts';
 
-/** Undefined where the host is reached without one. */
+/** Undefined if the host is reached without one. */
 export async function proxyOnTheWay({
   egressProxy,
   host,
@@ -18,14 +18,14 @@ export async function proxyOnTheWay({
   return goesThrough(egressProxy, host) ? egressProxy : undefined;
 }
 
-/** What to do about a connection that was not made. @param why in the words of wordsFor. */
+/** What to do about a failed connection. @param why in the words of wordsFor. */
 export function remedyForNoConnection(why: string): string {
   return connectionRemedy(why) ?? 'check host and port, and NetworkPolicies';
 }
 
 /**
- * The bytes of a connection to the host, be it inside of a tunnel. The caller closes it.
- * @throws where there is none in time; wordsFor says why.
+ * The bytes of a connection to the host, possibly through a tunnel. The caller closes it.
+ * @throws if none is made in time; wordsFor says why.
  */
 export async function openStream(
   { host, port, withinMs, lookup }: Destination,
@@ -43,7 +43,7 @@ export async function openStream(
     const tunnel = { proxy, host, port, withinMs, clock, connectTcp: connect, onStands };
     stream = new EgressTunnel(tunnel) as unknown as Socket;
   }
-  // Of one that stands whoever reads it is told.
+  // Once connected, its reader gets the error.
   stream.on('error', stands.reject);
   try {
     await inTime(stands.promise, examination, withinMs);
@@ -55,9 +55,9 @@ export async function openStream(
 }
 
 /**
- * TLS over a stream, offered as the sidecar does. The caller closes it, and the stream after it.
- * @param trust `anybody` where the certificate is judged by the caller and nothing is sent.
- * @throws where there is no handshake in time, and of strangers unless anybody will do; wordsFor says why.
+ * TLS over a stream, with the sidecar's own offer. The caller closes it, and then the stream.
+ * @param trust `anybody` if the caller judges the certificate and sends nothing.
+ * @throws if no handshake succeeds in time, and for strangers unless anybody will do; wordsFor says why.
  */
 export async function secure(
   to: Destination,
@@ -77,7 +77,7 @@ export async function secure(
       ALPNProtocols: [...offers],
       minVersion: 'TLSv1.2',
       ...(servername === undefined ? {} : { servername }),
-      // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
+      // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
       rejectUnauthorized: trust === 'the trusted',
     },
     secured.resolve,

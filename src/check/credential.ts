@@ -1,4 +1,4 @@
-/** A credential from its files to its token, as the sidecar goes the same way. */
+/** Follows a credential from its files to its token, on the sidecar's own way. */
 
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
@@ -19,7 +19,7 @@ import { describeClock, describeToken, skewOf } from './token-facts.ts';
 
 export interface ExaminedCredential {
   readonly findings: readonly Finding[];
-  /** To ask upstreams with; in memory alone. */
+  /** To send to upstreams; only in memory. */
   readonly token: string | undefined;
 }
 
@@ -36,7 +36,7 @@ export async function examineCredential(
   );
   const secret = await readCredentials(config);
   if (secret.state !== 'loaded') {
-    // What no single file shows: a key that does not belong to its certificate.
+    // A problem between files: a key that does not belong to its certificate.
     if (!findings.some((finding) => 'failure' in finding)) {
       findings.push(of.failure('mounted_secret', 'configuration', secret.detail, 'mend the Secret'));
     }
@@ -57,7 +57,7 @@ export async function examineCredential(
   return { findings: [...findings, ...ofToken], token };
 }
 
-/** The certificate that the client shows. */
+/** The client's certificate. */
 function certificateOf({ clientAuth, directory }: CredentialConfig): string | undefined {
   return clientAuth.method === 'tls_client_auth' ? join(directory, 'tls.crt') : undefined;
 }
@@ -158,7 +158,7 @@ function clientOf(config: CredentialConfig, credentials: Credentials) {
   };
 }
 
-/** The URL is shown whole, but for its query: a realm in the base URL is seen there. */
+/** The whole URL is shown, except its query: it reveals a realm in the base URL. */
 function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
   if (tokenUrl === undefined) return [];
   const grant = config.grant?.type ?? 'client_credentials';
@@ -171,7 +171,7 @@ function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of:
   ];
 }
 
-/** What the metadata calls a method of ours. */
+/** The metadata's names for one of our methods. */
 function publishedNames(method: CredentialConfig['clientAuth']['method']): readonly string[] {
   switch (method) {
     case 'kubernetes_jwt':
@@ -183,7 +183,7 @@ function publishedNames(method: CredentialConfig['clientAuth']['method']): reado
   }
 }
 
-/** Where the issuer's metadata was found, what it says, and whether it offers what the client does; it may be incomplete. */
+/** Where the issuer's metadata was found, what it says, and whether it offers the client's method; it may be incomplete. */
 function describeDiscovery(
   { clientAuth: { method } }: CredentialConfig,
   metadata: IssuerMetadata | undefined,

@@ -1,4 +1,4 @@
-/** What every step works with: whom it may ask, and how long. */
+/** What every step needs: whom it may ask, and for how long. */
 
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../clock.ts';
@@ -7,19 +7,19 @@ import { messageOf, systemCodeOf } from '../errors.ts';
 
 export interface Examination {
   readonly clock: Clock;
-  /** Aborts when the time for all steps is up: whatever is open is closed. */
+  /** Aborts when the time for all steps is up: anything open is closed. */
   readonly signal: AbortSignal;
-  /** Look at configuration and files alone; ask nobody. */
+  /** Examine only configuration and files, without any requests. */
   readonly isOffline: boolean;
-  /** Where hosts are captured: their names lead to the sidecar in the pod's hosts file. */
+  /** Set if hosts are captured: the pod's hosts file leads their names to the sidecar. */
   readonly lookup?: LookupFunction;
 }
 
-/** What did not come in time. The message may be shown. */
+/** An answer that did not come in time. The message may be shown. */
 export class TooLate extends Error {}
 
 /**
- * The outcome of `begun`, if it comes in time. What goes on beyond that is `abandon`'s to end.
+ * The outcome of `begun`, if it comes in time. Otherwise `abandon` ends what is still going on.
  * @throws {TooLate} after `withinMs`, or once the examination's time is up.
  */
 export async function inTime<T>(
@@ -45,10 +45,10 @@ export async function inTime<T>(
   }
 }
 
-/** The name of errors of the way out, whose code is loaded where it is used. */
+/** The name of egress errors, whose code is loaded only where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** The system's code where there is one: a library's message may quote what it was given. */
+/** The system's code if there is one: a library's message may quote its input. */
 export function wordsFor(error: unknown): string {
   if (error instanceof TooLate) return error.message;
   if (error instanceof Error && error.name === EGRESS_FAILURE) return error.message;

@@ -1,4 +1,4 @@
-/** All steps of all parts, a few parts at a time. */
+/** Runs all steps of all parts, a few parts at a time. */
 
 import type { Config } from '../config/config.ts';
 import { fewAtOnce } from '../few-at-once.ts';
@@ -9,7 +9,7 @@ import { about, type Finding } from './finding.ts';
 import { examineListeners } from './listeners.ts';
 import { examineUpstream, upstreamsOf } from './upstream.ts';
 
-/** @param probes paths to ask the upstream of a route for, by the route's name. */
+/** @param probes paths to request from the upstream of a route, by the route's name. */
 export async function examine(
   config: Config,
   probes: ReadonlyMap<string, string>,
@@ -29,7 +29,7 @@ export async function examine(
   ];
 }
 
-/** What is said where the time was up before all parts had been looked at; nothing where it sufficed. */
+/** Reports that the time was up before all parts had been examined; empty if it sufficed. */
 export function examineTime({ signal }: Pick<Examination, 'signal'>): Finding[] {
   if (!signal.aborted) return [];
   const remedy = 'look at the steps above that had no answer, or give more time by --check-timeout';

@@ -1,4 +1,4 @@
-/** Hosts whose TLS ends in the sidecar: whether an app's connection comes there, is trusted, and has its token. */
+/** Hosts whose TLS ends in the sidecar: whether an app's connection arrives there, is trusted, and gets its token. */
 
 import type { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
@@ -13,13 +13,13 @@ import { examineTrust } from './trust.ts';
 export interface InterceptionOptions {
   readonly config: Config;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** To ask each host for, as an app would; nothing is asked without one. */
+  /** The path to request from each host, as an app would; without one nothing is requested. */
   readonly path: string | undefined;
-  /** Number of this process's user; undefined where there are none. */
+  /** Number of this process's user; undefined where there are no users. */
   readonly user: number | undefined;
 }
 
-/** Hosts that are looked at; a list has no more. */
+/** No more hosts are examined; a list has no more. */
 const MOST_HOSTS = 100;
 
 const WITHIN_MS = 5000;
@@ -53,7 +53,7 @@ export async function examineInterception(
   return [found, ...trust, ...looked.flat()];
 }
 
-/** Exact names, each with the way by which an app comes there: of a pattern there is no name to try. */
+/** Exact names, each with the way by which an app gets there: a pattern has no name to try. */
 function hostsOf({ forwardProxy, capture, redirect, listen }: Config): readonly Looked[] {
   const proxied = forwardProxy?.connect === 'intercept' ? forwardProxy.allow : [];
   const isExact = ({ host }: { readonly host: string }) => isName(host) && !host.startsWith('*.');
@@ -80,7 +80,7 @@ async function examineHost(
   { path, user }: InterceptionOptions,
   examination: Examination,
 ): Promise<Finding[]> {
-  // A host that nobody had the time to ask is not the one to mend.
+  // A host that was not reached in time is not the one to mend.
   if (examination.signal.aborted) return [];
   const { host, port, way } = looked;
   const of = about(`host ${host}`);

@@ -1,4 +1,4 @@
-/** The addresses that the sidecar listens on: free, taken by the sidecar beside which this runs, or by a stranger. */
+/** The addresses that the sidecar listens on: free, held by the sidecar in question, or by another program. */
 
 import { commandOf, type Holder, holderOf, nameOf, refusalOf } from '../address-conflicts.ts';
 import type { Config } from '../config/config.ts';
@@ -10,7 +10,7 @@ import { askStatus } from './sidecar-status.ts';
 
 export async function examineListeners(config: Config, examination: Examination): Promise<Finding[]> {
   const findings: Finding[] = [];
-  // One at a time: two of them may be told the same port by mistake.
+  // One at a time: two of them may be configured with the same port by mistake.
   for (const listener of sidecarListeners(config)) {
     findings.push(await examineListener(listener, config, examination));
   }
@@ -25,7 +25,7 @@ async function examineListener(
   const of = about(what);
   const where = formatAddress(address);
   if (address.port === 0) return of.ok('listener', `${where}: the system picks a port`);
-  // Where the sidecar is seen to listen its address is not tried, so that one that restarts now finds it free.
+  // An address where the sidecar is seen to listen is not tried, so that it stays free if the sidecar restarts now.
   const holder = await holderOf(address, examination.signal);
   const ours = of.ok('listener', `${where}: the sidecar listens there`);
   if (holder !== undefined && (await isSidecar(holder, config, examination))) return ours;
@@ -47,7 +47,7 @@ async function examineListener(
   return of.failure('listener', 'configuration', detail, 'end that program, or choose another port');
 }
 
-/** By its command line; where the process is hidden, by what its admin listener says. */
+/** By its command line; if the process is hidden, by its admin listener's answer. */
 async function isSidecar(
   holder: Holder | undefined,
   { admin, gateway }: Config,

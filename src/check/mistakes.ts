@@ -1,24 +1,24 @@
-/** Usual mistakes about providers, each recognised by what it leads to and called by its name. */
+/** Common mistakes about providers, each recognized by its effect and called by its name. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { parseObject } from '../token/json-object.ts';
 import { readProviderError } from '../token/provider/provider-error.ts';
 import type { ProviderAnswer } from '../token/provider/provider-request.ts';
 
-/** What is known of a grant. Nothing of the client's secret gets into a remedy. */
+/** What is known of a grant. A remedy never contains anything of the client's secret. */
 export interface GrantCase {
   readonly url: URL;
   readonly config: CredentialConfig;
-  /** What the provider answered; undefined while nobody has asked, and where no answer came. */
+  /** The provider's answer; undefined before any request, and if no answer came. */
   readonly refusal?: Refusal | undefined;
   readonly client?: { readonly id?: string | undefined; readonly secret?: string | undefined };
-  /** How far this machine's clock is from the provider's. */
+  /** How far this machine's clock is ahead of the provider's. */
   readonly skewMs?: number | undefined;
-  /** What the metadata offers. */
+  /** The methods that the metadata offers. */
   readonly offered?: readonly string[] | undefined;
 }
 
-/** An answer that brought no token, in parts. What the provider says may repeat a secret: none of it is shown. */
+/** The parts of an answer without a token. The provider's text may repeat a secret: none of it is shown. */
 export interface Refusal {
   readonly status: number;
   /** Without parameters, lower-case. */
@@ -46,9 +46,9 @@ export interface Mistake {
 
 interface KnownMistake {
   readonly name: string;
-  /** Seen by the URL alone, before anybody is asked. */
+  /** Visible in the URL alone, before any request. */
   readonly byUrl?: true;
-  /** What to do where the case is this mistake; undefined where it is another. */
+  /** What to do if the case is this mistake; undefined otherwise. */
   remedy(found: GrantCase): string | undefined;
 }
 
@@ -63,7 +63,7 @@ function hasError(refusal: Refusal | undefined, ...codes: readonly string[]): bo
   return refusal?.error !== undefined && codes.includes(refusal.error);
 }
 
-/** The first that fits is told. */
+/** The first match is reported. */
 const KNOWN: readonly KnownMistake[] = [
   {
     name: 'token endpoint in the base URL',
@@ -233,14 +233,14 @@ function isEntra({ hostname }: URL): boolean {
   return /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn|windows\.net)$/.test(hostname);
 }
 
-/** Whether a value is text that somebody has encoded: generated secrets decode to what is no text. */
+/** Whether a value is encoded text: generated secrets decode to something else. */
 function isEncodedText(value: string | undefined): boolean {
   if (value === undefined || value.length < 8 || value.length % 4 !== 0) return false;
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return false;
   return /^[\x20-\x7e]+\n?$/.test(Buffer.from(value, 'base64').toString('latin1'));
 }
 
-/** A mistake that the URL shows by itself. */
+/** A mistake that the URL alone shows. */
 export function mistakeInUrl(found: Pick<GrantCase, 'url' | 'config'>): Mistake | undefined {
   return firstOf(
     KNOWN.filter(({ byUrl }) => byUrl === true),

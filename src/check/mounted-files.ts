@@ -1,4 +1,4 @@
-/** The files of a credential: that they are there under their names, readable, and nothing that was mounted by mistake. */
+/** A credential's files: present under their names, readable, and not mounted by mistake. */
 
 import { open, opendir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { readMountedSecret, type UnusableSecret } from '../credentials/mounted-s
 import { credentialFiles } from '../token/credentials.ts';
 import type { About, Finding } from './finding.ts';
 
-/** Names that other programs give to the same. */
+/** Other programs' names for the same things. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   client_id: ['id', 'username', 'user', 'appid', 'application_id', 'key_id'],
   client_secret: ['secret', 'password', 'clientsecret', 'key', 'secret_value'],
@@ -17,11 +17,11 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   'tls.key': ['key.pem', 'client.key', 'key', 'private.key'],
 };
 
-/** More entries of a directory are not looked at. */
+/** No more entries of a directory are examined. */
 const MOST_ENTRIES = 1000;
 const MOST_KEYS_SHOWN = 8;
 
-/** One finding for each file that cannot be used, and each that looks odd; one that all is well, else. */
+/** One finding for each file that is unusable or looks odd; otherwise one that all is well. */
 export async function examineMountedFiles(config: CredentialConfig, of: About): Promise<Finding[]> {
   const { directory } = config;
   const names = credentialFiles(config);
@@ -78,7 +78,7 @@ function remedyFor(
   }
 }
 
-/** Undefined where there is no such directory, or it cannot be listed. */
+/** Undefined if there is no such directory, or it cannot be listed. */
 async function entriesOf(directory: string): Promise<readonly string[] | undefined> {
   const entries: string[] = [];
   try {
@@ -92,7 +92,7 @@ async function entriesOf(directory: string): Promise<readonly string[] | undefin
   return entries.sort();
 }
 
-/** The entry that was probably meant to be `name`: written another way, called by another name, or misspelt. */
+/** The entry that was probably meant by `name`: spelt differently, named otherwise, or mistyped. */
 export function nearName(name: string, entries: readonly string[]): string | undefined {
   const others = entries.filter((entry) => entry !== name);
   const [wanted, known] = [plain(name), (OTHER_NAMES[name] ?? []).map(plain)];
@@ -101,13 +101,13 @@ export function nearName(name: string, entries: readonly string[]): string | und
     others.find((entry) => plain(entry).replace(/(?:txt|json|b64|base64)$/, '') === wanted) ??
     others.find((entry) => known.includes(plain(entry))) ??
     nearestName(name, others);
-  // `client_id` is not what was meant by `client_secret`.
+  // `client_id` cannot be what was meant by `client_secret`.
   return found === undefined || Object.hasOwn(OTHER_NAMES, found)
     ? undefined
     : (shownValue(found) ?? undefined);
 }
 
-/** As a Secret may call its keys. */
+/** The keys that a Secret may have. */
 const KEY = /^[-._a-zA-Z0-9]{1,253}$/;
 
 function plain(name: string): string {
@@ -158,10 +158,10 @@ async function odditiesOfFile(path: string): Promise<Oddity[]> {
   ];
 }
 
-/** Of the table of mounts no more is read. Bytes. */
+/** No more of the mount table is read. Bytes. */
 const MOST_MOUNT_BYTES = 1024 * 1024;
 
-/** By proc(5), which names directories by their own names and not by links (`/var/run`); false where that cannot be seen. */
+/** By proc(5), which lists directories by their real names, not by links (`/var/run`); false if that cannot be seen. */
 async function isMountPoint(path: string): Promise<boolean> {
   try {
     const own = join(await realpath(dirname(path)), basename(path));

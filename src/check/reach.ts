@@ -1,4 +1,4 @@
-/** The way to a server, a step at a time: its name, a connection, TLS. Nothing is sent but handshakes. */
+/** The way to a server, step by step: its name, a connection, TLS. Only handshakes are sent. */
 
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ import type { About, Finding } from './finding.ts';
 import type { StepName } from './steps.ts';
 import { describeTls, speaksTls } from './tls-handshake.ts';
 
-/** Which step tells of what. */
+/** Which step reports what. */
 export interface ReachSteps {
   readonly name: StepName;
   readonly connection: StepName;
@@ -25,11 +25,11 @@ export interface Reached {
   readonly findings: readonly Finding[];
   /** Whether a request would get there. */
   readonly isReached: boolean;
-  /** Of the host; empty where it was not looked up, because a proxy does that. */
+  /** The host's addresses; empty if a proxy resolves the name instead. */
   readonly addresses: readonly string[];
 }
 
-/** What OpenSSL makes of an answer that is no TLS. */
+/** OpenSSL's codes for an answer that is not TLS. */
 const CODES_OF_CLEAR = [
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_SSL_PACKET_LENGTH_TOO_LONG',
@@ -37,7 +37,7 @@ const CODES_OF_CLEAR = [
   'ERR_SSL_RECORD_LAYER_FAILURE',
 ];
 
-/** Never rejects: what goes wrong is a finding. */
+/** Never rejects: failures are findings. */
 export async function reach(
   to: Destination,
   steps: ReachSteps,
@@ -67,7 +67,7 @@ export async function reach(
 
   if (protocol === 'http') {
     way.stream.destroy();
-    // One more connection: what it is greeted with tells TLS from HTTP.
+    // One more connection: the reply to a greeting distinguishes TLS from HTTP.
     const isTls = await speaksTls(to, examination);
     if (!isTls) {
       const other =
@@ -91,13 +91,13 @@ export async function reach(
   return ended(shaken.verdict === 'ok' || (shaken.verdict === 'warning' && shaken.failure === undefined));
 }
 
-/** Loaded where a route speaks HTTP/2 in clear text. */
+/** Loaded only if a route speaks clear-text HTTP/2. */
 async function examineHttp2(...what: Parameters<typeof examineClearHttp2>): Promise<Finding | undefined> {
   const loaded = await import('./clear-http2.ts');
   return loaded.examineClearHttp2(...what);
 }
 
-/** More addresses are counted. */
+/** Further addresses are only counted. */
 const MOST_ADDRESSES_SHOWN = 4;
 
 async function findName(
@@ -137,7 +137,7 @@ function addressesOf(host: string, lookup: LookupFunction): Promise<string[]> {
   });
 }
 
-/** As openStream; why there is none is told. */
+/** Like openStream, but reports failures as findings. */
 async function openWay(
   to: Destination,
   proxy: EgressProxyConfig | undefined,
@@ -159,7 +159,7 @@ async function shakeHands(
 ): Promise<Finding> {
   let socket: TLSSocket | undefined;
   try {
-    // Judged below, and named: nothing is sent over it.
+    // The certificate is judged below, and nothing is sent over the connection.
     socket = await secure(to, stream, 'anybody', examination);
     return await describeTls(socket, to, step, of, examination.clock.now().wallMs);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Findings as people and programs read them. */
+/** Formats findings for people and programs. */
 
 import { styleText } from 'node:util';
 import { ERRORS } from '../errors.ts';
@@ -12,10 +12,10 @@ const MARKS = {
   failure: { text: 'FAIL', style: ['red', 'bold'] },
 } as const satisfies Record<Finding['verdict'], { readonly text: string; readonly style: Style }>;
 
-/** Findings behind one name are aligned up to this width; longer names push their details aside. Characters. */
+/** Findings with the same name are aligned up to this width; longer names push their details aside. Characters. */
 const WIDEST_NAME = 48;
 
-/** A line for each finding, what to do below those that want it, and a sentence that sums up. */
+/** A line for each finding, with its remedy below if it has one, and a summary. */
 export function formatTable(findings: readonly Finding[], { colour }: { readonly colour: boolean }): string {
   const paint = (style: Style, text: string) =>
     colour ? styleText(style, text, { validateStream: false }) : text;
@@ -50,7 +50,7 @@ export function formatJson(findings: readonly Finding[]): string {
   return `${JSON.stringify({ findings }, null, 2)}\n`;
 }
 
-/** The failure to mend first decides. */
+/** The most urgent failure decides. */
 const BY_URGENCY = [
   'configuration',
   'credentials_rejected',

@@ -1,4 +1,4 @@
-/** A sidecar that runs, by what it says of itself. */
+/** A running sidecar, by its own report. */
 
 import type { ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
@@ -21,14 +21,14 @@ export async function examineRunning(
   return describeStatus(asked.status, of);
 }
 
-/** What is wrong is what the sidecar itself says is wrong: its status page and its alerts say the same. */
+/** Its problems are those that the sidecar itself reports, as on its status page and in its alerts. */
 function describeStatus(status: SidecarStatus, of: About): Finding[] {
   const { problems } = status.verdict;
   const problemsOf = (kind: Kind, name: string) =>
     problems.filter((problem) => problem.about?.kind === kind && problem.about.name === name);
   const names = new Set(status.routes.map(({ name }) => name));
   const ofOthers = problems.filter((problem) => kindOf(problem) === 'sidecar');
-  // Hosts of the forward proxy and captured ones are counted as routes of other names.
+  // Hosts of the forward proxy and captured ones are counted as routes with other names.
   const ofHosts = problems.filter(
     (problem) => kindOf(problem) === 'route' && !names.has(problem.about?.name ?? ''),
   );
@@ -44,7 +44,7 @@ function describeStatus(status: SidecarStatus, of: About): Finding[] {
 
 type Kind = 'credential' | 'route' | 'configuration' | 'sidecar';
 
-/** Of a newer sidecar there may be kinds that are not known here. */
+/** A newer sidecar may have kinds that are not known here. */
 function kindOf({ about: subject }: SidecarProblem): Kind {
   const known: readonly Kind[] = ['credential', 'route', 'configuration'];
   return known.find((kind) => kind === subject?.kind) ?? 'sidecar';
@@ -87,7 +87,7 @@ function describeConfiguration({ configuration, verdict }: SidecarStatus, of: Ab
     const next = state === 'waiting' ? 'the next one waits for its tokens' : 'it is what the file says';
     return [of.ok('running_configuration', `generation ${generation} of ${plain(file)}: ${next}`)];
   }
-  // The first of the file's errors tells more than that there are any.
+  // The first of the file's errors says more than the fact that there are some.
   const [first = ''] = errors?.split('\n') ?? [];
   return problems.map((problem) => {
     const told = first === '' ? problem : { ...problem, why: first };
@@ -142,9 +142,9 @@ function describeTraffic(problem: SidecarProblem, route: string): Finding {
 
 const LONGEST_TEXT = 1000;
 
-/** One line of what somebody else says. */
+/** Another program's text as one line. */
 function plain(text: string): string {
-  // The ellipsis stands for what is masked.
+  // The ellipsis marks masked text.
   return text.replace(/[^\x20-\x7e…]+/g, ' ').slice(0, LONGEST_TEXT);
 }
 

@@ -1,4 +1,4 @@
-/** The root of the sidecar's authority, as it leaves it for apps, and who shows a certificate of it. */
+/** The root of the sidecar's authority, as left for apps, and whether a certificate is issued by it. */
 
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
@@ -8,14 +8,15 @@ export function sidecarRootIn(directory: string): string {
   return join(directory, 'ca.crt');
 }
 
-/** @throws where there is none that can be read. */
+/** @throws if there is none that can be read. */
 export async function readSidecarRoot(directory: string): Promise<X509Certificate> {
   return new X509Certificate(await readBoundedFile(sidecarRootIn(directory), MAX_PEM_BYTES));
 }
 
 /**
- * Whether the sidecar itself has shown this chain, in the place of the host. By its signatures: anybody can take its name.
- * @param chain the server's own first.
+ * Whether the sidecar itself has shown this chain, in place of the host. Judged by signatures: anybody can use its
+ * name.
+ * @param chain the server's own certificate first.
  */
 export async function isShownBySidecar(
   chain: readonly X509Certificate[],

@@ -1,17 +1,17 @@
-/** What the admin listener of a sidecar that runs tells of it. */
+/** What a running sidecar's admin listener reports. */
 
 import * as v from 'valibot';
 import type { ListenAddress } from '../config/config.ts';
 import { http } from '../node-http.ts';
 import { type Examination, inTime, wordsFor } from './examination.ts';
 
-/** A status of hundreds of routes is smaller. Bytes. */
+/** A status with hundreds of routes is smaller. Bytes. */
 const MOST_STATUS_BYTES = 4 * 1024 * 1024;
 const WITHIN_MS = 5000;
 
 const credentialSchema = v.object({
   name: v.string(),
-  /** `exchanged` where those of requests are, and none is held. */
+  /** `exchanged` if requests' own tokens are exchanged, and none is held. */
   tokens: v.optional(v.string()),
   expiresInSeconds: v.optional(v.number()),
   lastFailure: v.optional(v.object({ result: v.string() })),
@@ -42,7 +42,7 @@ const configurationSchema = v.object({
   errors: v.optional(v.string()),
 });
 
-/** The part of `/api/status` that is told here; there may be more. */
+/** The part of `/api/status` that is used here; there may be more. */
 const statusSchema = v.object({
   version: v.string(),
   uptimeSeconds: v.number(),

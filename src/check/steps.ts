@@ -1,15 +1,15 @@
 /** Every step of `check`, as data: the program, the reference page and the tests read this one table. */
 
 export interface StepDescription {
-  /** Names the step in the output, behind what it is of: `credential shop: token`. */
+  /** Names the step in the output, after its subject: `credential shop: token`. */
   readonly title: string;
   readonly of: 'sidecar' | 'credential' | 'upstream' | 'interception' | 'running sidecar';
-  /** What is looked at. */
+  /** What is examined. */
   readonly looks: string;
-  /** What leads to a warning or a failure; absent where the step only tells. */
+  /** What causes a warning or a failure; absent if the step only reports. */
   readonly warns?: string;
   readonly fails?: string;
-  /** With `--offline`, too. */
+  /** Also runs with `--offline`. */
   readonly offline?: true;
 }
 

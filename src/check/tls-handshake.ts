@@ -1,4 +1,4 @@
-/** What a TLS handshake showed, and whether a port wants one. */
+/** What a TLS handshake has shown, and whether a port expects one. */
 
 import { X509Certificate } from 'node:crypto';
 import { connect as connectTls, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
@@ -11,7 +11,7 @@ import type { About, Finding } from './finding.ts';
 import { isShownBySidecar } from './sidecar-root.ts';
 import type { StepName } from './steps.ts';
 
-/** Longer chains are not followed. */
+/** No more of a chain is followed. */
 const LONGEST_CHAIN = 10;
 
 /** From the server's own to the authority's, as far as both sides know it. */
@@ -25,7 +25,7 @@ function chainOf(socket: TLSSocket): X509Certificate[] {
   return chain;
 }
 
-/** @param socket whose handshake is over, and which has not judged the certificate. */
+/** @param socket after its handshake, with the certificate not yet judged. */
 export async function describeTls(
   socket: TLSSocket,
   { host, tls: { caFile, serverName }, mustSpeak, trustDirectory }: Destination,
@@ -59,7 +59,7 @@ export async function describeTls(
     : of.ok(step, detail);
 }
 
-/** Beside an app its connections are redirected, too. That is as it should be, and hides the host: nothing more is asked of it. */
+/** Beside an app, its own connections are redirected, too. That is correct, but hides the host: it is not examined further. */
 function redirectedHere(step: StepName, of: About): Finding {
   const user = process.getuid?.() ?? 'unknown';
   const detail = `the sidecar answers in the place of this host: connections of this process (user ${user}) are redirected to it, as an app's are`;
@@ -74,16 +74,16 @@ function remedyFor(code: string, name: string): string {
   return connectionRemedy(code) ?? 'look at the certificate of the server';
 }
 
-/** A server that speaks HTTP in clear answers to a greeting of TLS within this time, or never. */
+/** A clear-text HTTP server answers a TLS greeting within this time, or never. */
 const GREETING_MS = 2000;
 
-/** Whether a port wants TLS, as far as it shows: an alert is as good as a handshake. */
+/** Whether a port expects TLS, as far as can be seen: an alert is as good as a handshake. */
 export async function speaksTls(
   { host, port, lookup, withinMs }: Destination,
   examination: Examination,
 ): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
-  // No certificate is judged: nothing is sent, and all that counts is the language.
+  // No certificate is judged: nothing is sent, and only the protocol matters.
   const greeting = { host, port, rejectUnauthorized: false, ...(lookup === undefined ? {} : { lookup }) };
   const socket = connectTls(greeting, () => answered.resolve(true));
   socket.on('error', (error) => answered.resolve(/ALERT/.test(systemCodeOf(error) ?? '')));
@@ -91,7 +91,7 @@ export async function speaksTls(
   try {
     return await inTime(answered.promise, examination, Math.min(GREETING_MS, withinMs));
   } catch {
-    // It says nothing to a greeting of TLS.
+    // It does not answer a TLS greeting.
     return false;
   } finally {
     socket.destroy();

@@ -1,4 +1,4 @@
-/** What a token and the answer that brought it say of it. The token itself is in no detail. */
+/** Facts about a token, from it and the answer that brought it. No detail holds the token itself. */
 
 import type { CredentialConfig } from '../config/config.ts';
 import { shownValue } from '../config/shown-text.ts';
@@ -11,17 +11,17 @@ import type { About, Finding } from './finding.ts';
 export interface Granted {
   readonly token: string;
   readonly lifetimeMs: number;
-  /** Undefined of a token that is mounted. */
+  /** Undefined for a mounted token. */
   readonly answer: EndpointAnswer | undefined;
-  /** Never shown; undefined where the client has none. */
+  /** Never shown; undefined if the client has none. */
   readonly clientId: string | undefined;
 }
 
-/** Tokens that live shorter are a load without use. */
+/** Tokens that live shorter cause useless load. */
 const SHORT_LIFE_MS = 60_000;
-/** Answer and token may differ by as much as a grant takes. */
+/** Answer and token may differ by the duration of a grant. */
 const SAME_LIFE_SECONDS = 5;
-/** As far apart as clocks may be before assertions are refused somewhere. */
+/** With clocks further apart, assertions are refused somewhere. */
 const SKEW_MS = 5000;
 
 export function describeToken(config: CredentialConfig, granted: Granted, of: About): Finding[] {
@@ -37,7 +37,7 @@ export function describeToken(config: CredentialConfig, granted: Granted, of: Ab
 
 type Fields = Readonly<Record<string, unknown>> | undefined;
 
-/** Of a JWT, unverified (RFC 7519 §4). */
+/** The claims of a JWT, unverified (RFC 7519 §4). */
 function claimsOf(token: string): Fields {
   const [, payload, signature] = token.split('.');
   if (payload === undefined || signature === undefined) return undefined;
@@ -72,14 +72,14 @@ function lifetime(
 
 const MOST_SHOWN = 12;
 
-/** How what a provider says is shown: in one line of plain text, with nothing that may be a secret or is the client's id. */
+/** How a provider's text is shown: in one line of plain text, without possible secrets and the client's id. */
 interface Shown {
   name(name: string): string;
   list(names: readonly string[]): string;
 }
 
 function shownBeside(clientId: string | undefined): Shown {
-  // An API is often named after the client that has it, as in api://CLIENT_ID/.default.
+  // An API is often named after its client, as in api://CLIENT_ID/.default.
   const unnamed = (text: string) => (text === clientId ? 'this client' : text);
   const name = (given: string): string => {
     if (!/^[\x21-\x7e]{1,120}$/.test(given)) return '…';
@@ -106,7 +106,7 @@ function scopes(
   const ask = asked.length === 0 ? 'none asked for' : `asked for ${shown.list(asked)}`;
   if (granted === undefined) return [of.ok('scope', `${ask}; the answer names none, which means the same`)];
   const got = granted.length === 0 ? 'none granted' : `granted ${shown.list(granted)}`;
-  // `api://orders/.default` stands for all that the client may have.
+  // `api://orders/.default` stands for everything that the client may have.
   const missing = asked.filter((one) => !granted.includes(one) && !one.endsWith('/.default'));
   if (missing.length === 0) return [of.ok('scope', `${ask}; ${got}`)];
   return [
@@ -151,7 +151,7 @@ function audience({ audience: asked }: CredentialConfig, claims: Fields, shown: 
 /** How far this machine's clock is ahead of the provider's; undefined without a Date. */
 export function skewOf({ date, requestedAtMs, receivedAtMs }: EndpointAnswer): number | undefined {
   const saidMs = date === undefined ? undefined : parseHttpDate(date);
-  // Of a whole second the middle is the best guess, and so is that of the exchange.
+  // The best guess is the middle of the Date's second, and of the exchange.
   return saidMs === undefined ? undefined : (requestedAtMs + receivedAtMs) / 2 - (saidMs + 500);
 }
 

@@ -1,4 +1,4 @@
-/** Whom programs with this environment trust, and which variable overrides another one. */
+/** Whom programs with this environment trust, and which variables override others. */
 
 import type { X509Certificate } from 'node:crypto';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
@@ -14,7 +14,7 @@ import { type About, about, type Finding } from './finding.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 type Trust =
-  /** The file has the sidecar's root. */
+  /** The file contains the sidecar's root. */
   { readonly kind: 'trusting' } | { readonly kind: 'lacking'; readonly why: string };
 
 /** A bundle of public roots has fewer. */
@@ -59,7 +59,7 @@ function variableFindings(judged: ReadonlyMap<string, Trust>, of: About): Findin
   ];
 }
 
-/** One that lacks the root, before one that has it. */
+/** A variable whose file lacks the root, if it overrides one whose file has it. */
 function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Finding[] {
   return OVERRIDING.flatMap(([program, variables]) => {
     const set = variables.filter((name) => judged.has(name));
@@ -78,7 +78,7 @@ function overridingFindings(judged: ReadonlyMap<string, Trust>, of: About): Find
   });
 }
 
-/** The spelling in lower case comes first, where a program heeds both. */
+/** If a program heeds both, the lower-case spelling comes first. */
 const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY'] as const;
 const DIRECT_VARIABLES = ['no_proxy', 'NO_PROXY'] as const;
 
@@ -98,7 +98,7 @@ function proxyFindings(
       .map(({ host }) => [name, host]);
   });
   return [
-    // The address may hold a password: it is not shown.
+    // The address may contain a password, so it is not shown.
     ...other.map(([name]) =>
       of.warning('overriding', `${name} names another proxy than the sidecar's`, `set it to http://${own}`),
     ),

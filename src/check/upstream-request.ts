@@ -1,4 +1,4 @@
-/** What an upstream answers to a GET: without a token, and then with one. Loaded where a path to ask for is given. */
+/** An upstream's answers to a GET without and with a token. Loaded only if a path to request is given. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -21,7 +21,7 @@ export interface ProbedUpstream {
 
 interface Answer {
   readonly status: number;
-  /** The error of its challenge (RFC 6750 §3.1). */
+  /** The error in its challenge (RFC 6750 §3.1). */
   readonly error: string | undefined;
 }
 
@@ -109,7 +109,7 @@ interface Injected {
 
 const NOTHING: Injected = { fields: {}, query: undefined };
 
-/** Where the route puts the token; a placeholder is taken for all of its field. */
+/** Where the route puts the token; a placeholder is assumed to be its whole field. */
 function injected(inject: readonly Injection[] | undefined, token: string): Injected {
   if (inject === undefined) return { fields: { authorization: `Bearer ${token}` }, query: undefined };
   let query: string | undefined;
@@ -133,12 +133,12 @@ function withQuery(target: string, query: string | undefined): string {
 
 interface Connection {
   readonly socket: Socket;
-  /** What was chosen in the handshake; undefined without TLS. */
+  /** The protocol chosen in the handshake; undefined without TLS. */
   readonly alpnProtocol: string | undefined;
   close(): void;
 }
 
-/** One that may carry a token: certificates are judged as the sidecar does. */
+/** A connection that may carry a token: certificates are judged as the sidecar does. */
 async function openConnection(to: Destination, examination: Examination): Promise<Connection> {
   const stream = await openStream(to, await proxyOnTheWay(to), examination);
   if (to.protocol === 'http') {
@@ -167,7 +167,7 @@ function askByHttp1(socket: Socket, { authority, target, fields }: Asked): Promi
       insecureHTTPParser: false,
     });
     request.once('response', (response: IncomingMessage) => {
-      // Nobody reads what it says.
+      // Its content is of no interest.
       response.on('error', () => undefined);
       const { statusCode = 0, headers } = response;
       resolve({ status: statusCode, error: challengeIn(headers['www-authenticate']) });
@@ -199,7 +199,7 @@ async function askByHttp2(
   }
 }
 
-/** The error's name alone: what is said beside it may repeat the token. */
+/** Only the error's name: its description may repeat the token. */
 function challengeIn(challenge: string | string[] | undefined): string | undefined {
   const text = Array.isArray(challenge) ? challenge.join(', ') : challenge;
   return /\berror="?([a-z_]{1,40})\b/.exec(text ?? '')?.[1];

@@ -1,4 +1,4 @@
-/** The upstreams: whether they are there, and what they say to a token where a path to ask for is given. */
+/** The upstreams: whether they can be reached and, if a path to request is given, how they answer to a token. */
 
 import type { Config, ForwardingPolicy, Upstream } from '../config/config.ts';
 import { sidecarListenerAt } from '../config/sidecar-listeners.ts';
@@ -9,17 +9,17 @@ import type { Examination } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
 import { reach } from './reach.ts';
 
-/** Where requests go, whatever led them there. */
+/** Where requests go, however they are led there. */
 export interface ExaminedUpstream {
   /** `route payments`, `destination api.example.com`. */
   readonly subject: string;
   readonly policy: ForwardingPolicy;
   readonly upstream: Upstream;
-  /** What to ask it for, without and with a token; a path below the upstream's own. */
+  /** The path to request, without and with a token; below the upstream's own path. */
   readonly probe?: string | undefined;
 }
 
-/** Every upstream that has a name: patterns of names lead nowhere yet. */
+/** Every upstream with a name: patterns of names lead nowhere yet. */
 export function upstreamsOf(
   { routes, forwardProxy, capture, redirect }: Config,
   probes: ReadonlyMap<string, string>,
@@ -35,7 +35,7 @@ export function upstreamsOf(
   const intercepts = forwardProxy?.connect === 'intercept';
   const listed = [
     ...(forwardProxy?.allow ?? []).map((policy) => ({ policy, isTls: policy.upgradeToTls || intercepts })),
-    // What comes over TLS leaves so, whatever is allowed in clear.
+    // TLS connections leave over TLS, whatever is allowed in clear.
     ...(redirect?.hosts ?? []).map((policy) => ({ policy, isTls: true })),
   ];
   const destinations = listed
@@ -75,7 +75,7 @@ const UPSTREAM_STEPS = {
   tls: 'upstream_tls',
 } as const;
 
-/** @param token of the credential; undefined where there is none to be had. */
+/** @param token of the credential; undefined if there is none. */
 export async function examineUpstream(
   examined: ExaminedUpstream,
   config: Config,
@@ -126,7 +126,7 @@ function destinationOf(
   { lookup }: Examination,
 ): Destination {
   const isTls = scheme === 'https';
-  // What is allowed in clear text as h2c, and comes over TLS, leaves as h2.
+  // With h2c allowed in clear text, a connection that comes over TLS leaves as h2.
   const isHttp2 = protocol === 'h2' || protocol === 'h2c';
   return {
     protocol: scheme,

@@ -1,6 +1,6 @@
 import type { Commands } from './command-line.ts';
 
-/** Each command is a bundle of its own: the sidecar never loads what only another one needs. */
+/** Each command is its own bundle: the sidecar never loads what only another command needs. */
 export const COMMANDS: Commands = {
   proxy: async () => (await import('./proxy.ts')).proxy,
   issuer: async () => (await import('./issuer.ts')).issuer,

@@ -1,4 +1,4 @@
-/** Where the replicas of a broker share their tokens: settings of the broker, and what they come to. */
+/** Where a broker's replicas share their tokens: the broker's settings, read and checked. */
 
 import { isIP } from 'node:net';
 import type { StoreAddress } from '../broker/cache/redis-store.ts';
@@ -52,7 +52,7 @@ const cacheUrl: ValueFormat<StoreAddress> = {
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || !/^rediss?:\/\/[^/?#@\s]+$/.test(text)) return undefined;
-    // Of a scheme that browsers do not know it is as it was written.
+    // URL keeps the case of hosts in schemes that it does not know.
     const host = withoutBrackets(url.hostname).toLowerCase();
     const tls = url.protocol === 'rediss:';
     if (isIP(host) === 0 && !isDnsName(host)) return undefined;
@@ -69,7 +69,7 @@ const timeout: ValueFormat<number> = {
   },
 };
 
-/** Undefined where there is no cache. What is wrong joins `problems`. */
+/** Undefined if there is no cache. Mistakes are added to `problems`. */
 export function readBrokerCache(given: Given, problems: Problem[]): BrokerCacheConfig | undefined {
   const { 'cache-url': url, 'cache-key-dir': keys, 'cache-ca-file': caFile } = given;
   const auth = given['cache-auth-dir'];

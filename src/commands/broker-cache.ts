@@ -1,4 +1,4 @@
-/** The cache that replicas of the broker share. Loaded only where one is configured: the client of its store is in it. */
+/** The cache that the broker's replicas share. Loaded only if one is configured: it contains the store's client. */
 
 import { createCacheMetrics } from '../broker/cache/metrics.ts';
 import { followAccess } from '../broker/cache/mounted-access.ts';
@@ -9,7 +9,7 @@ import type { Logger } from '../log/logger.ts';
 import type { Registry } from '../prometheus.ts';
 import type { BrokerCacheConfig } from './broker-cache-settings.ts';
 
-/** How often files are read whether or not a notification came. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export interface BrokerCacheOptions {
@@ -20,8 +20,8 @@ export interface BrokerCacheOptions {
 }
 
 /**
- * Resolves once it has been tried whether the store is there: the first who asks is to find it connected.
- * @throws {ConfigurationError} when what is mounted for it cannot be used.
+ * Resolves once a connection to the store has been tried, so that the first request finds it connected.
+ * @throws {ConfigurationError} if the files mounted for it cannot be used.
  */
 export async function openBrokerCache(
   config: BrokerCacheConfig,

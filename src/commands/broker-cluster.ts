@@ -1,4 +1,4 @@
-/** The broker's parts that need the Kubernetes API. Loaded once the settings are in order: the client takes some 30 MB. */
+/** The broker's parts that need the Kubernetes API. Loaded once the settings are valid: the client takes some 30 MB. */
 
 import { createGrants } from '../broker/grants.ts';
 import type { BrokerMetrics } from '../broker/metrics.ts';
@@ -23,7 +23,7 @@ import { TokenSources } from './token-sources.ts';
 
 export interface BrokerCluster {
   readonly endpoint: TokenEndpoint;
-  /** What is not there yet. */
+  /** Parts that are not ready yet. */
   missing(): readonly { readonly part: string; readonly name: string; readonly detail: string }[];
   openCredentials(): number;
   close(): Promise<void>;
@@ -37,7 +37,7 @@ export interface BrokerClusterOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` when there is no API server to be found, or no directory for Secrets. */
+/** @throws {SidecarError} `configuration` if there is no API server to be found, or no directory for Secrets. */
 export async function connectBroker(
   config: BrokerConfig,
   { registry, clock, random, log }: BrokerClusterOptions,
@@ -47,7 +47,7 @@ export async function connectBroker(
   if (namespace === undefined) {
     throw new SidecarError('configuration', '--namespace: expected the namespace that the broker runs in');
   }
-  // Loaded where it is wanted: the client of its store takes some megabytes.
+  // Loaded only on demand: its store's client takes some megabytes.
   const cache =
     config.cache === undefined
       ? undefined

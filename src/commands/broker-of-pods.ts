@@ -1,4 +1,4 @@
-/** Where pods find the broker: settings of the injector and of `inject`, and the CAs that pods are given, as a live value. */
+/** Where pods find the broker: settings of the injector and of `inject`, and the CAs given to pods, as a live value. */
 
 import { basename, dirname } from 'node:path';
 import { ConfigurationError, type Problem } from '../config/problems.ts';
@@ -56,7 +56,7 @@ const brokerUrl: ValueFormat<string> = {
   },
 };
 
-/** Undefined where there is no broker. What is wrong joins `problems`. */
+/** Undefined if there is no broker. Mistakes are added to `problems`. */
 export function readBrokerOfPods(given: Given, problems: Problem[]): BrokerOfPodsConfig | undefined {
   const { 'broker-url': url, 'broker-ca-file': file, 'broker-ca-config-map': configMap } = given;
   if (url === undefined) {
@@ -82,8 +82,8 @@ export function readBrokerOfPods(given: Given, problems: Problem[]): BrokerOfPod
 }
 
 /**
- * CAs that cannot be used leave the last good ones in place.
- * @throws {ConfigurationError} when they are not usable from the start.
+ * Unusable CAs leave the last good ones in place.
+ * @throws {ConfigurationError} if they are unusable from the start.
  */
 export async function followBroker(
   { authorities, ...broker }: BrokerOfPodsConfig,
@@ -111,7 +111,7 @@ export async function followBroker(
   };
 }
 
-/** @throws {ConfigurationError} when the CAs are not usable. */
+/** @throws {ConfigurationError} if the CAs are unusable. */
 export async function readBroker({ authorities, ...broker }: BrokerOfPodsConfig): Promise<BrokerOfPods> {
   if (authorities.from !== 'file') return { ...broker, authorities };
   const { path } = authorities;
@@ -132,7 +132,7 @@ function usable(
   throw new ConfigurationError([{ key, value: path, expected: `a usable CA bundle, but ${read.why}` }]);
 }
 
-/** The certificates and nothing else: whatever stands beside them in the file stays there. */
+/** Only the certificates: anything else in the file stays there. */
 function readAuthorities(reading: MountedSecret): Authorities {
   if (reading.state !== 'loaded') return { state: 'unusable', why: reading.detail };
   const [text = ''] = Object.values<string>(reading.values);

@@ -13,7 +13,7 @@ type ByName = ReadonlyMap<string, BrokeredCredential>;
 
 /** @param directory where Secrets are laid out. */
 export function brokeredCredentials(source: ProfileSource, directory: string): BrokeredCredentials {
-  /** Worked out once for each state of a profile. */
+  /** Computed once for each state of a profile. */
   const known = new WeakMap<JudgedProfile, ByName>();
 
   function credentialsOf(judged: ValidProfile): ByName {

@@ -1,4 +1,4 @@
-/** The settings of `token-sidecar broker`, and what they come to. */
+/** The settings of `token-sidecar broker`, read and checked. */
 
 import { dirname } from 'node:path';
 import type { CertificateFiles } from '../certificates/file-certificate.ts';
@@ -59,13 +59,13 @@ export const BROKER_SETTINGS = {
 export interface BrokerConfig {
   readonly listen: ListenAddress;
   readonly adminListen: ListenAddress;
-  /** Missing only when that is among the problems. */
+  /** Missing only if `problems` says why. */
   readonly certificate?: CertificateFiles;
   readonly audience: string;
   readonly kubeconfig?: string;
   readonly namespace?: string;
   readonly secretsDirectory: string;
-  /** Each replica asks by itself when absent. */
+  /** If absent, each replica requests its own tokens. */
   readonly cache?: BrokerCacheConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;
@@ -84,7 +84,7 @@ const directory: ValueFormat<string> = {
   parse: (text) => (text.startsWith('/') ? text : undefined),
 };
 
-/** What is wrong joins `problems`, and has its default in the result. */
+/** A mistake is added to `problems` and leaves its default in the result. */
 export function readBrokerConfig(given: Given, problems: Problem[]): BrokerConfig {
   const certificate = readCertificate(given, problems);
   const namespace = readValue(given.namespace, objectName, problems);

@@ -20,7 +20,7 @@ import { explainingConflicts } from './explain-conflicts.ts';
 import { whenAborted } from './shutdown.ts';
 import { keepHeapSmall } from './small-heap.ts';
 
-/** How often files are read whether or not a notification came. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export const broker: Command = {
@@ -60,7 +60,7 @@ async function serve(
   const registry = new Registry();
   const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
   const metrics = createBrokerMetrics(registry);
-  /** In the order of starting; undone in reverse. */
+  /** In order of starting; undone in reverse. */
   const closers: (() => Promise<void> | void)[] = [];
   try {
     const certificates = await followCertificateFiles(certificateFiles, {

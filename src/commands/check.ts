@@ -37,7 +37,7 @@ const SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** It runs in the sidecar's container, too, and with its environment. */
+/** Also runs in the sidecar's container, with its environment. */
 const BESIDE_A_SIDECAR: Settings = {
   ...SETTINGS,
   'termination-log': { description: 'of the sidecar' },
@@ -93,7 +93,7 @@ export const check: Command = {
             isOffline,
           );
     const findings = await look().catch(async (error: unknown) => {
-      // Whoever reads JSON finds there, too, that there is nothing to look at.
+      // Readers of the JSON also learn there that nothing could be examined.
       if (!isJson || !(error instanceof ConfigurationError)) throw error;
       const { invalidConfiguration } = await import('../check/configuration.ts');
       return invalidConfiguration(error.problems);
@@ -103,7 +103,7 @@ export const check: Command = {
   },
 };
 
-/** Long enough for a handshake, and no longer than somebody waits. */
+/** Long enough for a handshake, and no longer than a person waits. */
 const checkTimeout: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {
@@ -113,7 +113,7 @@ const checkTimeout: ValueFormat<number> = {
 };
 
 interface ProbedPath {
-  /** Undefined for every route. */
+  /** Undefined means every route. */
   readonly route: string | undefined;
   readonly path: string;
 }
@@ -130,7 +130,7 @@ const probedPaths: ValueFormat<readonly ProbedPath[]> = {
   },
 };
 
-/** What would have no effect is a mistake about what is being looked at. */
+/** A flag without effect is a mistake. */
 function checkTogether(
   { offline, status, probe }: Readonly<Record<'offline' | 'status' | 'probe', boolean>>,
   problems: Problem[],
@@ -196,7 +196,7 @@ async function inTheTime(
   }
 }
 
-/** @throws {ConfigurationError} with `problems` and those of the file, if one is given. */
+/** @throws {ConfigurationError} with `problems` and the file's own, if one is given. */
 async function adminAddress(given: ProxyValues, problems: Problem[]): Promise<ListenAddress> {
   if (given.config !== undefined) return reachableAddress((await loadConfig(given, problems)).admin.listen);
   const address = readValue(given['admin-listen'], listenAddress, problems);

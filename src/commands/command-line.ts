@@ -1,4 +1,4 @@
-/** Picks a command by the command line, and puts into words what ends it. */
+/** Picks a command by the command line, and words the error that ends it. */
 
 import type { Problem } from '../config/problems.ts';
 import { reportProblems } from '../config/report.ts';
@@ -9,7 +9,7 @@ import { SidecarError } from '../errors.ts';
 import { REVISION, VERSION } from '../version.ts';
 import type { Command, CommandContext } from './command.ts';
 
-/** By name; each is loaded when it is run or described. */
+/** By name; each is loaded only when run or described. */
 export type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 const DEFAULT_COMMAND = 'proxy';
@@ -46,13 +46,13 @@ export async function runCommandLine(
 const isHelp = (word: string): boolean => word === '--help' || word === '-h';
 const isVersion = (word: string): boolean => word === '--version' || word === '-V';
 
-/** Behind `--` words are no flags. */
+/** Words after `--` are no flags. */
 function wordsBeforeEnd(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
   return end === -1 ? argv : argv.slice(0, end);
 }
 
-/** @throws {SidecarError} `usage` for a command that there is not. */
+/** @throws {SidecarError} `usage` for an unknown command. */
 async function load(name: string, commands: Commands): Promise<Command> {
   const found = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (found !== undefined) return await found();
@@ -64,7 +64,7 @@ function version(): string {
   return `token-sidecar ${VERSION} (revision ${REVISION}, Node ${process.versions.node})`;
 }
 
-/** @throws {SidecarError} `usage` for a shell that is not known. */
+/** @throws {SidecarError} `usage` for an unknown shell. */
 async function completionFor(
   shell: string | undefined,
   others: readonly string[],
@@ -108,31 +108,31 @@ function describeCommand(name: string, { summary, operands, settings, examples }
   return [`${summary}.`, `Usage: ${usage}`, `Examples:\n${shown.join('\n')}`, ...flags].join('\n\n');
 }
 
-/** The command that a command line is for; undefined where it names one that there is not, or one of this file's own. */
+/** The command of a command line; undefined if it names an unknown one, or one that this file handles itself. */
 export function commandNameOf([first]: readonly string[], commands: Commands): string | undefined {
   if (first === undefined || first.startsWith('-')) return DEFAULT_COMMAND;
   return Object.hasOwn(commands, first) ? first : undefined;
 }
 
 interface FailedCommand {
-  /** Its name, where it is known. */
+  /** Its name, if known. */
   readonly command: string | undefined;
   readonly colour: boolean;
 }
 
-/** Errors are told apart by shape, not by class: each bundle has a copy of the class. */
+/** Recognizes errors by shape, not by class: each bundle has its own copy of the class. */
 export function exitStatusOf(error: unknown): number | undefined {
   const { name, exitCode } = (error ?? {}) as Partial<SidecarError>;
   return name === 'SidecarError' ? exitCode : undefined;
 }
 
-/** A port that somebody else has is no fault of what was written. */
+/** A port that another program holds is no mistake in the configuration. */
 function headingOf(problems: readonly Problem[]): string {
   const isOfAddress = ({ code }: Problem): boolean => code?.startsWith('address_') ?? false;
   return problems.every(isOfAddress) ? 'it cannot listen' : 'the configuration is not valid';
 }
 
-/** What a person reads of an error that ends a command. */
+/** The text that a person reads about the error that ended a command. */
 export function describeFailure(error: unknown, { command, colour }: FailedCommand): string {
   const status = exitStatusOf(error);
   if (status === undefined) return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -12,25 +12,25 @@ export interface CommandContext {
   readonly colour?: boolean;
   /** The log's way to standard output. */
   readonly logOutput: Pick<LogOutput, 'write' | 'losses'> & Partial<Pick<LogOutput, 'failure'>>;
-  /** Words beside the output, for commands whose output is read by programs. */
+  /** Text beside the output, for commands whose output is read by programs. */
   readonly stderr: { write(text: string): void };
   /** Standard input, for commands that read it. */
   readonly stdin: AsyncIterable<Buffer>;
   /** The process's termination signals, see `Shutdown`. */
   readonly shutdown: Shutdown;
-  /** What broker, issuer and injector go by; the system's unless given. */
+  /** The clock of broker, issuer and injector; the system's by default. */
   readonly clock?: Clock;
 }
 
-/** SIGTERM, SIGINT or a request to quit: asked once, the command finishes its work and returns. */
+/** SIGTERM, SIGINT or a request to quit: at the first, the command finishes its work and returns. */
 export interface Shutdown {
   /** Aborts when the process is asked to end. A second signal ends it at once, without the command's help. */
   readonly signal: AbortSignal;
-  /** Asks from inside, as `POST /quitquitquit` does. */
+  /** Requests the end from inside, as `POST /quitquitquit` does. */
   request(): void;
   /**
-   * Has SIGHUP call back from now on, instead of asking the process to end. It goes on to ask for that where it says that
-   * the terminal is closed.
+   * From now on SIGHUP calls back instead of ending the process, unless the process runs on a terminal, where SIGHUP
+   * means that the terminal is closed.
    */
   takeHangups(callback: () => void): void;
 }
@@ -42,7 +42,7 @@ export interface Command {
   /** The words after the command's name in its `--help`, such as `hash [SECRET]`; empty for most. */
   readonly operands?: string;
   readonly settings: Settings;
-  /** What it is run like, as lines of a shell, with what each does. */
+  /** Command lines, with what each does. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   /**
    * Runs until done or asked to end; resolves to the exit status.

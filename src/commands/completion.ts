@@ -1,4 +1,4 @@
-/** What makes shells complete commands, flags and the words that flags take; made of the commands' own tables. */
+/** Scripts for shells that complete commands, flags and the words that flags take; generated from the commands' own tables. */
 
 import type { Command } from './command.ts';
 
@@ -8,7 +8,7 @@ export const COMPLETIONS = { bash, zsh, fish } as const;
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 
-/** Take a file or directory. */
+/** Flags whose argument is a file or directory. */
 const OF_FILES = new Set(['FILE', 'DIR', 'PATH']);
 
 function wordsOf(commands: ByName): string[] {
@@ -48,7 +48,7 @@ ${flags.join('\n')}
 complete -o filenames -F _token_sidecar token-sidecar`;
 }
 
-/** `'check --config'` and what it takes: files, or words. */
+/** `'check --config'` with the kind of its argument: files, or words. */
 function valueCases(commands: ByName): [pattern: string, kind: string][] {
   return Object.entries(commands).flatMap(([name, { settings }]) =>
     Object.entries(settings).flatMap(([flag, { argument, words }]): [string, string][] => {
@@ -128,7 +128,7 @@ function escapeColon(text: string): string {
   return text.replaceAll(':', '\\:');
 }
 
-/** For all three: nothing is special within single quotes but themselves. */
+/** For all three shells: between single quotes only the single quote is special. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -52,7 +52,7 @@ const SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** The flag of each listener. */
+/** Each listener with its flag. */
 const LISTENERS = [
   ['listen', 'proxy'],
   ['admin-listen', 'admin'],
@@ -61,7 +61,7 @@ const LISTENERS = [
   ['api-listen', 'api'],
 ] as const;
 
-/** What a slow provider takes for an answer, where tokens live long enough. */
+/** How long a slow provider takes to answer, if tokens live long enough. */
 const SLOW_MS = 3000;
 
 const CLIENT_ID = 'demo-app';
@@ -96,7 +96,7 @@ export const demo: Command = {
 
     const secretDirectory = await mkdtemp(join(tmpdir(), 'token-sidecar-demo-'));
     const endWatch = whenStarterGone(env, systemClock, () => shutdown.request());
-    /** In the order of starting; undone in reverse. */
+    /** In order of starting; undone in reverse. */
     const closers: (() => Promise<unknown>)[] = [() => rm(secretDirectory, { recursive: true, force: true })];
     closers.push(async () => endWatch());
     try {
@@ -147,7 +147,7 @@ export const demo: Command = {
       const config = await sidecarConfig(listen, issuer.tokenUrl, api.address, secretDirectory);
       const narration = narrate((line) => {
         logOutput.write(`${line}\n`);
-        // It is made to be watched.
+        // The demo is useless once nobody watches it.
         if (logOutput.failure === 'EPIPE') shutdown.request();
       });
       const sidecar = await startSidecar({
@@ -207,7 +207,7 @@ export const demo: Command = {
       narration.say('The demo ends.');
       return 0;
     } catch (error) {
-      // What is listening by now would be among the addresses that are taken.
+      // Listeners that are already open would count as addresses in use.
       for (const close of closers.splice(0).reverse()) await close();
       const { explainConflicts } = await import('../address-conflicts.ts');
       await explainConflicts(

@@ -1,23 +1,23 @@
-/** How the time that a program has to end is shared out. */
+/** How a program shares out the time that it has to end. */
 
 export interface DrainShares {
-  /** New connections are still taken, while others learn that it ends. */
+  /** How long new connections are still accepted, while others learn that it ends. */
   readonly leaveMs: number;
-  /** At the least, for requests in flight once no new ones are taken. */
+  /** At least this long for requests in flight, once no new ones are accepted. */
   readonly drainMs: number;
   /** For the last spans. */
   readonly spansMs: number;
 }
 
-/** What a drain leaves for spans of its own time: what it has cut is just what somebody looks for. */
+/** The time that a drain leaves for spans: the requests it cut off are just those that somebody will look for. */
 const KEPT_FOR_SPANS_MS = 1000;
-/** At the most, of all the time that there is. */
+/** At most this fraction of the whole time. */
 const PART_FOR_SPANS = 0.2;
 
-/** Of the time that spans leave. */
+/** Fraction of the time that remains after spans. */
 const PART_FOR_DRAIN = 0.2;
 
-/** @param leaveDelayMs how long new connections should be taken; they are for less where the time is short. */
+/** @param leaveDelayMs how long new connections should be accepted; shortened if time is short. */
 export function drainShares(
   drainTimeoutMs: number,
   { leaveDelayMs, hasSpans }: { readonly leaveDelayMs: number; readonly hasSpans: boolean },

@@ -1,4 +1,4 @@
-/** The gateway's entrance, wired. Loaded by the command `gateway` alone. */
+/** Wires the gateway's entrance. Loaded only by the command `gateway`. */
 
 import type { MissingPart } from '../admin/probes.ts';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
@@ -10,11 +10,11 @@ import { createGateway, type Gateway } from '../gateway/gateway.ts';
 import { createGatewayMetrics } from '../gateway/metrics.ts';
 import type { Entrance, EntranceSurroundings, OpenEntrance } from './sidecar.ts';
 
-/** How often files are read whether or not a notification came. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export interface EntranceOptions {
-  /** Path; without it, the pod's service account. */
+  /** A path; the pod's service account by default. */
   readonly kubeconfig?: string | undefined;
   /** Numbers in [0, 1) for jitter. */
   readonly random?: () => number;
@@ -24,7 +24,7 @@ export function gatewayEntrance(config: GatewayConfig, options: EntranceOptions 
   return { listen: config.listen, open: (surroundings) => open(config, options, surroundings) };
 }
 
-/** What is open so far, to be closed with the entrance, or where the rest cannot be opened. */
+/** What is open so far, to be closed with the entrance or if the rest cannot be opened. */
 type Closers = (() => Promise<void> | void)[];
 
 async function open(
@@ -100,13 +100,13 @@ function missing(name: string, detail: string): MissingPart {
   return { part: 'listener', name, detail };
 }
 
-/** @throws {SidecarError} `configuration` where there is no cluster. */
+/** @throws {SidecarError} `configuration` if there is no cluster. */
 async function openVerifier(
   { audience }: NonNullable<GatewayConfig['serviceAccountTokens']>,
   { kubeconfig, random = Math.random }: EntranceOptions,
   { registry, clock, log }: EntranceSurroundings,
 ): Promise<ServiceAccountVerifier> {
-  // Loaded where tokens are judged alone: the client of the API is large.
+  // Loaded only if tokens are verified: the API client is large.
   const { connectKubernetes } = await import('../kubernetes/client.ts');
   const { createServiceAccountVerifier } = await import('../callers/service-account-verifier.ts');
   const { createCallerMetrics } = await import('../callers/metrics.ts');

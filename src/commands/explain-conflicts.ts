@@ -1,8 +1,8 @@
 import type { NamedAddress, ReadFile } from '../address-conflicts.ts';
 
 /**
- * Runs what listens at these addresses.
- * @throws what it throws; {ConfigurationError} that names each address another program has, where that is why.
+ * Runs a function that listens at these addresses.
+ * @throws its error; or {ConfigurationError} naming each address that another program holds, if that is the cause.
  */
 export async function explainingConflicts<Result>(
   run: () => Promise<Result>,
@@ -12,7 +12,7 @@ export async function explainingConflicts<Result>(
   try {
     return await run();
   } catch (error) {
-    // Loaded where something has gone wrong.
+    // Loaded only after a failure.
     const { explainConflicts } = await import('../address-conflicts.ts');
     await explainConflicts(error, addresses, file);
     throw error;

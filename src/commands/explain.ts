@@ -26,12 +26,12 @@ export const explain: Command = {
   },
 };
 
-/** `error[unknown_key]:` as it stands in a message is as good as the code. */
+/** Accepts `error[unknown_key]:`, as a message prints it, for the code. */
 function codeIn(word: string): string {
   return /^(?:error)?\[?([a-z0-9_]+)\]?:?$/i.exec(word)?.[1]?.toLowerCase() ?? word;
 }
 
-/** @throws {SidecarError} `usage` for a code that there is not. */
+/** @throws {SidecarError} `usage` for an unknown code. */
 function explainCode(code: string): string {
   const explanation = explanationOf(code);
   if (explanation === undefined) {

@@ -18,7 +18,7 @@ import { type Entrance, type Sidecar, type SidecarOptions, startSidecar } from '
 import { loadSidecarConfiguration } from './sidecar-configuration.ts';
 import { keepHeapSmall } from './small-heap.ts';
 
-/** Callers, routes and credentials are many: they stand in the file. */
+/** Callers, routes and credentials are many, so they are set in the file. */
 const GATEWAY_SETTINGS = {
   config: PROXY_SETTINGS.config,
   'admin-listen': PROXY_SETTINGS['admin-listen'],
@@ -43,7 +43,7 @@ export const gateway: Command = {
   ],
   async run(context) {
     const { kubeconfig, ...given } = readFlags(GATEWAY_SETTINGS, context.args, context.env);
-    // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
+    // Reading `shutdown` takes over the signals: one that comes while the configuration is read also ends with 0.
     const { shutdown } = context;
     const path = given.config?.text;
     if (path === undefined) {
@@ -51,14 +51,15 @@ export const gateway: Command = {
         { key: '--config', expected: 'a configuration file with a section gateway' },
       ]);
     }
-    // Of a file that cannot be read, loading says why.
+    // If the file cannot be read, loading it says why.
     const text = await readConfigText(path).catch(() => undefined);
     const problems = unknownVariables(GATEWAY_SETTINGS, context.env);
     const { config, tracing, ignored } = await loadSidecarConfiguration(given, context.env, problems, text);
     const section = gatewayOf(config);
     if (shutdown.signal.aborted) return 0;
     const load = async (changed?: string): Promise<Config> => {
-      // A pair that is half renewed, say, is no reason against a change of routes. Another path takes a restart, which judges it.
+      // A half-renewed certificate, for example, must not block a change of routes. A changed path needs a restart,
+      // which judges the files.
       const next = await loadConfig(given, [], changed, 'followed');
       gatewayOf(next);
       return next;
@@ -73,7 +74,7 @@ export const gateway: Command = {
   },
 };
 
-/** @throws {ConfigurationError} where the file says nothing of callers. */
+/** @throws {ConfigurationError} if the file has no section on callers. */
 function gatewayOf({ gateway: section }: Config): GatewayConfig {
   if (section !== undefined) return section;
   throw new ConfigurationError([

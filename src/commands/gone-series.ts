@@ -1,19 +1,19 @@
-/** Which series of the metrics are about what a configuration has and others do not have. */
+/** Which metric series belong to one configuration but to none of some others. */
 
 import type { Config, TlsConfig } from '../config/config.ts';
 import type { Labels } from '../prometheus.ts';
 import { NO_ROUTE } from '../proxy/metrics.ts';
 
-/** A route or a credential, or a file of certificates of one, as one text. */
+/** A route or a credential, or one of its certificate files, as one text. */
 type Subject = string;
 
-/** What `before` has and none of `users` has. */
+/** The subjects that `before` has and none of `users` has. */
 export function subjectsGone(before: Config, users: readonly Config[]): ReadonlySet<Subject> {
   const kept = new Set(users.flatMap(subjectsOf));
   return new Set(subjectsOf(before).filter((subject) => !kept.has(subject)));
 }
 
-/** Whether a series with these labels is about one of them. */
+/** Whether a series with these labels belongs to one of the subjects. */
 export function isAbout(gone: ReadonlySet<Subject>, labels: Labels): boolean {
   const { route, credential, file } = labels;
   const user =
@@ -43,7 +43,7 @@ function subjectsOf(config: Config): Subject[] {
     ...config.credentials.flatMap(({ name, tls, clientAuth }) => [
       credentialOf(name),
       ...filesOf(credentialOf(name), tls),
-      // Of the mounted Secret.
+      // From the mounted Secret.
       ...(clientAuth.method === 'tls_client_auth' ? [fileOf(credentialOf(name), 'tls.crt')] : []),
     ]),
   ];
@@ -55,7 +55,7 @@ function filesOf(user: Subject, tls: TlsConfig): Subject[] {
     .map((file) => fileOf(user, file));
 }
 
-/** Every name that requests may be counted by. */
+/** Every route name that requests may be counted under. */
 export function routeNamesOf(config: Config): string[] {
   return [
     NO_ROUTE,
@@ -66,7 +66,7 @@ export function routeNamesOf(config: Config): string[] {
 
 type Entries = readonly { readonly host: string; readonly tls: TlsConfig }[] | undefined;
 
-/** Lists of hosts, with what the names of theirs begin with. */
+/** The lists of hosts, each with the prefix of its route names. */
 function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonly [string, Entries])[] {
   return [
     ['forward', forwardProxy?.allow],
@@ -75,7 +75,7 @@ function listsOf({ forwardProxy, capture, redirect }: Config): readonly (readonl
   ];
 }
 
-/** As the lists name what they lead to: by its entry, and together where there is none. */
+/** Each entry's own route name, and one for hosts without an entry. */
 function namesBy(prefix: string, entries: Entries): string[] {
   return entries === undefined
     ? []

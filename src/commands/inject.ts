@@ -39,7 +39,7 @@ const SETTINGS = {
   ...INJECTION_SETTINGS,
 } as const satisfies Settings;
 
-/** Far above what a cluster takes; what is longer was given by mistake. */
+/** Far above what a cluster accepts: longer input was given by mistake. */
 const MAX_MANIFEST_BYTES = 64 * 1024 * 1024;
 
 const clusterVersion: ValueFormat<ClusterVersion> = {
@@ -86,8 +86,8 @@ export const inject: Command = {
 };
 
 /**
- * Nothing where the manifests name no profile.
- * @throws {SidecarError} `configuration` when a file of profiles cannot be read, or is no YAML.
+ * Resolves to no profiles if the manifests name none.
+ * @throws {SidecarError} `configuration` if a file of profiles cannot be read, or is no YAML.
  */
 async function readProfiles(
   given: GivenValue | undefined,
@@ -106,17 +106,17 @@ async function readProfiles(
     }
     contents.push(...read.contents);
   }
-  // By itself, because the rules of the configuration file take their time to load.
+  // Imported separately, because the rules of the configuration file are slow to load.
   const { profilesInManifests } = await import('./profile-rules.ts');
   return { profilesIn: (manifests) => profilesInManifests([...contents, ...manifests], namespace) };
 }
 
-/** @throws {SidecarError} `configuration` when the file cannot be read or is too large. */
+/** @throws {SidecarError} `configuration` if the file cannot be read or is too large. */
 async function readManifests(key: string, file: string, { stdin }: CommandContext): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    // As it comes: the file may be a pipe, as of `-f <(kustomize build)`.
+    // As a stream: the file may be a pipe, as in `-f <(kustomize build)`.
     for await (const chunk of file === '-' ? stdin : createReadStream(file)) {
       chunks.push(chunk as Buffer);
       bytes += (chunk as Buffer).length;

@@ -1,4 +1,4 @@
-/** What the injector gives a pod whose annotations are silent: one setting for each annotation that can have a default. */
+/** The defaults for a pod's annotations: one setting for each annotation that can have one. */
 
 import type { Problem } from '../config/problems.ts';
 import { type GivenValues, readValue, type Settings } from '../config/settings.ts';
@@ -149,7 +149,7 @@ const userId: ValueFormat<number | 'none'> = {
   },
 };
 
-/** What is wrong joins `problems`, and has its default in the result. */
+/** A mistake is added to `problems` and leaves its default in the result. */
 export function readInjectionDefaults(
   given: GivenValues<typeof INJECTION_SETTINGS>,
   problems: Problem[],
@@ -157,7 +157,7 @@ export function readInjectionDefaults(
   type Flag = keyof typeof INJECTION_SETTINGS;
   const read = <T>(flag: Flag, format: ValueFormat<T>): T | undefined =>
     readValue(given[flag], format, problems);
-  /** As it was written, once its format is right. */
+  /** The text as given, once its format is right. */
   const readText = <Key extends string>(
     key: Key,
     flag: Flag,

@@ -1,4 +1,4 @@
-/** The injector's side towards the Kubernetes API. Loaded only when the API is used: the client takes some 30 MB. */
+/** The injector's connection to the Kubernetes API. Loaded only if the API is used: the client takes some 30 MB. */
 
 import type { CertificateSource } from '../certificates/serving-certificate.ts';
 import { SidecarError } from '../errors.ts';
@@ -25,7 +25,7 @@ import type { Logger } from '../log/logger.ts';
 import type { KubernetesConfig, SelfManagedConfig } from './injector-settings.ts';
 
 export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
-  /** Of this replica. */
+  /** This replica's identity. */
   readonly identity: string;
   readonly defaults: InjectionDefaults;
   readonly metrics: InjectorMetrics;
@@ -34,14 +34,14 @@ export interface ClusterOptions extends KubernetesConfig, BackoffOptions {
 
 export interface ConnectedCluster {
   readonly cluster: () => Cluster;
-  /** Whether the profiles that there are have been read, or need not be. */
+  /** Whether the existing profiles have been read, or need not be. */
   profilesRead(): boolean;
   readonly contact: ClusterContact;
   keepCertificate(config: SelfManagedConfig): Promise<CertificateSource>;
   close(): Promise<void>;
 }
 
-/** @throws {SidecarError} `configuration` when there is no API server to be found. */
+/** @throws {SidecarError} `configuration` if there is no API server to be found. */
 export async function connectCluster(options: ClusterOptions): Promise<ConnectedCluster> {
   const { clock, random, metrics, log, identity, defaults, checkSecrets, events } = options;
   const api = connectKubernetes(options.kubeconfig, clock);
@@ -61,7 +61,7 @@ export async function connectCluster(options: ClusterOptions): Promise<Connected
     throw new SidecarError('configuration', '--namespace: expected the namespace that the injector runs in');
   }
 
-  /** By itself, because the rules of the configuration file take their time to load. */
+  /** Imported separately, because the rules of the configuration file are slow to load. */
   async function followProfiles(client: KubernetesApi, leaseName: string) {
     const namespace = ownNamespace();
     const { judge, profilesOf } = await import('./profile-rules.ts');

@@ -1,4 +1,4 @@
-/** The settings of `token-sidecar injector`, and what they come to. */
+/** The settings of `token-sidecar injector`, read and checked. */
 
 import { dirname } from 'node:path';
 import type { ClientFiles } from '../certificates/client-authorities.ts';
@@ -132,16 +132,16 @@ export const INJECTOR_SETTINGS = {
 export interface InjectorConfig {
   readonly listen: ListenAddress;
   readonly adminListen: ListenAddress;
-  /** Missing only when that is among the problems. */
+  /** Missing only if `problems` says why. */
   readonly certificate?: CertificateConfig;
-  /** Present when callers must show a certificate. */
+  /** Present if callers must show a certificate. */
   readonly clients?: ClientFiles;
   readonly kubernetes?: KubernetesConfig;
   readonly drainDelayMs: number;
   readonly drainTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly defaults: InjectionDefaults;
-  /** Present where profiles may leave credentials to a broker. */
+  /** Present if profiles may leave credentials to a broker. */
   readonly broker?: BrokerOfPodsConfig;
 }
 
@@ -163,16 +163,16 @@ export interface KubernetesConfig {
   readonly namespace?: string;
   readonly checkSecrets: boolean;
   readonly events: boolean;
-  /** Present when pods are watched. */
+  /** Present if pods are watched. */
   readonly pods?: WatchedPodsConfig;
-  /** Present when pods may name profiles. */
+  /** Present if pods may name profiles. */
   readonly profiles?: { readonly leaseName: string };
 }
 
 export interface WatchedPodsConfig {
   readonly leaseName: string;
   readonly heals: boolean;
-  /** MutatingWebhookConfiguration that says which pods are served. */
+  /** The MutatingWebhookConfiguration that selects the pods to inject. */
   readonly configuration?: string;
 }
 
@@ -180,7 +180,7 @@ type Given = GivenValues<typeof INJECTOR_SETTINGS>;
 
 const boolean = oneOf(['true', 'false']);
 
-/** A certificate that lives shorter is replaced before it is known. */
+/** A certificate with a shorter life would be replaced before anybody knows it. */
 const certificateLifetime: ValueFormat<number> = {
   expected: 'a duration from 1h to 9999d, such as 90d',
   parse(text) {
@@ -189,7 +189,7 @@ const certificateLifetime: ValueFormat<number> = {
   },
 };
 
-/** Longer than a third of the shortest life, the successor would not take over in time. */
+/** If longer than a third of the shortest life, the successor would not take over in time. */
 const propagation: ValueFormat<number> = {
   expected: 'a duration of at most 10m, such as 60s',
   parse(text) {
@@ -198,7 +198,7 @@ const propagation: ValueFormat<number> = {
   },
 };
 
-/** What is wrong joins `problems`, and has its default in the result. */
+/** A mistake is added to `problems` and leaves its default in the result. */
 export function readInjectorConfig(given: Given, problems: Problem[]): InjectorConfig {
   const usesApi = readValue(given['kubernetes-api'], boolean, problems) === 'true';
   const checkSecrets = readValue(given['check-secrets'], boolean, problems) === 'true';

@@ -14,8 +14,8 @@ import type { INJECTOR_SETTINGS } from './injector-settings.ts';
 type Given = Pick<GivenValues<typeof INJECTOR_SETTINGS>, 'kubeconfig' | 'namespace' | 'wait-timeout'>;
 
 /**
- * Waits until the API server gets an answer from the webhook, and says on standard error why it does not yet.
- * @throws {SidecarError} `kubernetes_api` when it never does.
+ * Waits until the API server gets an answer from the webhook, and reports on standard error why it does not yet.
+ * @throws {SidecarError} `kubernetes_api` if it never does.
  */
 export async function waitForInjector(given: Given, context: CommandContext): Promise<number> {
   const problems: Problem[] = [];
@@ -33,7 +33,7 @@ export async function waitForInjector(given: Given, context: CommandContext): Pr
     timeoutMs,
     clock: systemClock,
     signal,
-    // Not the clock's timer, which does not keep a process alive: waiting is all that this one does.
+    // Not the clock's timer, which does not keep the process alive: waiting is all that this command does.
     pause: (ms) => setTimeout(ms, undefined, { signal }).catch(() => undefined),
     onWaiting: (reason) => context.stderr.write(`waiting for the webhook: ${reason}\n`),
   });

@@ -36,7 +36,7 @@ import {
 import { whenAborted } from './shutdown.ts';
 import { keepHeapSmall } from './small-heap.ts';
 
-/** How often files are read whether or not a notification came. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export const injector: Command = {
@@ -57,7 +57,7 @@ export const injector: Command = {
       if (positionals.join(' ') !== 'wait') {
         throw new SidecarError('usage', `injector takes no operand but wait, not ${positionals.join(' ')}`);
       }
-      // By itself, because the client of the API takes its time to load.
+      // Imported separately, because the API client is slow to load.
       const { waitForInjector } = await import('./injector-wait.ts');
       return await waitForInjector(given, context);
     }
@@ -84,7 +84,7 @@ async function serve(
   const registry = new Registry();
   const adminMetrics = registerProcessMetrics(registry, logOutput.losses);
   const metrics = createInjectorMetrics(registry);
-  /** In the order of starting; undone in reverse. */
+  /** In order of starting; undone in reverse. */
   const closers: (() => Promise<void> | void)[] = [];
   try {
     const broker = config.broker && (await followBroker(config.broker, { clock, pollMs: POLL_MS, log }));
@@ -156,7 +156,7 @@ async function serve(
   return 0;
 }
 
-/** What depends on whether the Kubernetes API is used. */
+/** The parts that depend on whether the Kubernetes API is used. */
 interface ClusterSide {
   readonly cluster: () => Cluster;
   readonly contact: ClusterContact;
@@ -172,7 +172,7 @@ async function connect(
   log: Logger,
 ): Promise<ClusterSide> {
   const openFiles = (config: CertificateConfig): Promise<CertificateSource> => {
-    // The settings allow no other source without the API.
+    // Without the API the settings allow no other source.
     if (config.source !== 'files')
       throw new SidecarError('internal', 'a certificate cannot be kept without the API');
     return followCertificateFiles(config, { clock, pollMs: POLL_MS, metrics, log });
@@ -196,7 +196,7 @@ async function connect(
     random: Math.random,
     identity: `${hostname()}_${randomUUID()}`,
   });
-  // A native sidecar would hang a pod of an older cluster: nobody is injected before the version is known.
+  // A native sidecar would hang a pod of an older cluster: nothing is injected before the version is known.
   const needsVersion = defaults.nativeSidecar === undefined;
   return {
     ...side,

@@ -1,4 +1,4 @@
-/** What interception needs before the listener opens. Loaded only where TLS is intercepted: certificates are made nowhere else. */
+/** What interception needs before the listener opens. Loaded only if TLS is intercepted: nothing else makes certificates. */
 
 import { getCACertificates, rootCertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
@@ -16,8 +16,8 @@ export interface InterceptionOptions {
 }
 
 /**
- * Makes the authority of this start, and leaves in the directory what apps are to trust.
- * @throws {Error} the system's, where the directory cannot be written.
+ * Makes the authority of this start, and leaves the files that apps have to trust in the directory.
+ * @throws {Error} the system's, if the directory cannot be written.
  */
 export async function openInterception({
   directory,
@@ -26,7 +26,7 @@ export async function openInterception({
   log,
 }: InterceptionOptions): Promise<LeafContexts> {
   const authority = createAuthority({ names, nowMs: clock.now().wallMs });
-  // Without those of the system: an image has none, and NODE_EXTRA_CA_CERTS names what the operator adds.
+  // Without the system's roots: an image has none, and NODE_EXTRA_CA_CERTS names those that the operator adds.
   const publicRoots = [...rootCertificates, ...getCACertificates('extra')];
   const replaced = await writeTrustFiles(directory, authority.root, publicRoots);
   log.info({ directory, names }, 'TLS is intercepted for these names');

@@ -3,10 +3,10 @@ import { probes } from '../admin/probes.ts';
 import type { Issuer } from '../issuer/issuer.ts';
 
 /**
- * What the issuer's admin listener answers besides metrics: the probes; the public keys at `/jwks` and, for verifiers
- * that know the realm alone, where Keycloak has them below the issuer; and the discovery documents of OpenID Connect and
- * of RFC 8414, where their clients look for them when they are given the issuer. An issuer exists only once its clients
- * and its key are loaded and it listens, so nothing can be missing any more.
+ * What the issuer's admin listener serves besides metrics: the probes; the public keys, at `/jwks` and, for verifiers
+ * that know only the realm, at Keycloak's path below the issuer; and the discovery documents of OpenID Connect and of
+ * RFC 8414, where clients look for them given the issuer. An issuer exists only once its clients and its key are loaded
+ * and it listens, so nothing can be missing any more.
  * @param adminUrl where others reach this listener, for `jwks_uri`; without it there is no discovery.
  */
 export function issuerAdminEndpoints(
@@ -49,7 +49,7 @@ function describeIssuer({ issuer, tokenUrl, jwks }: Issuer, jwksUri: string): Re
     jwks_uri: jwksUri,
     grant_types_supported: ['client_credentials'],
     token_endpoint_auth_methods_supported: ['client_secret_basic'],
-    // Required by these, though there are neither an authorization endpoint nor ID tokens.
+    // Both specifications require these, although there are neither an authorization endpoint nor ID tokens.
     response_types_supported: [],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [...new Set(jwks().keys.map(({ alg }) => alg))],

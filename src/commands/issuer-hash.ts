@@ -2,13 +2,13 @@ import { SidecarError } from '../errors.ts';
 import { hashSecret } from '../issuer/scrypt-hash.ts';
 import type { CommandContext } from './command.ts';
 
-/** Far above any secret: what is longer was piped in by mistake. */
+/** Far above any secret: longer input was piped in by mistake. */
 const MAX_SECRET_BYTES = 64 * 1024;
 
 /**
- * Reads a client secret from standard input, without the line end that `echo` leaves, and prints its scrypt hash.
- * Never from the command line, where it would be seen in the process list and kept in the shell's history.
- * @throws {SidecarError} `usage` when there is no secret, or it is no UTF-8 text.
+ * Reads a client secret from standard input, without the line end that `echo` leaves, and prints its scrypt hash. Never
+ * from the command line, which shows in the process list and stays in the shell's history.
+ * @throws {SidecarError} `usage` if there is no secret, or it is no UTF-8 text.
  */
 export async function printSecretHash({
   stdin,

@@ -1,4 +1,4 @@
-/** The settings of `token-sidecar issuer`, and what they come to. */
+/** The settings of `token-sidecar issuer`, read and checked. */
 
 import type { ListenAddress } from '../config/config.ts';
 import type { Problem } from '../config/problems.ts';
@@ -69,7 +69,7 @@ export interface IssuerConfig {
   readonly authUrl?: URL;
   readonly adminUrl?: URL;
   readonly realm: string;
-  /** Missing only when that is among the problems. */
+  /** Missing only if `problems` says why. */
   readonly clients?: GivenPath & { readonly kind: 'file' | 'directory' };
   readonly signingKeyFile?: GivenPath;
   readonly publishedKeysDirectory?: GivenPath;
@@ -92,7 +92,7 @@ const realmName: ValueFormat<string> = {
 
 const tokenLifetime: ValueFormat<number> = { expected: TOKEN_LIFETIME_EXPECTED, parse: parseTokenLifetime };
 
-/** What is wrong joins `problems`, and has its default in the result, so that the files can be checked too. */
+/** A mistake is added to `problems` and leaves its default in the result, so that the files can be checked too. */
 export function readIssuerConfig(
   given: GivenValues<typeof ISSUER_SETTINGS>,
   problems: Problem[],

@@ -25,7 +25,7 @@ import { printSecretHash } from './issuer-hash.ts';
 import { ISSUER_SETTINGS, type IssuerConfig, readIssuerConfig } from './issuer-settings.ts';
 import { whenAborted } from './shutdown.ts';
 
-/** How often files are read whether or not a notification came. */
+/** How often files are read even without a notification. */
 const POLL_MS = 30_000;
 
 export const issuer: Command = {
@@ -50,7 +50,7 @@ export const issuer: Command = {
         ],
       );
     }
-    // It may be a secret: it is not repeated.
+    // It may be a secret, so it is not repeated.
     if (operand !== 'hash') throw new SidecarError('usage', 'issuer takes no operand but hash');
     if (others.length > 0)
       throw new SidecarError('usage', 'issuer hash reads the secret from standard input');
@@ -100,7 +100,7 @@ async function serve(
       { metrics: adminMetrics },
     );
     closers.push(admin.close);
-    // In the turn that the listener began to accept in, so that nobody has asked yet.
+    // In the same turn in which the listener began to accept, so that no request can have come yet.
     adminUrl = config.adminUrl?.href ?? `http://${formatAddress(reachableAddress(admin.address))}`;
     log.info(
       {
@@ -133,7 +133,7 @@ async function openClients(
   { clients }: IssuerConfig,
   live: Parameters<typeof followClients>[1],
 ): Promise<LiveClients> {
-  // Already a problem of the settings.
+  // The settings have already reported it.
   if (clients === undefined) throw new ConfigurationError([]);
   const read = clients.kind === 'file' ? readClientsFile : readClientsDirectory;
   return await followClients(() => read(clients.path, clients.key), live);
@@ -175,7 +175,7 @@ async function openSigningKey(
 }
 
 /**
- * Both values, or the problems so far and those of both at once, with whatever did open closed again.
+ * Both values; or, if one fails, the problems of all, with the other closed again.
  * @throws {ConfigurationError}
  */
 async function allOrProblems<A extends { close(): void }, B extends { close(): void }>(

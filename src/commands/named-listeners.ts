@@ -5,7 +5,7 @@ import type { Setting } from '../config/settings.ts';
 import { sidecarListeners } from '../config/sidecar-listeners.ts';
 import { formatAddress } from '../config/values.ts';
 
-/** Every listener of a sidecar or a gateway, with what named its address. */
+/** Every listener of a sidecar or a gateway, with the key that named its address. */
 export function namedListeners(config: Config, given: ProxyValues): NamedAddress[] {
   return sidecarListeners(config).map(({ key, flag, address, mayLack }) => ({
     key: flag === undefined ? key : namedBy(flag, key, address, given),
@@ -14,7 +14,7 @@ export function namedListeners(config: Config, given: ProxyValues): NamedAddress
   }));
 }
 
-/** The flag or its variable where one was given, and where nothing was: that is what would choose another address. */
+/** The flag or its variable if one was given, or if nothing was: it is how to choose another address. */
 function namedBy(
   flag: keyof typeof PROXY_SETTINGS,
   key: string,

@@ -1,4 +1,4 @@
-/** Tokens for what cannot be proxied, as files and on a listener of their own. Loaded only where a credential asks for either. */
+/** Tokens for what cannot be proxied, as files and on a listener of their own. Loaded only if a credential asks for either. */
 
 import type { Clock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
@@ -9,15 +9,15 @@ import { openTokenFile, type TokenFile } from '../token/output/token-file.ts';
 import type { OpenCredential } from './token-sources.ts';
 
 export interface Outputs {
-  /** Of the token endpoint; undefined where there is none. */
+  /** The token endpoint's address; undefined if there is none. */
   readonly address: ListenAddress | undefined;
-  /** Hands out the tokens of these from now on; those of the others that there were before, no more. */
+  /** From now on hands out the tokens of these credentials, and of no others. */
   follow(credentials: readonly OpenCredential[]): void;
-  /** Takes them back. Never rejects. */
+  /** Takes the tokens back. Never rejects. */
   close(): Promise<void>;
 }
 
-/** @throws {SidecarError} `configuration` when a file cannot be written, or the listener not be opened. */
+/** @throws {SidecarError} `configuration` if a file cannot be written, or the listener cannot be opened. */
 export async function openOutputs(
   { tokenEndpoint }: Pick<Config, 'tokenEndpoint'>,
   credentials: readonly OpenCredential[],

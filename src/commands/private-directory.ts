@@ -1,4 +1,4 @@
-/** A directory of one process alone, beside those of others that run, and in the place of those that were killed. */
+/** A directory for one process alone, beside those of other running processes. Removes those that killed ones left. */
 
 import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
@@ -7,24 +7,24 @@ import { messageOf, SidecarError } from '../errors.ts';
 
 export interface PrivateDirectory {
   readonly path: string;
-  /** Ends it, with all that is in it. */
+  /** Removes the directory with everything in it. */
   remove(): Promise<void>;
 }
 
 const PREFIX = 'broker-';
 
-/** It has this name until it shows that it is in use, and holds nothing. */
+/** Its name until it shows that it is in use; it is empty so far. */
 const NEW_PREFIX = 'new-';
 
-/** Answers while the process lives: the kernel ends it with the process, and it is reached from other containers, too. */
+/** A socket that answers while the process lives: the kernel closes it with the process, and other containers can reach it. */
 const SIGN_OF_LIFE = 'live';
 
-/** What the sign's address leaves of the 107 bytes that Linux has for one (`unix(7)`). */
+/** The 107 bytes that Linux has for a socket's address (`unix(7)`), less its last part. */
 const LONGEST_PARENT_BYTES = 107 - '/broker-123456/live'.length;
 
 /**
- * Below the one that is given. Removes what processes before it left there when they were killed.
- * @throws {SidecarError} `configuration` where it cannot be made.
+ * Makes it below `parent`, and removes what killed processes left there.
+ * @throws {SidecarError} `configuration` if it cannot be made.
  */
 export async function makePrivateDirectory(parent: string): Promise<PrivateDirectory> {
   if (Buffer.byteLength(parent) > LONGEST_PARENT_BYTES) {
@@ -67,7 +67,7 @@ function showLife(path: string): Promise<Server> {
   });
 }
 
-/** In doubt it is. */
+/** If in doubt, true. */
 function isInUse(directory: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(join(directory, SIGN_OF_LIFE));

@@ -1,4 +1,4 @@
-/** What profiles come to. A part of the program that the injector and `inject` load where there are profiles. */
+/** What profiles resolve to. The injector and `inject` load this only if there are profiles. */
 
 import type { Profiles } from '../injector/pod/profiles.ts';
 import { judgeProfile } from '../injector/profiles/judge-profile.ts';
@@ -16,7 +16,7 @@ export function profilesOf(source: ProfileSource): Profiles {
   return createProfiles(source, credentialFiles);
 }
 
-/** @param namespace of profiles that name none. */
+/** @param namespace for profiles that name none. */
 export function profilesInManifests(manifests: readonly unknown[], namespace: string): Profiles {
   return profilesOf(manifestProfiles(manifests, namespace, credentialFiles));
 }

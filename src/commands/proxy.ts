@@ -44,11 +44,11 @@ export const proxy: Command = {
     const given = readFlags(SETTINGS, context.args, context.env);
     const { 'termination-log': file, ...rest } = given;
     const terminationLog = file?.text ?? TERMINATION_LOG;
-    // Looking takes the signals over: one that comes while the configuration is read ends with 0 as well.
+    // Reading `shutdown` takes over the signals: one that comes while the configuration is read also ends with 0.
     const { shutdown } = context;
     try {
       const path = rest.config?.text;
-      // Of a file that cannot be read, loading says why.
+      // If the file cannot be read, loading it says why.
       const read = async (): Promise<string | undefined> =>
         path === undefined ? undefined : readConfigText(path).catch(() => undefined);
       const text = await read();
@@ -66,14 +66,14 @@ export const proxy: Command = {
       const traced = tracing === undefined ? {} : { tracing };
       return await serve({ config, ...file, ...traced }, ignored, rest, terminationLog, context);
     } catch (error) {
-      // What main prints, where `kubectl describe pod` finds it.
+      // The text that main prints, left where `kubectl describe pod` finds it.
       if (error instanceof SidecarError) await leaveTerminationMessage(terminationLog, messageOf(error));
       throw error;
     }
   },
 };
 
-/** Without its entrance its routes would be open to whoever reaches the listener. */
+/** Without its entrance, a gateway's routes would be open to anyone who reaches the listener. */
 async function refuseGateway(
   { gateway }: Config,
   { path = '', text }: { readonly path: string | undefined; readonly text: string | undefined },
@@ -112,7 +112,7 @@ async function serve(
   running = sidecar;
   keepHeapSmall();
   await whenAborted(shutdown.signal);
-  // Whoever says that the app is done wants its Job to complete.
+  // If the app reports that it is done, its Job should complete.
   const failure = isAppDone ? undefined : failedStart(sidecar);
   if (failure !== undefined) {
     log.error({ code: failure.code }, failure.message);
@@ -123,7 +123,7 @@ async function serve(
   return failure === undefined ? 0 : ERRORS[failure.code].exit;
 }
 
-/** Why the app has been held back to the end: the first credential that is required and never had a token. */
+/** Why the app was held back to the end: the first required credential that never had a token. */
 function failedStart({ config: { credentials }, tokens }: Sidecar): NoToken | undefined {
   for (const token of tokens) {
     const config = credentials.find(({ name, required }) => name === token.name && required !== false);

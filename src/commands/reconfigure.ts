@@ -1,4 +1,4 @@
-/** How a running sidecar goes over to another configuration. Loaded only where a file is followed. */
+/** Moves a running sidecar to another configuration. Loaded only if a file is followed. */
 
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
@@ -16,7 +16,7 @@ import type { OpenCredential, TokenSources } from './token-sources.ts';
 
 export interface ReconfigurableOptions {
   readonly inUse: () => InUse;
-  /** Called when the data path serves by it already. */
+  /** Called once the data path already serves by it. */
   readonly use: (next: InUse) => void;
   readonly sources: TokenSources;
   readonly proxy: DataPath;
@@ -27,7 +27,7 @@ export interface ReconfigurableOptions {
   readonly log: Logger;
 }
 
-/** How long the token of a credential is waited for that the pod can do without. */
+/** How long to wait for the token of a credential that the pod can do without. */
 export const OPTIONAL_WAIT_MS = 30_000;
 
 /** How long a credential that is no longer configured is kept for requests that began with it. */
@@ -35,14 +35,14 @@ export const LONGEST_FAREWELL_MS = 300_000;
 
 export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   const { inUse, use, sources, proxy, clock, log } = options;
-  /** What requests that are under way began with; none is in use any more. */
+  /** Configurations that requests under way began with; none is in use any more. */
   const leaving = new Set<InUse>();
-  /** What is about to be in use, and counts already. */
+  /** Configurations about to be in use: their names must not be forgotten. */
   const coming = new Set<Config>();
   let forgetting: Promise<void> = Promise.resolve();
 
   async function reconfigure(config: Config, reconfigureOptions: ReconfigureOptions): Promise<boolean> {
-    // Before what is being forgotten is waited for: whatever is to be forgotten after that leaves out what is coming.
+    // Set before the wait, so that whatever is forgotten after it spares the coming configuration.
     coming.add(config);
     await forgetting;
     let isTaken = false;
@@ -84,7 +84,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     return true;
   }
 
-  /** Resolves once those that are required have a token, and the others have had their time; or where it is abandoned. */
+  /** Resolves once the required ones have a token and the others have had their time, or once abandoned. */
   async function allGranted(fresh: readonly OpenCredential[], abandoned: AbortSignal): Promise<void> {
     const over = new Promise<void>((resolve) => {
       if (abandoned.aborted) resolve();
@@ -96,7 +96,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     await Promise.race([over, Promise.all(granted)]);
   }
 
-  /** What the requests under way began with ends with them; what is counted by names that are gone ends, too. */
+  /** Closes a configuration's sources when its requests under way have ended; then removes the series of names that are gone. */
   async function takeLeave(before: InUse, { whenUnused }: Superseded): Promise<void> {
     leaving.add(before);
     let isUnused = false;
@@ -105,19 +105,19 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
     });
     await within(LONGEST_FAREWELL_MS, unused, clock);
     leaving.delete(before);
-    // What another that is leaving shares with it ends with that one.
+    // Sources shared with another leaving configuration are closed with that one.
     const kept = new Set(users().flatMap(({ credentials }) => credentials.map(({ source }) => source)));
     await sources.close(before.credentials.map(({ source }) => source).filter((source) => !kept.has(source)));
     await forget(before.config);
     if (isUnused) return;
-    // Routes count for as long as requests of theirs are under way.
+    // Routes are counted as long as any of their requests is under way.
     await unused;
     await forget(before.config);
   }
 
   /**
-   * However often names change, there are no more series than names in use. One at a time, and never while another is taken
-   * into use. Never rejects: series that stay are no reason to keep the next configuration out.
+   * Keeps the series to the names in use, however often names change. One at a time, and never while another
+   * configuration is taken into use. Never rejects: leftover series are no reason to block the next configuration.
    */
   function forget(before: Config): Promise<void> {
     forgetting = forgetting.then(async () => {
@@ -147,7 +147,7 @@ export function reconfigurable(options: ReconfigurableOptions): Reconfigurable {
   return { config: () => inUse().config, reconfigure };
 }
 
-/** Tokens of these, a sentence for each that is not there yet. */
+/** One sentence for each of these credentials whose token is not there yet. */
 function waitedFor(fresh: readonly OpenCredential[]): WaitedFor {
   const sentences = (isRequired: boolean, bound: string) => () =>
     fresh

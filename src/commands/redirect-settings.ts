@@ -40,14 +40,14 @@ export const REDIRECT_SETTINGS = {
   },
 } as const satisfies Settings;
 
-/** As many rules as a table of one pod may have. */
+/** The most rules that one pod's table may have. */
 const MOST_RANGES = 64;
 
 export type RedirectRequest =
   | { readonly kind: 'remove' }
   | { readonly kind: 'install'; readonly redirection: Redirection };
 
-/** @throws {ConfigurationError} with everything that is wrong. */
+/** @throws {ConfigurationError} with every problem. */
 export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>): RedirectRequest {
   const problems: Problem[] = [];
   const remove = readValue(given.remove, oneOf(['true', 'false']), problems);
@@ -69,7 +69,7 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
   return remove === 'true' ? { kind: 'remove' } : { kind: 'install', redirection };
 }
 
-/** As the table of settings says it. */
+/** The default in the table of settings. */
 function defaultOf<Value>(
   name: 'captured-ports' | 'refused-udp-ports',
   { parse }: ValueFormat<Value>,
@@ -104,9 +104,9 @@ function addressRange(text: string): AddressRange | undefined {
   return prefix <= bits ? { family: version, address: octets, prefix } : undefined;
 }
 
-/** Of an address of IPv6, whatever it is written like (RFC 4291 §2.2). */
+/** The octets of an IPv6 address in any notation (RFC 4291 §2.2). */
 function octetsOf(address: string): Buffer {
-  // In brackets URLs have it in one way, without an IPv4 part.
+  // In brackets, URL normalizes the address, without an IPv4 part.
   const [front = '', back] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text: string | undefined) => (text === undefined || text === '' ? [] : text.split(':'));
   const [before, after] = [groups(front), groups(back)];

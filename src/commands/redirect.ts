@@ -37,7 +37,7 @@ export const redirect: Command = {
   },
 };
 
-/** @throws {SidecarError} `configuration` where somebody else redirects the same connections. */
+/** @throws {SidecarError} `configuration` if another program redirects the same connections. */
 function refuseBesideMesh(netfilter: NetlinkSocket): void {
   const mesh = meshOfChains(netfilter.list(ALL_CHAINS)) ?? meshOfNames(legacyNatChains());
   if (mesh === undefined) return;

@@ -1,14 +1,11 @@
 import type { CredentialsMetrics } from '../credentials/metrics.ts';
 import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 
-/**
- * What one credential's source says of itself in gauges: it shows while the source is in use, since another may be in use
- * that bears the same name.
- */
+/** One credential's gauges, which show only while its source is in use: another source in use may have the same name. */
 export class ShownGauges {
   readonly credentials: CredentialsMetrics;
   readonly certificates: CertificateMetrics;
-  /** The last word on each thing, to be said when it shows. */
+  /** The latest value of each gauge, to be set when they show. */
   readonly #held = new Map<string, () => void>();
   #shows = false;
 

@@ -1,9 +1,9 @@
 import type { Shutdown } from './command.ts';
 
 /**
- * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at
- * once. Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP asks like the first, unless a
- * command has another use for it, and never ends it at once: a terminal that closes sends several.
+ * Turns the first SIGTERM or SIGINT into an abort of the returned signal, and lets the second end the process at once.
+ * Exit status 0 both times: a Job whose sidecar ends with 143 counts as failed. SIGHUP works like the first, unless a
+ * command uses it otherwise, and never ends the process at once: a closing terminal sends several.
  */
 export function listenForShutdown(process: NodeJS.Process): Shutdown {
   const abort = new AbortController();
@@ -19,7 +19,7 @@ export function listenForShutdown(process: NodeJS.Process): Shutdown {
     signal: abort.signal,
     request: () => abort.abort(),
     takeHangups(callback) {
-      // Of a program on a terminal it is the terminal that has gone.
+      // On a terminal SIGHUP means that the terminal has gone.
       if (!process.stdin.isTTY) onHangup = callback;
     },
   };

@@ -1,4 +1,4 @@
-/** What a sidecar is started with: judged alike by `proxy`, which runs it, and by `check`, which looks at it. */
+/** What a sidecar is started with: judged in the same way by `proxy`, which runs it, and by `check`, which examines it. */
 
 import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -9,16 +9,16 @@ import type { CommandContext } from './command.ts';
 
 export interface SidecarConfiguration {
   readonly config: Config;
-  /** Undefined where nobody asks for traces. */
+  /** Undefined if nobody asks for traces. */
   readonly tracing: TracingConfig | undefined;
-  /** Variables of OpenTelemetry that are taken for unset. */
+  /** OpenTelemetry variables that are treated as unset. */
   readonly ignored: readonly IgnoredVariable[];
 }
 
 /**
- * @param found what is wrong already, to be reported with the rest.
- * @param text of the configuration file, where that has been read already.
- * @throws {ConfigurationError} with every problem there is.
+ * @param found problems so far, to be reported with the rest.
+ * @param text of the configuration file, if already read.
+ * @throws {ConfigurationError} with every problem.
  */
 export async function loadSidecarConfiguration(
   given: ProxyValues,

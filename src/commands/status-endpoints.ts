@@ -6,12 +6,12 @@ import type { RenewalAnswer } from '../token/token-source.ts';
 import type { StatusPage } from './status-page.ts';
 
 export interface StatusActions {
-  /** Undefined where there is no credential of this name. */
+  /** Undefined if there is no credential of this name. */
   renew(credential: string): RenewalAnswer | undefined;
   setLogLevel(level: LogLevel): void;
 }
 
-/** What the status page is, shows and changes, by path. */
+/** The status page, its data and its actions, by path. */
 export function statusEndpoints(
   sources: StatusSources,
   { renew, setLogLevel }: StatusActions,

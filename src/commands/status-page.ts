@@ -1,4 +1,4 @@
-/** The status page, loaded when somebody first looks at it. */
+/** The status page, loaded when somebody first opens it. */
 
 import type { AdminEndpoint } from '../admin/admin-server.ts';
 import { statusEndpoint, statusPageEndpoint } from '../admin/page/status-page.ts';

@@ -1,4 +1,4 @@
-/** What keeps the tokens of a configuration alive, and goes on doing so for the next one where a credential is the same. */
+/** Keeps a configuration's tokens alive, and goes on for the next configuration where a credential is unchanged. */
 
 import type { LookupFunction } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
@@ -24,26 +24,26 @@ export interface TokenSourcesOptions {
   readonly credentialsMetrics: CredentialsMetrics;
   readonly certificateMetrics: CertificateMetrics;
   readonly log: Logger;
-  /** Where others keep the tokens of a credential; each asks by itself when absent. */
+  /** Where replicas keep a credential's tokens; if absent, each requests its own. */
   readonly sharedTokens?: (config: CredentialConfig) => SharedTokens;
-  /** Finds the names of providers; the system's when absent. */
+  /** Resolves the names of providers; the system's resolver by default. */
   readonly lookup: LookupFunction | undefined;
   /** Absent where grants are not traced. */
   readonly tracer?: GrantTracer | undefined;
 }
 
-/** A credential and what keeps its token alive. */
+/** A credential and its token's source. */
 export interface OpenCredential {
   readonly config: CredentialConfig;
   readonly source: TokenSource;
 }
 
-/** How often the Secret is read whether or not a notification came. */
+/** How often the Secret is read even without a notification. */
 const SECRET_POLL_MS = 30_000;
 
 export class TokenSources {
   readonly #options: TokenSourcesOptions;
-  /** All that are not closed, in use or not. */
+  /** All sources not yet closed, in use or not. */
   readonly #open = new Map<TokenSource, ShownGauges>();
 
   constructor(options: TokenSourcesOptions) {
@@ -51,9 +51,9 @@ export class TokenSources {
   }
 
   /**
-   * One for each credential, in this order. The first grants of those that are new are on their way. Where one cannot be opened,
-   * none of those that are new is.
-   * @param inUse those that stay as they are where the credential is the same.
+   * One source for each credential, in this order. New ones have begun their first grants. If one cannot be opened, no
+   * new one stays open.
+   * @param inUse sources that are kept where the credential is unchanged.
    */
   async open(
     credentials: readonly CredentialConfig[],
@@ -76,7 +76,7 @@ export class TokenSources {
     }
   }
 
-  /** The gauges show these from now on. */
+  /** From now on the gauges show these. */
   show(inUse: readonly OpenCredential[]): void {
     for (const { source } of inUse) {
       this.#options.metrics.observe(source.name, () => source.snapshot());
@@ -96,7 +96,7 @@ export class TokenSources {
 
   async #openOne(config: CredentialConfig): Promise<TokenSource> {
     const { clock, credentialsMetrics, certificateMetrics } = this.#options;
-    // What is not in use yet may bear the name of what is.
+    // A source that is not in use yet may have the name of one that is.
     const gauges = new ShownGauges(credentialsMetrics, certificateMetrics);
     const credentials = await openLiveCredentials(config, { clock, pollMs: SECRET_POLL_MS });
     try {
@@ -123,7 +123,7 @@ export class TokenSources {
       metrics: { ...metrics, observe: () => undefined },
       credentialsMetrics: gauges.credentials,
       log,
-      // Nobody is asked for a token that is mounted.
+      // No provider is asked for a mounted token.
       tracer: config.grant?.type === 'static' ? undefined : tracer,
     };
     return exchangesForRequests(config)
@@ -132,7 +132,7 @@ export class TokenSources {
   }
 }
 
-/** Where the token is handed out beside the proxy does not matter to how it is obtained. */
+/** How the token is handed out beside the proxy does not affect how it is obtained. */
 function isSameCredential(one: CredentialConfig, other: CredentialConfig): boolean {
   return isDeepStrictEqual({ ...one, output: undefined }, { ...other, output: undefined });
 }

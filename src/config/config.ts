@@ -1,6 +1,4 @@
-/**
- * What the sidecar runs by: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes.
- */
+/** The sidecar's configuration: every setting resolved, checked and frozen. Durations are milliseconds, sizes bytes. */
 
 import type { LogLevel } from '../log/logger.ts';
 
@@ -10,7 +8,7 @@ export interface Config {
   /** Probes, metrics, status page. */
   readonly admin: {
     readonly listen: ListenAddress;
-    /** Names, lower-case, by which people may come for the status page besides loopback, addresses and the cluster's. */
+    /** Lower-case names under which the status page may be opened, besides loopback, addresses and the cluster's names. */
     readonly hosts: readonly string[];
   };
   readonly logLevel: LogLevel;
@@ -20,19 +18,19 @@ export interface Config {
   readonly routes: readonly RouteConfig[];
   /** For apps that set HTTP_PROXY; absolute-form requests and CONNECT are refused when absent. */
   readonly forwardProxy?: ForwardProxyConfig;
-  /** Hosts whose names lead to listeners of the sidecar's own. */
+  /** Hosts whose names lead to the sidecar's own listeners. */
   readonly capture?: CaptureConfig;
   /** Hosts whose connections the system redirects here. */
   readonly redirect?: RedirectConfig;
-  /** How callers of other pods come in. Present where the command `gateway` serves them. */
+  /** How callers of other pods connect. Present if the command `gateway` serves them. */
   readonly gateway?: GatewayConfig;
-  /** Where interception leaves the certificates that apps are to trust. Present where TLS is intercepted. */
+  /** Where interception leaves the certificates that apps have to trust. Present if TLS is intercepted. */
   readonly interception?: InterceptionConfig;
-  /** Where programs of this pod ask for tokens. Present where a credential gives its own there. */
+  /** Where programs of this pod request tokens. Present if a credential hands out its tokens there. */
   readonly tokenEndpoint?: { readonly listen: ListenAddress };
-  /** What becomes of requests on the proxy listener that the page of another site makes a browser send. */
+  /** What becomes of requests to the proxy listener that another site's page makes a browser send. */
   readonly crossSiteRequests: 'allow' | 'refuse';
-  /** Absent where requests are not logged. */
+  /** Absent if requests are not logged. */
   readonly accessLog?: AccessLogConfig;
   readonly limits: ProxyLimits;
   readonly shutdown: { readonly drainTimeoutMs: number };
@@ -47,7 +45,7 @@ export interface ListenAddress {
 /** Which requests leave a line in the log. */
 export interface AccessLogConfig {
   readonly requests: 'errors' | 'all';
-  /** The part of those without an error that does, from 0 to 1. */
+  /** The fraction of requests without an error that are logged, from 0 to 1. */
   readonly sample: number;
 }
 
@@ -61,28 +59,28 @@ export interface TlsConfig {
   readonly serverName?: string;
 }
 
-/** A proxy of the operator's that lets connections out (CONNECT, RFC 9110 §9.3.6). */
+/** The operator's proxy for outgoing connections (CONNECT, RFC 9110 §9.3.6). */
 export interface EgressProxyConfig {
   /** Name or address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
   /** Directory of a mounted Secret with `username` and `password`. */
   readonly credentialsDirectory?: string;
-  /** What is reached without it: names, `.suffix`, addresses, CIDR; lower-case. */
+  /** Destinations reached without it: names, `.suffix`, addresses, CIDR; lower-case. */
   readonly noProxy: readonly string[];
 }
 
-/** How the client proves itself, with what only this method needs. Files are names in the credential's directory. */
+/** How the client proves itself, with the settings of that method. Files are names in the credential's directory. */
 export type ClientAuthentication =
   | { readonly method: 'client_secret_basic'; readonly encoding: 'form' | 'raw' }
   | { readonly method: 'client_secret_post' }
   | PrivateKeyJwt
   | { readonly method: 'tls_client_auth' }
   | { readonly method: 'kubernetes_jwt'; readonly tokenFile: string }
-  /** The grant is proof enough. */
+  /** The grant itself is proof enough. */
   | { readonly method: 'none' };
 
-/** By what a token is granted, with what only this grant needs. Files are names in the credential's directory. */
+/** How a token is granted, with the settings of that grant. Files are names in the credential's directory. */
 export type GrantConfig = JwtBearerGrant | TokenExchangeGrant | StaticGrant;
 
 export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: string } & (
@@ -91,24 +89,24 @@ export type JwtBearerGrant = { readonly type: 'jwt_bearer'; readonly keyFile: st
       readonly certificateFile?: string;
       readonly keyId?: string;
       readonly algorithm?: AssertionAlgorithm;
-      /** The client id when absent. */
+      /** The client id by default. */
       readonly issuer?: string;
-      /** The issuer when absent. */
+      /** The issuer by default. */
       readonly subject?: string;
-      /** The token endpoint's URL when absent. */
+      /** The token endpoint's URL by default. */
       readonly audience?: string;
       readonly claims: Readonly<Record<string, string>>;
     }
   | {
       readonly kind: 'google_service_account';
-      /** In whose name the account acts. */
+      /** The user in whose name the account acts. */
       readonly subject?: string;
-      /** The token endpoint's URL when absent. */
+      /** The token endpoint's URL by default. */
       readonly audience?: string;
     }
   | {
       readonly kind: 'github_app';
-      /** The client id when absent. */
+      /** The client id by default. */
       readonly issuer?: string;
       readonly repositories?: readonly string[];
       readonly permissions?: Readonly<Record<string, string>>;
@@ -119,7 +117,7 @@ export interface TokenExchangeGrant {
   readonly type: 'token_exchange';
   /** The token of each request when absent. */
   readonly subjectTokenFile?: string;
-  /** URIs, as all types of tokens here (RFC 8693 §3). */
+  /** A URI, like every token type here (RFC 8693 §3). */
   readonly subjectTokenType: string;
   readonly actorTokenFile?: string;
   readonly actorTokenType?: string;
@@ -137,11 +135,11 @@ export interface PrivateKeyJwt {
   readonly keyFile: string;
   /** PEM. Its thumbprint names the key. */
   readonly certificateFile?: string;
-  /** Instead of the JWK's own, or the key's thumbprint. */
+  /** Overrides the JWK's own, and the key's thumbprint. */
   readonly keyId?: string;
-  /** Instead of the JWK's own, or the usual one of the key's type. */
+  /** Overrides the JWK's own, and the usual one for the key's type. */
   readonly algorithm?: AssertionAlgorithm;
-  /** The assertion's `aud`; the token endpoint's URL when absent. */
+  /** The assertion's `aud`; the token endpoint's URL by default. */
   readonly audience?: string;
 }
 
@@ -157,13 +155,13 @@ export type AssertionAlgorithm =
   | 'PS512'
   | 'EdDSA';
 
-/** Where tokens are asked for: at a whole URL, or where the issuer's metadata says. */
+/** Where tokens are requested: at a whole URL, or where the issuer's metadata says. */
 export type ProviderAddress =
   | { readonly tokenUrl: string; readonly issuerUrl?: undefined; readonly permitsClearText?: undefined }
   | {
       readonly issuerUrl: string;
       readonly tokenUrl?: undefined;
-      /** The token endpoint that the issuer names may be http on another machine. */
+      /** The token endpoint named by the issuer may be http on another machine. */
       readonly permitsClearText?: true;
     }
   /** Nowhere: the token is mounted. */
@@ -182,32 +180,32 @@ export interface CredentialSettings {
   /** Instead of the file `client_id`. */
   readonly clientId?: string;
   readonly clientAuth: ClientAuthentication;
-  /** The client credentials grant when absent. */
+  /** The client credentials grant by default. */
   readonly grant?: GrantConfig;
-  /** The pod starts and is ready without its token; requests that want it wait, or fail, as ever. */
+  /** The pod starts and is ready without its token; requests that need the token wait, or fail, as usual. */
   readonly required?: false;
   /** How the token is handed out beside the proxy. */
   readonly output?: OutputConfig;
-  /** Take tokens whose type is not said, or is a name of the provider's own. */
+  /** Accept tokens whose type is missing, or a name of the provider's own. */
   readonly tokenType?: 'any';
   readonly scope?: string;
   readonly audience?: string;
   /** Further parameters of the grant; an array is sent as a repeated parameter. */
   readonly parameters: Readonly<Record<string, string | readonly string[]>>;
-  /** A client certificate is the mounted credential's, with `tls_client_auth`. */
+  /** With `tls_client_auth`, the client certificate comes from the mounted credential. */
   readonly tls: Pick<TlsConfig, 'caFile' | 'serverName'>;
-  /** Between here and the provider; over TLS alone. */
+  /** Between here and the provider; over TLS only. */
   readonly egressProxy?: EgressProxyConfig;
-  /** Bound on one request to the token endpoint, from connecting to the last byte. */
+  /** Bounds one request to the token endpoint, from connecting to the last byte. */
   readonly requestTimeoutMs: number;
-  /** How long a request may wait for a token when none is held and a grant is near. */
+  /** How long a request may wait for a token if none is held and a grant is near. */
   readonly waitTimeoutMs: number;
   readonly renewal: RenewalPolicy;
 }
 
 export interface OutputConfig {
   readonly file?: TokenFileConfig;
-  /** Given on loopback to who asks for it. */
+  /** Handed out on loopback to anyone who asks. */
   readonly endpoint: boolean;
 }
 
@@ -215,55 +213,55 @@ export interface TokenFileConfig {
   readonly path: string;
   /** Permission bits. */
   readonly mode: number;
-  /** Number of the group that gets it; the process's own when absent. */
+  /** Number of the group that gets the file; the process's own by default. */
   readonly group?: number;
 }
 
 export interface RenewalPolicy {
   /** Fraction of the lifetime after which the token is renewed. */
   readonly at: number;
-  /** Up to this fraction of the lifetime is taken off at random, so that a fleet does not move in step. */
+  /** Up to this fraction of the lifetime is subtracted at random, so that a fleet does not move in step. */
   readonly jitter: number;
-  /** The first grant is delayed by up to this much at random. */
+  /** The first grant is delayed by a random time up to this. */
   readonly startupJitterMs: number;
   /** No renewal sooner than this after the last grant. */
   readonly minIntervalMs: number;
-  /** While no token is held, no more than this from one attempt to the next; rejected credentials aside. */
+  /** The longest time from one attempt to the next while no token is held, rejected credentials aside. */
   readonly recoveryMs: number;
-  /** After a failure no attempt sooner than this, whatever is random about it; not at all unless given. */
+  /** The shortest time from a failure to the next attempt, jitter included; no bound by default. */
   readonly shortestRetryMs?: number;
-  /** Lifetime of a token that comes with none and is no JWT. */
+  /** The lifetime of a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
 }
 
-/** A place of a request that a token is put into. */
+/** A place in a request where a token is put. */
 export type Injection =
-  /** @property scheme before the token, and a space; the token stands alone when absent. */
+  /** @property scheme precedes the token, with a space; the token stands alone if absent. */
   | { readonly into: 'header'; readonly header: string; readonly scheme?: string }
-  /** The text that an app puts into a field, alone or behind a scheme, where it wants the token. */
+  /** The text that an app puts into a field, alone or after a scheme, where it wants the token. */
   | { readonly into: 'placeholder'; readonly header: string; readonly placeholder: string }
   | { readonly into: 'query'; readonly parameter: string };
 
-/** What is done with a request on its way to an upstream, however the upstream was found. */
+/** How a request is forwarded to an upstream, however the upstream was found. */
 export interface ForwardingPolicy {
   /** Name of the credential whose token is injected. */
   readonly credential: string;
   /** Where the token goes; `Authorization: Bearer …` when absent. */
   readonly inject?: readonly Injection[];
-  /** Of Authorization, and of every place that `inject` names. */
+  /** Applies to Authorization, and to every place that `inject` names. */
   readonly existingAuthorization: 'replace' | 'keep' | 'reject';
   readonly whenTokenUnavailable: 'fail' | 'passthrough';
   readonly retryOn401: boolean;
   readonly timeouts: RouteTimeouts;
   readonly tls: TlsConfig;
-  /** Over TLS alone: a proxy is no end of the token's way. */
+  /** Over TLS only: the token is not meant for the proxy. */
   readonly egressProxy?: EgressProxyConfig;
   readonly protocol: UpstreamProtocol;
 }
 
 /**
- * What is spoken to an upstream. `auto`: over TLS what a request came by, if the upstream speaks that; else HTTP/1.1. `h2`:
- * HTTP/2 over TLS. `h2c`: HTTP/2 over TCP, without asking first (RFC 9113 §3.3).
+ * The protocol to the upstream. `auto`: over TLS the protocol of the incoming request, if the upstream speaks it; else
+ * HTTP/1.1. `h2`: HTTP/2 over TLS. `h2c`: HTTP/2 over TCP, with prior knowledge (RFC 9113 §3.3).
  */
 export type UpstreamProtocol = 'auto' | 'http1' | 'h2' | 'h2c';
 
@@ -276,7 +274,7 @@ export interface RouteConfig extends ForwardingPolicy {
     readonly pathPrefix: string;
   };
   readonly upstream: Upstream;
-  /** Take the matched prefix off before the upstream's base path is put on. */
+  /** Remove the matched prefix before the upstream's base path is added. */
   readonly stripPrefix: boolean;
 }
 
@@ -286,8 +284,8 @@ export interface ForwardProxyConfig {
   /** What becomes of a host that is not on the list: refused, or forwarded without a token. */
   readonly otherHosts: 'deny' | 'pass';
   /**
-   * What becomes of a CONNECT to a listed host: it is refused, tunnelled as bytes without a token, or its TLS ends here and
-   * what is asked inside of it gets the token.
+   * What becomes of a CONNECT to a listed host: it is refused, tunnelled as bytes without a token, or its TLS ends here
+   * and the requests inside get the token.
    */
   readonly connect: 'deny' | 'tunnel' | 'intercept';
   /** For hosts that are not on the list. */
@@ -300,21 +298,21 @@ export interface GatewayConfig {
   readonly tls: { readonly certFile: string; readonly keyFile: string };
   /** PEM authorities whose client certificates prove callers. */
   readonly clientCaFile?: string;
-  /** Present where service account tokens of this cluster prove callers; one of the two is. */
+  /** Present if service account tokens of this cluster prove callers. At least one of `clientCaFile` and this is present. */
   readonly serviceAccountTokens?: { readonly audience: string };
-  /** First match wins; who matches none is refused. Names are unique. */
+  /** First match wins; a caller without a match is refused. Names are unique. */
   readonly callers: readonly GatewayCaller[];
-  /** How long requests come in after the program was told to end, while others learn that it does. */
+  /** How long new requests are accepted after the signal to end, while clients learn of it. */
   readonly leaveDelayMs: number;
 }
 
 export interface GatewayCaller {
-  /** Of the entry: a metric label. */
+  /** The entry's name: a metric label. */
   readonly name: string;
   readonly match: CallerMatch;
-  /** Names of routes that it may use. */
+  /** Names of the routes that it may use. */
   readonly routes: readonly string[];
-  /** For each caller that matches, not for all of them together. */
+  /** For each matching caller, not for all of them together. */
   readonly limits: CallerLimits;
 }
 
@@ -322,60 +320,60 @@ export interface GatewayCaller {
 export type CallerMatch =
   /** @property serviceAccount `*` for all of the namespace. */
   | { readonly kind: 'service_account'; readonly namespace: string; readonly serviceAccount: string }
-  /** The whole id, or with `/*` at its end all ids below. */
+  /** The whole id; with `/*` at its end, all ids below. */
   | { readonly kind: 'spiffe'; readonly uri: string }
-  /** One of the certificate's DNS names, in any case; where it has none, its one common name. */
+  /** One of the certificate's DNS names, in any case; if it has none, its only common name. */
   | { readonly kind: 'certificate'; readonly name: string };
 
 export interface CallerLimits {
   readonly inFlight: number;
-  /** No bound when absent. */
+  /** Unbounded by default. */
   readonly requestsPerSecond?: number;
-  /** Requests that may come at once after a quiet time; there where `requestsPerSecond` is. */
+  /** Requests that may come at once after a quiet time; used only with `requestsPerSecond`. */
   readonly burst: number;
-  /** A quarter of `limits.connections`, or of what the process can have, when absent. */
+  /** By default a quarter of `limits.connections`, or of what the process can have. */
   readonly connections?: number;
 }
 
 export interface CaptureConfig {
-  /** Each host, address and port once. */
+  /** Each combination of host, address and port appears once. */
   readonly hosts: readonly CapturedHost[];
 }
 
-/** A host that apps find at an address of loopback, where the sidecar listens in its place. */
+/** A host that apps find at a loopback address, where the sidecar listens in its place. */
 export interface CapturedHost extends ForwardingPolicy {
   /** Lower-case name. */
   readonly host: string;
-  /** Of loopback; IPv6 without brackets. */
+  /** A loopback address; IPv6 without brackets. */
   readonly address: string;
-  /** Where TLS is expected. */
+  /** Ports where TLS is expected. */
   readonly ports: readonly number[];
-  /** Where HTTP in clear is. */
+  /** Ports where clear-text HTTP is expected. */
   readonly clearPorts: readonly number[];
-  /** Send what came in clear over TLS, to port 443 where it came to 80. */
+  /** Send requests that came in clear over TLS, from port 80 to port 443. */
   readonly upgradeToTls: boolean;
 }
 
 export interface RedirectConfig {
-  /** Of loopback, where redirected connections come. */
+  /** The loopback port to which connections are redirected. */
   readonly port: number;
-  /** First match wins; names alone. Other hosts pass as they are. */
+  /** First match wins; names only. Other hosts pass unchanged. */
   readonly hosts: readonly AllowedDestination[];
-  /** For what passes. */
+  /** For connections that pass. */
   readonly timeouts: RouteTimeouts;
 }
 
 export interface InterceptionConfig {
-  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12`: in memory, as a rule, and read by the app. */
+  /** Gets `ca.crt`, `bundle.pem` and `truststore.p12`: usually in memory, and read by the app. */
   readonly directory: string;
 }
 
 export interface AllowedDestination extends ForwardingPolicy {
   /** Lower-case name or address (IPv6 in brackets), or `*.suffix` for all names below the suffix. */
   readonly host: string;
-  /** Only this port; the scheme's own (80, 443) when absent. */
+  /** Only this port; the scheme's default (80, 443) if absent. */
   readonly port?: number;
-  /** Send what was asked for as `http://` over TLS, to port 443 where no port or 80 was named. */
+  /** Send `http://` requests over TLS, to port 443 if they named no port or 80. */
   readonly upgradeToTls: boolean;
 }
 
@@ -410,7 +408,7 @@ export interface ProxyLimits {
   readonly replayBytes: number;
   /** Requests in flight before new ones are answered 503 `overloaded`. */
   readonly maxInFlight: number;
-  /** Connections of the app before new ones are answered 503 `overloaded`; by the process's descriptors when absent. */
+  /** Connections of the app before new ones are answered 503 `overloaded`; by default derived from the process's descriptors. */
   readonly maxConnections?: number;
   /** A connection must deliver a whole request head within this time. */
   readonly headerTimeoutMs: number;
@@ -419,12 +417,12 @@ export interface ProxyLimits {
   readonly http2: Http2Limits;
 }
 
-/** Of each connection of the app that speaks HTTP/2. */
+/** For each HTTP/2 connection of the app. */
 export interface Http2Limits {
-  /** Requests at once; more are refused, to be tried again. */
+  /** Concurrent requests; more are refused, to be retried. */
   readonly maxStreams: number;
-  /** Bytes of a request body that the app may send ahead of the upstream, which are held until that takes them. */
+  /** Bytes of a request body that the app may send ahead of the upstream; they are held until the upstream takes them. */
   readonly streamWindowBytes: number;
-  /** The same of all request bodies of the connection together. */
+  /** The same for all request bodies of the connection together. */
   readonly connectionWindowBytes: number;
 }

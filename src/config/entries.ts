@@ -2,10 +2,10 @@
 
 import type { Problem } from './problems.ts';
 
-/** The entry that flags and environment describe, and the one that routes use when they name none. */
+/** The entry that flags and environment describe; routes that name none use it. */
 export const DEFAULT_NAME = 'default';
 
-/** An entry of the file, or the one that flags and environment make up, with the key that names it in messages. */
+/** An entry of the file, or the one that flags and environment define, with the key that names it in messages. */
 export interface Keyed<Entry> {
   readonly key: string;
   readonly entry: Entry;

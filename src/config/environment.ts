@@ -4,11 +4,11 @@ import { nearestName } from './suggestion.ts';
 
 const PREFIX = 'TOKEN_SIDECAR_';
 
-/** What Kubernetes makes of a Service whose name begins like ours: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
+/** Variables that Kubernetes sets for a Service whose name begins like ours: `TOKEN_SIDECAR_PORT_443_TCP_ADDR`. */
 const OF_SERVICES =
   /^TOKEN_SIDECAR_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** Variables that look like settings of a command and are none: misspelt, or meant for another command. */
+/** Variables that look like settings of a command but are none: misspelt, or meant for another command. */
 export function unknownVariables(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
@@ -18,7 +18,7 @@ export function unknownVariables(
     (name) => name.startsWith(PREFIX) && env[name] !== '' && !known.includes(name) && !OF_SERVICES.test(name),
   );
   return names.sort().map((name) => {
-    // Without what all of them have in common, which would make them all alike.
+    // Without the prefix that all names share, which would make them all alike.
     const own = name.slice(PREFIX.length);
     const nearest = nearestName(
       own,

@@ -1,4 +1,4 @@
-/** What the schema finds wrong with the file's value, in words. */
+/** Puts into words what the schema finds wrong with the file's value. */
 
 import type * as v from 'valibot';
 import type { ProblemCode } from './problem-codes.ts';
@@ -7,7 +7,7 @@ import { MASK, shownValue } from './shown-text.ts';
 import { nearestName } from './suggestion.ts';
 import { codeOfExpectation } from './value-codes.ts';
 
-/** As much of a schema of valibot as tells what there is to set. */
+/** The part of a valibot schema that tells which settings exist. */
 interface SchemaShape {
   readonly type: string;
   readonly message?: string;
@@ -18,13 +18,13 @@ interface SchemaShape {
   readonly options?: readonly SchemaShape[];
 }
 
-/** The names of settings that have a value of their own, wherever they stand: text behind those of mappings may be anything. */
+/** The names of settings that have a value of their own, at any depth: text after the name of a mapping may be anything. */
 export function keysOf(schema: v.GenericSchema): ReadonlySet<string> {
   const settings = settingsOf(schema).filter(({ shape }) => !holdsMappings(shape));
   return new Set(settings.map(({ name }) => name.split('.').at(-1) as string));
 }
 
-/** Whether a mapping belongs there, or a list of them, and nothing else. */
+/** Whether only a mapping, or a list of mappings, belongs there. */
 function holdsMappings(shape: SchemaShape | undefined): boolean {
   const inner = unwrap(shape);
   if (inner?.options !== undefined) return inner.options.every(holdsMappings);
@@ -37,7 +37,7 @@ interface Setting {
   readonly shape: SchemaShape;
 }
 
-/** Every setting, as messages name it, without the places in lists: `routes.match.host`. */
+/** Every setting, as messages name it, without list indices: `routes.match.host`. */
 function settingsOf(schema: v.GenericSchema): Setting[] {
   return settingsBelow(shapeOf(schema), '');
 }
@@ -46,18 +46,18 @@ function shapeOf(schema: v.GenericSchema): SchemaShape {
   return schema as unknown as SchemaShape;
 }
 
-/** Schemas that judge the kind of a value, and not the value. */
+/** Schemas that judge only the kind of a value. */
 const OF_KINDS = new Set(['string', 'number', 'boolean', 'array', 'record', 'strict_object', 'union']);
 
 const YES_AND_NO = 'Write true or false without quotes: in YAML 1.2 yes, no, on and off are text.';
 
-/** Names that people give to what belongs into the mounted Secret. */
+/** Names that people give to values that belong in the mounted Secret. */
 const SECRET_NAMES = /secret|password|passwd|private_?key$|^token$|api_?key/i;
 
 const NO_SECRETS =
   "Put it into the Secret that is mounted at the credential's dir: this file holds no secrets.";
 
-/** With what the member of a union found that understood the value's kind, in place of the union's own word. */
+/** Replaces a union's own issue with those of the member that understood the value's kind. */
 export function withInsideOfUnion(issue: v.BaseIssue<unknown>): v.BaseIssue<unknown>[] {
   const { type, issues, path, input } = issue;
   if (type !== 'union' || path === undefined || issues === undefined) return [issue];
@@ -95,7 +95,7 @@ function remedyFor({ type, input, message }: v.BaseIssue<unknown>): string | und
   return type === 'string' && isQuotable ? 'Put quotes around it: without them it is no text.' : undefined;
 }
 
-/** `a text`, `a list`: what a value is, where the value itself may be a secret. */
+/** `a text`, `a list`: the kind of a value that may be a secret. */
 export function kindOfValue(input: unknown): string {
   if (Array.isArray(input)) return 'a list';
   if (input === null) return 'nothing';
@@ -106,13 +106,13 @@ export function kindOfValue(input: unknown): string {
   );
 }
 
-/** Scalars as they are; a mapping or list by its kind, since what is inside may be anything. */
+/** Scalars as they are; a mapping or list by its kind, since its content may be anything. */
 function describeInput(input: unknown): string {
   return typeof input === 'object' ? kindOfValue(input) : String(input);
 }
 
 function codeFor({ type, input, message }: v.BaseIssue<unknown>): ProblemCode {
-  // A number without its unit, a port without its host.
+  // A number without its unit, or a port without its host.
   if (typeof input === 'number' && codeOfExpectation(message) !== undefined) {
     return codeOfExpectation(message) as ProblemCode;
   }
@@ -154,7 +154,7 @@ function describeUnknownKey(schema: v.GenericSchema, path: readonly v.IssuePathI
 
 const LONGEST_KEY = 40;
 
-/** More are not listed beside the one that was probably meant. */
+/** At most this many keys are listed beside the one that was probably meant. */
 const MOST_KEYS = 8;
 
 function nameOf(path: readonly v.IssuePathItem[]): string {
@@ -164,7 +164,7 @@ function nameOf(path: readonly v.IssuePathItem[]): string {
     .replace(/^\./, '');
 }
 
-/** Whether the value stands under a name that is the provider's to define. */
+/** Whether the value stands under a name that the provider defines. */
 function isFreeForm(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): boolean {
   return path.slice(0, -1).some((_, index) => schemaAt(schema, path.slice(0, index + 1))?.type === 'record');
 }
@@ -181,7 +181,7 @@ function schemaAt(schema: v.GenericSchema, path: readonly v.IssuePathItem[]): Sc
   return shape;
 }
 
-/** A setting of the name, and nothing that every object has. */
+/** A setting of this name, ignoring what every object inherits. */
 function ownEntry(entries: SchemaShape['entries'], name: string): SchemaShape | undefined {
   return entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined;
 }

@@ -32,7 +32,7 @@ function formatted<T>(format: ValueFormat<T>) {
   );
 }
 
-/** A URL kept as it was written. */
+/** A URL kept as written. */
 const url = v.pipe(
   v.string(serverUrl.expected),
   v.check((text) => serverUrl.parse(text) !== undefined, serverUrl.expected),
@@ -85,7 +85,7 @@ const parameterValue = v.union(
   PARAMETER_VALUE,
 );
 
-/** A key of a Secret (Kubernetes refuses others), which is a file in its volume. */
+/** A key of a Secret (Kubernetes refuses others), which becomes a file in its volume. */
 const FILE_NAME = 'a file name in dir: letters, digits, dots, dashes and underscores';
 export const fileName = v.pipe(
   v.string(FILE_NAME),
@@ -280,7 +280,7 @@ const timeouts = v.strictObject(
   'a mapping',
 );
 
-/** What is set alike for a route and for a destination of the forward proxy. */
+/** The settings that a route and a destination of the forward proxy share. */
 const forwardingPolicy = {
   credential: v.optional(name),
   inject: v.optional(injections),
@@ -482,7 +482,7 @@ export const fileSchema = v.strictObject(
           http2: v.optional(
             v.strictObject(
               {
-                // More than there are identifiers of streams in a connection (RFC 9113 §5.1.1) would bound nothing.
+                // A larger number than a connection has stream identifiers (RFC 9113 §5.1.1) would bound nothing.
                 streams: v.optional(wholeNumber(1, 2 ** 31 - 1)),
                 streamWindow: v.optional(formatted(windowSize)),
                 connectionWindow: v.optional(formatted(windowSize)),

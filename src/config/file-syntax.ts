@@ -1,4 +1,4 @@
-/** YAML, and JSON as a part of it, taken apart: what is wrong with the text itself, each at its place. */
+/** Parses YAML, which includes JSON, and reports each mistake in the text itself at its place. */
 
 import type { Alias, Document, YAMLParseError } from 'yaml';
 import { nextTurn } from '../next-turn.ts';
@@ -10,17 +10,17 @@ import { parseInParts } from './yaml-document.ts';
 import { expectedYaml } from './yaml-mistakes.ts';
 
 export interface ParsedText {
-  /** As JSON has it. */
+  /** The value, as JSON would represent it. */
   readonly value: unknown;
   readonly source: SourceText;
 }
 
-/** Of aliases that stand for aliases: what they stand for would not fit anywhere. */
+/** For aliases of aliases, whose expansion would not fit anywhere. */
 const MOST_ALIASES = 100;
 
 const ANCHOR = 'an anchor of this name before it, or quotes around text that begins with *';
 
-/** Deeper brackets and indentation take the parser more than its stack. */
+/** Deeper brackets or indentation would overflow the parser's stack. */
 const DEEPEST = 200;
 
 const CODES: Readonly<Record<string, ProblemCode>> = {
@@ -31,7 +31,7 @@ const CODES: Readonly<Record<string, ProblemCode>> = {
 };
 
 /**
- * Undefined where the text cannot be taken apart, which is then in `problems`.
+ * Undefined if the text cannot be parsed; `problems` then says why.
  * @param path names the file in messages.
  * @param keys those whose values may be shown.
  */
@@ -63,7 +63,7 @@ export async function parseYaml(
   try {
     document = await parseInParts(text);
   } catch {
-    // Its stack, as a rule: a list of a list of a list.
+    // Usually its stack: a list of a list of a list.
     report(source.at(0), 'too_deep', 'a file that the parser can take apart');
     return undefined;
   }
@@ -108,20 +108,20 @@ function rangeOf(range: Alias['range']): [number, number] {
   return range == null ? [0, 1] : [range[0], range[1]];
 }
 
-/** After the first mistake of syntax the parser guesses what the rest means; keys that stand twice are all meant. */
+/** After the first syntax error the parser guesses what the rest means; duplicate keys are all reported. */
 function worthReporting(errors: readonly YAMLParseError[]): YAMLParseError[] {
   const first = errors.find(({ code }) => code !== 'DUPLICATE_KEY');
   return errors.filter((error) => error === first || error.code === 'DUPLICATE_KEY');
 }
 
-/** A tab before the first word of the line is what is wrong with it, whatever the parser calls it. */
+/** A tab before the first word of the line is the mistake, whatever the parser calls it. */
 function codeFor({ code, pos: [from] }: YAMLParseError, text: string): ProblemCode {
   const lineStart = text.lastIndexOf('\n', Math.max(0, from - 1)) + 1;
   if (/^ *\t/.test(text.slice(lineStart))) return 'tab_indentation';
   return (Object.hasOwn(CODES, code) ? CODES[code] : undefined) ?? 'invalid_yaml';
 }
 
-/** Where more brackets are open than any file has, quotes and comments not looked at: a guard, not a judgement. */
+/** Where more brackets are open than in any real file, ignoring quotes and comments: a guard, not a judgement. */
 function tooDeep(text: string): number | undefined {
   let depth = 0;
   for (let index = 0; index < text.length; index++) {

@@ -1,4 +1,4 @@
-/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. Loaded only where there is one. */
+/** Reads the configuration file: YAML or JSON text in, a checked value and every problem out. Loaded only if there is one. */
 
 import * as v from 'valibot';
 import { messageOf, systemCodeOf } from '../errors.ts';
@@ -12,26 +12,26 @@ import type { Problem } from './problems.ts';
 import { parseShortJson } from './short-json.ts';
 import type { SourceText } from './source-text.ts';
 
-/** Each finds at least one thing wrong; a file that takes more is not worth understanding. */
+/** Each round finds at least one mistake; a file that takes more is not worth understanding. */
 const MOST_ROUNDS = 200;
 
-/** What could be understood of the file. What could not is in `problems`. */
+/** The part of the file that could be understood. The rest is in `problems`. */
 export interface FileReading {
   readonly config: FileConfig;
-  /** False when so much is wrong that what is missing cannot be told from what was not understood. */
+  /** False if so much is wrong that missing settings cannot be told from those not understood. */
   readonly understood: boolean;
-  /** What finds the place of a setting. Nothing where the text could not be taken apart. */
+  /** Finds the places of settings. Absent if the text could not be parsed. */
   readonly source?: () => Promise<SourceText | undefined>;
 }
 
-/** Their values may be shown in messages. */
+/** Keys whose values may be shown in messages. */
 const FILE_KEYS = keysOf(fileSchema);
 
 const NOTHING_UNDERSTOOD: FileReading = { config: {}, understood: false };
 
 /**
  * @param key the flag or variable that names the file.
- * @param known its text, where that has been read already.
+ * @param known its text, if already read.
  */
 export async function readConfigFile(
   path: string,
@@ -54,7 +54,7 @@ export async function readConfigFile(
 export async function parseConfig(text: string, path: string, problems: Problem[]): Promise<FileReading> {
   const short = await readShortJson(text);
   if (short !== undefined) {
-    // Taken apart only to say where something is wrong.
+    // Parsed only to say where something is wrong.
     const source = async () => (await parseYaml(text, path, FILE_KEYS, []))?.source;
     return { config: short, understood: true, source };
   }
@@ -76,7 +76,7 @@ export async function parseConfig(text: string, path: string, problems: Problem[
   return config === undefined ? { ...NOTHING_UNDERSTOOD, source } : { config, understood: true, source };
 }
 
-/** Undefined for what is not such text, and where anything is wrong with it. */
+/** Undefined for other text, and if anything is wrong with it. */
 async function readShortJson(text: string): Promise<FileConfig | undefined> {
   const value = parseShortJson(text);
   if (value === undefined) return undefined;
@@ -86,9 +86,10 @@ async function readShortJson(text: string): Promise<FileConfig | undefined> {
 }
 
 /**
- * As much of a value as a schema understands; undefined where so much is wrong that nothing can be told of the rest.
- * @param value is changed: what is wrong is mended and the rest read again, so that the checks across settings report in the same run.
- * @param standIns for what has to be there besides the names of entries.
+ * As much of a value as a schema understands; undefined if so much is wrong that nothing can be said of the rest.
+ * @param value is changed: mistakes are mended and the rest read again, so that the checks across settings report in
+ * the same run.
+ * @param standIns for required values other than the names of entries.
  */
 export function readShape<const Schema extends v.GenericSchema>(
   schema: Schema,

@@ -1,11 +1,11 @@
 import { codeOf, type Problem } from './problems.ts';
 
-/** Nobody mends more at once; they are compared with each other. */
+/** Nobody mends more at once, and each is compared with the others. */
 const MOST_PROBLEMS = 1000;
 
 /**
- * Leaves out what is wrong only because something else is: a setting that was not understood, or that stands there under a
- * misspelt name, is not missing as well.
+ * Leaves out problems that only follow from another: a setting that was not understood, or has a misspelt name, is not
+ * missing as well.
  */
 export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   const meant = new Set(problems.flatMap((problem) => problem.meant ?? []));
@@ -21,7 +21,7 @@ export function withoutFollowUps(problems: readonly Problem[]): Problem[] {
   });
 }
 
-/** Whether nothing is known of an entry, or of its part, because that was not understood. */
+/** Whether nothing is known of an entry, or of a part of it, because it was not understood. */
 export function isDoubtful(problems: readonly Problem[], entry: string, part?: string): boolean {
   return problems.some(({ key, meant }) =>
     [key, meant].some(

@@ -13,9 +13,9 @@ import { checkTlsFiles, type GatewayFiles } from './tls-files.ts';
 
 /**
  * Resolves and checks everything, certificate files included.
- * @param found what is wrong already, to be reported with the rest.
- * @param text of the file, where that has been read already.
- * @throws {ConfigurationError} with every problem there is.
+ * @param found problems so far, to be reported with the rest.
+ * @param text of the file, if already read.
+ * @throws {ConfigurationError} with every problem.
  */
 export async function loadConfig(
   given: ProxyValues,
@@ -46,7 +46,7 @@ async function readFile(
   return readConfigFile(config.text, config.key, problems, text);
 }
 
-/** What was found wrong later, each with its place where it is in the file; as it is where the file could not be read. */
+/** Adds to problems that were found later their places in the file; unchanged if the file could not be read. */
 export async function placedInFile(
   problems: readonly Problem[],
   { path, text }: { readonly path: string; readonly text: string | undefined },
@@ -57,7 +57,7 @@ export async function placedInFile(
   return problems.map(placed(await source?.()));
 }
 
-/** With its place in the file, where it is in the file. */
+/** Adds its place in the file, if it has one. */
 function placed(source: SourceText | undefined): (problem: Problem) => Problem {
   return (problem) => {
     const of = problem.value === undefined ? 'key' : 'value';

@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
 
-/** Stand for settings that every entry has, where they could not be understood; unlike any that is allowed. */
+/** Stand in for required settings of entries that could not be understood; never equal to an allowed value. */
 const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
   name: (index) => `not-understood-${index}`,
   host: (index) => `not-understood-${index}.invalid`,
@@ -8,12 +8,12 @@ const STAND_INS: Readonly<Record<string, (index: number) => unknown>> = {
 };
 
 /**
- * The same of a schema whose mappings have more that has to be there: by the mapping and the setting, `secret.name`, or the
- * list and the setting of each entry, `routes[].upstream`. None is a value that is allowed.
+ * The same for a schema whose mappings have more required settings. Keyed by the mapping and the setting,
+ * `secret.name`, or by the list and the setting of each entry, `routes[].upstream`. None is an allowed value.
  */
 export type StandIns = Readonly<Record<string, (index: number) => unknown>>;
 
-/** What every entry of these lists has. */
+/** The required setting of every entry in these lists. */
 const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
   credentials: 'name',
   routes: 'name',
@@ -21,9 +21,9 @@ const REQUIRED_OF_ENTRIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Takes a setting that is wrong out of the file's value, or puts something in its place where there has to be something:
- * the rest can then be understood. Whatever is made of the value is thrown away with an error.
- * @returns false where nothing can take the place of what is missing.
+ * Removes a wrong setting from the file's value, or replaces it if it is required, so that the rest can be understood.
+ * The resulting value is thrown away with an error.
+ * @returns false if nothing can replace what is missing.
  */
 export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, standIns: StandIns = {}): boolean {
   const keys = (path ?? []).map(({ key }) => key as string | number);
@@ -45,7 +45,7 @@ export function mend(file: unknown, { path, input }: v.BaseIssue<unknown>, stand
   return true;
 }
 
-/** An entry that is no mapping keeps its place, so that the others keep theirs; other lists are left out as a whole. */
+/** An entry that is no mapping keeps its place, so that the others keep theirs; other lists are dropped as a whole. */
 function mendEntry(file: unknown, keys: readonly (string | number)[], list: unknown[], index: number): void {
   const name = String(keys.at(-2));
   const required = Object.hasOwn(REQUIRED_OF_ENTRIES, name) ? REQUIRED_OF_ENTRIES[name] : undefined;

@@ -1,6 +1,6 @@
 import type { Config, ForwardingPolicy } from './config.ts';
 
-/** What is done with requests, however their upstream is found. */
+/** How requests are handled, however their upstream is found. */
 export function policiesOf({
   routes,
   forwardProxy,

@@ -1,6 +1,6 @@
 /**
- * The kinds of mistakes in a configuration, each with a code that stays as it is and what to do about it.
- * `token-sidecar explain CODE` tells more: src/explain/configuration.ts.
+ * The kinds of mistakes in a configuration, each with a stable code and what to do about it. `token-sidecar explain
+ * CODE` tells more: src/explain/configuration.ts.
  */
 
 interface ProblemKind {

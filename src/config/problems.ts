@@ -7,17 +7,17 @@ import type { Place } from './source-text.ts';
 export interface Problem {
   /** The flag, variable or path in the file that holds it: `--listen`, `TOKEN_SIDECAR_AUTH_URL`, `routes[0].upstream`. */
   readonly key: string;
-  /** The value as it was given. Left out where there is none, and always where it could be a secret. */
+  /** The value as given. Left out if there is none, and always if it could be a secret. */
   readonly value?: string;
   /** What would be right, as a noun phrase or a short sentence. */
   readonly expected: string;
-  /** What kind of problem it is, to be looked up; `invalid_value` or `missing_value` when absent. */
+  /** The kind of problem, to be looked up; `invalid_value` or `missing_value` by default. */
   readonly code?: ProblemCode;
-  /** What to do about this one, where that is more than its code says; a whole sentence. */
+  /** What to do about this one, if more than its code says; a whole sentence. */
   readonly remedy?: string;
-  /** The setting that was probably meant by a name that there is not: it is not missing as well. */
+  /** The setting that an unknown name probably meant: it is not missing as well. */
   readonly meant?: string;
-  /** Settings one of which would do in place of one that is missing. */
+  /** Settings any of which would do in place of a missing one. */
   readonly instead?: readonly string[];
   /** Where it stands in the file. */
   readonly place?: Place;

@@ -3,7 +3,7 @@ import { ACCESS_LOGS } from './access-logs.ts';
 import type { GivenValues, Settings } from './settings.ts';
 import { UPSTREAM_PROTOCOLS } from './upstream-protocol.ts';
 
-/** What the `proxy` command takes as flags or from the environment; the rest is the configuration file's. */
+/** What the `proxy` command takes as flags or from the environment; the rest is set in the configuration file. */
 export const PROXY_SETTINGS = {
   'auth-url': {
     argument: 'URL',

@@ -1,4 +1,4 @@
-/** All that is wrong with a configuration, for a person: each problem with its code, its place and what to do. */
+/** Everything that is wrong with a configuration, for a person: each problem with its code, its place and what to do. */
 
 import { styleText } from 'node:util';
 import { codeOf, describeProblem, type Problem, remedyOf } from './problems.ts';
@@ -6,13 +6,13 @@ import type { Place } from './source-text.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
-/** How text is made to stand out: by nothing, or by the colours of a terminal. */
+/** How text stands out: not at all, or by a terminal's colours. */
 type Paint = (style: Style, text: string) => string;
 
 const PLAIN: Paint = (_style, text) => text;
 const COLOURED: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
-/** More than these are counted. */
+/** Beyond this, problems are only counted. */
 const MOST_SHOWN = 50;
 
 export function reportProblems(problems: readonly Problem[], { colour }: { colour: boolean }): string {
@@ -28,7 +28,7 @@ export function reportProblems(problems: readonly Problem[], { colour }: { colou
   return [...shown, `${count}${more}. To read more about one: token-sidecar explain ${code}`].join('\n\n');
 }
 
-/** What is not of the file first, then what is, from its top to its end. */
+/** Problems outside the file first, then those in it, from top to end. */
 function byPlace({ place: a }: Problem, { place: b }: Problem): number {
   return (a?.line ?? 0) - (b?.line ?? 0) || (a?.column ?? 0) - (b?.column ?? 0);
 }

@@ -6,7 +6,7 @@ import type { ProxyValues } from './proxy-settings.ts';
 import { readValue } from './settings.ts';
 import { oneOf } from './values.ts';
 
-/** Undefined where requests are not logged. */
+/** Undefined if requests are not logged. */
 export function resolveAccessLog(
   file: Pick<FileConfig, 'accessLog' | 'accessLogSample'>,
   given: ProxyValues,

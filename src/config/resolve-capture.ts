@@ -9,7 +9,7 @@ import { resolvePolicy } from './resolve-policy.ts';
 import { readValue } from './settings.ts';
 import { type AddressedHost, addressedHosts, formatAddress } from './values.ts';
 
-/** What is captured of a host whose ports are not named: https and http. */
+/** The ports captured for a host that names none: https and http. */
 const USUAL_PORTS = { ports: [443], clearPorts: [80] };
 
 /** The captured hosts, with the keys that name them in messages. */
@@ -40,12 +40,12 @@ export function resolveCapture(
   return { config: { hosts: hosts.map((host) => host.entry) }, hosts };
 }
 
-/** Names that a certificate is shown for. */
+/** Names for which a certificate is shown. */
 export function namesOverTls({ hosts }: CaptureConfig): readonly string[] {
   return hosts.filter(({ ports }) => ports.length > 0).map(({ host }) => host);
 }
 
-/** One entry a host, with every port that was named: 80 in clear, others over TLS. Without one both of the usual. */
+/** One entry per host and address, with every port named: 80 in clear, others over TLS. Without any, both usual ports. */
 function withPorts(named: readonly AddressedHost[]): readonly CapturedHostEntry[] {
   const keys = [...new Set(named.map(({ host, address }) => `${host}=${address}`))];
   return keys.map((key) => {

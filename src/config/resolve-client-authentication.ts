@@ -7,7 +7,7 @@ type Method = ClientAuthentication['method'];
 
 const DEFAULT_METHOD: Method = 'client_secret_basic';
 
-/** Grants that come with a proof of their own. */
+/** Grants that carry their own proof. */
 const SELF_PROVING: ReadonlySet<string> = new Set(['jwt_bearer', 'static']);
 
 interface MethodSetting {
@@ -16,7 +16,7 @@ interface MethodSetting {
   readonly read: (entry: CredentialEntry) => string | undefined;
 }
 
-/** Settings that one method has a use for: with another they are a mistake about what is being set up. */
+/** Settings that only one method uses: with another method they are a mistake. */
 const METHOD_SETTINGS: readonly MethodSetting[] = [
   { name: 'basicEncoding', method: 'client_secret_basic', read: ({ basicEncoding }) => basicEncoding },
   { name: 'assertion.keyFile', method: 'private_key_jwt', read: ({ assertion }) => assertion?.keyFile },

@@ -1,4 +1,4 @@
-/** What the configuration file, flags and environment come to: pure, so that it can be judged where its files are not. */
+/** Combines configuration file, flags and environment. Pure, so that it can be checked where its files are absent. */
 
 import { LOG_LEVELS } from '../log/logger.ts';
 import type { Config } from './config.ts';
@@ -20,7 +20,7 @@ import { readValue } from './settings.ts';
 import { checkListeners } from './sidecar-listeners.ts';
 import { EVERY_ADDRESS, hostNames, listenAddress, oneOf } from './values.ts';
 
-/** Every setting resolved and checked; what is wrong joins `problems`, and the result is only right when nothing does. */
+/** Every setting resolved and checked. Mistakes are added to `problems`; the result is right only if there are none. */
 export function resolveConfig(
   { config: read, understood }: FileReading,
   given: ProxyValues,

@@ -21,12 +21,12 @@ export const DEFAULT_RENEWAL: RenewalPolicy = {
   defaultLifetimeMs: 300_000,
 };
 
-/** A route or destination: whatever names the credential whose token it injects. */
+/** A route or destination: anything that names the credential whose token it injects. */
 export type CredentialUser = Keyed<{ readonly credential: string }>;
 
 /**
- * The file's credentials; flags and environment override the one named `default`, or add it when the file has none
- * or something uses it.
+ * The file's credentials. Flags and environment override the one named `default`, or add it if the file has none or
+ * something uses it.
  */
 export function resolveCredentials(
   file: FileConfig,
@@ -86,10 +86,10 @@ function isClear(provider: ProviderAddress | undefined): boolean {
   return (provider?.tokenUrl ?? provider?.issuerUrl)?.startsWith('http:') === true;
 }
 
-/** What sets the credential named `default` alone. */
+/** Flags that set only the credential named `default`. */
 const OF_DEFAULT = ['auth-url', 'token-url', 'credentials-dir', 'scope', 'audience'] as const;
 
-/** A flag or variable that nothing heeds is a mistake about what is being set up. */
+/** A flag or variable without effect is a mistake. */
 function checkEffect(
   entries: readonly Keyed<CredentialEntry>[],
   given: ProxyValues,
@@ -105,7 +105,7 @@ function checkEffect(
   }
 }
 
-/** Names are unique, and every name that is used is there. */
+/** Names are unique, and every name used exists. */
 export function checkCredentials(
   file: FileConfig,
   credentials: readonly Keyed<CredentialConfig>[],
@@ -130,7 +130,7 @@ export function checkCredentials(
   }
 }
 
-/** Where the token of the request is exchanged, nothing else may become of it. */
+/** Where a request's own token is exchanged, it must not be used in any other way. */
 export function checkSubjects(
   credentials: readonly Keyed<CredentialConfig>[],
   users: readonly Keyed<Pick<ForwardingPolicy, 'credential' | 'existingAuthorization'>>[],

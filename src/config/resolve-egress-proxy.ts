@@ -9,7 +9,7 @@ const URL_REMEDY = 'Write http://, host and port alone; user and password are fi
 const EXPECTED_HOST =
   'a host name, .suffix for all names below it, an address, or addresses such as 10.0.0.0/8';
 
-/** The problem of a proxy that what is secret would pass in clear text. */
+/** The problem of a proxy that would see secrets in clear text. */
 export const SEEN_BY_PROXY = {
   code: 'conflicting_settings',
   remedy: 'Have it leave over TLS, or remove egressProxy.',
@@ -29,7 +29,7 @@ export function resolveEgressProxy(
   }
   const url = serverUrl.parse(text);
   if (url === undefined || url.protocol !== 'http:' || url.pathname !== '/') {
-    // It is not shown: a URL may have a password in it.
+    // Not shown: a URL may contain a password.
     problems.push({ key: `${key}.url`, expected: EXPECTED_URL, code: 'invalid_url', remedy: URL_REMEDY });
     return undefined;
   }

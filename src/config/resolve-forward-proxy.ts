@@ -60,7 +60,7 @@ export function resolveDestination(
   };
 }
 
-/** What is asked for as `http://` leaves over TLS or in clear, and HTTP/2 has a name for each. */
+/** An `http://` request leaves over TLS or in clear, and HTTP/2 has a name for each. */
 export function checkDestinationProtocol(
   key: string,
   { protocol }: Pick<AllowedDestinationEntry, 'protocol'>,
@@ -80,7 +80,7 @@ export function checkDestinationProtocol(
   });
 }
 
-/** A token leaves this machine over TLS unless it is said that it need not; `upgradeToTls: false` says so as well. */
+/** A token leaves this machine over TLS unless the configuration permits otherwise, which `upgradeToTls: false` does too. */
 function resolveUpgrade(key: string, entry: AllowedDestinationEntry, problems: Problem[]): boolean {
   const { host, allowClearText, upgradeToTls } = entry;
   if (allowClearText !== undefined && allowClearText === upgradeToTls) {

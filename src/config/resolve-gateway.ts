@@ -1,4 +1,4 @@
-/** How callers of other pods come in, and which of them may use which route. */
+/** How callers of other pods connect, and which of them may use which route. */
 
 import { dirname } from 'node:path';
 import type { CallerLimits, CallerMatch, GatewayCaller, GatewayConfig, RouteConfig } from './config.ts';
@@ -7,17 +7,17 @@ import type { FileConfig, GatewayCallerEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { EVERY_ADDRESS } from './values.ts';
 
-/** What one caller may have in flight unless its entry says more or less: this part of what all may. */
+/** The fraction of all in-flight requests that one caller may have by default. */
 const PART_OF_ALL = 1 / 4;
 
 const DEFAULT_AUDIENCE = 'token-sidecar-gateway';
 
 const DEFAULT_LEAVE_DELAY_MS = 5000;
 
-/** Ways to a token that a gateway does not have: whoever reached it could use them. */
+/** Ways to a token that a gateway must not have: anyone who reached it could use them. */
 const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
 
-/** What the callers of a gateway may be allowed, and the bound on all of them together. */
+/** What a gateway's callers may be allowed, and the bound on all of them together. */
 export interface GatewayNeighbours {
   readonly routes: readonly Keyed<RouteConfig>[];
   readonly maxInFlight: number;
@@ -76,7 +76,7 @@ export function resolveGateway(
   };
 }
 
-/** What entries may name: looked up, as there may be thousands of either. */
+/** What entries may name, indexed, as there may be thousands of either. */
 interface Allowable {
   readonly names: ReadonlySet<string>;
   /** Names of routes, by the credential that they use. */
@@ -126,7 +126,7 @@ function resolveCaller(
   };
 }
 
-/** Who can prove nothing is let in by no entry. */
+/** An entry is useless if its callers have no way to prove who they are. */
 function checkProvable(
   { key, entry: { match } }: Keyed<GatewayCallerEntry>,
   { clientCaFile, serviceAccountTokens }: NonNullable<FileConfig['gateway']>,

@@ -1,4 +1,4 @@
-/** By what a credential's tokens are granted. */
+/** How a credential's tokens are granted. */
 
 import type { GrantConfig, JwtBearerGrant } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
@@ -10,14 +10,14 @@ type JwtBearerEntry = NonNullable<CredentialEntry['jwtBearer']>;
 
 export const DEFAULT_GRANT: Grant = 'client_credentials';
 
-/** Settings that one grant has a use for: with another they are a mistake about what is being set up. */
+/** Settings that only one grant uses: with another grant they are a mistake. */
 const GRANT_SETTINGS = [
   { name: 'jwtBearer', grant: 'jwt_bearer' },
   { name: 'tokenExchange', grant: 'token_exchange' },
   { name: 'static', grant: 'static' },
 ] as const;
 
-/** The same of the kinds of jwt_bearer. */
+/** The same for the kinds of jwt_bearer. */
 const KIND_SETTINGS: Readonly<Partial<Record<keyof JwtBearerEntry, readonly Kind[]>>> = {
   certificateFile: ['rfc7523'],
   keyId: ['rfc7523'],
@@ -30,7 +30,7 @@ const KIND_SETTINGS: Readonly<Partial<Record<keyof JwtBearerEntry, readonly Kind
   permissions: ['github_app'],
 };
 
-/** What a token that is mounted has no use for: nobody is asked for it. */
+/** Settings without a use for a mounted token: no provider is asked for it. */
 const OF_REQUESTS = [
   'authUrl',
   'realm',
@@ -185,7 +185,7 @@ function resolveJwtBearer(key: string, entry: CredentialEntry, problems: Problem
 /** Claims that say who, for whom and when. */
 const OWN_CLAIMS = ['iss', 'sub', 'aud', 'jti', 'iat', 'nbf', 'exp'];
 
-/** Short names stand for the identifiers of RFC 8693 §3. */
+/** Expands short names to the identifiers of RFC 8693 §3. */
 function tokenTypeUri(type: string): string {
   return type.includes(':') ? type : `urn:ietf:params:oauth:token-type:${type}`;
 }

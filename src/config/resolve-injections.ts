@@ -8,11 +8,11 @@ import type { Problem } from './problems.ts';
 const AUTHORIZATION = 'Authorization';
 const BEARER = 'Bearer';
 
-/** What frames a message, says where it goes, is for this hop alone, or the sidecar's own; and what holds several things at once. */
+/** Fields that frame or route a message, apply to one hop, belong to the sidecar, or hold several values at once. */
 const NOT_FOR_TOKENS =
   /^(?:connection|cookie|expect|forwarded|host|keep-alive|max-forwards|te|trailer|transfer-encoding|upgrade|via|(?:content|if|proxy|sec|token-sidecar|access-control)-.*)$/;
 
-/** Undefined for `Authorization: Bearer`, be it said or not. @param key names the setting in messages. */
+/** Undefined for `Authorization: Bearer`, explicit or not. @param key names the setting in messages. */
 export function resolveInjections(
   key: string,
   entry: InjectionEntry | readonly InjectionEntry[] | undefined,
@@ -43,7 +43,7 @@ function resolveInjection(key: string, entry: InjectionEntry, problems: Problem[
     return { into: 'query', parameter: query };
   }
   if (header === undefined && scheme === undefined && placeholder === undefined) {
-    // What was there and is wrong has been reported, and taken out.
+    // If it was there and wrong, it has been reported and removed.
     if (problems.some((problem) => problem.key.startsWith(`${key}.`))) return undefined;
     problems.push({
       key,
@@ -80,7 +80,7 @@ function refuse(
   }
 }
 
-/** Two tokens in one place would be two answers to who is asking. */
+/** Two tokens in one place would give two answers to who is asking. */
 function checkPlaces(injections: readonly Keyed<Injection>[], problems: Problem[]): void {
   injections.forEach(({ key, entry }, index) => {
     const earlier = injections.slice(0, index).find((one) => placeOf(one.entry) === placeOf(entry));
@@ -96,7 +96,7 @@ function placeOf(injection: Injection): string {
   return `header ${injection.header.toLowerCase().replaceAll('_', '-')}`;
 }
 
-/** A placeholder within another would be found where only the other is meant. */
+/** A placeholder within another would also be found where only the other is meant. */
 export function checkPlaceholders(
   users: readonly Keyed<{ readonly inject?: readonly Injection[] }>[],
   problems: Problem[],

@@ -6,7 +6,7 @@ import { namesOverTls } from './resolve-capture.ts';
 import { readValue } from './settings.ts';
 import { isName, namedHosts } from './values.ts';
 
-/** The file's forward proxy, or the one that `hosts` stands for: those are intercepted, and all else passes. */
+/** The file's forward proxy, or the one that `hosts` defines: those hosts are intercepted, and all else passes. */
 export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: Problem[]): FileConfig {
   const hosts = readValue(given.hosts, namedHosts, problems);
   if (given.hosts === undefined) return file;
@@ -19,12 +19,12 @@ export function withNamedHosts(file: FileConfig, given: ProxyValues, problems: P
     });
     return file;
   }
-  // Of hosts that were not understood nothing more is said.
+  // Nothing more is said of hosts that were not understood.
   const allow = (hosts ?? [{ host: 'not-understood.invalid' }]).map((host) => ({ ...host }));
   return { ...file, forwardProxy: { allow, connect: 'intercept', otherHosts: 'pass' } };
 }
 
-/** What intercepts TLS. */
+/** The parts that intercept TLS. */
 export type Interceptors = Partial<Pick<Config, 'forwardProxy' | 'capture' | 'redirect'>>;
 
 /** Where certificates are left for apps, if any TLS is intercepted. */
@@ -37,7 +37,7 @@ export function resolveInterception(
   const directory = given['trust-dir'];
   const intercepts = interceptors.forwardProxy?.connect === 'intercept';
   if (!intercepts && interceptors.capture === undefined && interceptors.redirect === undefined) {
-    // Interception that is switched off in a hurry: by one word, which may become the other one again.
+    // Interception may be switched off in a hurry by this one word, and back on by the other.
     if (interceptors.forwardProxy?.connect === 'tunnel') return undefined;
     const expected = 'forwardProxy.connect: intercept beside it, or captured or redirected hosts';
     if (entry !== undefined) problems.push({ key: 'interception', expected, code: 'setting_without_use' });
@@ -56,7 +56,7 @@ export function resolveInterception(
   if (directory !== undefined && !directory.text.startsWith('/')) {
     problems.push({ key: directory.key, value: directory.text, expected: 'an absolute path' });
   }
-  // Captured in clear alone, nothing is to be trusted.
+  // Hosts captured only in clear need no trust.
   if (names.length === 0) return undefined;
   return { directory: directory?.text ?? entry?.directory ?? PROXY_SETTINGS['trust-dir'].default };
 }

@@ -17,7 +17,7 @@ const DEFAULT_LIMITS: Omit<ProxyLimits, 'http2'> = {
   keepAliveTimeoutMs: 600_000,
 };
 
-/** As large as a window of HTTP/2 may be said to be. */
+/** The largest HTTP/2 window that may be configured. */
 const MOST_WINDOW_BYTES = 1024 ** 3;
 
 export function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
@@ -38,7 +38,7 @@ export function resolveLimits(entry: FileConfig['limits']): ProxyLimits {
 function resolveHttp2Limits(entry: NonNullable<FileConfig['limits']>['http2']): Http2Limits {
   const maxStreams = entry?.streams ?? DEFAULT_HTTP2_LIMITS.maxStreams;
   const streamWindowBytes = entry?.streamWindow ?? DEFAULT_HTTP2_LIMITS.streamWindowBytes;
-  // As large as all streams together: then those whose upstreams are slow leave room for the others.
+  // As large as all streams together: then slow upstreams' streams leave room for the others.
   const enough = Math.min(maxStreams * streamWindowBytes, MOST_WINDOW_BYTES);
   return {
     maxStreams,

@@ -6,10 +6,10 @@ import type { CredentialEntry, FileConfig } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { formatAddress, isLoopbackHost } from './values.ts';
 
-/** Its owner and group read it. */
+/** Readable by its owner and group. */
 const DEFAULT_MODE = 0o640;
 
-/** What the sidecar calls a file before it takes the place of the one before. */
+/** The names of the sidecar's temporary files, before they replace the target. */
 const TEMPORARY = /\/\.[^/]+\.incoming$/;
 
 export const DEFAULT_TOKEN_ENDPOINT: ListenAddress = { host: '127.0.0.1', port: 15_082 };
@@ -39,7 +39,7 @@ export function resolveOutput(
   return { endpoint, file: group === undefined ? own : { ...own, group } };
 }
 
-/** What can only be judged of all credentials together. */
+/** Checks that need all credentials together. */
 export function checkOutputs(
   credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],
   problems: Problem[],
@@ -66,7 +66,7 @@ export function checkOutputs(
   });
 }
 
-/** Where tokens are asked for, if any credential gives its own there. */
+/** Where tokens are requested, if any credential hands its own out there. */
 export function resolveTokenEndpoint(
   entry: FileConfig['tokenEndpoint'],
   credentials: readonly Keyed<{ readonly output?: OutputConfig }>[],

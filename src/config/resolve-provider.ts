@@ -1,4 +1,4 @@
-/** Where a credential's tokens are asked for. */
+/** Where a credential's tokens are requested. */
 
 import type { GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
@@ -7,25 +7,25 @@ import type { ProxyValues } from './proxy-settings.ts';
 import { readValue } from './settings.ts';
 import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
 
-/** Stands for the credential that is not in the file; its settings are known by their variables. */
+/** Stands for the credential that is not in the file; messages name its settings by their variables. */
 export const MADE_UP_KEY = 'environment';
 
 /** The token endpoint of every service account (accounts.google.com/.well-known/openid-configuration). */
 const GOOGLE = 'https://oauth2.googleapis.com/token';
 
-/** What would name a provider, too, or a credential that does. */
+/** Other settings that would name a provider, or a credential with one. */
 const INSTEAD_OF_VARIABLES = ['credentials', 'TOKEN_SIDECAR_CONFIG', 'TOKEN_SIDECAR_TOKEN_URL'];
 
 type Way = 'tokenUrl' | 'issuerUrl' | 'authUrl';
 
-/** One setting that says where: its way, the key that names it in messages, and its text. */
+/** One setting that names the provider: its way, the key that names it in messages, and its text. */
 interface Said {
   readonly way: Way;
   readonly key: string;
   readonly text: string;
 }
 
-/** Undefined when nothing says where, or nothing that is understood; either has been reported. */
+/** Undefined if no setting names a provider, or none is understood; either has been reported. */
 export function resolveProvider(
   key: string,
   entry: CredentialEntry,
@@ -49,7 +49,7 @@ export function resolveProvider(
     });
     return undefined;
   }
-  // Where a flag says otherwise, the file's realm belongs to what it takes the place of.
+  // If a flag overrides the file, the file's realm belongs to the overridden setting.
   if (said === inFile && said.way !== 'authUrl') {
     refuseRealm(key, entry, `nothing beside ${said.way}, which names the realm`, problems);
   }
@@ -57,7 +57,7 @@ export function resolveProvider(
   if (base === undefined) return undefined;
   const insecure = given['allow-insecure-token-url'];
   const permitted = readValue(insecure, oneOf(['true', 'false']), problems);
-  // What was not understood may have been a permission.
+  // A value that was not understood may have been a permission.
   const mayBeInsecure =
     (insecure !== undefined && permitted !== 'false') || entry.allowInsecureTokenUrl === true;
   if (base.protocol === 'http:' && !isLoopbackHost(base.hostname) && !mayBeInsecure) {
@@ -84,7 +84,7 @@ function refuseRealm(key: string, { realm }: CredentialEntry, expected: string, 
   problems.push({ key: `${key}.realm`, value: realm, expected, code: 'conflicting_settings' });
 }
 
-/** As Keycloak lays its realms out. */
+/** Keycloak's layout of realms. */
 function realmTokenUrl(authUrl: string, realm: string): string {
   return `${authUrl.replace(/\/+$/, '')}/realms/${encodeURIComponent(realm)}/protocol/openid-connect/token`;
 }
@@ -105,7 +105,7 @@ function saidInFile(key: string, entry: CredentialEntry): Said[] {
   });
 }
 
-/** The first of several, each other of which is a mistake. */
+/** The first of several; each other is a mistake. */
 function soleWay(ways: readonly Said[], problems: Problem[]): Said | undefined {
   const [first, ...others] = ways;
   if (first === undefined) return undefined;

@@ -11,8 +11,8 @@ import { protocolProblems, upstreamProtocol } from './upstream-protocol.ts';
 import { upstream } from './values.ts';
 
 /**
- * The file's routes; `upstream` and `protocol` override those of the route named `default`, and `upstream` adds that
- * route at the end where the file has none.
+ * The file's routes. `upstream` and `protocol` override those of the route named `default`; if the file has none,
+ * `upstream` adds it at the end.
  */
 export function resolveRoutes(
   file: FileConfig,
@@ -35,7 +35,7 @@ export function resolveRoutes(
   const hasOtherUse =
     others.some((other) => other !== undefined) ||
     (file.credentials ?? []).some(
-      // An output that was not understood is one.
+      // An output that was not understood counts as one.
       (entry, index) => givesOut(entry) || isDoubtful(problems, `credentials[${index}]`, 'output'),
     );
   if (entries.length === 0 && !hasOtherUse) {
@@ -78,7 +78,7 @@ function isDefault({ entry }: Keyed<RouteEntry>): boolean {
   return entry.name === DEFAULT_NAME;
 }
 
-/** Whether its token is for more than requests through the proxy. */
+/** Whether its token serves more than requests through the proxy. */
 function givesOut({ output }: CredentialEntry): boolean {
   return output?.file !== undefined || output?.endpoint === true;
 }
@@ -103,7 +103,7 @@ function resolveRoute(key: string, entry: RouteEntry, target: Upstream, problems
   };
 }
 
-/** What can only be judged of all routes together. */
+/** Checks that need all routes together. */
 export function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Problem[]): void {
   checkUnique(routes, problems);
   const understood = routes.filter(({ key }) => !isDoubtful(problems, key, 'match'));
@@ -126,7 +126,7 @@ export function checkRoutes(routes: readonly Keyed<RouteConfig>[], problems: Pro
   });
 }
 
-/** Every match, this one included, that all requests of this one have: by any host or its own, and by what its path begins with. */
+/** Every match that covers all requests of this one, itself included: any host or its own, with each prefix of its path. */
 function coveringMatches({ host, pathPrefix }: RouteConfig['match']): string[] {
   const path = withoutSlash(pathPrefix);
   const prefixes = [path];

@@ -2,7 +2,7 @@ import type { TlsConfig } from './config.ts';
 import type { RouteEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 
-/** Unset keys left out. */
+/** Leaves out unset keys. */
 export function resolveTls(key: string, entry: RouteEntry['tls'], problems: Problem[]): TlsConfig {
   const tls: TlsConfig = {
     ...(entry?.caFile === undefined ? {} : { caFile: entry.caFile }),

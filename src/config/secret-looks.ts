@@ -1,21 +1,21 @@
 /**
- * What may be a secret by its looks: a token, a key, a generated password, given where something else was expected. It is judged the
- * other way round: what is long is shown where it is made of words, names, addresses and small numbers, and nothing else is.
+ * Whether a text looks like a secret: a token, a key, a generated password, given where something else was expected.
+ * The test is the reverse: a long text is shown only if it consists of words, names, addresses and small numbers.
  */
 
-/** Shorter words are shown: names and values of settings are as short. Characters. */
+/** Words up to this length are shown: names and values of settings are as short. Characters. */
 export const LONGEST_UNJUDGED = 19;
 
-/** Of text that is no name, address or path; what is left out stands for itself. */
+/** Characters that occur in no name, address or path; the character that marks omissions is allowed. */
 const OTHER_THAN_NAMES = /[^A-Za-z0-9.:,=_\-*+$/@[\](){}<>"'|…]/;
 
-/** As settings write addresses of IPv6. */
+/** IPv6 addresses as settings write them. */
 const IPV6 = /^(?=(?:[^:]*:){2})[\da-f:.[\]/]+(?::\d{1,5})?$/i;
 
-/** More than this part of a name's pieces have both letters and digits in keys that are written in groups: `AB12-3CD4-…`. */
+/** In a key written in groups, `AB12-3CD4-…`, more than this fraction of the pieces mix letters and digits. */
 const MOST_MIXED = 2 / 3;
 
-/** Pieces with letters are longer in names than between the signs of a password. Characters, on average. */
+/** Pieces with letters are longer in names than between the signs of a password. Average, in characters. */
 const SHORTEST_PIECES = 2.5;
 
 /** @param word without white space. */

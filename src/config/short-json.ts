@@ -3,9 +3,10 @@
 export const NOT_TEXT = /[\0-\x08\x0B\x0C\x0E-\x1F\x7F\uFFFD]/;
 
 /**
- * An object in JSON as programs write it, the injector among them: without spaces, each value in its usual form. It says the
- * same in YAML, whose parser costs a start 20 ms and 2 MB. A key that stands twice is written back once, and thereby refused.
- * @returns undefined for every other text.
+ * An object in JSON as programs such as the injector write it: without spaces, each value in its usual form. It means
+ * the same in YAML, whose parser costs a start 20 ms and 2 MB. A duplicate key is written back once, and thereby
+ * refused.
+ * @returns undefined for any other text.
  */
 export function parseShortJson(text: string): object | undefined {
   if (NOT_TEXT.test(text)) return undefined;

@@ -1,64 +1,65 @@
 /**
- * What of a configuration may be shown to people and logs. Secrets have no place in it, and still end up there: a
+ * What of a configuration may be shown to people and logs. Secrets do not belong in it, and still end up there: a
  * password in a URL, a whole Secret given as the configuration file, a token as a value.
  */
 
 import { looksSecret } from './secret-looks.ts';
 
-/** Longer values are described. Characters. */
+/** Longer values are described instead. Characters. */
 const LONGEST_SHOWN = 200;
 
-/** Stands for what is left out. */
+/** Marks omitted text. */
 export const MASK = '…';
 
-/** What is longer is not even read: there is no such value. Characters. */
+/** Longer texts are not even read: no value is so long. Characters. */
 const LONGEST_READ = 10_000;
 
-/** Ids of applications and tenants, which some keys are, too. */
+/** Ids of applications and tenants; some keys look like these, too. */
 const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 
-/** A path, or a URL, in front of its first slash: what stands between slashes is judged apart. */
+/** The beginning of a path, or of a URL up to its first slash: the parts between slashes are judged separately. */
 const BEGINS_AS_PATH = /^["']?(?:[a-z][a-z0-9+.-]{0,15}:\/\/|\.{0,2}\/)/;
 
 /**
- * Settings that say where a secret is, or how it is sent, by the end of their name: there somebody may have put the secret itself. And
- * those beside which one may stand, a line higher or lower: what is no word, or no name, has come from there.
+ * Settings, by the end of their name, that say where a secret is or how it is sent: somebody may have put the secret
+ * itself there. And their neighbours, into which one may have slipped by a line: a value there that is no word, or no
+ * name, is suspect.
  */
 const OF_PLACES = /(?:dir|directory|(?<!pro)file)$/;
 const OF_WAYS =
   /^(?:tokensidecar)?(?:clientauth|existingauthorization|tokentype|whentokenunavailable|loglevel|accesslog)$/;
 const OF_NAMES = /^(?:tokensidecar)?(?:name|credential|realm)$/;
 
-/** `client.key`, `ca-2026.pem`, and whatever has a folder. */
+/** `client.key`, `ca-2026.pem`, and anything with a folder. */
 const PLACE =
   /\/|^\.+$|^[A-Za-z_-]+(?:\.[A-Za-z0-9]{1,8})*$|^[\w.-]+\.(?:cer|crt|jwt|json|key|p12|pem|txt|ya?ml)$/;
 const WAY = /^(?:[A-Za-z_-]+|\d{1,3})$/;
 const NAME = /^[\w .,:/+&-]+$/;
 
-/** Its value is a list of words; three of them elsewhere are most likely a passphrase. */
+/** The values of these are lists of words; elsewhere three words are most likely a passphrase. */
 const OF_WORDS = /scope$/;
 const PASSPHRASE = /^[^\w\s]{0,2}[A-Za-z]{2,}(?:\s+[A-Za-z]{2,}[^\w\s,]?){2,}["']?$/;
 
-/** Behind a user and password. */
+/** The part after a user and password. */
 const HOST = /^[A-Za-z0-9.[\]:_-]*(?:\/.*)?["']?$/s;
 
 /**
- * From a URL's slashes to an @ behind its first path, query or fragment. Nobody leaves a name with a dot, and no colon, alone in
- * front of a slash: that is a host, without a user.
+ * From a URL's slashes to an @ after its first path, query or fragment. A name with a dot and no colon, alone before a
+ * slash, is a host without a user.
  */
 const BEHIND_HOST = /^\/\/(?:[\w-]+(?:\.[\w-]+)+|localhost|\[[\da-f:.]+\])[/?#](?!.*(?:\/\/|[\s:,"'\\]))/is;
 
-/** As credentials stand in a field of HTTP, or behind its name. */
+/** Credentials in an HTTP field, with or without its name. */
 const CREDENTIALS = /\b(Bearer|Basic|Digest|Negotiate|ApiKey|Token)\s+\S.*?(["']?)$/is;
 const FIELD = /^(["']?[A-Za-z][A-Za-z0-9-]*:)\s+(?!\d+$)\S.*?(["']?)$/s;
 
 /**
- * A value as messages may show it; undefined where it is to be described instead.
- * @param key the setting that it was given for: `credentials[0].dir`, `--ca-file`; absent where there is none.
+ * A value as messages may show it; undefined if it has to be described instead.
+ * @param key the setting that it was given for: `credentials[0].dir`, `--ca-file`; absent if there is none.
  */
 export function shownValue(value: string, key = ''): string | undefined {
   if (value.length > LONGEST_READ) return undefined;
-  // What stands in brackets is no setting, as in `(file)`.
+  // A key in brackets, as in `(file)`, is no setting.
   const setting = key.startsWith('(') ? '' : nameOfSetting(key);
   if (isSecretInItsPlace(value.replace(/^["']|["']$/g, ''), setting)) return undefined;
   const shown = withoutSecrets(value);
@@ -66,12 +67,12 @@ export function shownValue(value: string, key = ''): string | undefined {
   return shown.length > LONGEST_SHOWN || shown === MASK ? undefined : shown;
 }
 
-/** `credentialsdir`, of `credentials[0].egressProxy.credentialsDir` as of `--credentials-dir`. */
+/** `credentialsdir`, for `credentials[0].egressProxy.credentialsDir` and `--credentials-dir` alike. */
 function nameOfSetting(key: string): string {
   return (key.split('.').at(-1) as string).replace(/[^A-Za-z]/g, '').toLowerCase();
 }
 
-/** A secret is as short as some words are: what is no path, and no plain word, is not shown where one may have been mistaken for it. */
+/** A secret may be as short as a word: in a setting where one may stand by mistake, only paths and plain words are shown. */
 function isSecretInItsPlace(value: string, setting: string): boolean {
   if (value === '') return false;
   return (
@@ -82,7 +83,7 @@ function isSecretInItsPlace(value: string, setting: string): boolean {
 }
 
 /**
- * `"ftp://x"`, or what kind of text it is where that may be shown alone.
+ * `"ftp://x"`, or only the kind of text if that is all that may be shown.
  * @param key as in `shownValue`.
  */
 export function quoted(value: string, key?: string): string {
@@ -93,7 +94,7 @@ export function quoted(value: string, key?: string): string {
 function withoutSecrets(text: string): string {
   return (
     text
-      // User and password: up to the last @, as a password may hold every character that ends an authority, and blanks.
+      // User and password: up to the last @, as a password may hold blanks and any character that ends an authority.
       .replace(/\/\/.*@/gs, (user) => (BEHIND_HOST.test(user) ? user : `//${MASK}@`))
       .replace(
         /^(["']?)[^/]*@(.*)$/s,
@@ -101,7 +102,7 @@ function withoutSecrets(text: string): string {
       )
       .replace(CREDENTIALS, `$1 ${MASK}$2`)
       .replace(FIELD, `$1 ${MASK}$2`)
-      // Query and fragment of a URL may hold anything.
+      // A URL's query and fragment may hold anything.
       .replace(/(:\/\/[^\s?#]*)[?#].*$/s, `$1?${MASK}`)
       .replace(/\?[^\s=?]*=.*$/s, `?${MASK}`)
       .replace(UUID, MASK)
@@ -117,14 +118,14 @@ function withoutSecretParts(word: string): string {
     .join('/');
 }
 
-/** A line of a configuration file as it may be shown, and where a part of it has got to. */
+/** A line of a configuration file as it may be shown, with a map from its columns to the shown text. */
 export interface ShownLine {
   readonly text: string;
-  /** Index in `text` of what was at `column` of the line, both from 0. */
+  /** The index in `text` of what was at `column` of the line, both from 0. */
   place(column: number): number;
 }
 
-/** One piece of a line: shown as it is, or as something else. */
+/** One piece of a line, shown as it is or replaced. */
 interface Piece {
   readonly from: number;
   readonly to: number;
@@ -137,18 +138,18 @@ const TOKEN =
 
 const LONGEST_KEY = 40;
 
-/** Longer lines are not shown: taking them apart would take too long, and a part alone might be misread. Characters. */
+/** Longer lines are not shown: parsing them would take too long, and a part alone might be misread. Characters. */
 const LONGEST_LINE = 10_000;
 
 /**
- * Shows keys, punctuation, and values of the keys that `isKnown`: what stands behind another key, or behind none, may be
- * a secret. Comments are left out for the same reason.
- * @param outer the key under which the line as a whole stands, if any.
+ * Shows keys, punctuation, and the values of keys that `isKnown`: a value of another key, or of none, may be a secret.
+ * Comments are left out for the same reason.
+ * @param outer the key under which the whole line stands, if any.
  */
 export function shownLine(line: string, isKnown: (key: string) => boolean, outer?: string): ShownLine {
   if (line.length > LONGEST_LINE) return { text: MASK, place: () => 0 };
   const pieces: Piece[] = [];
-  /** What was opened on this line and is not closed yet. */
+  /** Brackets opened on this line and not yet closed. */
   const open: string[] = [];
   let key = outer;
   for (const match of line.matchAll(TOKEN)) {
@@ -200,7 +201,7 @@ function assemble(line: string, pieces: readonly Piece[]): ShownLine {
     place(column) {
       const piece = starts.findLast(({ from }) => from <= column);
       if (piece === undefined) return column;
-      // Inside of a piece that is shown in another way there are no columns to speak of.
+      // Columns inside a replaced piece have no counterpart.
       const inside = column - piece.from;
       return (
         piece.at +
@@ -212,7 +213,7 @@ function assemble(line: string, pieces: readonly Piece[]): ShownLine {
   };
 }
 
-/** Between pieces there is white space: tabs become one space each, so that columns agree. */
+/** Between pieces there is white space: each tab becomes one space, so that columns agree. */
 function blank(gap: string): string {
   return gap.replace(/./g, ' ');
 }

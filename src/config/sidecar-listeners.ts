@@ -1,4 +1,4 @@
-/** Every address that a sidecar or a gateway listens on, by its configuration: the one list of them. */
+/** Every address that a sidecar or a gateway listens on, by its configuration: the only list of them. */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -12,21 +12,21 @@ export interface SidecarListener {
   /** `proxy`, `capture of api.example.com`. */
   readonly what: string;
   readonly address: ListenAddress;
-  /** Where the file says it. */
+  /** The setting's key in the file. */
   readonly key: string;
-  /** The flag that can say it in place of the file. */
+  /** The flag that can set it instead. */
   readonly flag?: keyof typeof PROXY_SETTINGS;
-  /** Of a family that the machine may lack: the sidecar starts without it then. */
+  /** The machine may lack its address family: the sidecar then starts without it. */
   readonly mayLack?: true;
 }
 
 type WithListeners = Pick<Config, 'listen' | 'admin' | 'gateway' | 'tokenEndpoint' | 'capture' | 'redirect'>;
 
-/** Port 0 is one that the system picks. */
+/** Port 0 stands for one that the system picks. */
 export function sidecarListeners(config: WithListeners): readonly SidecarListener[] {
   const { listen, admin, gateway, tokenEndpoint, capture, redirect } = config;
   return [
-    // Callers come in there instead: nothing listens for an app.
+    // Callers connect there instead: nothing listens for an app.
     gateway === undefined
       ? { what: 'proxy', address: listen, key: 'listen', flag: 'listen' }
       : { what: 'gateway', address: gateway.listen, key: 'gateway.listen' },
@@ -60,7 +60,7 @@ export function captureListeners({
   return [...ports, ...clearPorts].map((port) => ({ host, port }));
 }
 
-/** Where the kernel redirects: loopback, of either family. */
+/** Where the kernel redirects to: loopback, in either family. */
 export function redirectListeners(port: number): readonly [ListenAddress, ListenAddress] {
   return [
     { host: '127.0.0.1', port },
@@ -68,10 +68,10 @@ export function redirectListeners(port: number): readonly [ListenAddress, Listen
   ];
 }
 
-/** Codes of a machine that lacks a family of addresses. */
+/** Error codes of a machine that lacks an address family. */
 export const WITHOUT_FAMILY: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT']);
 
-/** The listener that is at one of these addresses; undefined where it is somebody else's. */
+/** The listener at one of these addresses; undefined if the address is not the sidecar's. */
 export function sidecarListenerAt(
   config: Config,
   addresses: readonly string[],
@@ -82,19 +82,19 @@ export function sidecarListenerAt(
   );
 }
 
-/** Two of them at one address: the sidecar could not start. Captured hosts have been compared with each other. */
+/** With two listeners at one address the sidecar could not start. Captured hosts have already been compared with each other. */
 export function checkListeners(config: WithListeners, given: ProxyValues, problems: Problem[]): void {
   const named = sidecarListeners(config).map(({ key, flag, ...listener }) => ({
     ...listener,
     key: (flag && given[flag]?.key) ?? key,
     isCaptured: flag === 'capture-hosts',
   }));
-  // What was not understood has the place of its default.
+  // A setting that was not understood has its default here.
   const doubtful = new Set(
     [...new Set(named.map(({ key }) => key))].filter((key) => isDoubtful(problems, key)),
   );
   const known = named.filter(({ key }) => !doubtful.has(key));
-  // Of captured hosts there may be many, and they are compared with the few others alone.
+  // There may be many captured hosts; they are compared only with the few others.
   const before: (typeof known)[number][] = [];
   const fewBefore: (typeof known)[number][] = [];
   for (const one of known) {
@@ -108,7 +108,7 @@ export function checkListeners(config: WithListeners, given: ProxyValues, proble
   }
 }
 
-/** Whoever listens at every address leaves none of that port to others. */
+/** A listener at every address leaves none of that port to others. */
 function isShared(a: ListenAddress, b: ListenAddress): boolean {
   if (a.port !== b.port || a.port === 0) return false;
   return takes(a.host, b.host) || takes(b.host, a.host);
@@ -120,7 +120,7 @@ function takes(host: string, other: string): boolean {
   return isAt(host, other);
 }
 
-/** Names that stand for both loopback addresses, on every machine. */
+/** Names both loopback addresses, on every machine. */
 const LOCALHOST = ['127.0.0.1', '::1'];
 
 /** @param listening an address, a name of this machine, or every address. */

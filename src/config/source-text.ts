@@ -5,7 +5,7 @@ import { shownLine } from './shown-text.ts';
 
 /** A place in a file, with its line as it may be shown. */
 export interface Place {
-  /** As the file was named. */
+  /** The file's name as given. */
   readonly file: string;
   /** Both from 1. */
   readonly line: number;
@@ -15,15 +15,15 @@ export interface Place {
 
 export interface Frame {
   readonly text: string;
-  /** Index in `text`, and how many characters from there are meant: at least one. */
+  /** Index in `text`, and the number of characters from there: at least one. */
   readonly from: number;
   readonly length: number;
 }
 
-/** Wider lines, as JSON has, are cut around what is meant. Characters. */
+/** Wider lines, as in JSON, are cut around the place. Characters. */
 const FRAME_WIDTH = 100;
 
-/** Keys deeper than this are not looked for. */
+/** Keys deeper than this are not searched for. */
 const DEEPEST = 50;
 
 interface Range {
@@ -39,7 +39,7 @@ export class SourceText {
   readonly #starts: readonly number[];
   #document: Document | undefined;
 
-  /** @param isKnown tells the keys whose values are no secrets. */
+  /** @param isKnown whether a key's values are no secrets. */
   constructor(file: string, text: string, isKnown: (key: string) => boolean) {
     this.#file = file;
     this.#isKnown = isKnown;
@@ -52,12 +52,12 @@ export class SourceText {
     });
   }
 
-  /** Lets keys be found. */
+  /** Allows keys to be found. */
   understoodAs(document: Document): void {
     this.#document = document;
   }
 
-  /** The place of characters `from` to `to` of a text of which it is not known what is a value of which key: none is shown. */
+  /** The place of characters `from` to `to` where it is unknown which value belongs to which key: no value is shown. */
   amongUnknown(from: number, to = from + 1): Place {
     return this.#place(from, to, () => false);
   }
@@ -90,9 +90,9 @@ export class SourceText {
   }
 
   /**
-   * The place of a setting, named as messages do: `routes[0].upstream`. What is not there is found where it ought to be: at
-   * the mapping that lacks it. Undefined where the document says nothing of it.
-   * @param of what is wrong: the key, or its value.
+   * The place of a setting, named as in messages: `routes[0].upstream`. A missing setting is placed at the mapping that
+   * lacks it. Undefined if the document says nothing of it.
+   * @param of the part that is wrong: the key, or its value.
    */
   find(key: string, of: 'key' | 'value'): Place | undefined {
     const range =
@@ -101,11 +101,11 @@ export class SourceText {
   }
 }
 
-/** The key of the block that a line stands in by its indentation. */
+/** The key of the block in which a line stands, by its indentation. */
 function keyAbove(lines: readonly string[], index: number): string | undefined {
   const indentation = (line: string) => /^[\s-]*/.exec(line)?.[0].length ?? 0;
   const own = lines[index] ?? '';
-  // An entry of a list may be written as deep as the key of the list.
+  // An entry of a list may be indented as deep as the list's key.
   const depth = /^\s*-/.test(own) ? (/^\s*/.exec(own)?.[0].length ?? 0) + 1 : indentation(own);
   for (let above = index - 1; above >= 0 && index - above < 1000; above--) {
     const line = lines[above] as string;
@@ -131,7 +131,7 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
       continue;
     }
     const pair = pairFor(current, rest);
-    // Of what is not there, the first key of the mapping it belongs to.
+    // For a missing key, the first key of the mapping that lacks it.
     if (pair === undefined) return depth === 0 ? undefined : (firstKey(current) ?? found);
     const name = nameOf(pair);
     rest = rest.slice(name.length).replace(/^\./, '');
@@ -144,7 +144,7 @@ function locate(node: Node, key: string, of: 'key' | 'value'): Range | undefined
   return found;
 }
 
-/** A mapping or list is meant by where it begins; a value by all of it. */
+/** A mapping or list is marked at its beginning; a scalar as a whole. */
 function leafRange(node: Node | null): Range | undefined {
   const range = node === null ? undefined : rangeOf(node);
   if (node === null || range === undefined || range.from === range.to) return undefined;
@@ -170,7 +170,7 @@ function isPair(item: object): item is Pair {
   return 'key' in item && 'value' in item;
 }
 
-/** The pair whose name `rest` begins with; the longest, as names may hold dots. */
+/** The pair whose name `rest` begins with; the longest, as names may contain dots. */
 function pairFor(node: Node, rest: string): Pair | undefined {
   const pairs = (itemsOf(node) ?? []).filter(isPair);
   return pairs

@@ -1,8 +1,8 @@
-/** What somebody probably meant who wrote a name that there is not. */
+/** Suggests the name that was probably meant by an unknown one. */
 
 /**
- * How many characters have to be inserted, removed, replaced or swapped with their neighbour to make `b` of `a` (optimal
- * string alignment): `nmae` is one mistake away from `name`.
+ * How many characters have to be inserted, removed, replaced or swapped with their neighbour to turn `a` into `b`
+ * (optimal string alignment): `nmae` is one mistake away from `name`.
  */
 export function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
@@ -24,10 +24,10 @@ export function editDistance(a: string, b: string): number {
   return last[b.length] as number;
 }
 
-/** No name of ours is longer: what is, is like none of them, and would cost time to compare. */
+/** No name of ours is longer: a longer text resembles none of them, and comparing it would take time. */
 const LONGEST_NAME = 100;
 
-/** The known name that is so close to `wrong` that it was probably meant; one in three characters may differ. */
+/** The known name close enough to `wrong` to be meant; one in three characters may differ. */
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
   if (wrong.length > LONGEST_NAME) return undefined;
   const [nearest] = known
@@ -39,7 +39,7 @@ export function nearestName(wrong: string, known: readonly string[]): string | u
   return nearest.name;
 }
 
-/** `; did you mean "x"?` when one of the known names is close to the wrong one, else nothing. */
+/** `; did you mean "x"?` if a known name is close to the wrong one, else nothing. */
 export function didYouMean(wrong: string, known: readonly string[], prefix = ''): string {
   const nearest = nearestName(wrong.replace(/^-+/, ''), known);
   return nearest === undefined ? '' : `; did you mean "${prefix}${nearest}"?`;

@@ -9,10 +9,10 @@ import type { Problem } from './problems.ts';
 /** Entries whose files are read in one turn. */
 const ENTRIES_AT_ONCE = 20;
 
-/** Whether a gateway's own files are judged, or followed already: what is in them now has its own log line and count. */
+/** Whether a gateway's own files are judged now, or already followed: then their content has its own log line and count. */
 export type GatewayFiles = 'judged' | 'followed';
 
-/** The files of all TLS settings are read once now, so that a wrong path stops the start and not the first request. */
+/** Reads the files of all TLS settings once now, so that a wrong path stops the start and not the first request. */
 export async function checkTlsFiles(
   file: FileConfig,
   problems: Problem[],
@@ -36,7 +36,10 @@ export async function checkTlsFiles(
   if (file.gateway !== undefined && gatewayFiles === 'judged') checkGateway(file.gateway, problems);
 }
 
-/** What its listener shows, and whom it trusts: judged in full, for nothing of it is seen before a caller comes. */
+/**
+ * The certificate that its listener shows, and whom it trusts: judged in full, as no mistake would show before a caller
+ * comes.
+ */
 function checkGateway({ tls, clientCaFile }: NonNullable<FileConfig['gateway']>, problems: Problem[]): void {
   if (tls !== undefined) {
     const { cert, key } = checkFiles('gateway.tls', tls, problems);
@@ -80,8 +83,8 @@ function checkKey(key: string, path: string, problems: Problem[]): KeyObject | u
 const OF_CERTIFICATES: Pick<Problem, 'expected' | 'remedy'> = { expected: 'a file of PEM certificates' };
 
 /**
- * What the file holds; undefined where that is no use, which joins `problems`.
- * @param parse throws where the text is not what it should be.
+ * What the file holds; undefined if unusable, which is added to `problems`.
+ * @param parse throws if the text is not what it should be.
  */
 export function checkPem<Parsed>(
   key: string,

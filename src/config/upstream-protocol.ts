@@ -9,11 +9,11 @@ export const UPSTREAM_PROTOCOLS = [
   'h2c',
 ] as const satisfies readonly UpstreamProtocol[];
 
-/** What is spoken to an upstream, as a word. */
+/** The protocol to an upstream, as a word. */
 export const upstreamProtocol: ValueFormat<UpstreamProtocol> = oneOf(UPSTREAM_PROTOCOLS);
 
 /**
- * HTTP/2 goes over TLS as `h2` and over TCP as `h2c`: the other name is a mistake about the upstream.
+ * HTTP/2 is `h2` over TLS and `h2c` over TCP: the other name is a mistake about the upstream.
  * @param key names where the word stands.
  */
 export function protocolProblems(

@@ -24,7 +24,7 @@ const BY_EXPECTATION: ReadonlyMap<string, ProblemCode> = new Map(
   CODES.map(([{ expected }, code]) => [expected, code]),
 );
 
-/** What kind of problem it is when a value is not what was expected, where that is known of the format. */
+/** The kind of problem if a value is not what was expected, as far as the format implies one. */
 export function codeOfExpectation(expected: string): ProblemCode | undefined {
   return BY_EXPECTATION.get(expected) ?? (expected.startsWith('one of ') ? 'unknown_word' : undefined);
 }

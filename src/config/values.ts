@@ -6,7 +6,7 @@ import type { ListenAddress, Upstream } from './config.ts';
 export interface ValueFormat<T> {
   /** Completes the sentence "expected …". */
   readonly expected: string;
-  /** The value, or undefined when the text does not have this format. */
+  /** The value, or undefined if the text does not have this format. */
   parse(text: string): T | undefined;
 }
 
@@ -23,7 +23,10 @@ export const duration: ValueFormat<number> = {
   },
 };
 
-/** How soon at the latest a pod without a token asks again: shorter is a load without use, longer an outage of our own. */
+/**
+ * The longest wait of a pod without a token before it retries: a shorter one would be useless load, a longer one an
+ * outage of our own making.
+ */
 export const recoveryTime: ValueFormat<number> = {
   expected: 'a duration from 1s to 10m',
   parse(text) {
@@ -42,7 +45,7 @@ export const size: ValueFormat<number> = {
   },
 };
 
-/** A window of HTTP/2's flow control: a peer may send 65 535 bytes before it knows of a smaller one (RFC 9113 §6.9.2). */
+/** An HTTP/2 flow-control window: a peer may send 65 535 bytes before it learns of a smaller one (RFC 9113 §6.9.2). */
 export const windowSize: ValueFormat<number> = {
   expected: 'a size in bytes from 64Ki to 1Gi',
   parse(text) {
@@ -78,7 +81,7 @@ export const portNumber: ValueFormat<number> = {
   parse: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
 };
 
-/** Host names without ports, by commas; lower-case as a result. */
+/** Host names without ports, separated by commas; lower-case in the result. */
 export const hostNames: ValueFormat<readonly string[]> = {
   expected: 'host names without ports, by commas',
   parse(text) {
@@ -87,17 +90,17 @@ export const hostNames: ValueFormat<readonly string[]> = {
   },
 };
 
-/** A host of a list, as `host` or `host:port`. */
+/** A listed host, as `host` or `host:port`. */
 export interface NamedHost {
   /** Lower-case, or `*.suffix`. */
   readonly host: string;
   readonly port?: number;
 }
 
-/** As many names as constrain one certificate without making it too large for clients. */
+/** As many names as one certificate can be constrained to without growing too large for clients. */
 export const MOST_NAMED_HOSTS = 100;
 
-/** Names whose TLS may be intercepted, by commas; more specific ones first as a result, and each once. */
+/** Names whose TLS may be intercepted, separated by commas; in the result more specific ones first, each once. */
 export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   expected: `1 to ${MOST_NAMED_HOSTS} host names by commas, each with an optional port, such as api.example.com, *.example.com:8443`,
   parse(text) {
@@ -114,7 +117,7 @@ export const namedHosts: ValueFormat<readonly NamedHost[]> = {
   },
 };
 
-/** Whose address a hosts file can say. Lower-case as a result. */
+/** A name whose address a hosts file can give. Lower-case in the result. */
 export const exactName: ValueFormat<string> = {
   expected:
     'an exact host name such as api.example.com: a hosts file has no wildcards, for which there is forwardProxy',
@@ -124,13 +127,13 @@ export const exactName: ValueFormat<string> = {
   },
 };
 
-/** Where the sidecar may listen in the place of a host. */
+/** Where the sidecar may listen in place of a host. */
 export const loopbackAddress: ValueFormat<string> = {
   expected: 'an address of loopback such as 127.0.0.2, or ::1',
   parse: (text) => (isIP(text) !== 0 && isLoopbackHost(text) ? text : undefined),
 };
 
-/** A host as `host`, or `host:port`, and the address at which it is captured. */
+/** A host, as `host` or `host:port`, and the address at which it is captured. */
 export interface AddressedHost extends NamedHost {
   readonly address: string;
 }
@@ -145,7 +148,7 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
       return isUsable && loopbackAddress.parse(address) !== undefined ? { ...named, address } : undefined;
     });
     const usable = hosts.filter((host) => host !== undefined);
-    // A host may have an entry for each of its ports, of which there are two unless they are named.
+    // A host may have an entry for each of its ports, which are two if none is named.
     const isFew = new Set(usable.map(({ host }) => host)).size <= MOST_NAMED_HOSTS;
     return usable.length === hosts.length && isFew && hosts.length <= 2 * MOST_NAMED_HOSTS
       ? usable
@@ -153,7 +156,7 @@ export const addressedHosts: ValueFormat<readonly AddressedHost[]> = {
   },
 };
 
-/** What URLs take for an address, or for a mistaken one (WHATWG URL, "ends in a number"). */
+/** Names that URLs take for an address, or a malformed one (WHATWG URL, "ends in a number"). */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[\da-f]*)$/i;
 
 function parseNamedHost(text: string): NamedHost | undefined {
@@ -177,14 +180,14 @@ export const upstream: ValueFormat<Upstream> = {
 
 export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
-/** Where a URL, of http or https, leads. */
+/** The server of an http or https URL. */
 export function serverOf(url: URL): Pick<Upstream, 'protocol' | 'host' | 'port'> {
   const protocol = url.protocol === 'https:' ? 'https' : 'http';
   const port = url.port === '' ? DEFAULT_PORTS[protocol] : Number(url.port);
   return { protocol, host: withoutBrackets(url.hostname), port };
 }
 
-/** A host as it is dialled: an authority has an IPv6 address in brackets. */
+/** A host as dialled: an authority has an IPv6 address in brackets. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[|\]$/g, '');
 }
@@ -202,39 +205,39 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** For a listener: every address of the machine, IPv6 and IPv4, or IPv4 alone where the machine has nothing else. */
+/** For a listener: every address of the machine, IPv6 and IPv4, or only IPv4 on a machine without IPv6. */
 export const EVERY_ADDRESS = '::';
 
-/** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback among them. */
+/** Where a client on this machine reaches a listener: an unspecified address stands for all, loopback included. */
 export function reachableAddress({ host, port }: ListenAddress): ListenAddress {
   const loopback = new Map([
     ['0.0.0.0', '127.0.0.1'],
-    // It takes IPv4 too, which a machine has for certain.
+    // It takes IPv4 too, which every machine has.
     [EVERY_ADDRESS, '127.0.0.1'],
   ]);
   return { host: loopback.get(host) ?? host, port };
 }
 
-/** RFC 1035 §2.3.4, as it is written down. */
+/** RFC 1035 §2.3.4, in text form. */
 const MOST_NAME_CHARACTERS = 253;
 
 const DNS_NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
- * Whether a host is a DNS name that can be resolved and certified: labels of letters, digits and hyphens (RFC 1123 §2.1), and of
- * underscores, which some machines have. What a peer says of a name may hold any octet.
+ * Whether a host is a DNS name that can be resolved and certified: labels of letters, digits and hyphens (RFC 1123
+ * §2.1), and of underscores, which some machines have. A name from a peer may hold any octet.
  * @param host lower-case.
  */
 export function isDnsName(host: string): boolean {
   return host.length <= MOST_NAME_CHARACTERS && DNS_NAME.test(host);
 }
 
-/** Whether a host of an authority is a name, or a pattern of names, and no address. */
+/** Whether an authority's host is a name, or a pattern of names, rather than an address. */
 export function isName(host: string): boolean {
   return isIP(withoutBrackets(host)) === 0;
 }
 
-/** Whether a host can only be this machine: what travels to it is seen by nobody else. */
+/** Whether a host can only be this machine: nobody else sees what travels to it. */
 export function isLoopbackHost(host: string): boolean {
   const name = withoutBrackets(host);
   return (

@@ -1,12 +1,12 @@
-/** The document of a YAML text, as `parseDocument` of the library makes it, but in parts: requests go on meanwhile. */
+/** Parses a YAML text like the library's `parseDocument`, but in parts: requests are served meanwhile. */
 
 import type { CST, Document } from 'yaml';
 import { nextTurn, pauseEvery } from '../next-turn.ts';
 
-/** Words of the text that are read in one turn: a few milliseconds. */
+/** Lexemes read in one turn: a few milliseconds. */
 const LEXEMES_AT_ONCE = 2000;
 
-/** Errors in the text are in the document. @throws {RangeError} where it takes the parser more than its stack. */
+/** Errors in the text are in the document. @throws {RangeError} if the text overflows the parser's stack. */
 export async function parseInParts(text: string): Promise<Document.Parsed> {
   // Loaded here, so that a sidecar without a file does not carry the parser.
   const { Composer, Lexer, Parser, YAMLParseError } = await import('yaml');
@@ -20,7 +20,7 @@ export async function parseInParts(text: string): Promise<Document.Parsed> {
   }
   for (const token of parser.end()) tokens.push(token);
   await nextTurn();
-  // Its warnings go to standard error, with what they are about.
+  // Its warnings would go to standard error and quote the text.
   const composer = new Composer({ uniqueKeys: true, strict: true, prettyErrors: false, logLevel: 'error' });
   const [document, second] = composer.compose(tokens, true, text.length);
   if (document === undefined) throw new RangeError('a text without a document');

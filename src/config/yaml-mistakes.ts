@@ -1,6 +1,6 @@
 /**
- * What the parser's error codes ask for, in words. Its own messages may quote the line they stand on, and with it a
- * secret; code and place are enough.
+ * Puts the parser's error codes into words. Its own messages may quote their line, and with it a secret; code and place
+ * are enough.
  */
 
 const EXPECTED: Readonly<Record<string, string>> = {
@@ -16,7 +16,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: 'either a list or a mapping, and nothing behind a value',
 };
 
-/** What is wrong where a document cannot be resolved: `host: *.example.com` is an alias. */
+/** What is wrong if a document's aliases cannot be resolved: `host: *.example.com` is an alias. */
 export const ALIASES =
   'aliases that name an anchor before them, and not too many; quotes around text that begins with *';
 

@@ -7,16 +7,16 @@ export interface DirectoryWatchOptions {
   readonly clock: Clock;
   /** Look at least this often, whatever the notifications say: they get lost on some file systems. */
   readonly pollMs: number;
-  /** Told when changes are seen in another way than before; at first it is by notification. */
+  /** Called when changes are noticed in a different way than before; the first way is notification. */
   readonly onMode?: (mode: WatchMode) => void;
-  /** The system's, unless given. */
+  /** The system's by default. */
   readonly watch?: typeof watch;
 }
 
-/** How changes are seen: as they come, or by looking now and then, because the system gives no watch (`code` says why). */
+/** How changes are noticed: by notification, or by polling if the system gives no watch (`code` says why). */
 export type WatchMode = { readonly by: 'notification' } | { readonly by: 'polling'; readonly code: string };
 
-/** How long after a notification to look: the kubelet's swap is several, and one look should see them all. */
+/** How long after a notification to look: the kubelet's swap causes several, and one look should see them all. */
 const SETTLE_MS = 20;
 
 /**
@@ -36,7 +36,7 @@ export function watchDirectory(
   let cancelSettle: (() => void) | undefined;
   let cancelPoll: () => void;
 
-  /** A watch follows what it was made for, even when that is deleted or moved: it is made anew for what is there now. */
+  /** A watch follows the inode that it was made for, even when deleted or moved, so it is made anew for what is there now. */
   function attach(): void {
     watcher?.close();
     watcher = undefined;
@@ -49,7 +49,7 @@ export function watchDirectory(
     }
   }
 
-  /** @throws what `fs.watch` does, but for a path that does not exist. */
+  /** @throws the errors of `fs.watch`, except for a path that does not exist. */
   function watchNearest(path: string): FSWatcher {
     try {
       return watchPath(path, { persistent: false }, settle);
@@ -58,7 +58,7 @@ export function watchDirectory(
     }
     const parent = watchNearestParent(path);
     try {
-      // It may have come while its parent was being turned to.
+      // The directory may have appeared while its parent's watch was set up.
       const itself = watchPath(path, { persistent: false }, settle);
       parent.close();
       return itself;
@@ -69,7 +69,7 @@ export function watchDirectory(
     }
   }
 
-  /** Of what happens in a directory above, only the coming of the next one on the way down matters, and its own end. */
+  /** In a directory above, only two things matter: the next directory down appears, or this one goes. */
   function watchNearestParent(path: string): FSWatcher {
     const parent = dirname(path);
     try {

@@ -8,13 +8,13 @@ import {
   sameSecret,
 } from './mounted-secret.ts';
 
-/** What is mounted as a live value: always the newest reading, announced when its content changes. */
+/** Mounted files as a live value: always the newest reading, announced when its content changes. */
 interface LiveReading<Reading> {
   readonly directory: string;
   current(): Reading;
-  /** Reads again, and resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
   refresh(): Promise<void>;
-  /** Calls back after each change of content, good or bad. Returns the function that ends it. */
+  /** Calls back after each change of content, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: Reading) => void): () => void;
   close(): void;
 }
@@ -28,7 +28,7 @@ export type LiveFiles<Name extends string = string> = LiveReading<MountedFiles<N
 /** See `watchDirectory`. */
 export type LiveSecretOptions = DirectoryWatchOptions;
 
-/** Reads once, then watches. Never rejects: a Secret that is not there yet is a reading like any other. */
+/** Reads once, then watches. Never rejects: a missing Secret is a reading like any other. */
 export async function openLiveSecret<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -37,7 +37,7 @@ export async function openLiveSecret<const Name extends string>(
   return await follow(directory, () => readMountedSecret(directory, names), sameSecret, options);
 }
 
-/** The same of files, some of which may be missing. */
+/** The same for files, some of which may be missing. */
 export async function openLiveFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -77,7 +77,7 @@ async function follow<Reading>(
   }
 
   const unwatch = watchDirectory(directory, options, () => void look());
-  // What changed between the first reading and the watch would otherwise wait for the poll.
+  // A change between the first reading and the watch would otherwise wait for the poll.
   await look();
 
   return {

@@ -1,11 +1,11 @@
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
 export interface CredentialsMetrics {
-  /** A reading of the mounted Secret that differs from the last: usable (`success`) or the state it is in. */
+  /** A reading of the mounted Secret differs from the last: `success` if usable, else its state. */
   reloaded(credential: string, result: string): void;
-  /** @param atMs wall time of the reading that is in use. */
+  /** @param atMs wall time of the reading in use. */
   loaded(credential: string, atMs: number): void;
-  /** Whether the system tells of changes; if not, they are looked for now and then. */
+  /** Whether the system notifies of changes; if not, they are polled for. */
   watched(credential: string, byNotification: boolean): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped as one. Reading every file through
- * one resolved `..data` gives an id and a secret of the same version, whenever the swap comes.
+ * A Secret as the kubelet mounts it: files behind a `..data` link that is swapped atomically. Reading every file
+ * through one resolved `..data` gives an id and a secret of the same version, whenever the swap comes.
  */
 
 import { constants } from 'node:fs';
@@ -8,7 +8,7 @@ import { open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf, systemCodeOf } from '../errors.ts';
 
-/** No client secret, key or certificate chain is larger; what is, was mounted by mistake. Bytes. */
+/** No client secret, key or certificate chain is larger; anything above was mounted by mistake. Bytes. */
 export const MAX_FILE_BYTES = 64 * 1024;
 
 export type MountedSecret<Name extends string = string> = LoadedSecret<Name> | UnusableSecret;
@@ -20,13 +20,13 @@ export interface LoadedSecret<Name extends string = string> {
 
 export interface UnusableSecret {
   readonly state: 'missing' | 'empty' | 'unreadable' | 'oversized' | 'malformed';
-  /** Which file, and what is wrong with it. Never a value. */
+  /** Which file, and what is wrong with it. Never its content. */
   readonly detail: string;
 }
 
 /**
  * Reads the named files of a mounted Secret (or of a plain directory), as UTF-8 with one trailing line end removed:
- * editors and `echo` leave one, and no secret means to end so. Never throws; the state says what is wrong.
+ * editors and `echo` leave one, and no secret is meant to end in one. Never throws; the state says what is wrong.
  */
 export async function readMountedSecret<const Name extends string>(
   directory: string,
@@ -41,12 +41,12 @@ export async function readMountedSecret<const Name extends string>(
   return { state: 'loaded', values: values as Record<Name, string> };
 }
 
-/** What is in a file, or what is wrong with it. */
+/** A file's content, or what is wrong with it. */
 export type MountedFile = string | UnusableSecret;
 
 export type MountedFiles<Name extends string = string> = Readonly<Record<Name, MountedFile>>;
 
-/** The same where some may be missing: whatever is wrong with one is said of that one. All are of one version. */
+/** The same where some files may be missing: each problem is reported for its own file. All are of one version. */
 export async function readMountedFiles<const Name extends string>(
   directory: string,
   names: readonly Name[],
@@ -55,7 +55,7 @@ export async function readMountedFiles<const Name extends string>(
   for (;;) {
     const files = await readVersion(version, directory, names);
     if (Object.values<MountedFile>(files).every((file) => typeof file === 'string')) return files;
-    // The kubelet removes the old version right after a swap: what failed may only have been overtaken.
+    // The kubelet removes the old version right after a swap: a failure may only mean that a newer one is there.
     const newer = await currentVersion(directory);
     if (newer === version) return files;
     version = newer;
@@ -72,7 +72,7 @@ async function readVersion<Name extends string>(
   return files as Record<Name, MountedFile>;
 }
 
-/** Whether two readings say the same. Content decides: the kubelet rewrites files without changing them. */
+/** Whether two readings are equal. Content decides: the kubelet rewrites files without changing them. */
 export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   if (a.state !== 'loaded' || b.state !== 'loaded') {
     return a.state !== 'loaded' && b.state !== 'loaded' && sameFile(a, b);
@@ -80,7 +80,7 @@ export function sameSecret(a: MountedSecret, b: MountedSecret): boolean {
   return sameFiles(a.values, b.values);
 }
 
-/** The same of files, some of which may be missing. */
+/** The same for files, some of which may be missing. */
 export function sameFiles(a: MountedFiles, b: MountedFiles): boolean {
   const names = Object.keys(a);
   return names.length === Object.keys(b).length && names.every((name) => sameFile(a[name], b[name]));
@@ -95,7 +95,7 @@ async function currentVersion(directory: string): Promise<string> {
   try {
     return await realpath(join(directory, '..data'));
   } catch {
-    // A plain directory. If it does not exist at all, reading its files says so.
+    // A plain directory. If it does not exist at all, reading its files reports that.
     return directory;
   }
 }

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 
 export interface KubeletSecret {
   readonly directory: string;
-  /** Swaps in a new version as one and removes the old. Files keep the names of the first version. */
+  /** Swaps in a new version atomically and removes the old one. Files keep the names of the first version. */
   update(values: SecretValues): Promise<void>;
 }
 
@@ -12,8 +12,9 @@ export type SecretValues = Readonly<Record<string, string | Buffer>>;
 
 /**
  * Lays a Secret out in an empty directory as the kubelet does: each file is a link into `..data`, itself a link to a
- * directory of this version, swapped by rename (Kubernetes, pkg/volume/util/atomic_writer). What fails leaves nothing behind.
- * @param names of all files that there may be; one without a value is a link to nothing.
+ * directory of this version, swapped by rename (Kubernetes, pkg/volume/util/atomic_writer). A failure leaves nothing
+ * behind.
+ * @param names of all possible files; one without a value is a link to nothing.
  */
 export async function layOutSecret(
   directory: string,
@@ -27,7 +28,7 @@ export async function layOutSecret(
   async function update(next: SecretValues): Promise<void> {
     const version = join(directory, `..version_${randomUUID()}`);
     try {
-      // Readable as its parent is, which says who may: a pod's user by the group of the volume.
+      // Readable as its parent directory is, which says who may: a pod's user through the volume's group.
       await mkdir(version);
       for (const [name, value] of Object.entries(next)) {
         await writeFile(join(version, name), value, { mode: 0o440 });
@@ -35,7 +36,7 @@ export async function layOutSecret(
       await symlink(basename(version), newData);
       await rename(newData, data);
     } catch (error) {
-      // A full disk is not to be filled by what could not be written to it.
+      // A failed write must not go on filling a full disk.
       await remove([newData, version]);
       throw error;
     }
@@ -54,7 +55,7 @@ export async function layOutSecret(
       links.push(link);
     }
   } catch (error) {
-    // So that the directory is empty for who tries again.
+    // So that the directory is empty for the next try.
     await remove([...links, data, ...(current === undefined ? [] : [current])]);
     throw error;
   }

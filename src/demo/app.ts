@@ -9,8 +9,8 @@ export interface CallingApp {
 const INTERVAL_MS = 200;
 
 /**
- * An app as the demo needs one: it knows no token, calls `url` five times a second and counts what did not work.
- * @param onRefused told when answers begin to be 401, and when they are 200 again: the sidecar's log has all else.
+ * The demo's app: it knows no token, calls `url` five times a second and counts failures.
+ * @param onRefused called when answers become 401, and when they are 200 again: the sidecar's log has the rest.
  */
 export function keepCalling(url: string, clock: Clock, onRefused: (refused: boolean) => void): CallingApp {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });

@@ -1,4 +1,4 @@
-/** What the keys of the demo do: mishaps that a sidecar meets, and their end. */
+/** The actions of the demo's keys: mishaps that a sidecar meets, and their end. */
 
 import { seconds } from './sentences.ts';
 
@@ -11,7 +11,7 @@ export interface Stage {
   cutProvider(): Promise<void>;
   mendProvider(): Promise<void>;
   delayProvider(delayMs: number): void;
-  /** Whether the API answers 401 whatever token comes. */
+  /** Whether the API answers 401 to every token. */
   refuseTokens(refused: boolean): void;
   say(sentence: string): void;
 }
@@ -20,7 +20,7 @@ export interface Controls {
   readonly keys: Readonly<Record<'r' | 'w' | 'p' | 's' | 'u', () => void>>;
   /** Changes the client secret, as `r` does. */
   rotate(): void;
-  /** Resolves when what has been begun is done. */
+  /** Resolves once every action begun is done. */
   settled(): Promise<unknown>;
 }
 
@@ -38,7 +38,7 @@ export function createControls(stage: Stage, clientSecret: string, slowMs: numbe
   let isRefused = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** One after the other, so that a key that is held down begins nothing that has not ended. */
+  /** One after the other, so that a key held down begins nothing before the last action has ended. */
   function inTurn(action: () => Promise<string>): void {
     last = last.then(action).then(
       (sentence) => stage.say(sentence),

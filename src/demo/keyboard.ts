@@ -1,21 +1,21 @@
 import { readFileSync } from 'node:fs';
 import type { ReadStream } from 'node:tty';
 
-/** What keys do, by the character that they send. */
+/** The keys' actions, by the character that they send. */
 export type Keys = Readonly<Record<string, () => void>>;
 
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
 const ESCAPE = '\x1b';
 
-/** What arrows and function keys send: letters behind an escape (ECMA-48 §5.4, and `O` with one letter). */
+/** Sequences of arrow and function keys: letters after an escape (ECMA-48 §5.4, and `O` with one letter). */
 const OTHER_KEYS = new RegExp(String.raw`${ESCAPE}(?:\[[0-9;]*[@-~]|O.|.)?`, 'g');
 
 /**
- * Takes single keys of a terminal, until the returned function is called. Elsewhere, and in the background, where reading
- * would stop the program, it takes none.
- * @param quit what Ctrl-C and Ctrl-D do, which are no signals while single keys are taken, and what the terminal's end does.
- * @returns undefined where there is no keyboard.
+ * Takes single keys from a terminal until the returned function is called. Takes none elsewhere, or in the background,
+ * where reading would stop the program.
+ * @param quit called on Ctrl-C and Ctrl-D, which are no signals in this mode, and when the terminal closes.
+ * @returns undefined if there is no keyboard.
  */
 export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => void) | undefined {
   const terminal = stdin as ReadStream;
@@ -28,7 +28,7 @@ export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => v
   }
   terminal.setRawMode(true);
   terminal.on('data', onData);
-  // A window that is closed.
+  // The window was closed.
   terminal.once('end', quit);
   terminal.once('error', quit);
   return () => {
@@ -39,11 +39,11 @@ export function takeKeys(stdin: unknown, keys: Keys, quit: () => void): (() => v
   };
 }
 
-/** By proc(5): whether the terminal's process group is this one's; taken for granted where there is no /proc. */
+/** By proc(5): whether the terminal's process group is this one's; assumed if there is no /proc. */
 function isInForeground(): boolean {
   try {
     const stat = readFileSync('/proc/self/stat', 'latin1');
-    // The name in parentheses may hold anything: state, parent, group, session, terminal and its group follow it.
+    // The name in parentheses may hold anything; after it come state, parent, group, session, terminal and its group.
     const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return group === foreground;
   } catch {

@@ -6,9 +6,9 @@ export interface Narration {
   write(logLine: string): void;
   /** What the person at the keyboard did. */
   say(text: string): void;
-  /** What the app sees, well or not. */
+  /** What the app sees, good or bad. */
   tellOfApp(text: string, isWell: boolean): void;
-  /** Adds a remark to the end of each line from now on. */
+  /** Appends a remark to each line from now on. */
   add(remark: () => string): void;
 }
 
@@ -19,8 +19,8 @@ const STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red', 
 const FAILED = 'request not completed';
 
 /**
- * Tells the sidecar's log to a person: one sentence or two an event. A failure that goes on is told once, and again after
- * something has changed; remarks have the count.
+ * Tells a person about the sidecar's log: one or two sentences per event. A continuing failure is told once, and again
+ * after something has changed; remarks have the count.
  */
 export function narrate(print: (line: string) => void): Narration {
   let remark: (() => string) | undefined;
@@ -56,12 +56,12 @@ export function narrate(print: (line: string) => void): Narration {
   };
 }
 
-/** In colour on a terminal, unless NO_COLOR or its kind ask for none. */
+/** In colour on a terminal, unless NO_COLOR or its type forbids it. */
 function paint(style: Style, text: string): string {
   return styleText(style, text, { stream: process.stdout });
 }
 
-/** A line that has no sentence of its own. */
+/** A line without a sentence of its own. */
 function withFacts(level: unknown, text: unknown, facts: Facts): string {
   const details = Object.entries(facts).map(([name, value]) => `${name} ${format(value)}`);
   return `${level === 'info' ? '' : `${level}: `}${text}${details.length > 0 ? `: ${details.join(', ')}` : ''}`;

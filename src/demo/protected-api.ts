@@ -11,18 +11,18 @@ export interface ProtectedApi {
 
 export interface ProtectedApiOptions {
   readonly listen: ListenAddress;
-  /** Finds the key that a token is signed with. */
+  /** Finds the key that signed a token. */
   readonly keys: JWTVerifyGetKey;
   /** Required `iss` and `aud`. */
   readonly issuer: string;
   readonly audience: string;
-  /** While it says true, no token is good enough. */
+  /** While it returns true, no token is accepted. */
   readonly refuses?: () => boolean;
 }
 
 /**
  * An API that serves only callers with a valid access token: signature, issuer, audience and expiry are verified for
- * each request. Tells every caller who it is.
+ * each request. Its answer tells callers who they are.
  */
 export async function startProtectedApi(options: ProtectedApiOptions): Promise<ProtectedApi> {
   const server = http.createServer(async (request, response) => {

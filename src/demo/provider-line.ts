@@ -3,21 +3,21 @@ import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 
-/** The way to the demo's provider, which can be cut and made slow while both ends go on. */
+/** The line to the demo's provider, which can be cut and slowed down while both ends keep running. */
 export interface ProviderLine {
-  /** Where the provider is found; the port stays the same while the line is cut. */
+  /** The provider's address; the port stays the same while the line is cut. */
   readonly address: ListenAddress;
-  /** From now on connections lead there. */
+  /** Connections lead there from now on. */
   leadTo(provider: ListenAddress): void;
   /** Ends every connection; new ones are refused. */
   cut(): Promise<void>;
-  /** @throws {SidecarError} `configuration` when the address is taken meanwhile. */
+  /** @throws {SidecarError} `configuration` if the address has been taken meanwhile. */
   mend(): Promise<void>;
-  /** What the provider sends arrives this much later. Milliseconds. */
+  /** Delays what the provider sends by this much. Milliseconds. */
   delay(delayMs: number): void;
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function openProviderLine(listen: ListenAddress, clock: Clock): Promise<ProviderLine> {
   const sockets = new Set<Socket>();
   let provider: ListenAddress | undefined;

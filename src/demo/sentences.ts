@@ -1,9 +1,9 @@
-/** What the sidecar logs, as sentences for a person who watches. */
+/** The sidecar's log as sentences for a person who watches. */
 
-/** Of a log line, beside its text, level and time. */
+/** The fields of a log line, besides its text, level and time. */
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** What is told of a grant that succeeded, by what caused it. */
+/** The sentence for a successful grant, by its cause. */
 const GRANTED: Readonly<Record<string, string>> = {
   startup: 'The sidecar got its first token',
   scheduled: 'The sidecar renewed the token ahead of its end',
@@ -26,7 +26,7 @@ const SENTENCES: Readonly<Record<string, (facts: Facts) => string>> = {
   stopped: () => 'The sidecar has stopped.',
 };
 
-/** A sentence for a line that is known; undefined for any other. */
+/** The sentence for a known line; undefined for any other. */
 export function sentenceFor(text: string, facts: Facts): string | undefined {
   return Object.hasOwn(SENTENCES, text) ? SENTENCES[text]?.(facts) : undefined;
 }
@@ -53,7 +53,7 @@ function next(facts: Facts): string {
   return facts['nextInMs'] === undefined ? '' : `; the sidecar asks again in ${seconds(facts['nextInMs'])}`;
 }
 
-/** `0.3 s`, `12 s`; what takes less than a tenth of a second in milliseconds. */
+/** `0.3 s`, `12 s`; below a tenth of a second in milliseconds. */
 export function seconds(ms: unknown): string {
   const given = Number(ms);
   if (given < 100) return `${Math.round(given)} ms`;

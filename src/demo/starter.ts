@@ -4,9 +4,9 @@ import type { Clock } from '../clock.ts';
 const LOOK_MS = 250;
 
 /**
- * Calls back when npm, which started this process, is gone: it is not told, because npm starts a shell that starts us,
- * and a signal to npm alone ends neither. Started in another way, a process outlives who started it, as usual.
- * @returns what ends the watch.
+ * Calls back when npm, which started this process, is gone. No signal tells us: npm starts a shell that starts us, and
+ * a signal to npm alone ends neither. Started in another way, a process outlives its starter, as usual.
+ * @returns a function that ends the watch.
  */
 export function whenStarterGone(
   env: Readonly<Record<string, string | undefined>>,
@@ -24,15 +24,15 @@ export function whenStarterGone(
   return () => cancel();
 }
 
-/** Parent and grandparent: where the shell has not become the program, npm is the latter. */
+/** Parent and grandparent: npm is the latter if the shell has not become the program. */
 function ancestors(): string {
   return `${process.ppid} ${parentOf(process.ppid)}`;
 }
 
-/** By proc(5); the same for all where there is none. */
+/** By proc(5); the same for all if there is none. */
 function parentOf(pid: number): string {
   try {
-    // The name in parentheses may hold anything: what follows the last one is state and parent.
+    // The name in parentheses may hold anything: state and parent follow the last parenthesis.
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1] ?? '';
   } catch {

@@ -1,4 +1,4 @@
-/** Addresses of names by DNS alone: the hosts file, which may send a name back to this very program, is not asked. */
+/** Resolves names by DNS alone: the hosts file is bypassed, as it may lead a name back to this very program. */
 
 import type { LookupAddress, LookupOptions, Resolver } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -6,10 +6,10 @@ import type { Clock } from '../clock.ts';
 import { systemCodeOf } from '../errors.ts';
 import { candidatesFor, type SearchList } from './search-list.ts';
 
-/** An answer is kept for its own time to live, and no longer than this. */
+/** An answer is kept for its own time to live, but no longer than this. */
 export const LONGEST_KEPT_MS = 300_000;
 
-/** Where only one of the two families was answered for: the other's addresses may be the ones that can be reached. */
+/** If only one of the two families was answered: the other's addresses may be the reachable ones. */
 export const LONGEST_HALF_KEPT_MS = 1000;
 
 /** Names whose addresses are kept. */
@@ -19,32 +19,32 @@ export interface DnsLookupOptions {
   readonly resolver: Pick<Resolver, 'resolve4' | 'resolve6'>;
   readonly searchList: SearchList;
   readonly clock: Clock;
-  /** The family to be tried first, where a name has addresses of both. */
+  /** The family to try first if a name has addresses of both. */
   readonly preferred: () => 4 | 6;
 }
 
 interface Found {
   /** At least one. */
   readonly addresses: readonly LookupAddress[];
-  /** On the monotonic clock. */
+  /** In monotonic time. */
   readonly untilMs: number;
 }
 
 interface Answer {
   readonly addresses: readonly { readonly address: string; readonly ttl: number }[];
-  /** The resolver's code; undefined where it answered, be it that there is nothing. */
+  /** The resolver's code; undefined if it answered, even if there is no address. */
   readonly failure: string | undefined;
 }
 
-/** Codes that say that the name, or the name with this type of address, is not there: another may be. */
+/** Codes for a name that does not exist, or has no address of this type: another name may have one. */
 const NOT_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
-/** The server would not say: as with the C library, the next name of the search list is tried. */
+/** The server refused: as in the C library, the next name of the search list is tried. */
 const UNWILLING: ReadonlySet<string> = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP', 'EFORMERR']);
 
 /**
- * A `lookup` for sockets. CNAMEs are followed by the servers that are asked, as by those that every resolver asks; requests for
- * one name at once share their questions.
+ * A `lookup` for sockets. As with every resolver, the servers follow CNAMEs; concurrent requests for one name share
+ * their queries.
  */
 export function dnsLookup(options: DnsLookupOptions): LookupFunction {
   /** The oldest first. */
@@ -85,7 +85,7 @@ function answer(
   const wanted = family === 4 || family === 'IPv4' ? 4 : family === 6 || family === 'IPv6' ? 6 : undefined;
   const usable = addresses.filter((one) => wanted === undefined || one.family === wanted);
   const [first] = usable;
-  // In a turn of its own: what the callback throws is not ours to catch.
+  // In its own turn: errors that the callback throws are not ours to catch.
   process.nextTick(() => {
     if (first === undefined) callback(failure(hostname, 'ENOTFOUND'), []);
     else if (all === true) callback(null, [...usable]);
@@ -93,7 +93,7 @@ function answer(
   });
 }
 
-/** @throws {Error} `ENOTFOUND` where no candidate has an address, `EAI_AGAIN` where that is not known. */
+/** @throws {Error} `ENOTFOUND` if no candidate has an address, `EAI_AGAIN` if that is not known. */
 async function resolve(name: string, options: DnsLookupOptions): Promise<Found> {
   let unwilling: string | undefined;
   for (const candidate of candidatesFor(name, options.searchList)) {
@@ -147,7 +147,7 @@ function keptFor(found: readonly Timed[], longestMs: number, nowMs: number): Fou
   };
 }
 
-/** With codes that the C library has: the resolver's own, ECONNREFUSED among them, would be taken for the host's. */
+/** With the C library's codes: the resolver's own, such as ECONNREFUSED, would be taken for the host's. */
 function failure(name: string, found: string): NodeJS.ErrnoException {
   const [code, words] = NOT_THERE.has(found)
     ? ['ENOTFOUND', `DNS has no address for ${name}`]

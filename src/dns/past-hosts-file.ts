@@ -9,10 +9,10 @@ import { readSearchList } from './search-list.ts';
 const RESOLV_CONF = '/etc/resolv.conf';
 
 /**
- * A `lookup` for sockets that asks DNS alone for these names, which the pod's hosts file sends to this program; others are
- * looked up as ever.
+ * A `lookup` for sockets that uses only DNS for these names, which the pod's hosts file sends to this program; others
+ * are looked up as usual.
  * @param names in lower case.
- * @throws {Error} the system's, where resolv.conf cannot be read.
+ * @throws {Error} the system's, if resolv.conf cannot be read.
  */
 export async function lookupPastHostsFile(names: ReadonlySet<string>, clock: Clock): Promise<LookupFunction> {
   const byDns = dnsLookup({

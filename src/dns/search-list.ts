@@ -1,18 +1,18 @@
-/** What a short name may stand for, as resolv.conf(5) has it. */
+/** The names that a short name may stand for, by resolv.conf(5). */
 export interface SearchList {
-  /** Domains that are put behind a name, in their order. */
+  /** Domains to append to a name, in order. */
   readonly domains: readonly string[];
-  /** A name with so many dots is tried as it is before them. */
+  /** A name with at least this many dots is tried unchanged first. */
   readonly ndots: number;
 }
 
-/** As many as resolvers heed: of a longer list the rest is left out. */
+/** As many as resolvers heed: the rest of a longer list is ignored. */
 const MOST_DOMAINS = 32;
 
-/** What the C library makes of more. */
+/** The C library's limit for larger values. */
 const MOST_DOTS = 15;
 
-/** Reads resolv.conf. Of several `search` or `domain` lines the last one counts. */
+/** Reads resolv.conf. If there are several `search` or `domain` lines, the last one counts. */
 export function readSearchList(text: string): SearchList {
   let domains: readonly string[] = [];
   let ndots = 1;
@@ -37,7 +37,7 @@ function dotsIn(options: readonly string[]): number | undefined {
   return digits === undefined ? undefined : Math.min(Number(digits), MOST_DOTS);
 }
 
-/** The names to ask for, in their order: the first that has an address is the one that was meant. */
+/** The names to query, in order: the first that has an address is the one meant. */
 export function candidatesFor(name: string, { domains, ndots }: SearchList): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)];
   const searched = domains.map((domain) => `${name}.${domain}`);

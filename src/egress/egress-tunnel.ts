@@ -1,4 +1,4 @@
-/** A way out that somebody else keeps: a tunnel through an HTTP proxy (CONNECT, RFC 9110 §9.3.6). */
+/** A tunnel through somebody else's HTTP proxy (CONNECT, RFC 9110 §9.3.6). */
 
 import type { Socket, TcpNetConnectOpts } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -7,10 +7,10 @@ import type { EgressProxyConfig } from '../config/config.ts';
 import { readMountedSecret } from '../credentials/mounted-secret.ts';
 import { messageOf, systemCodeOf } from '../errors.ts';
 
-/** Of the proxy's answer to CONNECT, up to the empty line. */
+/** The most that is read of the proxy's answer to CONNECT, up to the empty line. */
 export const MOST_ANSWER_BYTES = 8192;
 
-/** No tunnel came to be. The message may be shown: it names the proxy and holds no credentials. */
+/** The tunnel failed. The message may be shown: it names the proxy and holds no credentials. */
 export class EgressFailure extends Error {
   override readonly name = 'EgressFailure' as const;
 }
@@ -23,26 +23,26 @@ export interface EgressTunnelOptions {
   /** From now to the proxy's consent. */
   readonly withinMs: number;
   readonly clock: Clock;
-  /** As `net.connect`. */
+  /** Like `net.connect`. */
   readonly connectTcp: (options: TcpNetConnectOpts) => Socket;
-  /** The tunnel stands. */
+  /** Called once the tunnel is open. */
   readonly onStands?: () => void;
 }
 
 const HEAD_END = '\r\n\r\n';
 
-/** Of a registered name or an IPv6 address (RFC 3986 §3.2.2): none of them ends a line, or the target of a request. */
+/** A registered name or an IPv6 address (RFC 3986 §3.2.2): no character ends a line, or a request target. */
 const HOST = /^[\w.~!$&'()*+,;=%:-]+$/;
 
-/** The bytes of the tunnel. What is written before it stands waits; why there is none is its `error`, an EgressFailure. */
+/** The tunnel's bytes. Writes before it opens are delayed; if it fails, its `error` is an EgressFailure. */
 export class EgressTunnel extends Duplex {
   readonly #options: EgressTunnelOptions;
   readonly #cancelTimeout: () => void;
   #socket: Socket | undefined;
   #stands = false;
-  /** Of the proxy's answer, latin1. */
+  /** The proxy's answer so far, latin1. */
   #answer = '';
-  /** Goes on with what was written before the tunnel stood. */
+  /** Resumes the writes made before the tunnel opened. */
   #waiting: (() => void) | undefined;
 
   constructor(options: EgressTunnelOptions) {
@@ -61,7 +61,7 @@ export class EgressTunnel extends Duplex {
     }
     let authorization = '';
     if (proxy.credentialsDirectory !== undefined) {
-      // For each connection anew: who rotates them is followed.
+      // Read anew for each connection, to follow their rotation.
       const reading = await readMountedSecret(proxy.credentialsDirectory, ['username', 'password']);
       if (reading.state !== 'loaded') {
         this.#fail(`cannot be asked: ${reading.detail}`);
@@ -101,7 +101,7 @@ export class EgressTunnel extends Duplex {
     if (this.destroyed) return;
     const before = this.#answer.length;
     this.#answer += chunk.toString('latin1');
-    // An interim answer says nothing yet (RFC 9110 §15.2).
+    // An interim answer decides nothing yet (RFC 9110 §15.2).
     for (;;) {
       const end = this.#answer.indexOf(HEAD_END);
       if (end === -1 || end > MOST_ANSWER_BYTES) break;
@@ -120,7 +120,7 @@ export class EgressTunnel extends Duplex {
     }
   }
 
-  /** @param rest what the other end of the tunnel has already said. */
+  /** @param rest what the tunnel's other end has already sent. */
   #begin(rest: Buffer): void {
     this.#stands = true;
     this.#answer = '';

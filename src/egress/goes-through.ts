@@ -3,8 +3,8 @@ import type { EgressProxyConfig } from '../config/config.ts';
 import { isLoopbackHost } from '../config/values.ts';
 
 /**
- * Whether connections to a host take the way through the proxy: all do, but to this machine and to what `noProxy` names (a
- * name itself, `.suffix` for every name below it, an address, or addresses as CIDR). A name is not resolved for it.
+ * Whether connections to a host go through the proxy: all do, except to this machine and to what `noProxy` names (the
+ * name itself, `.suffix` for every name below it, an address, or a CIDR range). Names are not resolved for this.
  * @param host a name or address as dialled; IPv6 without brackets.
  */
 export function goesThrough({ noProxy }: Pick<EgressProxyConfig, 'noProxy'>, host: string): boolean {

@@ -1,4 +1,4 @@
-/** What each kind of mistake in a configuration means; its title and remedy stand beside its code. */
+/** What each kind of configuration mistake means; titles and remedies are defined with the codes. */
 
 import type { ProblemCode } from '../config/problem-codes.ts';
 import type { Explanation } from './explanation.ts';

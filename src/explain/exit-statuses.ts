@@ -1,4 +1,4 @@
-/** What it means when the program ends with a status; after sysexits.h. */
+/** What the program's exit statuses mean; after sysexits.h. */
 
 import type { Explanation } from './explanation.ts';
 

@@ -1,4 +1,4 @@
-/** Every code and exit status that somebody may meet, with what it means. */
+/** Every code and exit status that a user may meet, with its meaning. */
 
 import { PROBLEM_CODES } from '../config/problem-codes.ts';
 import { type CountedErrorCode, ERRORS } from '../errors.ts';

@@ -1,4 +1,4 @@
-/** What the errors mean that the proxy answers with, or ends connections for; their titles stand in src/errors.ts. */
+/** What the errors mean with which the proxy answers, or ends connections; their titles are in src/errors.ts. */
 
 import type { CountedErrorCode } from '../errors.ts';
 import type { Explanation } from './explanation.ts';

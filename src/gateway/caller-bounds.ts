@@ -1,20 +1,20 @@
-/** What each caller has in use, and how much of it may be: so that none takes what the others need. */
+/** Tracks and bounds what each caller has in use, so that none takes what the others need. */
 
 import type { Clock } from '../clock.ts';
 import type { CallerLimits } from '../config/config.ts';
 import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
 
-/** Callers that are remembered. One that has nothing open makes room for another, the longest quiet first. */
+/** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
 export const MOST_CALLERS = 10_000;
 
-/** When a request that is one too many may be worth repeating, where nothing tells. */
+/** The retry hint for a request that is one too many, if nothing better is known. */
 const SOON_MS = 1000;
 
-/** What one caller has in use, whatever connections it comes by. */
+/** What one caller has in use, over all its connections. */
 class CallerUse {
   inFlight = 0;
   connections = 0;
-  /** Requests that may come now, as far as their rate goes. */
+  /** Requests that its rate allows now. */
   allowance = Number.POSITIVE_INFINITY;
   filledAtMs = 0;
 
@@ -31,7 +31,7 @@ export class CallerBounds {
   /** The longest quiet first. */
   readonly #resting = new Map<string, CallerUse>();
 
-  /** @param mostConnections of one caller, where its entry does not say; asked at each of its new connections. */
+  /** @param mostConnections of one caller, unless its entry says; called at each of its new connections. */
   constructor(clock: Clock, mostConnections: () => number, mostCallers = MOST_CALLERS) {
     this.#clock = clock;
     this.#mostConnections = mostConnections;
@@ -44,10 +44,10 @@ export class CallerBounds {
   }
 
   /**
-   * A request of the caller begins.
-   * @param onNewConnection whether it is the first of its caller on this connection, which counts from here on.
-   * @returns what ends the request.
-   * @throws {CallerHeldBack} and nothing has changed but the allowance.
+   * A caller's request begins.
+   * @param onNewConnection whether it is its caller's first on this connection, which counts from here on.
+   * @returns the function that ends the request.
+   * @throws {CallerHeldBack} having changed only the allowance.
    */
   begin(key: string, limits: CallerLimits, onNewConnection: boolean): () => void {
     const caller = this.#find(key);
@@ -67,7 +67,7 @@ export class CallerBounds {
     };
   }
 
-  /** A connection that counted is gone. */
+  /** A counted connection has closed. */
   connectionClosed(key: string): void {
     const caller = this.#busy.get(key);
     if (caller === undefined) return;
@@ -97,12 +97,12 @@ export class CallerBounds {
   #place(key: string, caller: CallerUse): void {
     const [from, to] = caller.isResting ? [this.#busy, this.#resting] : [this.#resting, this.#busy];
     from.delete(key);
-    // At the end, as the one that was busy last.
+    // At the end, as the most recently busy.
     if (caller.isResting) to.delete(key);
     to.set(key, caller);
   }
 
-  /** A bucket that fills by `requestsPerSecond` up to `burst`, of which each request takes one. */
+  /** A bucket that fills by `requestsPerSecond` up to `burst`; each request takes one. */
   #takeAllowance(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits): void {
     if (requestsPerSecond === undefined) return;
     const nowMs = this.#clock.monotonicMs();

@@ -12,22 +12,22 @@ export interface CallerConnectionOptions {
   readonly context: AppContext;
   readonly secureContext: TlsHandshakeOptions['secureContext'];
   readonly asksForCertificate: boolean;
-  /** Fingerprints of those in `secureContext`. */
+  /** Fingerprints of the authorities in `secureContext`. */
   readonly authorities: ReadonlySet<string>;
   readonly gates: CallerGates;
-  /** Its handshake has ended, as this. */
+  /** Called with the outcome of its handshake. */
   readonly onResult: (result: 'secured' | 'handshake_failed' | 'timeout') => void;
-  /** Says that it is known whose it is, or that it is gone. */
+  /** Reports that its caller is known, or that it is gone. */
   readonly known: () => void;
   /** Called whenever a request is settled. */
   readonly onFree: () => void;
 }
 
-/** A connection of a caller: TLS, and inside of it what the listener of the sidecar serves in clear. */
+/** A caller's connection: TLS, and inside it what the sidecar's listener serves in clear. */
 export class CallerConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
-  /** Absent until there is TLS. */
+  /** Absent until TLS is established. */
   #inside: AcceptedConnection | undefined;
   #gate: CallerGate | undefined;
 
@@ -35,7 +35,7 @@ export class CallerConnection implements AppConnection {
     const { context, known } = options;
     const { log } = context;
     this.socket = socket;
-    // Whatever ends a connection ends in 'close'.
+    // Whatever ends a connection leads to 'close'.
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
       known();
@@ -64,7 +64,7 @@ export class CallerConnection implements AppConnection {
     });
   }
 
-  /** A handshake is served as a request is, and has a bound of its own. */
+  /** A handshake counts as a request, with its own time limit. */
   get busy(): boolean {
     return this.#inside?.busy !== false;
   }

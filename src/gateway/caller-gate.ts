@@ -21,32 +21,32 @@ import { shownToken, withoutProofs } from './proofs.ts';
 export interface CallerGatesOptions {
   readonly bounds: CallerBounds;
   readonly metrics: Pick<GatewayMetrics, 'decided' | 'began' | 'ended'>;
-  /** Judges service account tokens; none are heeded when absent. */
+  /** Judges service account tokens; if absent, tokens are ignored. */
   readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
-  /** Whether all of these authorities, by their fingerprints, are trusted now. */
+  /** Whether all authorities with these fingerprints are trusted now. */
   readonly trusts: (fingerprints: readonly string[]) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** A connection that has been secured. */
+/** A connection after its handshake. */
 export interface SecuredConnection {
   readonly peer: Peer;
-  /** Of the other end, where the system knows it. */
+  /** The other end's address, if the system knows it. */
   readonly address: string | undefined;
-  /** Says that it is known whose it is. */
+  /** Reports that its caller is known. */
   readonly known: () => void;
-  /** Has it end with the requests that it has: who made it can prove nothing by it any more. */
+  /** Ends it after its present requests: its certificate can no longer prove anything. */
   readonly retire: () => void;
 }
 
-/** Requests that wait for the cluster's word on their token, at once. */
+/** Requests waiting for the cluster's verdict on their token, at once. */
 export const MOST_WAITING = 2000;
 
-/** Of those, by the connections of one address. */
+/** Of those, on connections from one address. */
 export const MOST_WAITING_OF_ADDRESS = 500;
 
-/** What the gates of all connections share. */
+/** State shared by the gates of all connections. */
 export class CallerGates {
   readonly #options: CallerGatesOptions;
   /** By address. */
@@ -61,7 +61,7 @@ export class CallerGates {
     return new CallerGate(this.#options, connection, () => this.#wait(connection.address ?? ''));
   }
 
-  /** @returns what ends the waiting, safe to call again; undefined where there is no room. */
+  /** @returns the function that ends the wait, safe to call again; undefined if there is no room. */
   #wait(address: string): (() => void) | undefined {
     const ofAddress = this.#waiting.get(address) ?? 0;
     if (this.#waitingInAll >= MOST_WAITING || ofAddress >= MOST_WAITING_OF_ADDRESS) return undefined;
@@ -83,7 +83,7 @@ const NO_TOKEN = { kind: 'none' } as const;
 
 const SOON_MS = 1000;
 
-/** What a refusal is counted as. */
+/** How each refusal is counted. */
 const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
   caller_unknown: 'unknown',
   caller_ambiguous: 'ambiguous',
@@ -92,14 +92,14 @@ const DECISIONS: Readonly<Partial<Record<ProxyErrorCode, Decision>>> = {
   too_many_requests: 'held_back',
 };
 
-/** Decides who comes in by one connection. Each refusal leaves a line in the log, of which like ones are limited. */
+/** Decides who may enter through one connection. Each refusal is logged, within a limit on repeats. */
 export class CallerGate implements Gatekeeper {
   readonly #options: CallerGatesOptions;
   readonly #connection: SecuredConnection;
   readonly #wait: () => (() => void) | undefined;
-  /** Of its requests that wait for the cluster: what ends each waiting. */
+  /** For its requests that wait for the cluster: the functions that end each wait. */
   readonly #waits = new Set<() => void>();
-  /** Whose it counts as: the first caller's that was let in. */
+  /** The caller it counts for: the first that was admitted. */
   #countedFor: string | undefined;
   #closed = false;
 
@@ -137,7 +137,7 @@ export class CallerGate implements Gatekeeper {
     }
   }
 
-  /** The connection is gone. */
+  /** The connection has closed. */
   closed(): void {
     this.#closed = true;
     for (const end of this.#waits) end();
@@ -161,7 +161,7 @@ export class CallerGate implements Gatekeeper {
     }
   }
 
-  /** What is known is answered from at once, so that who floods with unknown tokens keeps out no known one. */
+  /** Known tokens are answered at once, so that a flood of unknown ones keeps none of them out. */
   async #judge(token: string): Promise<Caller> {
     const { tokens } = this.#options;
     if (tokens === undefined) throw new SidecarError('internal', 'a token, and nobody who judges it');
@@ -188,7 +188,7 @@ export class CallerGate implements Gatekeeper {
       : 'neither a client certificate nor a service account token is shown';
   }
 
-  /** Asked for each request: a certificate may end, and its authority be taken away, while its connection is kept. */
+  /** Checked for each request: a certificate may expire, and its authority may be removed, while its connection stays open. */
   #byCertificate(): Caller | undefined {
     const { peer } = this.#connection;
     const { clock, trusts } = this.#options;
@@ -279,7 +279,7 @@ function judged(verdict: Verdict): Caller {
   }
 }
 
-/** Whether a SPIFFE id is that of the service account, as SPIRE and Istio name them. */
+/** Whether a SPIFFE id is that of the service account, in the form of SPIRE and Istio. */
 function isSame(certified: Caller, shown: Caller): boolean {
   if (certified.kind !== 'spiffe' || shown.kind !== 'service_account') return false;
   const path = /^spiffe:\/\/[^/]+(\/.*)$/.exec(certified.uri)?.[1];

@@ -1,4 +1,4 @@
-/** Which callers an entry of the policy is for. No pattern but the two that are named; only DNS names are the same in any case. */
+/** Which callers an entry of the policy matches. Only the two documented patterns exist, and only DNS names ignore case. */
 
 import type { Caller, CertificateCaller } from '../callers/caller.ts';
 import type { CallerMatch } from '../config/config.ts';

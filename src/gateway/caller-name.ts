@@ -1,6 +1,6 @@
 import type { Caller } from '../callers/caller.ts';
 
-/** Names a caller in log lines, and apart from callers of its kind. */
+/** Names a caller in log lines, distinctly among callers of its kind. */
 export function nameOf(caller: Caller): string {
   switch (caller.kind) {
     case 'service_account':
@@ -12,7 +12,7 @@ export function nameOf(caller: Caller): string {
   }
 }
 
-/** Tells one caller from every other: a common name is any text, that of other callers' names too. */
+/** Distinguishes a caller from every other: a common name is arbitrary text, even the name of another caller. */
 export function keyOf(caller: Caller): string {
   const kind = caller.kind === 'certificate' ? caller.by : caller.kind;
   return `${kind}:${nameOf(caller)}`;

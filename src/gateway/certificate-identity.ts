@@ -1,4 +1,4 @@
-/** Whom a verified client certificate names. Pure. */
+/** The caller that a verified client certificate names. Pure. */
 
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from '@peculiar/asn1-x509';
@@ -9,7 +9,7 @@ export type NamedByCertificate =
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'nobody'; readonly why: string };
 
-/** SPIFFE-ID §2: a trust domain, then segments; nothing else that a URI may have. Characters. */
+/** SPIFFE-ID §2: a trust domain, then path segments; no other part of a URI. Characters. */
 const LONGEST_SPIFFE_ID = 2048;
 const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._-]+)*$/;
 const ANY_SPIFFE = /^spiffe:/i;
@@ -20,12 +20,12 @@ const LONGEST_DNS_NAME = 253;
 const COMMON_NAME = '2.5.4.3';
 const LONGEST_COMMON_NAME = 64;
 
-/** A certificate may have many; a caller is known by few. */
+/** A certificate may have many; a few suffice to identify a caller. */
 const MOST_NAMES = 32;
 
 /**
- * The SPIFFE id where there is one: it stands alone then, and a second URI beside it makes the certificate nobody's (X.509-SVID
- * §2). Else its DNS names, in lower case; the common name only where there are no alternative names at all (RFC 9525 §2).
+ * The SPIFFE id if there is one: it must stand alone, as a second URI makes the certificate invalid (X.509-SVID §2).
+ * Otherwise the DNS names, in lower case; the common name only if there are no alternative names at all (RFC 9525 §2).
  * @param der of the leaf.
  */
 export function identityOf(der: Buffer): NamedByCertificate {
@@ -59,7 +59,7 @@ function bySpiffeId(uris: readonly string[]): NamedByCertificate {
 function byDnsNames(names: readonly string[]): NamedByCertificate {
   if (names.length > MOST_NAMES) return nobody(`has more than ${MOST_NAMES} DNS names`);
   const usable = names.filter((name) => name.length <= LONGEST_DNS_NAME && DNS_NAME.test(name));
-  // A wildcard is a name of servers.
+  // A wildcard names servers.
   if (usable.length === 0) return nobody('has neither a SPIFFE id nor a DNS name');
   const sorted = [...new Set(usable.map((name) => name.toLowerCase()))].sort();
   return { kind: 'named', caller: { kind: 'certificate', by: 'dns_names', names: sorted } };

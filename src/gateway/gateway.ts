@@ -1,4 +1,4 @@
-/** The gateway: TLS before the data path, for callers of other pods that prove who they are. */
+/** The gateway: TLS in front of the data path, for callers of other pods that prove who they are. */
 
 import { constants } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -17,26 +17,26 @@ import { CallerGates } from './caller-gate.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import { Strangers } from './strangers.ts';
 
-/** Connections whose caller is not known yet, at once; fewer where few connections may be open. */
+/** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
 export const MOST_STRANGERS = 512;
 
-/** What one part of all that there is may have. */
+/** One part may have at most this fraction of the total. */
 const PART_OF_ALL = 4;
 
-/** Where neither the system nor the configuration names a bound on connections. */
+/** Used if neither the system nor the configuration bounds connections. */
 const MANY_CONNECTIONS = 16_384;
 
 /**
- * One handshake, one caller: it is not begun anew on an open connection, and no session is resumed, whose certificate nobody
- * would look at again.
+ * One handshake, one caller: no renegotiation on an open connection, and no resumed session, as its certificate would
+ * not be checked again.
  */
 const SECURE_OPTIONS = constants.SSL_OP_NO_RENEGOTIATION | constants.SSL_OP_NO_TICKET;
 
 export interface GatewayOptions {
   readonly certificate: CertificateSource;
-  /** Absent where no certificate proves a caller. */
+  /** Absent if certificates do not prove callers. */
   readonly clients: Pick<ClientVerification, 'authorities' | 'onChange'> | undefined;
-  /** Absent where no token does. */
+  /** Absent if tokens do not prove callers. */
   readonly tokens: Pick<ServiceAccountVerifier, 'known' | 'verify'> | undefined;
   readonly metrics: GatewayMetrics;
   readonly clock: Clock;
@@ -44,7 +44,7 @@ export interface GatewayOptions {
 }
 
 export interface Gateway {
-  /** How what comes at the gateway's address is served. */
+  /** How connections to the gateway's address are served. */
   readonly door: (context: AppContext) => Service;
   /** Callers that are remembered. */
   remembered(): number;
@@ -61,7 +61,7 @@ export function createGateway({
 }: GatewayOptions): Gateway {
   const possible = mostConnections(undefined, processLimits());
   let configured: () => number | undefined = () => undefined;
-  /** Of the bound that is in use. */
+  /** A share of the bound in use. */
   const share = (): number => {
     const most = Math.min(possible, configured() ?? Number.POSITIVE_INFINITY);
     return Math.max(1, Math.floor((Number.isFinite(most) ? most : MANY_CONNECTIONS) / PART_OF_ALL));
@@ -118,11 +118,11 @@ export function createGateway({
   };
 }
 
-/** @throws where TLS does not take them, which sources look at before they offer them. */
+/** @throws if TLS rejects them, which their sources check before offering them. */
 function contextOf(certificate: ServingCertificate | undefined, authorities: string): SecureContext {
   return createSecureContext({
     ...(certificate === undefined ? {} : { cert: certificate.cert, key: certificate.key }),
-    // The public roots vouch for no caller.
+    // Public roots vouch for no caller.
     ca: authorities === '' ? [] : authorities,
     minVersion: 'TLSv1.2',
     secureOptions: SECURE_OPTIONS,

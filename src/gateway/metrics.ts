@@ -1,24 +1,24 @@
 import type { ServingCertificate } from '../certificates/serving-certificate.ts';
 import { Counter, Gauge, type Registry } from '../prometheus.ts';
 
-/** What became of a request at the gateway. */
+/** The decision on a request at the gateway. */
 export type Decision = 'allowed' | 'unknown' | 'ambiguous' | 'not_allowed' | 'held_back' | 'unverified';
 
-/** `displaced`: there were too many without a caller. `timeout`: the handshake took too long. */
+/** `displaced`: there were too many without a known caller. `timeout`: the handshake took too long. */
 export type ConnectionResult = 'secured' | 'handshake_failed' | 'timeout' | 'displaced';
 
 export type GatewayFile = 'certificate' | 'client_ca';
 
 export interface GatewayMetrics {
-  /** @param caller an entry of the policy; undefined where none matches. */
+  /** @param caller an entry of the policy; undefined if none matches. */
   decided(caller: string | undefined, decision: Decision): void;
   began(caller: string): void;
   ended(caller: string): void;
   connection(result: ConnectionResult): void;
-  /** What callers are shown from now on. */
+  /** The certificate that callers see from now on. */
   certificateShown(certificate: Pick<ServingCertificate, 'startsAtMs' | 'expiresAtMs'>): void;
   fileReloaded(file: GatewayFile, result: 'loaded' | 'refused'): void;
-  /** Names of entries that there are; series of others end. */
+  /** Names of the existing entries; the series of others end. */
   keepCallers(names: ReadonlySet<string>): void;
 }
 
@@ -32,7 +32,7 @@ const DECISIONS: readonly Decision[] = [
   'unverified',
 ];
 
-/** @param remembered how many callers are, when it is asked for. */
+/** @param remembered returns how many callers are remembered. */
 export function createGatewayMetrics(registry: Registry, remembered: () => number): GatewayMetrics {
   const registers = [registry];
   const inFlight = new Map<string, number>();
@@ -89,7 +89,7 @@ export function createGatewayMetrics(registry: Registry, remembered: () => numbe
   for (const file of ['certificate', 'client_ca'] as const) {
     for (const result of ['loaded', 'refused'] as const) reloads.inc({ file, result }, 0);
   }
-  /** Of entries that were there at the last look. */
+  /** The entries at the last look. */
   let names: ReadonlySet<string> = new Set();
 
   return {

@@ -1,4 +1,4 @@
-/** What the other end of a TLS connection has shown. */
+/** What the other end of a TLS connection has proved. */
 
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
@@ -7,20 +7,20 @@ import { type Instant, later } from '../clock.ts';
 import { identityOf } from './certificate-identity.ts';
 
 export type Peer =
-  /** It has shown nothing, or was not asked. */
+  /** It has shown no certificate, or was not asked for one. */
   | { readonly kind: 'unnamed' }
   /** @property why completes "the client certificate …". */
   | { readonly kind: 'refused'; readonly why: string }
   | {
       readonly kind: 'named';
       readonly caller: SpiffeCaller | CertificateCaller;
-      /** When the first certificate of the chain ends, as far as it is known. */
+      /** When the first certificate of the chain expires, as far as known. */
       readonly endsAt: Instant;
-      /** Of the authorities that it is trusted by, as long as all of them are listed: their fingerprints, one at least. */
+      /** Fingerprints of the listed authorities in its chain, one at least: it is trusted as long as all of them are listed. */
       readonly authorities: readonly string[];
     };
 
-/** Chains are a few certificates long; one that goes round in a circle is not followed for ever. */
+/** Chains are a few certificates long; a circular one must not be followed for ever. */
 const LONGEST_CHAIN = 16;
 
 interface ChainLink {
@@ -32,12 +32,12 @@ interface ChainLink {
 }
 
 /**
- * Who the peer is, of a connection whose handshake is over. Renegotiation is switched off, and no session is resumed, so that
- * the answer holds for the connection's life.
+ * Who the peer of a connection is after its handshake. As renegotiation is off and no session is resumed, the answer
+ * holds for the connection's life.
  * @param listed fingerprints of the authorities by which it was verified.
  */
 export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Instant): Peer {
-  // Of what nobody trusts the leaf alone is read: strangers may send hundreds of certificates above it, which take 40 ms.
+  // Of an untrusted chain only the leaf is read: strangers may send hundreds of certificates above it, which take 40 ms.
   const { raw } = socket.getPeerCertificate() as ChainLink;
   if (raw === undefined) return { kind: 'unnamed' };
   const fault = verificationFault(socket);
@@ -62,9 +62,9 @@ export function peerOf(socket: TLSSocket, listed: ReadonlySet<string>, now: Inst
 }
 
 /**
- * From the leaf upwards. Node links what the peer has sent by names and key ids alone, so that each signature is verified
- * here: the chain is then the one that OpenSSL has found good.
- * @returns undefined where a link is not signed by the next.
+ * From the leaf upwards. Node links the certificates that the peer sent only by names and key ids, so each signature is
+ * verified here: the chain is then the one that OpenSSL accepted.
+ * @returns undefined if a link is not signed by the next.
  */
 function chainOf(leaf: ChainLink): ChainLink[] | undefined {
   const chain: ChainLink[] = [];
@@ -79,7 +79,8 @@ function chainOf(leaf: ChainLink): ChainLink[] | undefined {
 }
 
 /**
- * Those that are listed. Where Node links a certificate whose time it is not, OpenSSL went by another, which may be of any authority.
+ * The listed ones in a chain. If Node links a certificate outside its validity, OpenSSL used another, which may be of
+ * any authority.
  */
 function authoritiesOf(
   chain: readonly ChainLink[],
@@ -97,8 +98,9 @@ function isValid({ valid_from = '', valid_to = '' }: ChainLink, nowWallMs: numbe
 }
 
 /**
- * When the first certificate of a good chain ends, by the wall clock. A peer that has renewed its intermediate may show both, and
- * Node links the one that comes first; one that has ended is not the one that OpenSSL went by, which Node does not show.
+ * When the first certificate of a valid chain expires, by the wall clock. A peer that has renewed its intermediate may
+ * send both, and Node links whichever comes first; an expired one is not the one that OpenSSL used, which Node does not
+ * show.
  */
 function firstEnd([leaf = 0, ...above]: readonly number[], nowWallMs: number): number {
   return Math.min(leaf, ...above.filter((endsMs) => endsMs > nowWallMs));
@@ -109,14 +111,14 @@ function isSignedBy({ raw }: ChainLink, issuer: ChainLink): boolean {
   try {
     return new X509Certificate(raw).verify(new X509Certificate(issuer.raw).publicKey);
   } catch {
-    // A key that OpenSSL cannot read has signed nothing that it found good.
+    // A key that OpenSSL cannot read has signed nothing that it accepted.
     return false;
   }
 }
 
 /**
- * What OpenSSL found wrong with the peer's chain. Node says it of sockets of its own server alone, and keeps it for others where
- * it is read here. Not found there, nobody is trusted.
+ * What OpenSSL found wrong with the peer's chain. Node reports it only for sockets of its own server; for others it is
+ * kept where it is read here. If it is not there, nobody is trusted.
  */
 function verificationFault(socket: TLSSocket): string | undefined {
   const handle = (socket as unknown as { _handle?: { verifyError?(): Error | null } | null })._handle;

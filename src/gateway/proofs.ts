@@ -1,21 +1,21 @@
-/** Fields by which a request proves who sent it: for the gateway alone, and never for what is behind it. */
+/** Fields by which a request proves its sender: only for the gateway, never for upstreams. */
 
 import { MadeOf } from '../proxy/http/lasting-fields.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 
-/** Of the gateway's own, for callers whose libraries keep Proxy-Authorization to themselves. */
+/** The gateway's own field, for callers whose libraries reserve Proxy-Authorization. */
 export const CALLER_FIELD = 'token-sidecar-caller';
 
 export const PROXY_AUTHORIZATION_FIELD = 'proxy-authorization';
 
-/** Where names become variables (CGI, WSGI), these would become the fields above. */
+/** Where names become variables (CGI, WSGI), these are the same as the fields above. */
 const ALIKE = /^(?:token[-_]sidecar[-_]caller|proxy[-_]authorization)$/i;
 
 /** RFC 6750 §2.1; the scheme in any case (RFC 9110 §11.1). */
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
-/** The token that a request shows for its caller. */
+/** The token by which a request identifies its caller. */
 export type ShownToken =
   | { readonly kind: 'none' }
   | { readonly kind: 'token'; readonly token: string }
@@ -23,7 +23,7 @@ export type ShownToken =
   | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'ambiguous'; readonly why: string };
 
-/** More than one field is none that can be believed, be their tokens the same. */
+/** Several fields are never trusted, even if their tokens are equal. */
 export function shownToken({ fields }: Pick<IncomingRequest, 'fields'>): ShownToken {
   let shown: ShownToken = { kind: 'none' };
   for (let at = 0; at < fields.length; at += 2) {
@@ -46,7 +46,7 @@ function tokenOf(name: string, value: string): ShownToken {
 
 const WITHOUT = new MadeOf<string[]>();
 
-/** Whether a field of this name is, or may be taken for, one of them. */
+/** Whether a field of this name is, or may be taken for, a proof. */
 export function isProof(name: string): boolean {
   return (
     (name.length === CALLER_FIELD.length || name.length === PROXY_AUTHORIZATION_FIELD.length) &&
@@ -54,7 +54,7 @@ export function isProof(name: string): boolean {
   );
 }
 
-/** The same request where it has none of them. */
+/** The same request without any of them. */
 export function withoutProofs(request: IncomingRequest): IncomingRequest {
   const { fields } = request;
   const known = WITHOUT.get(fields);

@@ -1,7 +1,6 @@
 /**
- * Connections that have not shown whose they are: in their handshake, or before their first request that was let in. There
- * is room for so many. One more takes the place of the oldest from the address that has most of them, so that who floods
- * pushes out his own.
+ * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
+ * is bounded. A new one displaces the oldest from the address that has the most, so that a flood displaces its own.
  */
 export class Strangers {
   readonly #most: () => number;
@@ -10,7 +9,7 @@ export class Strangers {
   readonly #byAddress = new Map<string, Set<() => void>>();
   #size = 0;
 
-  /** @param most asked at each admission. */
+  /** @param most called at each admission. */
   constructor(most: () => number, onDisplaced: () => void) {
     this.#most = most;
     this.#onDisplaced = onDisplaced;
@@ -22,7 +21,7 @@ export class Strangers {
 
   /**
    * @param end ends the connection.
-   * @returns what says that it is known, or gone; safe to call again.
+   * @returns a function to report that its caller is known, or that it is gone; safe to call again.
    */
   admit(address: string, end: () => void): () => void {
     const most = this.#most();
@@ -32,7 +31,7 @@ export class Strangers {
       ofAddress = new Set();
       this.#byAddress.set(address, ofAddress);
     }
-    // Each is an entry of its own, whatever function it was given.
+    // Each entry is distinct, even for equal functions.
     const entry = (): void => end();
     ofAddress.add(entry);
     this.#size += 1;

@@ -6,19 +6,19 @@ import { Deadline } from '../proxy/io/deadline.ts';
 /** From its beginning to its end. */
 export const HANDSHAKE_MS = 10_000;
 
-/** In the order of preference (RFC 7301 §3.2). A client that offers neither gets the alert for it. */
+/** In order of preference (RFC 7301 §3.2). A client that offers neither gets the corresponding alert. */
 const PROTOCOLS = ['h2', 'http/1.1'];
 
 export interface TlsHandshakeOptions {
-  /** Accepted just now. */
+  /** Just accepted. */
   readonly socket: Socket;
   readonly secureContext: SecureContext;
-  /** Whether the caller is asked for a certificate, of which it may show none. */
+  /** Whether the caller is asked for a certificate, which it may decline. */
   readonly asksForCertificate: boolean;
   readonly clock: Clock;
-  /** Its requests follow. Called in the turn in which the handshake ended. */
+  /** Its requests follow. Called in the same turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
-  /** The connection has ended, or ends. */
+  /** The connection has ended, or is ending. */
   readonly onFailed: (result: 'handshake_failed' | 'timeout', why: string) => void;
 }
 
@@ -36,7 +36,7 @@ export function beginHandshake({
     secureContext,
     ALPNProtocols: PROTOCOLS,
     requestCert: asksForCertificate,
-    // Who is not trusted is told so in words.
+    // An untrusted caller gets an answer that says so.
     rejectUnauthorized: false,
   });
   let over = false;
@@ -57,12 +57,12 @@ export function beginHandshake({
     failure ??= error;
     tls.destroy();
   });
-  // After the handshake Node tells of errors of TLS only here, and leaves the socket as it is.
+  // After the handshake Node reports TLS errors only here, and leaves the socket as it is.
   tls.on('_tlsError', (error: Error) => {
     failure ??= error;
     tls.destroy();
   });
-  // An end amid the handshake would leave it half open.
+  // An end during the handshake would leave it half-open.
   const onEnd = (): unknown => tls.destroy();
   tls.once('end', onEnd);
   const onClose = (): void =>
@@ -71,7 +71,7 @@ export function beginHandshake({
       failure === undefined ? 'was given up by the caller' : `failed: ${failure.message}`,
     );
   tls.once('close', onClose);
-  // Displaced, or ended with the program.
+  // It was displaced, or the program ended.
   socket.once('close', onClose);
   tls.once('secure', () => {
     if (over) return;

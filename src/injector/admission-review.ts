@@ -1,4 +1,4 @@
-/** AdmissionReview of admission.k8s.io/v1: what the API server asks, and what it understands as an answer. */
+/** AdmissionReview of admission.k8s.io/v1: the API server's request and the answer that it understands. */
 
 import { beyondJsonBounds } from './json-bounds.ts';
 import type { JsonPatch } from './pod/json-patch.ts';
@@ -7,20 +7,20 @@ import type { Pod } from './pod/pod.ts';
 export interface AdmissionRequest {
   readonly uid: string;
   readonly namespace: string;
-  /** The operation must change nothing outside of the answer: no Events. */
+  /** The operation must change nothing but the answer: no Events. */
   readonly dryRun: boolean;
-  /** Undefined when the review is about something else than a pod being made. */
+  /** Undefined if the review is not about the creation of a pod. */
   readonly pod: Pod | undefined;
 }
 
 export interface AdmissionVerdict {
   readonly allowed: boolean;
   readonly patch?: JsonPatch;
-  /** Why not; shown to whoever made the pod. */
+  /** Why not; shown to the pod's creator. */
   readonly message?: string;
   /** Printed by kubectl. */
   readonly warnings?: readonly string[];
-  /** Kept in the audit log of the API server, under the webhook's name. */
+  /** Kept in the API server's audit log, under the webhook's name. */
   readonly audit?: Readonly<Record<string, string>>;
 }
 
@@ -78,7 +78,7 @@ export function admissionResponse(uid: string, verdict: AdmissionVerdict): strin
   });
 }
 
-/** No name of Kubernetes is longer; a longer one would only fill the log. */
+/** No Kubernetes name is longer; a longer one would only fill the log. */
 const MAX_NAME = 253;
 
 function isName(value: unknown): value is string {

@@ -1,4 +1,4 @@
-/** What becomes of an admission review: the two webhooks, mutating and validating. */
+/** Answers admission reviews: the two webhooks, mutating and validating. */
 
 import { createAllowance } from '../allowance.ts';
 import type { Clock } from '../clock.ts';
@@ -19,25 +19,25 @@ export interface AdmissionAnswer {
 }
 
 /**
- * Who sent a review. Any pod can reach the webhooks and write a review by hand: what such a review says is nobody's
- * word, so its answer depends on the review and the settings alone.
+ * Who sent a review. Any pod can reach the webhooks and write a review by hand. Nothing vouches for such a review, so
+ * its answer depends only on the review and the settings.
  */
 export type Caller = 'api_server' | 'unverified';
 
-/** One per webhook: the body of a review in, the answer out. Never rejects. */
+/** A webhook takes the body of a review and returns the answer. Never rejects. */
 export type Webhook = (body: Buffer, caller: Caller) => Promise<AdmissionAnswer>;
 
-/** What the injector asks and tells the cluster when it has its API; in file mode it has neither. */
+/** What the injector asks and tells the cluster through the Kubernetes API; in file mode it does neither. */
 export interface ClusterContact {
-  /** Whether the Secret exists; undefined when that cannot be known now. Asked for a verified API server alone. */
+  /** Whether the Secret exists; undefined if that cannot be known now. Asked only for a verified API server. */
   secretExists?(namespace: string, name: string): Promise<boolean | undefined>;
-  /** Has a look at a pod's owner, and tells it what the API itself says is wrong. Never waits and never fails. */
+  /** Looks at a pod's owner and tells it what is wrong by the API's own state. Never waits and never fails. */
   lookAtOwner?(owner: OwnerReference, namespace: string): void;
 }
 
 export interface AdmissionOptions {
   readonly defaults: InjectionDefaults;
-  /** Asked anew for each pod: clusters are upgraded. */
+  /** Read anew for each pod: clusters are upgraded. */
   readonly cluster: () => Cluster;
   readonly contact: ClusterContact;
   readonly metrics: InjectorMetrics;
@@ -45,7 +45,7 @@ export interface AdmissionOptions {
   readonly log: Logger;
 }
 
-/** Adds the sidecar to a pod that asks for it, or refuses the pod with everything that stands in the way. */
+/** Adds the sidecar to a pod that asks for it, or refuses the pod with everything that prevents injection. */
 export function createMutatingWebhook(options: AdmissionOptions): Webhook {
   const { defaults, cluster, contact, log } = options;
 
@@ -110,7 +110,7 @@ export function createValidatingWebhook(options: AdmissionOptions): Webhook {
 
 interface Verdict {
   readonly body: string;
-  /** Absent for a review that the mutating webhook has counted already. */
+  /** Absent if the mutating webhook has already counted the review. */
   readonly counted?: { readonly result: Injection['result']; readonly reason: string };
 }
 

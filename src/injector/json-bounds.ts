@@ -1,17 +1,17 @@
-/** What JSON may be parsed: bounds on what the parse would cost, found out without it. */
+/** Bounds what parsing a JSON text would cost, without parsing it. */
 
-/** A pod's own fields nest some fifteen deep, its managed fields as deep again. */
+/** A pod's own fields nest some fifteen levels deep, its managed fields as many again. */
 const MAX_DEPTH = 64;
 
-/** A pod of the largest size that etcd takes, made of short variables, has half as many. */
+/** A pod of the largest size that etcd accepts, filled with short variables, has half as many. */
 const MAX_VALUES = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Why these bytes of JSON are not to be parsed, or undefined. Four megabytes of brackets would become a hundred of
- * objects, and hold the event loop for most of a second. Whether they are JSON at all is the parser's to say.
+ * Why these bytes of JSON must not be parsed, or undefined. Four megabytes of brackets would become a hundred of
+ * objects, and block the event loop for most of a second. Whether they are JSON at all is left to the parser.
  */
 export function beyondJsonBounds(bytes: Uint8Array): string | undefined {
   let depth = 0;
@@ -39,7 +39,7 @@ export function beyondJsonBounds(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-/** Index of the quote that ends the string which begins at `start`, or of the last byte. */
+/** Index of the quote that ends the string beginning at `start`, or of the last byte. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

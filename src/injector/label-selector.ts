@@ -1,4 +1,4 @@
-/** LabelSelector of meta/v1: which labels it takes. */
+/** LabelSelector of meta/v1: which labels it matches. */
 
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
@@ -9,7 +9,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** A selector without conditions takes everything; an operator that is not known, or lacks its values, takes nothing. */
+/** A selector without conditions matches everything; an unknown operator, or one without its values, matches nothing. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -4,15 +4,15 @@ import { Counter, Gauge, Histogram, type Registry } from '../prometheus.ts';
 export type AdmissionResult = 'injected' | 'skipped' | 'rejected' | 'error';
 
 export interface InjectorMetrics extends CertificateMetrics {
-  /** @param reason of a small, fixed set: see docs/reference/injector.md. */
+  /** @param reason from a small, fixed set: see docs/reference/injector.md. */
   admitted(result: AdmissionResult, reason: string, durationSeconds: number): void;
   connectionDropped(reason: DropReason): void;
-  /** How many pods of the cluster run without the sidecar they ask for, as the replica knows that looks for them. */
+  /** How many pods of the cluster run without the sidecar they ask for, as known to the replica that watches them. */
   podsWithoutSidecar(count: number): void;
   evicted(result: EvictionResult): void;
 }
 
-/** `displaced`: there were too many. `handshake`: no TLS, or no certificate of a CA that is trusted. */
+/** `displaced`: there were too many. `handshake`: no TLS, or no certificate of a trusted CA. */
 export type DropReason = 'displaced' | 'handshake' | 'client_name';
 
 /** `blocked`: a PodDisruptionBudget asked to wait. */
@@ -60,7 +60,7 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
     labelNames: ['result'],
     registers,
   });
-  // From zero on, so that the first one is seen as an increase.
+  // They start at zero, so that the first event shows as an increase.
   admissions.inc({ result: 'injected', reason: 'native' }, 0);
   admissions.inc({ result: 'error', reason: 'internal' }, 0);
   for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);

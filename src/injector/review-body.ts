@@ -1,24 +1,24 @@
-/** Reads a review: in its turn, within bounds of size and time. */
+/** Reads a review in its turn, within bounds of size and time. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 import { MAX_REVIEW_BYTES, type Reservation, type ReviewBudget } from './review-budget.ts';
 
-/** The API server has the whole review at hand when it begins to send it. */
+/** The API server has the whole review ready when it begins to send it. */
 const UPLOAD_MS = 3000;
 
 export type ReviewBody = ReceivedReview | { readonly status: 413 };
 
 export interface ReceivedReview {
   readonly bytes: Buffer;
-  /** The bytes are needed no more, and are gone; an answer is in their place: as a reservation says of it. */
+  /** Frees the bytes and keeps room for the answer instead: see `Reservation.answered`. */
   answered: Reservation['answered'];
 }
 
 /**
- * The body, or the status that says why not. Its room in `budget` is kept until it is answered, and that of the answer
- * until `signal` aborts, which is when the answer has left or the connection has ended.
- * @throws what the connection or `signal` failed with.
+ * The body, or the status that says why not. Its room in `budget` is kept until it is answered, and the answer's until
+ * `signal` aborts, when the answer has left or the connection has ended.
+ * @throws the error of the connection or of `signal`.
  */
 export async function readReviewBody(
   request: IncomingMessage,
@@ -57,12 +57,12 @@ export async function readReviewBody(
   }
 }
 
-/** Without an announcement it may be as large as any. */
+/** A body without a stated length may have the maximum. */
 function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? MAX_REVIEW_BYTES);
 }
 
-/** Into one buffer of the announced size, so that the room taken is the room reserved; undefined for more. */
+/** Into one buffer of the announced size, so that the memory used is the memory reserved; undefined for more. */
 async function collect(request: IncomingMessage, announced: number): Promise<Buffer | undefined> {
   const bytes = Buffer.allocUnsafeSlow(announced);
   let length = 0;
@@ -81,10 +81,7 @@ async function collect(request: IncomingMessage, announced: number): Promise<Buf
   return bytes.subarray(0, length);
 }
 
-/**
- * Gives their memory back now: room for the next review is taken at once, while a collection, which would find them unused, comes
- * when it comes.
- */
+/** Frees the memory now: the next review takes the room at once, while garbage collection may come much later. */
 function forget({ buffer }: Buffer): void {
   (buffer as ArrayBuffer).transfer(0);
 }

@@ -1,12 +1,12 @@
-/** How much of all reviews and their answers together may be in memory at a time, shared fairly among the addresses that send them. */
+/** Bounds how much memory reviews and their answers take at a time, shared fairly among the addresses that send them. */
 
 import type { Clock } from '../clock.ts';
 
 export interface ReviewBudget {
   /**
-   * Resolves once there is room: whoever has least goes first, and none may have more than half of all. Where there is
-   * no room, the oldest review that is still on its way or answer that nobody reads gives way, of the address that has
-   * most, if that has more than this one would have. Rejects when the signal aborts before there is room.
+   * Resolves once there is room. The address that holds the least goes first, and none may hold more than half of the
+   * total. If there is no room, the address that holds the most loses its oldest review still being uploaded or answer
+   * left unread, provided that it holds more than this one would. Rejects if the signal aborts first.
    * @param bytes at most `MAX_REVIEW_BYTES`.
    * @param giveWay ends the review; called at most once, and not after `arrived`.
    */
@@ -14,31 +14,32 @@ export interface ReviewBudget {
 }
 
 export interface Reservation {
-  /** The review is there as a whole: it is answered now, whoever waits. */
+  /** The whole review has arrived: it will be answered, whoever waits. */
   arrived(): void;
   /**
-   * The review is forgotten, and its answer of so many bytes waits to be read: that much room is kept in the review's place,
-   * be it less or more. For more than there is, the oldest answers that nobody reads give way, of the address that has most, if
-   * that has more than this one would have: those that are a second old, and at once those by which an address has more than half
-   * of all. At most once.
-   * @param giveWay ends the answer, whose room is given back by then; called at most once, and not after `release`.
-   * @returns whether there is room for it; where there is none, all is given back and the answer is to be forgotten.
+   * The review is dropped, and its answer of this many bytes waits to be read: its room replaces the review's. If there
+   * is too little, the address that holds the most loses its oldest unread answers, provided that it holds more than
+   * this one would. Answers count as unread after a second, or at once if they bring an address above half of the
+   * total. At most once.
+   * @param giveWay ends the answer, whose room has been given back by then; called at most once, and not after
+   * `release`.
+   * @returns whether there is room; if not, all is given back and the answer must be dropped.
    */
   answered(bytes: number, giveWay: () => void): boolean;
-  /** Gives the bytes back; more than once does no harm. */
+  /** Gives the bytes back; repeated calls do no harm. */
   release(): void;
 }
 
-/** A pod is at most 1.5 MiB, what etcd takes; a review holds it once, with some kilobytes around it. */
+/** A pod is at most 1.5 MiB, etcd's limit; a review holds it once, with some kilobytes around it. */
 export const MAX_REVIEW_BYTES = 4 * 1024 * 1024;
 
-/** Four of the largest, or as many of the usual as there are connections. */
+/** Four of the largest, or as many of the usual size as there are connections. */
 const TOTAL_BYTES = 16 * 1024 * 1024;
 
-/** Whoever asked has read an answer by then. */
+/** A live caller has read its answer by then. */
 const READ_WITHIN_MS = 1000;
 
-/** What a review comes to when it is decoded, however small it is. */
+/** What a review takes once decoded, however small it is. */
 const LEAST_BYTES = 64 * 1024;
 
 interface Claim {
@@ -63,11 +64,11 @@ interface Unread {
 export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   const held = new Map<string, number>();
   const waiting = new Set<Waiting>();
-  /** In the order of their beginning. */
+  /** In order of beginning. */
   const uploading = new Set<Uploading>();
-  /** Answers that nobody has read in time, or by which an address has more than half, in the order in which that was so. */
+  /** Answers not read in time, or that bring an address above half of the total, in the order in which that happened. */
   const unread = new Set<Unread>();
-  /** Asked to give way, and counted until their connections have ended. */
+  /** Claims asked to give way, counted until their connections have ended. */
   const leaving = new Set<Claim>();
   let total = 0;
 
@@ -107,7 +108,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     return {
       arrived: () => void uploading.delete(claim),
       answered(bytes, giveWay) {
-        // The connection has ended.
+        // The connection has already ended.
         if (kept === 0) return false;
         const more = bytes - kept;
         if (more > 0 && !hasRoom(address, more)) {
@@ -139,7 +140,7 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
     };
   }
 
-  /** Whether there is, now or once unread answers have given way. */
+  /** Whether there is room, now or once unread answers have given way. */
   function hasRoom(address: string, more: number): boolean {
     while (total + more > TOTAL_BYTES) {
       const most = oldestOfMost(unread);
@@ -173,11 +174,11 @@ export function createReviewBudget(clock: Pick<Clock, 'after'>): ReviewBudget {
   }
 
   /**
-   * Whether room was given back at once, as that of an answer is. A review that gives way releases its bytes when its
+   * Whether room was freed at once, as an answer's is. A review that gives way releases its bytes only when its
    * connection has ended, and the next one starts then.
    */
   function makeRoomFor({ address, bytes }: Claim): boolean {
-    // Enough is on its way out already.
+    // Enough is being freed already.
     if (total - leavingBytes() + bytes <= TOTAL_BYTES) return false;
     const most = oldestOfMost<Uploading | Unread>([...unread, ...uploading]);
     if (most === undefined || staysWith(most.address) <= heldBy(address) + bytes) return false;

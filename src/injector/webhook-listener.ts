@@ -1,6 +1,6 @@
 /**
- * The webhooks' HTTPS listener: one certificate at a time, replaced under way; callers that may be anybody, and are
- * bounded in connections, bytes and time; and a drain that drops no review.
+ * The webhooks' HTTPS listener: one certificate at a time, replaced while running; callers that may be anybody, bounded
+ * in connections, bytes and time; and a drain that drops no review.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -21,10 +21,10 @@ import type { InjectorMetrics } from './metrics.ts';
 import { readReviewBody } from './review-body.ts';
 import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
 
-/** An API server keeps as many as it has calls at a time, each for a few milliseconds. */
+/** An API server keeps one per concurrent call, each for a few milliseconds. */
 const MOST_CONNECTIONS = 256;
 
-/** For a TLS handshake, and then for the head of a request. */
+/** For a TLS handshake, and again for the head of a request. */
 const HANDSHAKE_MS = 5000;
 
 /** From the head of a review to the last byte of its answer; no webhook of the chart waits longer than its 5 s. */
@@ -33,26 +33,26 @@ const REVIEW_MS = 10_000;
 /** How often Node looks for requests that take too long. */
 const CHECK_EVERY_MS = 1000;
 
-/** Longer than the API server keeps an idle connection (90 s), so that it is the one who closes. */
+/** Longer than the API server keeps an idle connection (90 s), so that it closes first. */
 const KEEP_ALIVE_MS = 120_000;
 
-/** Bytes that are read ahead of a review whose turn has not come. */
+/** Bytes read ahead from a review whose turn has not come. */
 const READ_AHEAD_BYTES = 16 * 1024;
 
 export interface WebhookListener {
   readonly address: ListenAddress;
   /**
    * Goes on serving for `delayMs`, while Services still send reviews here, and asks for each connection to be closed;
-   * then stops accepting and lets what is in flight finish for at most `timeoutMs`.
+   * then stops accepting, and lets requests in flight finish for at most `timeoutMs`.
    */
   drain(delayMs: number, timeoutMs: number): Promise<void>;
 }
 
 export interface WebhookListenerOptions {
   readonly listen: ListenAddress;
-  /** Before it has a certificate, handshakes fail. */
+  /** Until it has a certificate, handshakes fail. */
   readonly certificates: CertificateSource;
-  /** Present when callers must show a certificate. */
+  /** Present if callers must show a certificate. */
   readonly clients?: ClientVerification;
   /** By path. */
   readonly webhooks: Readonly<Record<string, Webhook>>;
@@ -61,7 +61,7 @@ export interface WebhookListenerOptions {
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startWebhookListener(options: WebhookListenerOptions): Promise<WebhookListener> {
   const { clients, metrics, clock, log } = options;
   let draining = false;
@@ -77,7 +77,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   const stopPresenting = presentCertificates(server, options);
 
   const connections = boundCallerConnections(MOST_CONNECTIONS, () => metrics.connectionDropped('displaced'));
-  // Before the handshake, which is what a connection costs most.
+  // Before the handshake, which is a connection's greatest cost.
   server.prependListener('connection', (socket: Socket) => connections.admit(socket));
   server.on('secureConnection', (socket: TLSSocket) => {
     if (clients === undefined || clients.accepts(socket)) return;
@@ -104,7 +104,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     response.once('close', () => over.abort(new Error('the connection has ended')));
     answer(request, { ...options, budget, caller, signal: over.signal }).then(
       ({ status, body }) => {
-        // Only a whole request may be followed by another on the same connection.
+        // Only after a complete request may another follow on the same connection.
         const close = draining || !request.complete;
         response.writeHead(status, {
           'Content-Type': status === 200 ? 'application/json' : 'text/plain; charset=utf-8',
@@ -135,7 +135,7 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
   };
 }
 
-/** Connections that are open keep theirs: both certificates are good while one takes the place of the other. */
+/** Open connections keep theirs: during the change both certificates are valid. */
 function presentCertificates(
   server: Server,
   { certificates, clients }: Pick<WebhookListenerOptions, 'certificates' | 'clients'>,

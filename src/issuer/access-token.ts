@@ -2,7 +2,7 @@ import { type JWTPayload, SignJWT } from 'jose';
 import type { Grant } from './grant.ts';
 import type { SigningKey } from './signing-key.ts';
 
-/** The 200 answer of the token endpoint, all six members always. */
+/** The token endpoint's 200 answer, always with all six members. */
 export interface IssuedToken {
   readonly access_token: string;
   /** Seconds. */
@@ -25,7 +25,7 @@ export interface TokenFacts {
   readonly tokenId: string;
 }
 
-/** Claims of RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is the subject too. */
+/** Claims of RFC 9068 §2.2, and Keycloak's `azp`. The client acts for itself, so it is also the subject. */
 export function accessTokenClaims(grant: Grant, { issuer, issuedAtMs, tokenId }: TokenFacts): JWTPayload {
   const issuedAt = Math.floor(issuedAtMs / 1000);
   return {

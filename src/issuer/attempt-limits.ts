@@ -1,6 +1,6 @@
 /**
- * How many attempts to authenticate may turn out wrong. Who proves to be a client at once never comes here, so these
- * limits lock nobody out: neither whose address nor whose client id a flood shares.
+ * Limits wrong attempts to authenticate. A client that is verified at once never comes here, so these limits lock out
+ * none, even if it shares an address or a client id with a flood.
  */
 
 import { isIPv6 } from 'node:net';
@@ -9,21 +9,21 @@ import { sha256 } from './client.ts';
 
 export interface AttemptLimits {
   /**
-   * Asks for an attempt in the name of `clientId`, registered or not.
-   * @returns the attempt or, when there were too many, in how many seconds to come again.
+   * Requests an attempt in the name of `clientId`, registered or not.
+   * @returns the attempt or, if there were too many, in how many seconds to retry.
    */
   begin(address: string, clientId: string): Attempt | { readonly retryAfterSeconds: number };
-  /** The same for who waits for the outcome of an attempt that has begun, with what it was begun with. */
+  /** The same for a request that waits for the outcome of an attempt already begun with the same field. */
   join(address: string): Attempt | { readonly retryAfterSeconds: number };
 }
 
 /**
- * Counts against the client id at that address from its beginning, against the address once it has failed. One that was
- * joined counts against a limit of its own from its beginning.
+ * Counts against the client id at that address from its beginning, and against the address once it has failed. A joined
+ * attempt counts against a limit of its own from its beginning.
  */
 export interface Attempt {
   failed(): void;
-  /** It was right, or never judged: it counts no more. */
+  /** It was right, or never judged: it no longer counts. */
   forgiven(): void;
 }
 
@@ -34,12 +34,12 @@ interface Allowance {
 }
 
 const OF_CLIENT: Allowance = { burst: 10, refillSeconds: 1 };
-/** Many clients share the address of a gateway; a scan for client ids has one as well. */
+/** Many clients share a gateway's address; but a scan for client ids also comes from one. */
 const OF_ADDRESS: Allowance = { burst: 100, refillSeconds: 0.1 };
-/** Who joins costs no derivation, but waits for as long as a wrong secret does. A rollout behind a gateway joins. */
+/** Joining costs no derivation, but waits as long as a wrong secret does. Rollouts behind a gateway join. */
 const OF_JOINERS: Allowance = { burst: 256, refillSeconds: 0.1 };
 
-/** Of each kind; the least recently used is forgotten beyond that. */
+/** Of each kind; beyond that the least recently used is forgotten. */
 const MOST_KEPT = 4096;
 
 export function createAttemptLimits(clock: Clock): AttemptLimits {
@@ -49,7 +49,7 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   return {
     begin(address, clientId) {
       const network = networkOf(address);
-      // Ids may be long, and what is kept of them must not be.
+      // Ids may be long, but what is kept must be short.
       const client = `${network} ${sha256(clientId).toString('base64')}`;
       const retryAfterSeconds = Math.max(
         addresses.secondsUntilFree(network),
@@ -72,12 +72,12 @@ export function createAttemptLimits(clock: Clock): AttemptLimits {
   };
 }
 
-/** An IPv4 address, or the /64 of an IPv6 address, which one host may have all of. */
+/** An IPv4 address, or the /64 of an IPv6 address, all of which one host may have. */
 export function networkOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   if (!isIPv6(address)) return address;
-  // What has no `::` has it at its end, in place of no group at all.
+  // An address without `::` gets it at its end, where it stands for no group.
   const whole = `${address.replace(/%.*$/, '').toLowerCase()}::`;
   const [head, tail] = whole.split('::').map(groupsOf) as [string[], string[]];
   const zeros = Array<string>(8 - head.length - tail.length).fill('0');
@@ -106,7 +106,7 @@ function createBuckets({ burst, refillSeconds }: Allowance, clock: Clock) {
   }
 
   return {
-    /** Whole seconds; 0 when there is room now. */
+    /** Whole seconds; 0 if there is room now. */
     secondsUntilFree(name: string): number {
       return Math.max(0, Math.ceil((levelOf(name) + 1 - burst) * refillSeconds));
     },

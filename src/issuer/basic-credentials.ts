@@ -1,21 +1,21 @@
 import { decodeFormComponent } from '../form.ts';
 
-/** One way to understand a Basic field: who the caller says to be, and the proof. */
+/** One reading of a Basic field: the claimed identity, and the proof. */
 export interface ClaimedCredentials {
   readonly clientId: string;
   readonly secret: string;
 }
 
 /**
- * The readings of an Authorization field: as it stands (RFC 7617 §2) and, where that differs, form-decoded
- * (RFC 6749 §2.3.1). Id and secret are always read in the same way. None when the field is no well-formed Basic:
- * Base64 must be the one canonical encoding, of UTF-8, with a colon in it; the first colon splits.
+ * The readings of an Authorization field: as it stands (RFC 7617 §2) and, if that differs, form-decoded (RFC 6749
+ * §2.3.1). Id and secret are always read in the same way. None if the field is no well-formed Basic: it must be the one
+ * canonical Base64 encoding of UTF-8 text with a colon; the first colon separates.
  */
 export function readBasicCredentials(field: string): readonly ClaimedCredentials[] {
   const [, encoded] = /^basic +([a-z0-9+/]+={0,2})$/i.exec(field) ?? [];
   if (encoded === undefined) return [];
   const bytes = Buffer.from(encoded, 'base64');
-  // Buffer skips what it does not understand; only a field that survives the round trip was Base64.
+  // Buffer skips invalid characters; only a field that survives the round trip was Base64.
   if (bytes.toString('base64') !== encoded) return [];
   let pair: string;
   try {

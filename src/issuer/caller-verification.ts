@@ -1,7 +1,7 @@
 /**
- * Who is calling. A right secret that is kept in clear, or that scrypt has already found right, is let in at once and
- * counts nowhere. Any other attempt may be a guess: it is counted against limits, takes its turn at scrypt if the
- * client's secret is hashed, and is answered at a moment that says nothing of that.
+ * Identifies the caller. A right secret that is kept in clear, or that scrypt has already confirmed, is admitted at
+ * once and counts nowhere. Any other attempt may be a guess: it is counted against limits, takes its turn at scrypt if
+ * the client's secret is hashed, and is answered at a moment that reveals nothing of this.
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -37,13 +37,13 @@ interface OpenClaim {
   readonly hash: ScryptHash;
 }
 
-/** What is known of a field without scrypt. */
+/** What is known of a field without running scrypt. */
 type Standing =
   | { readonly kind: 'right'; readonly client: Client }
-  /** The secrets left to try; none when it is known to be wrong. */
+  /** The secrets left to try; none if it is known to be wrong. */
   | { readonly kind: 'doubtful'; readonly open: readonly OpenClaim[] };
 
-/** Takes the Authorization field, if there is one, and the IP address it came from. */
+/** Takes the Authorization field, if any, and the IP address it came from. */
 export type CallerVerification = (
   field: string | undefined,
   address: string,
@@ -54,7 +54,7 @@ const MALFORMED = new Refusal('invalid_client', 'the Authorization header is not
 const WRONG = new Refusal('invalid_client', 'the client id or the client secret is wrong');
 const BUSY = new Refusal('temporarily_unavailable', 'too many requests are waiting to be authenticated', 1);
 
-/** What is compared with where there is no secret; no secret has this digest. */
+/** Compared with if there is no secret; no secret has this digest. */
 const NO_DIGEST = Buffer.alloc(32);
 const NO_SALT = Buffer.alloc(16);
 const HASH_BYTES = 32;
@@ -92,7 +92,7 @@ export function createCallerVerification(
     // A rollout's pods all come at once with the same field: they share one check.
     const same = createHmac('sha256', key).update(field).digest('base64');
     let check = inFlight.get(same);
-    // The last reading: encoding an id in another way must not make another name of it.
+    // The last reading, so that another encoding of an id does not count as another name.
     const attempt = check === undefined ? limits.begin(address, last.clientId) : limits.join(address);
     if ('retryAfterSeconds' in attempt) {
       if (check === undefined) settleInSpareTime(standing.open);
@@ -115,7 +115,7 @@ export function createCallerVerification(
       if (error instanceof DerivationQueueFull) return { client: BUSY, ...named };
       throw error;
     }
-    // Without any hash in the set there is nothing that time could tell.
+    // Without any hash in the set, time reveals nothing.
     if (set.dearestCost !== undefined) await wrongAnswers.wait(startedAtMs);
     return { client: WRONG, ...named };
   };
@@ -130,7 +130,7 @@ export function createCallerVerification(
     return current;
   }
 
-  /** What came of a check, by the clients that there are now: they may have been replaced while it lasted. */
+  /** The outcome of a check by the present clients, which may have been replaced meanwhile. */
   function stillRight(
     checked: Client | undefined,
     set: ClientSet,
@@ -142,7 +142,7 @@ export function createCallerVerification(
     return standing.kind === 'right' ? standing.client : undefined;
   }
 
-  /** The client whose secret it is, if any; what scrypt says of it is remembered. */
+  /** The client whose secret it is, if any; scrypt's verdicts are remembered. */
   async function verify(
     open: readonly OpenClaim[],
     set: ClientSet,
@@ -155,7 +155,7 @@ export function createCallerVerification(
         const derived = await queue.derive(asker, secret, hash.salt, hash.cost, hash.hash.length);
         if (learn(hash, secret, derived)) return client;
       }
-      // On an idle service every wrong secret takes the same work, whether or not there is anything to compare.
+      // On an idle service every wrong secret costs the same work, even if there is nothing to compare.
       if (open.length === 0 && set.dearestCost !== undefined) {
         await queue.deriveIfIdle('', NO_SALT, set.dearestCost, HASH_BYTES);
       }
@@ -166,8 +166,8 @@ export function createCallerVerification(
   }
 
   /**
-   * Who has been told to come again may have the right secret in the middle of a flood of wrong ones. What is idle is
-   * spent on finding out, so that it is known when it comes again.
+   * A caller told to retry may have the right secret amid a flood of wrong ones. Idle time is spent on finding out, so
+   * that the answer is known when it returns.
    */
   function settleInSpareTime(open: readonly OpenClaim[]): void {
     const settle = async (): Promise<void> => {
@@ -181,19 +181,19 @@ export function createCallerVerification(
 
   function learn(hash: ScryptHash, secret: string, derived: Buffer): boolean {
     const right = timingSafeEqual(hash.hash, derived);
-    // Of a hash that is gone there is nothing to remember.
+    // A hash that is gone need not be remembered.
     if (currentClients().hashes.has(hash.text)) memory.learn(hash, secret, right);
     return right;
   }
 }
 
-/** Takes the same time whoever is named, apart from a right secret. */
+/** Takes the same time whoever is named, except for a right secret. */
 function judge(claims: readonly Claim[], memory: DerivationMemory): Standing {
   const open: OpenClaim[] = [];
   let right: Client | undefined;
   for (const { client, secret } of claims) {
     const digest = sha256(secret);
-    // Each client may have two secrets: two comparisons of each kind, whatever there is to compare.
+    // Each client may have two secrets: always two comparisons of each kind, whatever there is to compare.
     for (const stored of [client?.secrets[0], client?.secrets[1]]) {
       const clear = timingSafeEqual(stored?.kind === 'sha256' ? stored.digest : NO_DIGEST, digest);
       const hash = stored?.kind === 'scrypt' ? stored.hash : undefined;

@@ -9,7 +9,7 @@ export interface ClientSet {
   readonly size: number;
   /** Every scrypt hash in the set, as text. */
   readonly hashes: ReadonlySet<string>;
-  /** The dearest scrypt cost in the set; absent when no secret in it is hashed. */
+  /** The highest scrypt cost in the set; absent if no secret in it is hashed. */
   readonly dearestCost?: ScryptCost;
   find(clientId: string): Client | undefined;
 }
@@ -31,8 +31,8 @@ export function createClientStore(initial: ClientSet): ClientStore {
 
 /**
  * A set in which every Basic field names at most one client, however it is read.
- * @param describe the key under which a client is written down, for messages.
- * @throws {ConfigurationError} when two ids are the same, or one is the form-encoded writing of the other.
+ * @param describe returns the key under which a client is defined, for messages.
+ * @throws {ConfigurationError} if two ids are the same, or one is the form-encoding of the other.
  */
 export function createClientSet(
   clients: readonly Client[],
@@ -73,14 +73,14 @@ export function createClientSet(
   };
 }
 
-/** What a derivation takes, in blocks mixed. */
+/** The work of a derivation, in blocks mixed. */
 function work({ ln, r, p }: ScryptCost): number {
   return 2 ** ln * r * p;
 }
 
 /**
  * The set of clients defined in a program.
- * @throws {ConfigurationError} with everything that is wrong.
+ * @throws {ConfigurationError} with every problem.
  */
 export function defineClients(definitions: readonly ClientDefinition[]): ClientSet {
   const problems: Problem[] = [];

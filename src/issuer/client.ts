@@ -1,4 +1,4 @@
-/** A registered client: what it proves itself with, and what it may be granted. */
+/** A registered client: its secrets, and what it may be granted. */
 
 import { createHash } from 'node:crypto';
 import type { Problem } from '../config/problems.ts';
@@ -7,28 +7,28 @@ import { parseScryptHash, type ScryptHash } from './scrypt-hash.ts';
 
 export interface Client {
   readonly clientId: string;
-  /** One, or two while a rotation lasts: either is right. */
+  /** One, or two during a rotation: either is right. */
   readonly secrets: readonly StoredSecret[];
-  /** Granted when none is asked for; nothing else is. */
+  /** Granted if the request names none; no others are ever granted. */
   readonly scopes: readonly string[];
-  /** Values of `aud`; empty stands for the service's default. */
+  /** Values of `aud`; if empty, the service's default. */
   readonly audience: readonly string[];
-  /** Whole seconds; the service's default when absent. */
+  /** Whole seconds; the service's default if absent. */
   readonly tokenLifetimeSeconds?: number;
 }
 
-/** A secret given in clear is kept as its digest: comparing digests takes the same time whatever the lengths. */
+/** A secret given in clear is kept as its digest: comparing digests takes the same time whatever their lengths. */
 export type StoredSecret =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | { readonly kind: 'scrypt'; readonly hash: ScryptHash };
 
-/** A client as it is written down, in a file, a mounted Secret or a program. */
+/** A client as written in a file, a mounted Secret or a program. */
 export interface ClientDefinition {
   readonly clientId?: string | undefined;
   /** Either this, in clear, or `secretHash`, a scrypt hash made by `token-sidecar issuer hash`. */
   readonly clientSecret?: string | undefined;
   readonly secretHash?: string | undefined;
-  /** A second secret, in either form, that is right as well: the next one before a rotation, the old one after it. */
+  /** A second valid secret, in either form: the next one before a rotation, the old one after it. */
   readonly secondClientSecret?: string | undefined;
   readonly secondSecretHash?: string | undefined;
   readonly scopes?: readonly string[] | undefined;
@@ -48,9 +48,9 @@ const MAX_LIFETIME_SECONDS = 30 * 86_400;
 export const TOKEN_LIFETIME_EXPECTED = 'a duration of whole seconds from 1s to 30d';
 
 /**
- * Checks a definition. What is wrong joins `problems`, under the key that `keyOf` gives the field, without the value
+ * Checks a definition. Mistakes are added to `problems`, under the key that `keyOf` gives the field, without the value
  * of a secret.
- * @returns the client, or undefined when anything was wrong.
+ * @returns the client, or undefined if anything is wrong.
  */
 export function defineClient(
   definition: ClientDefinition,
@@ -98,7 +98,7 @@ export function isScopeToken(text: string): boolean {
   return SCOPE_TOKEN.test(text);
 }
 
-/** Whole seconds, as `expires_in` is an integer; undefined when the text is no lifetime that we issue. */
+/** Whole seconds, as `expires_in` is an integer; undefined if the text is no lifetime that we issue. */
 export function parseTokenLifetime(text: string): number | undefined {
   const ms = duration.parse(text);
   if (ms === undefined || ms % 1000 !== 0) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The registered clients as mounted Secrets, one subdirectory a client: `client_id`, `client_secret` or
- * `secret_hash`, and where wanted a second secret, `scope`, `audience` and `token_lifetime`.
+ * The registered clients as mounted Secrets, one subdirectory per client: `client_id`, `client_secret` or
+ * `secret_hash`, and optionally a second secret, `scope`, `audience` and `token_lifetime`.
  */
 
 import { readdir, realpath, stat } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const FILE_OF: Readonly<Record<ClientField, string>> = {
   tokenLifetime: 'token_lifetime',
 };
 
-/** How often a directory is read that changes while it is read. */
+/** How often to read a directory that changes while being read. */
 const TRIES = 3;
 
 /** @param key names the directory in messages: the flag or variable that gave it. */
@@ -32,12 +32,12 @@ export async function readClientsDirectory(root: string, key: string): Promise<C
     const names = await namesIn(root);
     const reading = await readOnce(root, key);
     const failed = 'problems' in reading.outcome;
-    // A client that went, or came, amid the reading is no fault of the directory's.
+    // A client that was added or removed during the reading is no fault of the directory's.
     if (!failed || tries === TRIES || names === (await namesIn(root))) return reading;
   }
 }
 
-/** What is there; nothing where it can't be read, which the reading itself says. */
+/** The names in it; empty if it cannot be read, which the reading itself reports. */
 async function namesIn(root: string): Promise<string> {
   return readdir(root).then(
     (names) => names.sort().join('\0'),
@@ -53,7 +53,7 @@ async function readOnce(root: string, key: string): Promise<ClientsReading> {
   let content = '';
   try {
     for (const name of (await readdir(root)).sort()) {
-      // `..data` and what it points to belong to the kubelet, dot files to nobody.
+      // `..data` and its target belong to the kubelet; other dot files are ignored.
       if (name.startsWith('.')) continue;
       const directory = join(root, name);
       directories.push(directory);
@@ -110,26 +110,26 @@ async function readClient(
   return { client, content: JSON.stringify([directory, secret.values]) };
 }
 
-/** The files that there are, all of one version of the Secret. */
+/** The existing files, all of one version of the Secret. */
 async function readFiles(directory: string): Promise<MountedSecret> {
   const version = await currentVersion(directory);
   const present = await readdir(version).catch((): string[] => []);
   const names = Object.values(FILE_OF).filter((name) => present.includes(name) || name === FILE_OF.clientId);
   const secret = await readMountedSecret(version, names);
-  // The kubelet removes a version, file by file, as soon as it has swapped in the next, which is then the one to read.
+  // The kubelet removes a version, file by file, as soon as it has swapped in the next: then that one is read.
   return (await currentVersion(directory)) === version ? secret : await readFiles(directory);
 }
 
 /**
- * Where the files of one version of the Secret are. The directory may have its own `..data`, or be a link through
- * that of the volume it is projected into; either way every file is then read from one version.
+ * Where the files of one version of the Secret are. The directory may have its own `..data`, or be a link through that
+ * of the volume it is projected into; either way all files come from one version.
  */
 async function currentVersion(directory: string): Promise<string> {
   const place = await realpath(directory);
   return await realpath(join(place, '..data')).catch(() => place);
 }
 
-/** Values separated by spaces or line ends, as `scope` is in the grant. */
+/** Values separated by spaces or line ends, like `scope` in the grant. */
 function words(text: string | undefined): readonly string[] | undefined {
   return text?.split(/\s+/).filter((word) => word !== '');
 }

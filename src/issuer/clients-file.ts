@@ -12,7 +12,7 @@ import { type Client, type ClientField, defineClient, sha256 } from './client.ts
 import { type ClientSet, createClientSet } from './client-store.ts';
 import type { ClientsReading } from './clients-reading.ts';
 
-/** What fits into a ConfigMap or a Secret. */
+/** The most that a ConfigMap or a Secret can hold. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 const FIELDS = [
@@ -44,8 +44,8 @@ export async function readClientsFile(path: string, key: string): Promise<Client
 }
 
 /**
- * The clients of a file's text.
- * @throws {ConfigurationError} with everything that is wrong, by its place in the file; never with a secret.
+ * The clients in a file's text.
+ * @throws {ConfigurationError} with every problem and its place in the file; never with a secret.
  */
 export function parseClients(text: string): ClientSet {
   const problems: Problem[] = [];
@@ -67,7 +67,7 @@ function parseYaml(text: string, problems: Problem[]): unknown {
     }
     return problems.length > 0 ? undefined : document.toJS();
   } catch {
-    // Aliases that multiply or name no anchor, or a nesting too deep to follow.
+    // Aliases that multiply or name no anchor, or nesting too deep to follow.
     problems.push({ key: 'clients', expected: `YAML of reasonable depth, with ${ALIASES}` });
     return undefined;
   }

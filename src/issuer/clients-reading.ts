@@ -1,12 +1,12 @@
 import type { Problem } from '../config/problems.ts';
 import type { ClientSet } from './client-store.ts';
 
-/** What a source of clients was found to hold: all of them, or everything that is wrong. */
+/** A source's clients, or everything that is wrong with it. */
 export interface ClientsReading {
   readonly outcome: { readonly clients: ClientSet } | { readonly problems: readonly Problem[] };
-  /** The same when nothing has changed, without telling what it is a digest of. */
+  /** Equal if nothing has changed; reveals nothing of its content. */
   readonly digest: string;
-  /** Directories to watch: what changes in them may change the reading. */
+  /** Directories to watch: a change in them may change the reading. */
   readonly directories: readonly string[];
 }
 

@@ -2,7 +2,7 @@ import type { Server, Socket } from 'node:net';
 import { networkOf } from './attempt-limits.ts';
 
 export interface ConnectionBound {
-  /** A request came whole and is being answered: the connection is not given up meanwhile. */
+  /** A complete request is being answered: the connection is not given up meanwhile. */
   begun(socket: Socket): void;
   answered(socket: Socket): void;
   /** Closes the connections on which nothing has come yet. */
@@ -12,18 +12,18 @@ export interface ConnectionBound {
 interface Connection {
   readonly socket: Socket;
   readonly network: string;
-  /** Requests that are being answered. */
+  /** Requests being answered. */
   requests: number;
 }
 
 /**
- * Keeps a server to `most` connections. A further one takes the place of the one that has gone longest without an
- * answer, at the address with most connections: who fills the service with connections pushes out his own. One that is
- * being answered is given up only if all at that address are, and for a newcomer from an address with fewer.
+ * Limits a server to `most` connections. A further one replaces the one longest without an answer, at the address with
+ * the most: a flood displaces its own connections. One with an answer under way is given up only if all at that address
+ * have one, and only for a newcomer from an address with fewer.
  */
 export function boundConnections(server: Server, most: number): ConnectionBound {
   const known = new Map<Socket, Connection>();
-  /** By network, the one that has gone longest without an answer first. */
+  /** By network, the one longest without an answer first. */
   const networks = new Map<string, Set<Connection>>();
 
   function enter(connection: Connection): void {
@@ -38,7 +38,7 @@ export function boundConnections(server: Server, most: number): ConnectionBound 
   }
 
   function forget(connection: Connection): void {
-    // Twice when it is given up: then, and when it has closed.
+    // Called twice for one that is given up: then, and when it has closed.
     if (!known.delete(connection.socket)) return;
     leave(connection);
   }

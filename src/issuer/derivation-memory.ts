@@ -1,37 +1,37 @@
 /**
- * What scrypt has already been asked: whether a secret is the one of a hash. That is a fact that never changes, as
- * each hash has its own salt, so what is known outlives every reload of the clients. Kept are digests under a key that
- * only this process knows, never a secret.
+ * Remembers scrypt's verdicts on whether a secret belongs to a hash. Such a fact never changes, as each hash has its
+ * own salt, so it outlives every reload of the clients. Only digests under a key that this process alone knows are
+ * kept, never a secret.
  */
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { ScryptHash } from './scrypt-hash.ts';
 
 export interface DerivationMemory {
-  /** Takes the same time whatever is known. Without a hash, nothing is known. */
+  /** Takes the same time whatever is known. Without a hash the answer is `unknown`. */
   recall(hash: ScryptHash | undefined, secret: string): 'right' | 'wrong' | 'unknown';
   learn(hash: ScryptHash, secret: string, right: boolean): void;
-  /** Forgets what was learnt of all other hashes. */
+  /** Forgets everything about all other hashes. */
   keepOnly(hashes: ReadonlySet<string>): void;
-  /** How many facts are kept. */
+  /** The number of facts kept. */
   readonly size: { readonly right: number; readonly wrong: number };
 }
 
-/** A pod with a wrong secret asks again and again with the same one; 44 bytes and their place in the table each. */
+/** A pod with a wrong secret keeps sending the same one; 44 bytes and a place in the table each. */
 const MOST_WRONG = 4096;
 
 /** No digest is all zeros. */
 const NONE = Buffer.alloc(32);
 
-/** @param mostWrong the least recently asked of more wrong secrets is forgotten. Right ones are one a hash. */
+/** @param mostWrong beyond this the least recently used wrong secret is forgotten. Right ones are one per hash. */
 export function createDerivationMemory(mostWrong = MOST_WRONG): DerivationMemory {
   const key = randomBytes(32);
   const right = new Map<string, Buffer>();
-  /** From a digest to the hash that it is about; least recently asked first. */
+  /** From a digest to its hash; least recently used first. */
   const wrong = new Map<string, string>();
 
   function digestOf(hash: ScryptHash | undefined, secret: string): Buffer {
-    // The PHC string holds no NUL, so no other pair makes the same text; nor is any PHC string "undefined".
+    // The PHC string holds no NUL, so no other pair gives the same text; nor is any PHC string "undefined".
     return createHmac('sha256', key).update(`${hash?.text}\0${secret}`).digest();
   }
 

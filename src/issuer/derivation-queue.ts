@@ -1,6 +1,6 @@
 import type { ScryptDerivation } from './scrypt-hash.ts';
 
-/** Thrown when the queue is full. Whoever asked is told to come back later. */
+/** Thrown if the queue is full. The caller is asked to come back later. */
 export class DerivationQueueFull extends Error {
   override readonly name = 'DerivationQueueFull';
 }
@@ -12,16 +12,16 @@ export interface DerivationQueueLimits {
   readonly waiting: number;
 }
 
-/** Who a derivation is for: turns go round the clients, and for each client round the addresses that ask for it. */
+/** Who a derivation is for: turns rotate among the clients, and for each client among the requesting addresses. */
 export interface Asker {
   readonly clientId: string;
   readonly address: string;
 }
 
 export interface DerivationQueue {
-  /** Rejects with `DerivationQueueFull` when there is no room, or when somebody who waits for less needs it. */
+  /** Rejects with `DerivationQueueFull` if there is no room, or if a waiter with fewer in line needs it. */
   derive(asker: Asker, ...work: Parameters<ScryptDerivation>): Promise<Buffer>;
-  /** Derives now if nothing else is being derived; otherwise does nothing and resolves to undefined. */
+  /** Derives now if nothing else is being derived; otherwise resolves to undefined. */
   deriveIfIdle(...work: Parameters<ScryptDerivation>): Promise<Buffer | undefined>;
 }
 
@@ -30,12 +30,12 @@ interface Waiter {
   turnAway(): void;
 }
 
-/** Who waits, by client and address. Both maps are rings: what comes first has its turn next, and moves to the end. */
+/** Waiters by client and address. Both maps are rings: the first entry has its turn next, then moves to the end. */
 type Waiting = Map<string, Map<string, Waiter[]>>;
 
 /**
- * Lets only so many derivations run and wait: wrong secrets cost the service, not the sender, so a flood of them must
- * not take all of its memory and cores, nor the turns of other clients.
+ * Bounds the derivations that run and wait: wrong secrets cost the service, not the sender, so a flood of them must not
+ * take all of its memory and cores, nor the turns of other clients.
  */
 export function createDerivationQueue(
   derive: ScryptDerivation,
@@ -49,7 +49,7 @@ export function createDerivationQueue(
     try {
       return await derive(...work);
     } finally {
-      // Whoever is done hands its place over, so `running` does not change.
+      // A finished derivation hands its place over, so `running` does not change.
       const next = nextWaiter(waiting);
       if (next === undefined) running--;
       else next.start();
@@ -114,8 +114,8 @@ function nextWaiter(waiting: Waiting): Waiter | undefined {
 }
 
 /**
- * Turns away the last of those who wait for the client with most of them or, if no client has more than the asker's own,
- * at the address with most of those: only where more wait than will for the asker.
+ * Turns away the last waiter for the client with the most or, if no client has more than the asker's own, at its
+ * address with the most: only if more wait there than will for the asker.
  */
 function makeRoom(waiting: Waiting, { clientId, address }: Asker): boolean {
   const own = waiting.get(clientId) ?? new Map<string, Waiter[]>();

@@ -1,12 +1,12 @@
-/** The parameters of a client credentials request (RFC 6749 §4.4.2), told apart from those that no grant is made on. */
+/** The parameters of a client credentials request (RFC 6749 §4.4.2); requests that allow no grant are refused. */
 
 import { isScopeToken } from './client.ts';
 import { Refusal } from './refusal.ts';
 
 export interface GrantRequest {
-  /** Asked-for scopes without repetition; undefined when the client leaves it to the service. */
+  /** Requested scopes without repetition; undefined if the client leaves them to the service. */
   readonly scopes?: readonly string[];
-  /** Asked-for audiences, from `audience` and `resource` (RFC 8707); undefined when left to the service. */
+  /** Requested audiences, from `audience` and `resource` (RFC 8707); undefined if left to the service. */
   readonly audience?: readonly string[];
 }
 

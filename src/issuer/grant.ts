@@ -2,7 +2,7 @@ import type { Client } from './client.ts';
 import type { GrantRequest } from './grant-request.ts';
 import { Refusal } from './refusal.ts';
 
-/** What a token will say. */
+/** The content of a token. */
 export interface Grant {
   readonly clientId: string;
   readonly scopes: readonly string[];
@@ -12,12 +12,12 @@ export interface Grant {
 }
 
 export interface GrantDefaults {
-  /** Of clients that none is configured for. */
+  /** For clients without an audience of their own. */
   readonly audience: string;
   readonly lifetimeSeconds: number;
 }
 
-/** A request narrows what its client may have, and never widens it. */
+/** A request may narrow its client's rights, but never widen them. */
 export function decideGrant(client: Client, request: GrantRequest, defaults: GrantDefaults): Grant | Refusal {
   const allowedAudience = client.audience.length > 0 ? client.audience : [defaults.audience];
   const { scopes = client.scopes, audience = allowedAudience } = request;

@@ -17,7 +17,7 @@ import { createTokenService } from './token-service.ts';
 
 export interface IssuerOptions {
   readonly listen: ListenAddress;
-  /** Public base URL, part of `iss`; its path is part of the path that is served. By default that of the listener. */
+  /** Public base URL, part of `iss`; its path is part of the served path. The listener's by default. */
   readonly authUrl?: URL;
   /** See `isRealmName`. */
   readonly realm: string;
@@ -25,7 +25,7 @@ export interface IssuerOptions {
   readonly clients: ClientStore;
   /** May be rotated at any time. */
   readonly keys: KeyRing;
-  /** Of clients without their own. */
+  /** For clients without their own. */
   readonly tokenLifetimeSeconds: number;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
@@ -35,26 +35,26 @@ export interface IssuerOptions {
 }
 
 export interface Issuer {
-  /** Where it listens: the port that the system picked when 0 was asked for. */
+  /** Where it listens: with the port that the system picked for 0. */
   readonly address: ListenAddress;
   /** The `iss` claim: `{auth_url}/realms/{realm}`. */
   readonly issuer: string;
   readonly tokenUrl: string;
-  /** The public keys that tokens which are alive are signed with. */
+  /** The public keys of all tokens that may be alive. */
   jwks(): JSONWebKeySet;
-  /** Stops accepting and lets what is in flight finish for at most `timeoutMs`. Safe to call again. */
+  /** Stops accepting and lets requests in flight finish for at most `timeoutMs`. Safe to call again. */
   close(timeoutMs?: number): Promise<void>;
 }
 
-/** Two cores' worth of hashing, and at the default cost seven seconds of it waiting: most callers give up after ten. */
+/** Two cores' worth of hashing, with seven seconds of it waiting at the default cost: most callers give up after ten. */
 const DERIVATION_LIMITS = { concurrent: 2, waiting: 64 };
 
-/** A realm name is part of a path and of a quoted string, and must mean itself in both. */
+/** A realm name becomes part of a path and of a quoted string, and needs no escaping in either. */
 export function isRealmName(text: string): boolean {
   return /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(text);
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startIssuer(options: IssuerOptions): Promise<Issuer> {
   const { realm, keys, clock, log, metrics } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };

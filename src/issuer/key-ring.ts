@@ -2,30 +2,27 @@ import type { JSONWebKeySet } from 'jose';
 import { type Clock, type Instant, later } from '../clock.ts';
 import type { PublishedKey, SigningKey } from './signing-key.ts';
 
-/**
- * The key that signs, the public halves of those that signed before and whose tokens may still be alive, and of those
- * that are published beside.
- */
+/** The signing key, the public halves of former ones whose tokens may still be alive, and the additional published keys. */
 export interface KeyRing {
   current(): SigningKey;
-  /** The current key, noted as needed for the life of a token that is signed with it now. */
+  /** The current key, kept for the life of a token that is signed with it now. */
   keyFor(lifetimeSeconds: number): SigningKey;
   /** Signs with `key` from now on. */
   rotate(key: SigningKey): void;
-  /** Shows these beside, whatever has signed, instead of those given before. */
+  /** Also shows these keys, in place of those published before. */
   publish(keys: readonly PublishedKey[]): void;
-  /** Keys with tokens that may be alive, which nobody shows once this process has ended. */
+  /** Keys whose tokens may be alive, but which nobody shows once this process has ended. */
   lostAtEnd(): readonly PublishedKey[];
-  /** Public keys alone (RFC 7517 §5), the current one first. */
+  /** Only public keys (RFC 7517 §5), the current one first. */
   jwks(): JSONWebKeySet;
 }
 
-/** Verifiers allow for clocks that differ; so does the end of a retired key. */
+/** Verifiers allow for clock differences; so does the end of a retired key. */
 const CLOCK_SKEW_MS = 60_000;
 
 interface Entry {
   readonly key: SigningKey;
-  /** When the longest-lived token that this key signed is dead everywhere. */
+  /** When the longest-lived token that this key signed has expired everywhere. */
   neededUntil: Instant;
 }
 
@@ -71,7 +68,7 @@ export function createKeyRing(initial: SigningKey, clock: Clock): KeyRing {
   };
 }
 
-/** Passed by both clocks: a wall clock that was stepped must not take a key away from tokens that are alive. */
+/** Passed by both clocks: a stepped wall clock must not remove a key whose tokens are alive. */
 function hasPassed(instant: Instant, now: Instant): boolean {
   return now.monotonicMs >= instant.monotonicMs && now.wallMs >= instant.wallMs;
 }

@@ -16,9 +16,9 @@ export interface LiveClientsOptions extends DirectoryWatchOptions {
 }
 
 /**
- * Follows a source of clients. A changed source replaces all clients at once, or, when anything in it is wrong, none:
- * then the last good ones stay, and every problem is logged.
- * @throws {ConfigurationError} when the source is not usable from the start.
+ * Follows a source of clients. A changed source replaces all clients at once or, if anything in it is wrong, none: then
+ * the last good ones stay, and every problem is logged.
+ * @throws {ConfigurationError} if the source is unusable from the start.
  */
 export async function followClients(read: ReadClients, options: LiveClientsOptions): Promise<LiveClients> {
   const { metrics, log } = options;
@@ -78,7 +78,7 @@ export async function followClients(read: ReadClients, options: LiveClientsOptio
         directory,
         watchDirectory(directory, options, () => void look()),
       );
-      // What changed in it before it was watched would otherwise wait for the poll.
+      // A change before the watch began would otherwise wait for the poll.
       lookAgain = true;
     }
   }

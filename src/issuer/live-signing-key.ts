@@ -26,8 +26,8 @@ export interface LiveSigningKeyOptions extends DirectoryWatchOptions {
 }
 
 /**
- * Follows a key file: a new key in it signs at once. A file that can't be used any more leaves the key in use.
- * @throws {ConfigurationError} when the file is not usable from the start.
+ * Follows a key file: a new key in it signs at once. If the file becomes unusable, the key in use stays.
+ * @throws {ConfigurationError} if the file is unusable from the start.
  */
 export async function followSigningKey(
   file: SigningKeyFile,
@@ -53,7 +53,7 @@ export async function followSigningKey(
 
   async function reload(reading: MountedSecret): Promise<void> {
     const key = await readKey(reading);
-    // A newer reading has come meanwhile, and brings its own reload.
+    // A newer reading has come meanwhile, with its own reload.
     if (reading !== secret.current()) return;
     if ('expected' in key) {
       metrics.reloaded('signing_key', 'failure');
@@ -66,7 +66,7 @@ export async function followSigningKey(
   }
 
   secret.onChange((reading) => void reload(reading));
-  // A change while the first key was being made ready had no listener yet.
+  // A change while the first key was being prepared had no listener yet.
   if (secret.current() !== firstReading) await reload(secret.current());
   return { keys, close: secret.close };
 }

@@ -9,10 +9,10 @@ export type TokenResult =
   | 'method_not_allowed'
   /** Not HTTP/1.1, or not in time. */
   | 'malformed'
-  /** The caller went away before it was answered. */
+  /** The caller left before the answer. */
   | 'aborted';
 
-/** What is read anew while the service runs. */
+/** What is reloaded while the service runs. */
 export type ReloadSource = 'clients' | 'signing_key' | 'published_keys';
 
 export interface IssuerMetrics {
@@ -46,7 +46,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     help: 'Registered clients.',
     registers: [registry],
   });
-  // From zero on, so that the first one is seen as an increase.
+  // It starts at zero, so that the first event shows as an increase.
   tokens.inc({ result: 'issued' }, 0);
   return {
     requested(result, durationSeconds) {

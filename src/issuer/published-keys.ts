@@ -1,6 +1,6 @@
 /**
- * A directory of keys that are shown beside the one that signs: the next one, so that verifiers know it before it
- * signs, and former ones, so that their tokens verify after a restart of the issuer too.
+ * A directory of keys that are published beside the signing key: the next one, so that verifiers know it before it
+ * signs, and former ones, so that their tokens verify even after a restart of the issuer.
  */
 
 import { readdir, realpath } from 'node:fs/promises';
@@ -25,15 +25,15 @@ export interface PublishedKeys {
   close(): void;
 }
 
-/** Each verifier reads them all. */
+/** Each verifier reads all of them. */
 const MOST_KEYS = 16;
 
 type Reading = { readonly keys: readonly PublishedKey[] } | { readonly problems: readonly Problem[] };
 
 /**
- * Reads the `*.pem` files of a directory, and again when they change. When anything in it can't be used, the last good
- * keys stay.
- * @throws {ConfigurationError} when the directory is not usable from the start.
+ * Reads the `*.pem` files of a directory, and again when they change. If any of them is unusable, the last good keys
+ * stay.
+ * @throws {ConfigurationError} if the directory is unusable from the start.
  */
 export async function openPublishedKeys(
   directory: PublishedKeysDirectory,
@@ -77,7 +77,7 @@ export async function openPublishedKeys(
   }
 
   const unwatch = watchDirectory(directory.path, options, () => void look());
-  // What changed between the first reading and the watch would otherwise wait for the poll.
+  // A change between the first reading and the watch would otherwise wait for the poll.
   await look();
   return {
     showIn(keys) {
@@ -103,7 +103,7 @@ async function readKeys({ path, key }: PublishedKeysDirectory): Promise<Reading>
         return { problems: [{ key, value: path, expected: `at most ${MOST_KEYS} keys` }] };
       }
       const files = await readMountedSecret(version, names);
-      // The kubelet removes a version as soon as it has swapped in the next, which is then the one to read.
+      // The kubelet removes a version as soon as it has swapped in the next: then that one is read.
       if ((await currentVersion(path)) !== version) continue;
       if (files.state !== 'loaded') {
         return { problems: [{ key, value: path, expected: `readable keys, but ${files.detail}` }] };
@@ -126,7 +126,7 @@ async function currentVersion(directory: string): Promise<string> {
   return await realpath(join(directory, '..data')).catch(() => realpath(directory));
 }
 
-/** The same when nothing has changed. */
+/** Equal if nothing has changed. */
 function textOf(reading: Reading): string {
   return 'problems' in reading
     ? JSON.stringify(reading.problems)

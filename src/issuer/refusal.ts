@@ -1,9 +1,9 @@
 /**
- * How the token endpoint says no: an error code, its status, and one sentence for the developer at the other end
- * (RFC 6749 §5.2). Refusals are values; most requests of a scanner end in one, and none of them is exceptional.
+ * The token endpoint's refusals: an error code, its status, and one sentence for the developer at the other end
+ * (RFC 6749 §5.2). They are values: most requests of a scanner end in one, and none of them is exceptional.
  */
 
-/** Status by error code. Every client may use the one grant there is, so `unauthorized_client` never occurs. */
+/** Status by error code. Every client may use the only grant there is, so `unauthorized_client` never occurs. */
 export const REFUSAL_STATUS = {
   invalid_request: 400,
   unsupported_grant_type: 400,
@@ -11,9 +11,9 @@ export const REFUSAL_STATUS = {
   /** RFC 8707 §2, for the `audience` parameter too. */
   invalid_target: 400,
   invalid_client: 401,
-  /** Not one of RFC 6749's: too many wrong secrets came from there, see `AttemptLimits`. */
+  /** Not in RFC 6749: too many wrong secrets came from there, see `AttemptLimits`. */
   too_many_requests: 429,
-  /** Not one of RFC 6749's: more secrets wait to be hashed than the service is willing to queue. */
+  /** Not in RFC 6749: more secrets wait to be hashed than the service queues. */
   temporarily_unavailable: 503,
   server_error: 500,
 } as const;
@@ -24,7 +24,7 @@ export class Refusal {
   readonly code: RefusalCode;
   /** Never holds anything that the caller sent: it may be a secret in the wrong place. ASCII without `"` and `\`. */
   readonly description: string;
-  /** When to come again, if that helps. */
+  /** When to retry, if that helps. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: RefusalCode, description: string, retryAfterSeconds?: number) {

@@ -13,7 +13,7 @@ export interface ScryptCost {
 }
 
 export interface ScryptHash {
-  /** The PHC string: with a salt of its own, it stands for one secret of one client. */
+  /** The PHC string: with its own salt, it stands for one secret of one client. */
   readonly text: string;
   readonly cost: ScryptCost;
   readonly salt: Buffer;
@@ -34,7 +34,7 @@ export const DEFAULT_COST: ScryptCost = { ln: 14, r: 8, p: 5 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** A hash that asks for more is a mistake or an attack on our memory: 128·N·r bytes. */
+/** A hash that needs more is a mistake or an attack on our memory: 128·N·r bytes. */
 const MAX_MEMORY_BYTES = 256 * 2 ** 20;
 
 export const deriveScrypt: ScryptDerivation = (secret, salt, cost, bytes) => {
@@ -53,7 +53,7 @@ export async function hashSecret(secret: string, cost: ScryptCost = DEFAULT_COST
   return `$scrypt$ln=${cost.ln},r=${cost.r},p=${cost.p}$${unpadded(salt)}$${unpadded(hash)}`;
 }
 
-/** The parsed hash, or undefined when it is not one or lies outside of sane costs and lengths. */
+/** The parsed hash; undefined if it is none, or its costs or lengths are not sane. */
 export function parseScryptHash(text: string): ScryptHash | undefined {
   const [, ln, r, p, saltText, hashText] =
     /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** The private key that signs, and the public one that the JWKS shows. */
+/** The private key that signs, and the public one in the JWKS. */
 
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ import { calculateJwkThumbprint, type JWK } from 'jose';
 export const SIGNING_ALGORITHMS = ['ES256', 'RS256', 'EdDSA'] as const;
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number];
 
-/** What verifiers see of a key. */
+/** A key as verifiers see it. */
 export interface PublishedKey {
   readonly algorithm: SigningAlgorithm;
   /** Thumbprint of the public key (RFC 7638): the same key has the same id in every replica and after every start. */
@@ -28,14 +28,14 @@ const KEY_EXPECTED: Readonly<Record<SigningAlgorithm, string>> = {
 
 const generate = promisify(generateKeyPair);
 
-/** A fresh key: tokens signed with it can't be verified after the process has ended. */
+/** A new key: tokens signed with it cannot be verified after the process has ended. */
 export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
   return await signingKey(algorithm, await generatePrivateKey(algorithm));
 }
 
 /**
  * The key in a PEM: PKCS#8, or the older SEC 1 and PKCS#1.
- * @returns the key, or what was expected instead, as a noun phrase. Nothing of the PEM is in it.
+ * @returns the key, or what was expected instead, as a noun phrase that holds nothing of the PEM.
  */
 export async function parseSigningKey(
   pem: string,
@@ -56,8 +56,8 @@ export async function parseSigningKey(
 }
 
 /**
- * The key in a PEM, of which only the public half is kept: a private key as `parseSigningKey` takes it, or a public one.
- * @returns the key, or what was expected instead, as a noun phrase. Nothing of the PEM is in it.
+ * The key in a PEM, of which only the public half is kept: a private key as for `parseSigningKey`, or a public one.
+ * @returns the key, or what was expected instead, as a noun phrase that holds nothing of the PEM.
  */
 export async function parsePublishedKey(pem: string): Promise<PublishedKey | { readonly expected: string }> {
   let publicKey: KeyObject;

@@ -3,7 +3,7 @@ import { REFUSAL_STATUS, type Refusal } from './refusal.ts';
 /** An answer of the token listener; its body is always JSON. */
 export interface TokenAnswer {
   readonly status: number;
-  /** Beyond those of every answer. */
+  /** In addition to those of every answer. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }

@@ -1,4 +1,4 @@
-/** The token endpoint's sockets: bounded in time and size, and every answer JSON, even to what is not HTTP. */
+/** The token endpoint's sockets: bounded in time and size, with a JSON answer to everything, even to what is not HTTP. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -26,9 +26,9 @@ export interface TokenListenerLimits {
   readonly keepAliveTimeoutMs: number;
   /** A whole answer must be taken within this time. */
   readonly answerTimeoutMs: number;
-  /** A further connection takes the place of another, see `boundConnections`. */
+  /** A further connection displaces another, see `boundConnections`. */
   readonly connections: number;
-  /** Requests sent ahead of their answers on one connection; with one more it is cut off. */
+  /** Requests pipelined on one connection; one more ends it. */
   readonly pipelined: number;
 }
 
@@ -36,7 +36,7 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   bodyBytes: 16 * 1024,
   headerBytes: 16 * 1024,
   requestTimeoutMs: 10_000,
-  // Longer than the idle pools of most clients, so that it is they who close.
+  // Longer than most clients' idle pools, so that they close first.
   keepAliveTimeoutMs: 75_000,
   answerTimeoutMs: 10_000,
   // With two whole heads and forms on each, 100 MB.
@@ -44,28 +44,31 @@ export const DEFAULT_LIMITS: TokenListenerLimits = {
   pipelined: 2,
 };
 
-/** How long and how much to go on reading after an early answer: closing with unread data would reset it away. */
+/**
+ * How long and how much to go on reading after an early answer: closing with unread data would reset the connection and
+ * lose the answer.
+ */
 const LINGER_MS = 1000;
 const LINGER_BYTES = 1024 * 1024;
 
 export interface TokenListener {
-  /** The port that the system picked when 0 was asked for. */
+  /** With the port that the system picked for 0. */
   readonly address: ListenAddress;
-  /** Stops accepting and lets what is in flight finish for at most `timeoutMs`. Safe to call again. */
+  /** Stops accepting and lets requests in flight finish for at most `timeoutMs`. Safe to call again. */
   close(timeoutMs: number): Promise<void>;
 }
 
 export interface TokenListenerOptions {
   readonly listen: ListenAddress;
   readonly limits: TokenListenerLimits;
-  /** Makes the endpoint once the address is known, which may be part of what the tokens say. */
+  /** Makes the endpoint once the address is known, as tokens may contain it. */
   readonly endpointAt: (address: ListenAddress) => TokenService;
   readonly metrics: IssuerMetrics;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** @throws {SidecarError} `configuration` when the address cannot be listened on. */
+/** @throws {SidecarError} `configuration` if the address cannot be listened on. */
 export async function startTokenListener(options: TokenListenerOptions): Promise<TokenListener> {
   const { limits, clock, log, metrics } = options;
   const server = http.createServer({
@@ -78,7 +81,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     requireHostHeader: false,
   });
   // A caller that has sent its request may close its side, and still gets the answer (RFC 9112 §9.6). Node has no
-  // public option for it.
+  // public option for this.
   Object.assign(server, { httpAllowHalfOpen: true });
   const bound = boundConnections(server, limits.connections);
   const address = await listenOn(server, options.listen, '--listen').catch((error: unknown) => {
@@ -86,9 +89,9 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   });
 
   const endpoint = options.endpointAt(address);
-  /** Connections with requests that are being answered: nothing else may be written to them. */
+  /** Connections with an answer under way: nothing else may be written to them. */
   const answering = new Tally();
-  /** Connections with requests that are unanswered, whether or not they have come whole. */
+  /** Connections with unanswered requests, complete or not. */
   const unanswered = new Tally();
   const refused = new WeakSet<Duplex>();
   let closing: Promise<void> | undefined;
@@ -98,9 +101,9 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     unanswered.add(socket);
     response.once('close', () => unanswered.remove(socket));
     if (unanswered.of(socket) > limits.pipelined) {
-      // Once for each connection: the rest of what was read in one go comes here too.
+      // Once per connection: the rest of what was read at once also comes here.
       if (!socket.destroyed) count('malformed', 400, 'too many requests were sent ahead of their answers');
-      // Nothing else keeps Node from reading on.
+      // Otherwise Node would read on.
       socket.destroy();
       return;
     }
@@ -159,7 +162,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
     return { status, headers: {}, body };
   }
 
-  /** Answers outside of Node's responses, where there is no request to respond to, and closes the connection. */
+  /** Writes an answer without Node's response, as there is no request to respond to, and closes the connection. */
   function sendRaw(socket: Duplex, answer: TokenAnswer, reason: string): void {
     const head = { ...ANSWER_HEADERS, ...answer.headers, Connection: 'close' };
     const fields = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
@@ -180,10 +183,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   }
 
   server.on('request', accept);
-  // An expectation that we do not know may be ignored (RFC 9110 §10.1.1).
+  // An unknown expectation may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', accept);
   server.on('checkContinue', (request, response) => {
-    // Who announces too much is answered instead of being invited to send it.
+    // A request that announces too much is answered instead of being invited to send it.
     if (Number(request.headers['content-length'] ?? 0) <= limits.bodyBytes) response.writeContinue();
     accept(request, response);
   });
@@ -215,7 +218,7 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
           cancel();
           resolve();
         });
-        // Node 24 counts them as busy, and would wait for them.
+        // Node 24 considers them busy, and would wait for them.
         bound.closeUnused();
       });
       return closing;
@@ -223,10 +226,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   };
 }
 
-/** The telemetry port of Istio's sidecar, which is this service's port too. */
+/** Names Istio as the likely holder of the port: another container's process cannot be seen from here. */
 const ISTIO_PORT = 15090;
 
-/** A port that is taken by a sidecar in the same pod is not found by looking at this one. */
+/** Another sidecar in the pod may hold the port, which looking at this process does not show. */
 function namingIstio(error: unknown, { port }: ListenAddress): unknown {
   if (!(error instanceof SidecarError) || port !== ISTIO_PORT) return error;
   if (systemCodeOf(error.cause) !== 'EADDRINUSE') return error;
@@ -251,7 +254,7 @@ class Tally {
   }
 }
 
-/** Reads and forgets the rest of a request, within bounds. */
+/** Reads and discards the rest of a request, within bounds. */
 function lingerOver(request: IncomingMessage, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     let bytes = 0;

@@ -1,6 +1,6 @@
 /**
- * The one operation: from a request to its answer, without sockets. The order of the checks is part of the interface
- * and is written down in docs/reference/issuer.md: path, method, ambiguous head, client, media type, form, grant.
+ * The one operation, from a request to its answer, without sockets. The order of the checks is part of the interface,
+ * documented in docs/reference/issuer.md: path, method, ambiguous head, client, media type, form, grant.
  */
 
 import type { Clock } from '../clock.ts';
@@ -15,7 +15,7 @@ import type { IssuerMetrics, TokenResult } from './metrics.ts';
 import { Refusal } from './refusal.ts';
 import { describeRefusal, type TokenAnswer } from './token-answer.ts';
 
-/** A request as it came, body included. */
+/** A request as received, with its body. */
 export interface TokenMessage {
   readonly method: string;
   /** Request target as on the request line. */
@@ -28,7 +28,7 @@ export interface TokenMessage {
 }
 
 export interface TokenServiceOptions {
-  /** The path that is served. */
+  /** The served path. */
   readonly path: string;
   /** Named in the challenge of a 401. */
   readonly realm: string;
@@ -45,15 +45,15 @@ export interface TokenServiceOptions {
   readonly tokenId: () => string;
 }
 
-/** Never rejects: what nobody foresaw is answered 500 and logged. */
+/** Never rejects: unforeseen errors are answered 500 and logged. */
 export type TokenService = (message: TokenMessage) => Promise<TokenAnswer>;
 
-/** How a request ended, and the client as far as it may be logged. */
+/** How a request ended, and its client as far as it may be logged. */
 interface Verdict {
   readonly result: TokenResult;
   readonly answer: TokenAnswer;
   readonly client?: string;
-  /** What a refusal says. */
+  /** The refusal's reason. */
   readonly reason?: string;
 }
 
@@ -67,7 +67,7 @@ export function createTokenService(options: TokenServiceOptions): TokenService {
   let floodLoggedAtMs = Number.NEGATIVE_INFINITY;
   let unlogged = 0;
 
-  /** A flood is one line a second, with the number of those that have none. */
+  /** A flood leaves one line a second, with the number of unlogged requests. */
   function logFlood(facts: object, nowMs: number): void {
     if (nowMs - floodLoggedAtMs < 1000) {
       unlogged++;
@@ -147,9 +147,9 @@ function readForm(message: TokenMessage, maxBodyBytes: number): ReadonlyMap<stri
   return form instanceof FormFault ? new Refusal('invalid_request', form.description) : form;
 }
 
-/** The path alone: a query is allowed (RFC 6749 §3.2), and nothing is read from it. */
+/** Only the path: a query is allowed (RFC 6749 §3.2), but ignored. */
 function pathOf(target: string): string {
-  // The absolute form must be understood, though only proxies are sent it (RFC 9112 §3.2.2).
+  // The absolute form must be understood, though only proxies receive it (RFC 9112 §3.2.2).
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
   return target.slice(origin.length).split('?', 1)[0] as string;
 }

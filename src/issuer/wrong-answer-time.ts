@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts';
 
 /**
- * When a wrong secret is answered: at a fixed time after it came, or at whole steps beyond that, so that the time says
+ * When a wrong secret is answered: at a fixed time after it came, or whole steps later, so that the time reveals
  * nothing of whether the client exists or how its secret is kept.
  */
 export interface WrongAnswerTime {
-  /** Resolves at the moment for an answer to what came at `startedAtMs` (monotonic). */
+  /** Resolves when a request that came at `startedAtMs` (monotonic) may be answered. */
   wait(startedAtMs: number): Promise<void>;
-  /** A check with scrypt in it took this long, waiting included: the fixed time grows to hold it, within bounds. */
+  /** A check with scrypt took this long, waiting included: the fixed time grows to cover it, within bounds. */
   took(durationMs: number): void;
 }
 

@@ -1,10 +1,10 @@
-/** Waits between attempts, of watches and of everything else that must not end. */
+/** Waits between attempts, for watches and all else that must not end. */
 
 import type { Clock } from '../clock.ts';
 
 export interface BackoffOptions {
   readonly clock: Clock;
-  /** From 0 up to, not including, 1. */
+  /** From 0 up to, but not including, 1. */
   readonly random: () => number;
 }
 
@@ -16,7 +16,7 @@ export function backoffMs(failures: number, random: () => number): number {
   return random() * Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.max(0, failures - 1));
 }
 
-/** Resolves after `delayMs`, at once when the signal aborts. */
+/** Resolves after `delayMs`, or at once when the signal aborts. */
 export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

@@ -1,4 +1,4 @@
-/** A collection of the API as it changes: listed page by page, then watched, and both again after whatever failure. */
+/** A collection of the API as it changes: listed page by page, then watched, and both again after any failure. */
 
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
@@ -16,30 +16,31 @@ export interface CollectionWatchOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** Told in this order: `begun`, `seen` for each object, `listed`; then changes, until it all begins anew. */
+/** Called in this order: `begun`, `seen` for each object, `listed`; then changes, until it all begins again. */
 export interface CollectionListener<T> {
-  /** What was told before may have changed unseen. */
+  /** Anything reported before may have changed unseen. */
   begun?(): void;
-  /** @param isNew made while it was watched. */
+  /** @param isNew created while it was watched. */
   seen(object: T, isNew: boolean): void;
   gone(object: T): void;
-  /** All that there is has been seen since `begun`. */
+  /** Every existing object has been seen since `begun`. */
   listed?(): void;
-  /** It could not be listed, or its watch broke off; it is tried again. */
+  /** It could not be listed, or its watch broke off; it is retried. */
   failed?(error: unknown): void;
 }
 
-/** A stream that lives shorter than this ended too soon to be opened again at once. */
+/** A stream shorter than this is not reopened at once. */
 const SHORTEST_MS = 1000;
 
-/** The version is forgotten (410), or the collection is not there (404) and what it held may have changed when it is back. */
+/** The version is forgotten (410), or the collection is missing (404) and may have changed when it returns. */
 const LISTED_ANEW: readonly (number | undefined)[] = [404, 410];
 
 /**
- * Never gives up: a stream that the server ends is opened again where it ended, a version that the server has forgotten
- * (410) and a collection that was missing (404) are listed anew, and anything else is tried again after a while, as long as the server asked for or a growing time.
- * @param path of the collection. @param query what of it; with `limit`, as many at a time.
- * @returns a function that ends it.
+ * Never gives up: a stream that the server ends is reopened where it ended, a version that the server has forgotten
+ * (410) and a missing collection (404) are listed again, and anything else is retried after the time that the server
+ * asked for, or a growing one.
+ * @param path of the collection. @param query selects from it; with `limit`, in pages of that size.
+ * @returns a function that stops it.
  */
 export function watchCollection<T extends ApiObject>(
   api: KubernetesApi,
@@ -52,7 +53,7 @@ export function watchCollection<T extends ApiObject>(
   const abort = new AbortController();
   const { signal } = abort;
   const { limit: _, ...selection } = query;
-  /** Where the stream goes on; empty when the collection must be listed first. */
+  /** Where the stream resumes; empty if the collection must be listed first. */
   let version = '';
   let failures = 0;
 

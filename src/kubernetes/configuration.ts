@@ -1,4 +1,4 @@
-/** Where the Kubernetes API is, and how we prove ourselves there: by a kubeconfig, or by the pod's service account. */
+/** Where the Kubernetes API is, and how we authenticate: by a kubeconfig, or by the pod's service account. */
 
 import { readFileSync } from 'node:fs';
 import type { AgentOptions } from 'node:https';
@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
 import { TokenFile } from './token-file.ts';
 
-/** Verifies the server unless the kubeconfig says otherwise. Left unsaid, NODE_TLS_REJECT_UNAUTHORIZED would have a say in it. */
+/** Verifies the server unless the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide. */
 class VerifyingKubeConfig extends KubeConfig {
   override createDispatcherOptions(cluster: Cluster | null, options: AgentOptions): DispatcherOptions {
     return super.createDispatcherOptions(cluster, {
@@ -22,13 +22,13 @@ class VerifyingKubeConfig extends KubeConfig {
 export interface Configuration {
   readonly config: KubeConfig;
   readonly server: string;
-  /** Undefined where the token is in no file. */
+  /** Undefined if the token is in no file. */
   readonly tokenFile: TokenFile | undefined;
 }
 
 /**
- * @param kubeconfig path of a kubeconfig; without it, the pod's service account.
- * @throws {SidecarError} `configuration` when neither leads to a server.
+ * @param kubeconfig path of a kubeconfig; the pod's service account by default.
+ * @throws {SidecarError} `configuration` if neither leads to a server.
  */
 export function loadConfiguration(kubeconfig: string | undefined, clock: Clock): Configuration {
   const config = new VerifyingKubeConfig();
@@ -44,10 +44,10 @@ export function loadConfiguration(kubeconfig: string | undefined, clock: Clock):
   return { config, server: server.replace(/\/+$/, ''), tokenFile: followTokenFile(config, clock) };
 }
 
-/** Of the user of this configuration, in the place of `tokenFile`. */
+/** The key that replaces `tokenFile` in this configuration's user. */
 const FOLLOWED = 'followedTokenFile';
 
-/** Our reading of the user's token file in the place of the client's own, which goes by the wall clock alone. */
+/** Replaces the client's own reading of the user's token file, which uses only the wall clock. */
 function followTokenFile(config: KubeConfig, clock: Clock): TokenFile | undefined {
   const user = config.getCurrentUser();
   const { tokenFile: path, ...others } = user?.authProvider?.config ?? {};
@@ -90,10 +90,10 @@ function loadFile(config: KubeConfig, path: string): void {
   }
 }
 
-/** What is missing, as the client says it: its words are of the format alone. */
+/** What is missing, in the client's words, which describe only the format. */
 const MISSING = /^(?:clusters|contexts|users)\[\d+\](?:\.[a-z]+)+ is missing$/;
 
-/** Where a kubeconfig is wrong. The parser's own words show the lines around, with the tokens and keys that are in them. */
+/** Where a kubeconfig is wrong. The parser's own message would quote the lines around, with tokens and keys. */
 function whyUnusable(error: unknown): string {
   const { mark, message = '' } = (error ?? {}) as {
     readonly mark?: { readonly line: number; readonly column: number };

@@ -1,4 +1,4 @@
-/** What is said of requests that came to nothing. No token stands in it, whatever library has quoted it. */
+/** Words failed requests without any token, whatever a library has quoted. */
 
 import type { RequestContext, ResponseContext } from '@kubernetes/client-node/dist/gen/http/http.js';
 import { systemCodeOf } from '../errors.ts';
@@ -8,7 +8,7 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 
 const MAX_EXPLANATION = 1000;
 
-/** What is said of a request that had no whole answer: by the system's code, and else in words of our own. */
+/** Describes a request without a complete answer: by the system's code, or else in our own words. */
 export function unreachable(what: string, error: unknown): KubernetesApiError {
   // fetch says "fetch failed" and keeps the reason as its cause.
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
@@ -17,10 +17,10 @@ export function unreachable(what: string, error: unknown): KubernetesApiError {
   return new KubernetesApiError(`${what}: ${code}`, undefined, quotesValues(code) ? {} : { cause });
 }
 
-/** Node shows a value that it does not take. */
+/** Node quotes a value that it does not accept. */
 const quotesValues = (code: string): boolean => code.startsWith('ERR_INVALID_');
 
-/** Never any other message: of a header that fetch does not send it is the whole header. */
+/** No other message is shown: for a header that fetch refuses, it is the whole header. */
 function wordsFor(error: unknown): string {
   const { name } = (error ?? {}) as { readonly name?: unknown };
   if (name === 'TimeoutError') return 'no whole answer in time';
@@ -28,7 +28,7 @@ function wordsFor(error: unknown): string {
   return fixedWordsOf(error) ?? `failed for no reason that the system has a code for${kind}`;
 }
 
-/** Messages that say nothing but themselves, of fetch, the client and the reader of lines. */
+/** Fixed messages of fetch, the client and the reader of lines, which quote nothing. */
 const FIXED_WORDS: readonly string[] = [
   'a line is too long',
   'bad port',
@@ -43,7 +43,7 @@ function fixedWordsOf(error: unknown): string | undefined {
   return FIXED_WORDS.find((words) => words === message);
 }
 
-/** Without its cause: what a plugin printed, or a parser says of that, may be a token. */
+/** Without its cause: a plugin's output, or a parser's message about it, may contain a token. */
 export function unusable(what: string, error: unknown): KubernetesApiError {
   const why = systemCodeOf(error) ?? fixedWordsOf(error);
   return new KubernetesApiError(
@@ -51,10 +51,10 @@ export function unusable(what: string, error: unknown): KubernetesApiError {
   );
 }
 
-/** A field's value (RFC 9110 §5.5), of which fetch ignores white space around it. */
+/** A field's value (RFC 9110 §5.5); fetch ignores the white space around it. */
 const SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** @throws {KubernetesApiError} where a header has a line break, as of a token that was pasted in two lines. */
+/** @throws {KubernetesApiError} if a header has a line break, for example from a token pasted in two lines. */
 export function refuseUnsendable(what: string, request: RequestContext): void {
   for (const [name, value] of Object.entries(request.getHeaders())) {
     if (SENDABLE.test(value.trim())) continue;
@@ -64,7 +64,7 @@ export function refuseUnsendable(what: string, request: RequestContext): void {
   }
 }
 
-/** Most often the program is newer than the release that grants it its permissions. */
+/** Most often the program is newer than the release that grants its permissions. */
 const REMEDY =
   '; upgrade the release, with the chart of this version, or grant it (docs/reference/injector.md, Permissions)';
 
@@ -83,7 +83,7 @@ export function refused(
   );
 }
 
-/** What an object of kind Status says; other bodies are shown as they are. */
+/** The message of an object of kind Status; other bodies are shown as they are. */
 function messageOfStatus(answer: string): string {
   try {
     const { message } = JSON.parse(answer) as { message?: unknown };

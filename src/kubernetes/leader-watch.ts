@@ -1,4 +1,4 @@
-/** Work of one replica of several: its leader watches a collection, and looks every few seconds at what it has learnt. */
+/** Work for one of several replicas: its leader watches a collection, and every few seconds acts on what it has seen. */
 
 import { messageOf } from '../errors.ts';
 import type { ApiObject, KubernetesApi, Query } from './api.ts';
@@ -8,23 +8,23 @@ import { contendForLeadership, type LeadershipOptions } from './leadership.ts';
 export const LOOK_EVERY_MS = 5000;
 
 export interface LeaderWork<T> extends Pick<CollectionListener<T>, 'seen' | 'gone'> {
-  /** Path of the collection, and what of it. */
+  /** Path of the collection, and a selection from it. */
   readonly path: string;
   readonly query: Query;
   /** This replica has become the leader, or has found that it is again. */
   elected?(): void;
-  /** What was learnt is to be forgotten: it is told anew, or this replica is not the leader. */
+  /** Everything seen must be forgotten: it will be reported again, or this replica is not the leader. */
   forget(): void;
-  /** This replica is not the leader, at this look. */
+  /** At this look, the replica is not the leader. */
   idle?(): void;
-  /** Begun when all of the collection has been seen, and the look before has ended. */
+  /** Called once the whole collection has been seen, and the look before has ended. */
   look(): Promise<void>;
-  /** For the log, of a look that failed. */
+  /** The log message for a failed look. */
   readonly failure: string;
 }
 
 export interface LeaderWatch {
-  /** Whether this replica is the leader, and goes on: to be asked before each step that takes effect. */
+  /** Whether this replica is still the leader: to be checked before each step that takes effect. */
   leads(): boolean;
   /** Resolves once the look under way has ended and the Lease is given up. */
   close(): Promise<void>;
@@ -70,7 +70,7 @@ export function watchAsLeader<T extends ApiObject>(
       work.idle?.();
       return;
     }
-    // Between two looks leadership may have gone and come back.
+    // Between two looks leadership may have been lost and regained.
     if (unwatch === undefined) elected();
     if (!isListed) return;
     looking ??= work

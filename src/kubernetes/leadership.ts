@@ -1,4 +1,4 @@
-/** One replica of several is the leader, by a Lease of coordination.k8s.io (the algorithm of client-go). */
+/** Elects a leader among several replicas by a Lease of coordination.k8s.io (client-go's algorithm). */
 
 import type { Logger } from '../log/logger.ts';
 import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from './api.ts';
@@ -6,11 +6,11 @@ import { type BackoffOptions, pause } from './backoff.ts';
 
 export interface LeadershipOptions extends BackoffOptions {
   readonly namespace: string;
-  /** Of the Lease. */
+  /** The Lease's name. */
   readonly name: string;
-  /** Tells this replica from the others, also from its own predecessor. */
+  /** Distinguishes this replica from the others, even from its own predecessor. */
   readonly identity: string;
-  /** What a Lease that is made goes with; asked when there is none. */
+  /** The owner of a Lease that is made here, which is deleted with it; called if there is no Lease yet. */
   readonly owner?: () => Promise<OwnerReference | undefined>;
   readonly log: Logger;
 }
@@ -18,11 +18,11 @@ export interface LeadershipOptions extends BackoffOptions {
 export interface Leadership {
   /** Whether this replica is the leader now. */
   held(): boolean;
-  /** Gives it up, so that another replica need not wait for the Lease to run out. */
+  /** Gives it up, so that another replica need not wait for the Lease to expire. */
   close(): Promise<void>;
 }
 
-/** Long, because what the leader does can wait: rotations take days, and each step is safe even with two leaders. */
+/** Long, because the leader's work can wait: rotations take days, and each step is safe even with two leaders. */
 const LEASE_SECONDS = 60;
 const RENEW_EVERY_MS = 15_000;
 /** Well before the others may take over. */
@@ -49,7 +49,7 @@ export function contendForLeadership(
   const { namespace, name, identity, clock, random, log } = options;
   const collection = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
   const abort = new AbortController();
-  /** The Lease as another holder last wrote it, and when we saw it: its own times are by a clock that is not ours. */
+  /** The Lease as another holder last wrote it, and when we saw it: its own times are by another clock. */
   let seen: { readonly version: string | undefined; readonly atMs: number } | undefined;
   let renewedAtMs: number | undefined;
 
@@ -77,7 +77,7 @@ export function contendForLeadership(
     return monotonicMs - seen.atMs >= (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1000;
   }
 
-  /** @throws {KubernetesApiError} 409 when another replica was quicker. */
+  /** @throws {KubernetesApiError} 409 if another replica was quicker. */
   async function acquireOrRenew(): Promise<boolean> {
     let lease: Lease;
     try {
@@ -115,7 +115,7 @@ export function contendForLeadership(
         log.info({ lease: `${namespace}/${name}`, identity }, 'this replica is the leader');
         onElected();
       }
-      // Replicas that start together do not ask together for ever.
+      // So that replicas started together soon ask at different times.
       await pause(clock, RENEW_EVERY_MS * (0.9 + 0.2 * random()), abort.signal);
     }
   }

@@ -1,9 +1,9 @@
-/** No object of the API is larger than etcd takes, 1.5 MiB. */
+/** No object of the API is larger than etcd allows, 1.5 MiB. */
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
 
 /**
- * The lines of a stream as they come; a last one without its end is left out, as it may be half of itself.
- * @throws {RangeError} for a line without an end in sight.
+ * The lines of a stream as they come; an unfinished last line is dropped, as it may be incomplete.
+ * @throws {RangeError} for a line that is too long.
  */
 export async function* readLines(stream: AsyncIterable<Uint8Array> | null): AsyncGenerator<string> {
   const decoder = new TextDecoder();

@@ -6,9 +6,9 @@ import { type CollectionWatchOptions, watchCollection } from './collection-watch
 export type ObjectWatchOptions = CollectionWatchOptions;
 
 /**
- * Calls back with the object as it is and after each change; with undefined while it does not exist. Never gives up.
+ * Calls back with the object now and after each change; with undefined while it does not exist. Never gives up.
  * @param path of the collection.
- * @returns a function that ends it.
+ * @returns a function that stops it.
  */
 export function watchObject<T extends ApiObject>(
   api: KubernetesApi,

@@ -1,4 +1,4 @@
-/** The token of a service account, which the kubelet renews in its file. */
+/** A service account's token, which the kubelet renews in its file. */
 
 import { readFile } from 'node:fs/promises';
 import { type Clock, elapsedMs, type Instant } from '../clock.ts';
@@ -6,8 +6,8 @@ import { type Clock, elapsedMs, type Instant } from '../clock.ts';
 const READ_EVERY_MS = 60_000;
 
 /**
- * Read anew after a minute by either clock: the wall may be set back by hours, and the monotonic one stands still while
- * the machine is suspended.
+ * Read again after a minute by either clock: the wall clock may be set back by hours, and the monotonic one stands
+ * still while the machine is suspended.
  */
 export class TokenFile {
   readonly #path: string;
@@ -20,14 +20,14 @@ export class TokenFile {
     this.#clock = clock;
   }
 
-  /** @throws the system's error where the file cannot be read. */
+  /** @throws the system's error if the file cannot be read. */
   async current(): Promise<string> {
     const at = this.#clock.now();
     const read = this.#read;
     if (read !== undefined && elapsedMs(read.at, at) < READ_EVERY_MS) return read.token;
     const refusals = this.#refusals;
     const token = await readFile(this.#path, 'utf8');
-    // What was read before a refusal may be what was refused.
+    // A token read before a refusal may be the refused one.
     if (refusals === this.#refusals) this.#read = { token, at };
     return token;
   }

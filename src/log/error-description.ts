@@ -1,7 +1,7 @@
-/** Of a chain of causes; one may be its own. */
+/** In a chain of causes, which may be circular. */
 const MOST_ERRORS = 8;
 
-/** An error as its chain of messages and codes. Library errors may carry requests with them; only these two are kept. */
+/** An error as its chain of messages and codes. Library errors may carry requests; only these two are kept. */
 export function describeError(error: unknown, most = MOST_ERRORS): unknown {
   if (!(error instanceof Error)) return textOf(error);
   const { code } = error as { code?: unknown };
@@ -12,7 +12,7 @@ export function describeError(error: unknown, most = MOST_ERRORS): unknown {
   };
 }
 
-/** Of an object no more than its kind: its own text may hold anything, and it may have none. */
+/** Only the kind of an object: its own text may hold anything, or be missing. */
 function textOf(thrown: unknown): string {
   return typeof thrown === 'object' ? Object.prototype.toString.call(thrown) : String(thrown);
 }

@@ -17,24 +17,24 @@ export type { Logger };
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** What a setting of the level may be, as its description says it. */
+/** The allowed levels, as the setting's description lists them. */
 export const ONE_OF_LOG_LEVELS = `One of ${LOG_LEVELS.join(', ')}`;
 
-/** What tells one kind of warning from another beside its text: the fields that have few values. */
+/** The fields that distinguish kinds of warnings besides their text: those with few values. */
 const KIND_FIELDS = ['route', 'error', 'result', 'status', 'client', 'namespace', 'entry'];
 
 /** Takes lines, each with its line end. */
 export interface LogDestination {
   write(line: string): void;
   readonly losses?: LogLosses;
-  /** Has `write` called once before the last line has gone. */
+  /** Has `write` called once before the log ends. */
   beforeEnd?(write: () => void): void;
 }
 
 /**
- * JSON lines, one event a line, `time` in ISO 8601 so that log collectors need no rule of ours. Of warnings and errors
- * of one kind the first ten in ten seconds are printed, and then how many more there were: what fails with each
- * request must not cost a line with each.
+ * JSON lines, one per event, with `time` in ISO 8601 so that log collectors need no special rule. Of each kind of
+ * warning and error the first ten in ten seconds are printed, and then how many more there were: a fault in every
+ * request must not cost a line for each.
  */
 export function createLogger(
   level: LogLevel,
@@ -76,7 +76,7 @@ export function createLogger(
     },
     destination,
   );
-  // Its children have this method from it.
+  // Its children inherit this method.
   const { child } = logger;
   logger.child = function (this: Logger, bindings: object, options?: object) {
     return child.call(this, withoutSecrets(bindings), options);
@@ -85,10 +85,10 @@ export function createLogger(
   return logger;
 }
 
-/** Loggers that were made of each, which have a level of their own. */
+/** Loggers made from each, which have a level of their own. */
 const CHILDREN = new WeakMap<Logger, Set<WeakRef<Logger>>>();
 
-/** Sets the level of a logger of `createLogger`, and of all that were made of it. */
+/** Sets the level of a logger from `createLogger`, and of all loggers made from it. */
 export function setLogLevel(logger: Logger, level: LogLevel): void {
   logger.level = level;
   for (const reference of CHILDREN.get(logger) ?? []) {
@@ -97,10 +97,10 @@ export function setLogLevel(logger: Logger, level: LogLevel): void {
   }
 }
 
-/** Loggers each line of which is printed. */
+/** Loggers whose lines are all printed. */
 const WHOLE = new WeakSet<Logger>();
 
-/** A logger of the same level and output, of which like warnings are all printed: for lines that something else bounds. */
+/** A logger with the same level and output that prints all repeated warnings: for lines that are bounded elsewhere. */
 export function withoutRepeatLimit(logger: Logger): Logger {
   const whole = logger.child({});
   WHOLE.add(whole);
@@ -108,21 +108,21 @@ export function withoutRepeatLimit(logger: Logger): Logger {
 }
 
 const NOWHERE: LogDestination = { write: () => undefined };
-/** Information is told as it happens, and who asks for more than that wants all of it. */
+/** Information is printed as it happens, and debugging needs every line. */
 const LIMITED = new Set([pino.levels.values['warn'], pino.levels.values['error']]);
 
 type Facts = Readonly<Record<string, unknown>>;
 
 function kindOf(facts: unknown): Facts {
   const given = (facts ?? {}) as Facts;
-  // Beside an error the status may be one of hundreds that an upstream has chosen, and the error says the kind.
+  // Beside an error the status may be any of hundreds that an upstream chooses; the error identifies the kind.
   const tells = (name: string) =>
     given[name] !== undefined && (name !== 'status' || given['error'] === undefined);
   return Object.fromEntries(KIND_FIELDS.filter(tells).map((name) => [name, given[name]]));
 }
 
 function keyOf(logger: Logger, severity: number, text: unknown, kind: Facts): string {
-  // What a child logger adds to each line, as text.
+  // The fields that a child logger adds to each line, as text.
   const bindings = (logger as unknown as Record<symbol, unknown>)[pino.symbols.chindingsSym];
   return [severity, text, bindings, JSON.stringify(kind)].join('\0');
 }

@@ -1,6 +1,6 @@
 /**
- * The log's way out: a bounded queue before a target that may stall, fill up or vanish. The log gives way to the
- * program: it loses lines, counted, before it blocks, grows or ends anything.
+ * The log's way out: a bounded queue before a target that may stall, fill up or vanish. The log must not harm the
+ * program: it drops lines, and counts them, rather than block, grow or end anything.
  */
 
 import type { Clock } from '../clock.ts';
@@ -9,24 +9,24 @@ import { messageOf, systemCodeOf } from '../errors.ts';
 /** Where bytes go. */
 export interface LogTarget {
   /**
-   * Hands over as much as is taken now, without waiting; 0 while nothing is.
-   * @returns the number of bytes taken.
-   * @throws {Error} when it can take none: no reader (EPIPE), no space (ENOSPC).
+   * Hands over as much as is accepted now, without waiting; 0 while nothing is.
+   * @returns the number of bytes accepted.
+   * @throws {Error} if it can accept none: no reader (EPIPE), no space (ENOSPC).
    */
   write(bytes: Uint8Array): number;
 }
 
-/** Lines that were not printed since the start, by what kept them back. */
+/** Lines not printed since the start, by cause. */
 export interface LogLosses {
-  /** The output took no more and the queue was full. */
+  /** The output accepted no more and the queue was full. */
   output: number;
   /** There were many like them. */
   repeated: number;
 }
 
-/** What waits for a stalled output: a few thousand lines. Bytes. */
+/** The queue of a stalled output: a few thousand lines. Bytes. */
 const QUEUE_BYTES = 256 * 1024;
-/** Four times what container runtimes take for one; nothing that is logged comes near it by design. Bytes. */
+/** Four times a container runtime's limit for a line; by design nothing logged comes near it. Bytes. */
 const LINE_BYTES = 64 * 1024;
 const SHORTEST_RETRY_MS = 20;
 const LONGEST_RETRY_MS = 1000;
@@ -39,9 +39,9 @@ interface StalledOutput {
   readonly kind: 'stalled';
   queue: Uint8Array[];
   queuedBytes: number;
-  /** Lines left out since the stall; once there are some, all that follow are, until the queue is empty. */
+  /** Lines dropped since the stall; once there are some, all that follow are dropped until the queue is empty. */
   lost: number;
-  /** Why the last try failed; undefined when the target only took no more. */
+  /** Why the last try failed; undefined if the target only accepted no more. */
   failure: string | undefined;
   retryMs: number;
   cancelRetry: () => void;
@@ -56,7 +56,7 @@ export class LogOutput {
   #used = false;
   readonly #lastLines: (() => void)[] = [];
 
-  /** @param format makes of each line what is written. */
+  /** @param format turns each line into the text to write. */
   constructor(target: LogTarget, clock: Clock, format: (line: string) => string = AS_IT_IS) {
     this.#target = target;
     this.#clock = clock;
@@ -68,17 +68,17 @@ export class LogOutput {
     return this.#used;
   }
 
-  /** Why lines can't be written at present; undefined while they can, or the reader is only slow. */
+  /** Why lines cannot be written at present; undefined while they can, or if the reader is only slow. */
   get failure(): string | undefined {
     return this.#output.kind === 'stalled' ? this.#output.failure : undefined;
   }
 
-  /** Has `write` called once when the program ends, for what is known only then. */
+  /** Has `write` called once when the program ends, for facts known only then. */
   beforeEnd(write: () => void): void {
     this.#lastLines.push(write);
   }
 
-  /** Takes a line with its line end; never blocks, never throws. One that is too long is left out, and counted. */
+  /** Takes a line with its line end; never blocks, never throws. A line that is too long is dropped and counted. */
   write(line: string): void {
     this.#used = true;
     let bytes = Buffer.from(this.#format(line));
@@ -102,7 +102,7 @@ export class LogOutput {
     }
   }
 
-  /** Waits, blocking, until what is queued is out, or `withinMs` have passed: for a process that is about to end. */
+  /** Blocks until the queue is written, or `withinMs` have passed: for a process that is about to end. */
   flush(withinMs: number): void {
     for (const write of this.#lastLines.splice(0)) write();
     const endMs = this.#clock.monotonicMs() + withinMs;
@@ -111,7 +111,7 @@ export class LogOutput {
       const output = this.#output;
       if (output.kind === 'flowing') return;
       this.#pump(output);
-      // A reader may only be slow. One that is gone, or a full disk, is not worth waiting for.
+      // A reader may only be slow. A reader that has left, or a full disk, is not worth waiting for.
       if (output.failure !== undefined || this.#clock.monotonicMs() >= endMs) return;
       if (this.#output === output) Atomics.wait(pause, 0, 0, FLUSH_PAUSE_MS);
     }
@@ -135,7 +135,7 @@ export class LogOutput {
     }
   }
 
-  /** Writes the queue, and behind it how much was left out; false when the target takes no more before the end. */
+  /** Writes the queue, then how much was dropped; false if the target stops accepting before the end. */
   #empty(output: StalledOutput): boolean {
     for (;;) {
       const [first] = output.queue;
@@ -179,7 +179,7 @@ export class LogOutput {
 
 const AS_IT_IS = (line: string): string => line;
 
-/** A copy to be kept: small buffers are cut from larger pieces, each of which one line that waits would hold whole. */
+/** A copy to keep: small buffers are cut from larger pieces, which a single waiting line would keep whole. */
 function byItself(bytes: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   copy.set(bytes);

@@ -2,14 +2,14 @@ import type { Clock } from '../clock.ts';
 
 const WINDOW_MS = 10_000;
 const EVENTS_PER_WINDOW = 10;
-/** Kinds told apart at a time; those beyond share one allowance. */
+/** Kinds distinguished at a time; the others share one allowance. */
 const MAX_KINDS = 256;
 const ALL_OTHERS = '\0';
 
 export interface HeldBack {
   readonly leftOut: number;
   readonly withinMs: number;
-  /** Whether they were of several kinds: more than are told apart. */
+  /** Whether they were of several kinds, beyond those distinguished. */
   readonly mixed: boolean;
 }
 
@@ -19,7 +19,7 @@ interface Window {
   readonly summarize: () => void;
 }
 
-/** Lets the first few events of a kind through in each stretch of time, and says afterwards how many it held back. */
+/** Admits the first few events of a kind in each period, and reports afterwards how many it held back. */
 export class RepeatLimit {
   readonly #clock: Clock;
   readonly #windows = new Map<string, Window>();
@@ -29,8 +29,8 @@ export class RepeatLimit {
   }
 
   /**
-   * Whether an event of this kind passes.
-   * @param summarize called at the end of the stretch, or of the program, if any were held back.
+   * Whether an event of this kind is admitted.
+   * @param summarize called at the end of the period, or of the program, if any were held back.
    */
   admits(kind: string, summarize: (heldBack: HeldBack) => void): boolean {
     const key = this.#windows.has(kind) || this.#windows.size < MAX_KINDS ? kind : ALL_OTHERS;
@@ -45,7 +45,7 @@ export class RepeatLimit {
     return false;
   }
 
-  /** Says now what the stretches that are open have held back: for a program that ends before they do. */
+  /** Reports now what the open periods have held back: for a program that ends before they do. */
   summarizeOpen(): void {
     for (const window of [...this.#windows.values()]) window.summarize();
   }

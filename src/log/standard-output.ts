@@ -28,7 +28,7 @@ function reopenedTerminal(): number {
   try {
     return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
-    // Off Linux, or a terminal of another user: the one there is.
+    // Outside Linux, or for another user's terminal: the existing one.
     return 1;
   }
 }

@@ -1,16 +1,17 @@
-/** What the system offers to programs in C alone, by Node's foreign-function interface. */
+/** Calls C functions of the system through Node's foreign-function interface. */
 
 import type { FunctionDefinitions, WrappedFunctionsFromDefinitions } from 'node:ffi';
 import { getSystemErrorName } from 'node:util';
 import { SidecarError } from '../errors.ts';
 
-/** Functions are there for as long as what they were found in. */
+/** Functions live only as long as the library object that they come from. */
 const KEPT: object[] = [];
 
 /**
- * The C library's functions by these signatures. The program itself has them all, whatever the library's file is called.
- * @param user what needs them, for the error.
- * @throws {SidecarError} `configuration` where Node has no such interface, or has it switched off.
+ * The C library's functions by these signatures. They are found in the running program, whatever the library's file is
+ * called.
+ * @param user names the feature that needs them, for the error.
+ * @throws {SidecarError} `configuration` if Node lacks this interface, or has it switched off.
  */
 export function cFunctions<const Signatures extends FunctionDefinitions>(
   signatures: Signatures,
@@ -22,12 +23,12 @@ export function cFunctions<const Signatures extends FunctionDefinitions>(
 }
 
 /**
- * Reads the name of the error of the call into C that has just failed, such as `EAGAIN`.
- * @throws {SidecarError} as `cFunctions`.
+ * Reads the error name of the C call that has just failed, such as `EAGAIN`.
+ * @throws {SidecarError} like `cFunctions`.
  */
 export function lastErrorReader(user: string): () => string {
   const { __errno_location } = cFunctions({ __errno_location: { arguments: [], return: 'pointer' } }, user);
-  // The same place for as long as the thread lives.
+  // Constant for the life of the thread.
   const place = __errno_location();
   return () => getSystemErrorName(-foreignFunctions(user).getInt32(place));
 }

@@ -1,8 +1,8 @@
-/** What a rule of nftables is made of (linux/netfilter/nf_tables.h), in octets: matches, and what is done. Pure. */
+/** The parts of an nftables rule (linux/netfilter/nf_tables.h), in octets: matches and actions. Pure. */
 
 import { attribute, native16, native32, nested, number16, number32, text } from './netlink-message.ts';
 
-/** Holds what is compared: 16 octets, an address of IPv6. */
+/** Holds the compared value: 16 octets, an IPv6 address. */
 const REGISTER = 1;
 const VERDICT_REGISTER = 0;
 
@@ -10,15 +10,15 @@ const META = { outgoingType: 9, user: 10, family: 15, protocol: 16 } as const;
 const COMPARE = { equal: 0, atMost: 3, atLeast: 5 } as const;
 const HEADER = { network: 1, transport: 2 } as const;
 
-/** ARPHRD_LOOPBACK: the kind of the interface, which has another name in no namespace, but could. */
+/** ARPHRD_LOOPBACK: the interface's type; its name could differ in some namespace. */
 const LOOPBACK = 772;
 const PROTOCOL = { tcp: 6, udp: 17 } as const;
 /** NFPROTO_IPV4 and NFPROTO_IPV6. */
 const FAMILY = { 4: 2, 6: 10 } as const;
 
-/** NFT_RETURN, as a number of 32 bits with its sign. */
+/** NFT_RETURN, as a signed 32-bit number. */
 const RETURN = -5;
-/** NFT_REJECT_ICMPX_UNREACH, and its port unreachable: of either family. */
+/** NFT_REJECT_ICMPX_UNREACH with port unreachable: for both families. */
 const REJECT_BOTH_FAMILIES = 2;
 const PORT_UNREACHABLE = 1;
 
@@ -34,7 +34,7 @@ export interface AddressRange {
   readonly family: 4 | 6;
   /** 4 or 16 octets. */
   readonly address: Buffer;
-  /** Of the address, how many bits count. */
+  /** How many bits of the address count. */
   readonly prefix: number;
 }
 
@@ -60,19 +60,19 @@ function payload(header: number, offset: number, length: number): Expression {
   return expression('payload', attribute(1, number32(REGISTER)), ...place);
 }
 
-/** Whose socket it is. */
+/** Matches the owner of the socket. */
 export function ofUser(user: number): Expression {
   return Buffer.concat([meta(META.user), compare(COMPARE.equal, native32(user))]);
 }
 
-/** To this machine itself, by whatever address. */
+/** Matches traffic to this machine itself, by whatever address. */
 export function toLoopback(): Expression {
   return Buffer.concat([meta(META.outgoingType), compare(COMPARE.equal, native16(LOOPBACK))]);
 }
 
-/** To one of the ports of a protocol. */
+/** Matches one of a protocol's ports. */
 export function toPorts(protocol: keyof typeof PROTOCOL, { first, last }: PortRange): Expression {
-  // The same place in both of them.
+  // At the same offset in both protocols.
   const port = payload(HEADER.transport, 2, 2);
   const range =
     first === last
@@ -114,13 +114,13 @@ function maskOf(prefix: number, octets: number): Buffer {
   );
 }
 
-/** The rules that follow are not for it. */
+/** Skips the rules that follow. */
 export function leave(): Expression {
   const verdict = nested(2, attribute(1, number32(RETURN)));
   return expression('immediate', attribute(1, number32(VERDICT_REGISTER)), nested(2, verdict));
 }
 
-/** To a port of this machine's loopback. */
+/** Redirects to a port of this machine's loopback. */
 export function redirectTo(port: number): Expression {
   return Buffer.concat([
     expression('immediate', attribute(1, number32(REGISTER)), nested(2, attribute(1, number16(port)))),
@@ -128,7 +128,7 @@ export function redirectTo(port: number): Expression {
   ]);
 }
 
-/** Whoever sends it is told at once that nobody listens there. */
+/** Tells the sender at once that nobody listens there. */
 export function refuse(): Expression {
   return expression(
     'reject',

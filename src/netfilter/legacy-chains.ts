@@ -5,7 +5,7 @@ import { SidecarError, systemCodeOf } from '../errors.ts';
 import { cFunctions } from './c-functions.ts';
 import { native32, readNative32 } from './netlink-message.ts';
 
-/** The tables that were ever made in this network namespace. */
+/** The tables ever created in this network namespace. */
 const TABLES = '/proc/self/net/ip_tables_names';
 const NAT = 'nat';
 
@@ -15,19 +15,19 @@ const SOL_IP = 0;
 const IPT_SO_GET_INFO = 64;
 const IPT_SO_GET_ENTRIES = 65;
 
-/** `ipt_getinfo`: 32 octets of name, eleven numbers, the number of entries, and last their size. */
+/** `ipt_getinfo`: a name of 32 octets, eleven numbers, the number of entries, and finally their size. */
 const INFO_BYTES = 84;
 const SIZE_OFFSET = 80;
 const NAME_BYTES = 32;
-/** `ipt_get_entries`: the name and the size, filled up. */
+/** `ipt_get_entries`: the name and the size, padded. */
 const ENTRIES_HEAD_BYTES = 40;
 
 /** Far more than any mesh installs. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * Names of the nat table's chains; none where there is no such table.
- * @throws {SidecarError} `configuration` where there is one that cannot be read.
+ * Names of the nat table's chains; empty if there is no such table.
+ * @throws {SidecarError} `configuration` if there is one that cannot be read.
  */
 export function legacyNatChains(): readonly string[] {
   if (!hasNatTable()) return [];
@@ -51,7 +51,7 @@ export function legacyNatChains(): readonly string[] {
     if (getsockopt(fd, SOL_IP, IPT_SO_GET_ENTRIES, entries, native32(entries.length)) !== 0) {
       throw unreadable();
     }
-    // A chain begins with an entry that holds its name; names have no more than 29 octets.
+    // A chain begins with an entry that holds its name; names have at most 29 octets.
     return [...entries.toString('latin1').matchAll(/[A-Za-z][A-Za-z0-9_-]{2,28}/g)].map(([name]) => name);
   } finally {
     close(fd);
@@ -75,7 +75,7 @@ function hasNatTable(): boolean {
   try {
     return readFileSync(TABLES, 'latin1').split('\n').includes(NAT);
   } catch (error) {
-    // A kernel without it.
+    // A kernel without iptables.
     if (systemCodeOf(error) === 'ENOENT') return false;
     throw error;
   }

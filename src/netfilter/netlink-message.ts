@@ -4,23 +4,23 @@ import { endianness } from 'node:os';
 
 const LITTLE_ENDIAN = endianness() === 'LE';
 
-/** Header of a message, and of those to netfilter. */
+/** Sizes of a message's header, and of the additional one for netfilter. */
 const HEADER_BYTES = 16;
 const NETFILTER_HEADER_BYTES = 4;
 
 const NFNL_SUBSYS_NFTABLES = 10;
 const NLA_F_NESTED = 0x8000;
 
-/** Kinds of messages that are not nftables' own. */
+/** Message types that are not nftables' own. */
 const BATCH_BEGIN = 0x10;
 const BATCH_END = 0x11;
 export const NLMSG_ERROR = 2;
 export const NLMSG_DONE = 3;
 
-/** What a message asks of the kernel. */
+/** What a message asks the kernel to do. */
 export const FLAGS = { request: 0x1, acknowledge: 0x4, dump: 0x300, create: 0x400, append: 0x800 } as const;
 
-/** nftables' own (enum nf_tables_msg_types). */
+/** nftables' own types (enum nf_tables_msg_types). */
 export const NFT = {
   newTable: 0,
   getTable: 1,
@@ -30,11 +30,11 @@ export const NFT = {
   newRule: 6,
 } as const;
 
-/** One message, still without its number. */
+/** One message, not yet numbered. */
 export interface Message {
   readonly type: number;
   readonly flags: number;
-  /** Of addresses (NFPROTO_*): 0 unless given. */
+  /** Address family (NFPROTO_*): 0 by default. */
   readonly family?: number;
   readonly attributes?: readonly Buffer[];
   /** Names it in errors. */
@@ -52,8 +52,8 @@ export function nftMessage(
 }
 
 /**
- * All or nothing: the kernel takes what stands between the two as a whole. It says of each message that it refuses why, in
- * their order; the last one is acknowledged as well. Acknowledgements of all would not fit into the socket.
+ * All or nothing: the kernel applies the messages between the two as a whole. It reports each refused message with its
+ * error, in their order; the last one is also acknowledged. Acknowledging all would not fit into the socket.
  */
 export function batch(messages: readonly Message[]): readonly Message[] {
   return [
@@ -65,7 +65,7 @@ export function batch(messages: readonly Message[]): readonly Message[] {
   ];
 }
 
-/** @param sequence number by which the kernel's answer names it. */
+/** @param sequence the number by which the kernel's answer refers to it. */
 export function encodeMessage(
   { type, flags, family = 0, attributes = [] }: Message,
   sequence: number,
@@ -78,12 +78,12 @@ export function encodeMessage(
   native16(flags).copy(message, 6);
   native32(sequence).copy(message, 8);
   message[HEADER_BYTES] = family;
-  // Of a batch: whose it is.
+  // For a batch: the subsystem.
   message.writeUInt16BE(isBatch ? NFNL_SUBSYS_NFTABLES : 0, HEADER_BYTES + 2);
   return message;
 }
 
-/** An attribute: its length and kind, then what it says, filled up to four octets. */
+/** An attribute: its length and type, then its content, padded to four octets. */
 export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   const said = Buffer.concat(content);
   const length = 4 + said.length;
@@ -94,7 +94,7 @@ export function attribute(kind: number, ...content: readonly Buffer[]): Buffer {
   return whole;
 }
 
-/** An attribute that holds others. */
+/** An attribute that contains others. */
 export function nested(kind: number, ...attributes: readonly Buffer[]): Buffer {
   return attribute(kind | NLA_F_NESTED, ...attributes);
 }
@@ -103,7 +103,7 @@ export function text(value: string): Buffer {
   return Buffer.from(`${value}\0`, 'latin1');
 }
 
-/** Network order, as nftables has its numbers. */
+/** In network order, as nftables encodes its numbers. */
 export function number32(value: number): Buffer {
   const octets = Buffer.alloc(4);
   octets.writeInt32BE(value | 0);
@@ -116,7 +116,7 @@ export function number16(value: number): Buffer {
   return octets;
 }
 
-/** The machine's order, as netlink's headers and registers of the kernel's own numbers have it. */
+/** In the machine's order, as in netlink headers and in registers with the kernel's own numbers. */
 export function native32(value: number): Buffer {
   const octets = Buffer.alloc(4);
   if (LITTLE_ENDIAN) octets.writeUInt32LE(value);
@@ -138,15 +138,15 @@ export function native16(value: number): Buffer {
   return octets;
 }
 
-/** What the kernel says of one message. */
+/** The kernel's answer to one message. */
 export interface Answer {
   readonly type: number;
   readonly sequence: number;
-  /** What follows its header. */
+  /** Everything after its header. */
   readonly body: Buffer;
 }
 
-/** @throws {RangeError} where less is there than is said to be. */
+/** @throws {RangeError} if it is shorter than it claims. */
 export function readAnswers(octets: Buffer): readonly Answer[] {
   const answers: Answer[] = [];
   for (let at = 0; at < octets.length; ) {
@@ -160,7 +160,7 @@ export function readAnswers(octets: Buffer): readonly Answer[] {
   return answers;
 }
 
-/** The first text attribute of this kind in what nftables tells of an object; undefined where there is none. */
+/** The first text attribute of this type in nftables' description of an object; undefined if there is none. */
 export function textIn(body: Buffer, kind: number): string | undefined {
   for (let at = NETFILTER_HEADER_BYTES; at + 4 <= body.length; ) {
     const length = readNative16(body, at);
@@ -173,7 +173,7 @@ export function textIn(body: Buffer, kind: number): string | undefined {
   return undefined;
 }
 
-/** The system's number of an error, positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
+/** The system's error number, positive; 0 for an acknowledgement. @param body of an `NLMSG_ERROR`. */
 export function errorNumber(body: Buffer): number {
   return (LITTLE_ENDIAN ? -body.readInt32LE(0) : -body.readInt32BE(0)) | 0;
 }

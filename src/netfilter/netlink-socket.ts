@@ -26,12 +26,12 @@ const SOL_NETLINK = 270;
 const NETLINK_NO_ENOBUFS = 5;
 const EPERM = 1;
 
-/** The kernel answers while it is asked: this bound only ends what would never end. Seconds. */
+/** The kernel answers synchronously: this bound only ends what would never end. Seconds. */
 const PATIENCE_SECONDS = 5;
 
 const ANSWER_BYTES = 64 * 1024;
 
-/** As many answers as the largest table has rules, and any machine chains. */
+/** More than the largest table has rules, and than any machine has chains. */
 const MOST_ANSWERS = 10_000;
 
 export class NetlinkSocket implements Disposable {
@@ -50,7 +50,7 @@ export class NetlinkSocket implements Disposable {
   readonly #fd: number;
   #sequence = 1;
 
-  /** @throws {SidecarError} `configuration` where there is no such socket to be had. */
+  /** @throws {SidecarError} `configuration` if such a socket cannot be had. */
   constructor() {
     this.#fd = this.#c.socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
     if (this.#fd < 0)
@@ -60,7 +60,7 @@ export class NetlinkSocket implements Disposable {
     const timeout = Buffer.alloc(16);
     native64(PATIENCE_SECONDS).copy(timeout);
     this.#c.setsockopt(this.#fd, SOL_SOCKET, SO_RCVTIMEO, timeout, timeout.length);
-    // Where more messages are refused than answers fit, those that fit are read as usual: the first ones.
+    // If there are more refusals than fit, those that fit can be read as usual: the first ones.
     this.#c.setsockopt(this.#fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, native32(1), 4);
     if (this.#c.connect(this.#fd, kernel, kernel.length) < 0) {
       this[Symbol.dispose]();
@@ -69,8 +69,8 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * Sends the messages as one, and waits for what the kernel says of those that want to be acknowledged.
-   * @throws {SidecarError} `configuration` that names the message that was refused, and why.
+   * Sends the messages as one, and waits for the acknowledgements requested.
+   * @throws {SidecarError} `configuration` that names the refused message and the reason.
    */
   change(messages: readonly Message[]): void {
     const first = this.#sequence;
@@ -88,8 +88,8 @@ export class NetlinkSocket implements Disposable {
   }
 
   /**
-   * What the kernel has of a kind.
-   * @throws {SidecarError} `configuration` where it does not tell.
+   * Every object of a type that the kernel has.
+   * @throws {SidecarError} `configuration` if it does not tell.
    */
   list(message: Message): readonly Answer[] {
     this.#send([message]);

@@ -1,4 +1,7 @@
-/** Where a redirected connection was going (netfilter's SO_ORIGINAL_DST, linux/netfilter_ipv4.h and linux/netfilter_ipv6/ip6_tables.h). */
+/**
+ * The original destination of a redirected connection (netfilter's SO_ORIGINAL_DST, linux/netfilter_ipv4.h and
+ * linux/netfilter_ipv6/ip6_tables.h).
+ */
 
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../config/config.ts';
@@ -10,14 +13,14 @@ const SOL_IPV6 = 41;
 /** The same number for both families. */
 const SO_ORIGINAL_DST = 80;
 
-/** Of `sockaddr_in6`, the larger one. */
+/** The size of `sockaddr_in6`, the larger one. */
 const ADDRESS_BYTES = 28;
 const IPV4_BYTES = 16;
 
 /**
- * Finds the address to which the app connected; undefined where the kernel knows of none, as of a connection that came here
- * directly.
- * @throws {SidecarError} `configuration` where the kernel cannot be asked.
+ * Finds the address to which the app connected; undefined if the kernel knows none, for example if the connection came
+ * here directly.
+ * @throws {SidecarError} `configuration` if the kernel cannot be asked.
  */
 export function openOriginalDestination(): (accepted: Socket) => ListenAddress | undefined {
   const { getsockopt } = cFunctions(
@@ -37,16 +40,16 @@ export function openOriginalDestination(): (accepted: Socket) => ListenAddress |
   };
 }
 
-/** A `sockaddr_in` or `sockaddr_in6`: family, port in network order, and for IPv6 the flow, then the address. */
+/** A `sockaddr_in` or `sockaddr_in6`: family, port in network order, for IPv6 the flow, then the address. */
 export function readAddress(address: Buffer, family: 4 | 6): ListenAddress {
   const port = address.readUInt16BE(2);
   if (family === 4) return { host: [...address.subarray(4, 8)].join('.'), port };
   const groups = Array.from({ length: 8 }, (_, index) => address.readUInt16BE(8 + 2 * index).toString(16));
-  // Written as everybody writes it (RFC 5952), so that it can be compared.
+  // In canonical form (RFC 5952), so that it can be compared.
   return { host: new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1), port };
 }
 
-/** Undefined where the connection is gone. Node has no public name for it. */
+/** Undefined if the connection is gone. Node has no public name for it. */
 function descriptorOf(socket: Socket): number | undefined {
   const fd = (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd;
   return fd === undefined || fd < 0 ? undefined : fd;

@@ -1,4 +1,4 @@
-/** The one table of nftables by which connections of the app come to the sidecar. */
+/** The nftables table that brings the app's connections to the sidecar. */
 
 import {
   type AddressRange,
@@ -30,8 +30,8 @@ export const TABLE = 'token-sidecar';
 const INET = 1;
 const LOCAL_OUT = 3;
 /**
- * RFC 4291 §2.5.6. A connection from such an address cannot be redirected: what loopback would answer to it finds no way back, and
- * nothing says on which link its destination is.
+ * RFC 4291 §2.5.6. A connection from such an address cannot be redirected: loopback's replies to it find no way back,
+ * and nothing says on which link its destination is.
  */
 const LINK_LOCAL: AddressRange = {
   family: 6,
@@ -41,38 +41,38 @@ const LINK_LOCAL: AddressRange = {
 const CREATED = FLAGS.request | FLAGS.create;
 
 export interface Redirection {
-  /** Where the sidecar listens for what is redirected. */
+  /** Where the sidecar listens for redirected connections. */
   readonly port: number;
-  /** TCP, of the app's destinations. */
+  /** TCP ports of the app's destinations. */
   readonly capturedPorts: readonly PortRange[];
-  /** UDP: whoever tries QUIC there learns at once to use TCP. */
+  /** UDP ports: a client that tries QUIC there learns at once to use TCP. */
   readonly refusedUdpPorts: readonly PortRange[];
-  /** Never captured, nor refused. */
+  /** Neither captured nor refused. */
   readonly excludedPorts: readonly PortRange[];
   readonly excludedRanges: readonly AddressRange[];
-  /** Whose connections are left alone: the sidecar's own. */
+  /** The user whose connections are left alone: the sidecar's own. */
   readonly exemptUser: number;
 }
 
 interface Chain {
   readonly name: string;
   readonly type: 'nat' | 'filter';
-  /** Where among others at the same hook, as nft calls it: dstnat (-100), filter (0). */
+  /** The position among others at the same hook, by nft's names: dstnat (-100), filter (0). */
   readonly priority: number;
   readonly rules: readonly Expression[];
 }
 
-/** Puts the table in the place of one that may be there, as a whole. */
+/** Replaces an existing table as a whole. */
 export function installation(redirection: Redirection): readonly Message[] {
   return batch([...removed(), newTable(), ...chainsFor(redirection).flatMap(chain)]);
 }
 
-/** Takes the table away, if there is one. */
+/** Removes the table, if there is one. */
 export function removal(): readonly Message[] {
   return batch(removed());
 }
 
-/** Only what is there can be deleted: so it is made first. */
+/** Only an existing table can be deleted, so it is created first. */
 function removed(): readonly Message[] {
   return [
     newTable(),

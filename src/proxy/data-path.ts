@@ -27,14 +27,14 @@ import type { ProxyMetrics } from './metrics.ts';
 import type { RefusedHost } from './routing/refused-hosts.ts';
 import type { Leaves } from './tls/termination.ts';
 
-/** What requests are served by: what another configuration may change while it runs. */
+/** What requests are served by: the settings that `reconfigure` may change. */
 export interface ServingOptions {
   /** First match wins. */
   readonly routes: readonly RouteConfig[];
   readonly forwardProxy?: ForwardProxyConfig;
-  /** Hosts in whose place it listens; `leaves` are there for those over TLS. */
+  /** Hosts in whose place it listens; those over TLS need `leaves`. */
   readonly capture?: CaptureConfig;
-  /** Hosts of connections that the system redirects here; `leaves` are there for them. */
+  /** Hosts of connections that the system redirects here; they need `leaves`. */
   readonly redirect?: RedirectConfig;
   /** Passed on when absent. */
   readonly crossSiteRequests?: Config['crossSiteRequests'];
@@ -49,7 +49,7 @@ export interface ServingOptions {
 
 export interface ProxyOptions extends ServingOptions {
   readonly listen: ListenAddress;
-  /** Where the program listens besides: no destination of the forward proxy unless the list has it. */
+  /** The program's other listeners: no destination of the forward proxy unless the list has them. */
   readonly otherListeners?: readonly ListenAddress[];
   readonly metrics: ProxyMetrics;
   readonly clock: Clock;
@@ -58,43 +58,43 @@ export interface ProxyOptions extends ServingOptions {
   readonly accessLogger?: Logger;
   /** Makes spans of requests; none are made when absent. */
   readonly tracer?: Tracer;
-  /** Certificates that apps are shown where their TLS is intercepted. */
+  /** Certificates shown to apps whose TLS is intercepted. */
   readonly leaves?: Leaves;
-  /** Where redirected connections were going; there is one where `redirect` is. */
+  /** Tells where redirected connections were going; present whenever `redirect` is. */
   readonly findOriginal?: FindOriginal;
-  /** Serves what comes at `listen` in another way than by whatever version of HTTP it begins with. */
+  /** Serves `listen` in its own way; when absent, by whatever version of HTTP a connection begins with. */
   readonly door?: (context: AppContext) => Service;
   /** The system's, when absent. */
   readonly network?: Network;
-  /** Marks requests as having passed here, so that one that comes back is a loop. Random per process. */
+  /** Marks requests that have passed here, so that one that comes back is recognised as a loop. Random per process. */
   readonly instanceId: string;
 }
 
 /** The settings that were in use before. */
 export interface Superseded {
-  /** Resolves as soon as nothing is under way by them. */
+  /** Resolves once no request is served by them. */
   whenUnused(): Promise<void>;
 }
 
 export interface DataPath {
   /** Where it listens: the port that the system picked when 0 was asked for. */
   readonly address: ListenAddress;
-  /** What the upstream of each route speaks, by the route's name; undefined while nobody has asked it. */
+  /** The protocol of each route's upstream, by route name; undefined until it was asked. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /**
-   * Serves what comes from now on by other settings; what is under way ends by those before. Connections to upstreams that
-   * are reached as before stay open. One call at a time.
-   * @throws {SidecarError} `configuration` as `startProxy`, and nothing has changed.
+   * Serves new requests by other settings; those in flight finish under the old ones. Connections to upstreams that are
+   * reached as before stay open. One call at a time.
+   * @throws {SidecarError} `configuration` as `startProxy`; then nothing has changed.
    */
   reconfigure(next: ServingOptions): Promise<Superseded>;
-  /** Hosts that the forward proxy, or capture, has lately kept an app from; the latest first. */
+  /** Hosts that the forward proxy or capture has lately kept an app from, latest first. */
   refusedHosts(): readonly RefusedHost[];
   /**
-   * Asks for connections to be closed by who made them, and serves on: HTTP/2 is told by GOAWAY, HTTP/1.1 by `Connection: close`
-   * with each answer. Connections that are made from now on are served as well.
+   * Asks clients to close their connections, and serves on: by GOAWAY over HTTP/2, by `Connection: close` with each
+   * HTTP/1.1 answer. New connections are served as well.
    */
   askToLeave(): void;
-  /** Resolves as soon as no app connection is open, at the latest after `boundMs`; serves on meanwhile. */
+  /** Resolves once no app connection is open, after `boundMs` at the latest; serves on meanwhile. */
   whenUnused(boundMs: number): Promise<void>;
   /**
    * Stops accepting, lets what is in flight finish for at most `timeoutMs`, then cuts what is left. New requests

@@ -1,16 +1,16 @@
 import type { Labels, Registry } from '../prometheus.ts';
 
-/** Upper bounds of the buckets, in seconds; what is longer has one of its own. */
+/** Upper bounds of the buckets, in seconds; longer durations have a bucket of their own. */
 export const BUCKETS_SECONDS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ];
 
-/** The durations of one series: additions to plain numbers, which is all that a request pays. */
+/** The durations of one series: a request pays only for additions to plain numbers. */
 export class DurationTally {
-  /** Of each bucket alone; the last is for what is longer than all bounds. */
+  /** Per bucket, not cumulative; the last is for durations above all bounds. */
   readonly counts: number[] = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
   sumSeconds = 0;
-  /** Of each bucket, the last request of which a trace is kept; made with the first. */
+  /** Per bucket, the last request whose trace is kept; created with the first. */
   exemplars: (Exemplar | undefined)[] | undefined;
 
   /** @param traceId of the trace that shows where the time went, if one is kept. */
@@ -42,14 +42,14 @@ interface Series {
 }
 
 /**
- * A histogram of durations. The client library's own finds the bucket of each observation by turning its bound into text,
- * which costs a request more than parsing its head does; this one is text only when it is read.
+ * A histogram of durations. The client library's own turns a bucket's bound into text for each observation, which costs
+ * a request more than parsing its head; this one makes text only when it is read.
  */
 export class DurationHistogram {
   readonly name: string;
   readonly help: string;
   readonly type = 'histogram';
-  /** For the reference of metrics. */
+  /** For the metrics reference. */
   readonly labelNames: readonly string[];
   /** By the values of its labels. */
   readonly #tallies = new Map<string, { readonly labels: Labels; readonly tally: DurationTally }>();
@@ -61,28 +61,28 @@ export class DurationHistogram {
     this.name = name;
     this.help = help;
     this.labelNames = labelNames;
-    // The registry reads `name` and calls `get`; its types know the library's own classes alone.
+    // The registry reads `name` and calls `get`; its types accept only the library's own classes.
     registry.registerMetric(this as unknown as Parameters<Registry['registerMetric']>[0]);
   }
 
-  /** A further series; once for each set of labels. */
+  /** Adds a series; call once per set of labels. */
   series(labels: Labels): DurationTally {
     const tally = new DurationTally();
     this.#tallies.set(this.#keyOf(labels), { labels, tally });
     return tally;
   }
 
-  /** As the library's metrics have it. */
+  /** Like `remove` of the library's metrics. */
   remove(labels: Labels): void {
     this.#tallies.delete(this.#keyOf(labels));
   }
 
-  /** Of all series, as they were when it is called. */
+  /** The labels of all series at the time of the call. */
   labelSets(): Labels[] {
     return [...this.#tallies.values()].map(({ labels }) => labels);
   }
 
-  /** What OpenMetrics has behind the samples of buckets (§ Exemplars), by the sample's name and labels. */
+  /** The exemplars that OpenMetrics puts after bucket samples (§ Exemplars), by the sample's name and labels. */
   exemplars(): Map<string, string> {
     const found = new Map<string, string>();
     for (const { labels, tally } of this.#tallies.values()) {

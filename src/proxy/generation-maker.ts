@@ -1,4 +1,4 @@
-/** What requests are served by, made of a configuration. */
+/** Turns a configuration into what requests are served by. */
 
 import type { Clock } from '../clock.ts';
 import type { ForwardProxyConfig, ListenAddress, RouteConfig } from '../config/config.ts';
@@ -48,11 +48,11 @@ export interface GenerationSurroundings {
   readonly tracer: Tracer | undefined;
 }
 
-/** Makes generations, each in the place of the one before. They share what the process has of connections. */
+/** Makes generations, each replacing the one before. They share the process's connections. */
 export class GenerationMaker {
   readonly #surroundings: GenerationSurroundings;
   readonly #upstreams = new OpenUpstreams(mostConnections(undefined, processLimits()));
-  /** Of the generation in use. */
+  /** Those of the generation in use. */
   #before: Destinations | undefined;
 
   constructor(surroundings: GenerationSurroundings) {
@@ -60,17 +60,17 @@ export class GenerationMaker {
   }
 
   /**
-   * Makes a generation and has it used. Routes that reach their upstream as before go on with the connections that are
-   * open; the others of the generation before end with the requests that they carry.
+   * Makes a generation and puts it to use. Routes that reach their upstream as before keep their open connections; all
+   * others of the previous generation close once their requests have ended.
    * @throws {SidecarError} `configuration` when a TLS file cannot be read, or a route's credential has no source; the
-   * generation before is as it was.
+   * previous generation is unchanged.
    */
   async make(options: ServingOptions, use: (made: Generation) => void): Promise<void> {
     const { dialThrough } = hasEgressProxy(options) ? await import('./upstream/egress-dial.ts') : {};
     const before = this.#before;
-    /** While the generation is being made: what is opened later is opened for a request. */
+    /** Set while the generation is being made; pools opened later are opened for a request. */
     let opened: UpstreamPools[] | undefined = [];
-    /** Said once they are: until then a route of the same name may be in use with others. */
+    /** Reported once in use: until then a route of the same name may be using others. */
     const certificates: (() => void)[] = [];
     const activateWith =
       (warm: WarmPools): Activate =>
@@ -104,7 +104,7 @@ export class GenerationMaker {
     let destinations: Destinations;
     try {
       const routes = await openRoutes(options, activateWith(ofRoutes));
-      // In one turn from here on: requests that are served meanwhile open and retire what lists lead to.
+      // In one turn from here on: requests served meanwhile would open and retire the pools of lists.
       ofLists = new WarmPools(before?.listedRoutes ?? []);
       destinations = this.#openDestinations(routes, options, activateWith(ofLists));
     } catch (error) {
@@ -154,10 +154,10 @@ export class GenerationMaker {
   ): Destinations {
     const { listen, own, capturedAddresses } = this.#surroundings;
     const { forwardProxy, capture, redirect, crossSiteRequests } = options;
-    // What passes without a token, because nobody has listed it, leads nobody to the sidecar's own listeners.
+    // Unlisted destinations pass without a token, and must not lead to the sidecar's own listeners.
     const keptFromOwn: Activate = (config, bearer) =>
       activate(config, bearer, bearer === undefined ? own : undefined);
-    // What is listed may be at such a listener, but for a host that would be found at its own.
+    // A listed host may be at such a listener, except for a captured one found at its own address.
     const keptFromCaptured: Activate = (config, bearer) => activate(config, bearer, capturedAddresses);
     const open = (list: HostList, config: ForwardProxyConfig | undefined, activateRoute: Activate) =>
       config && this.#openList({ list, config, activate: activateRoute, options });
@@ -194,7 +194,7 @@ interface ListToOpen {
 /** Routes that are opened in one turn of the event loop. */
 const ROUTES_AT_ONCE = 50;
 
-/** Bit by bit: requests go on meanwhile. */
+/** In batches, so that requests go on meanwhile. */
 async function openRoutes(options: ServingOptions, activate: Activate): Promise<ActiveRoute[]> {
   const pause = pauseEvery(ROUTES_AT_ONCE);
   const routes: ActiveRoute[] = [];
@@ -216,7 +216,7 @@ function bearerOf(user: string, credential: string, { bearers }: ServingOptions)
   return supply.forUpstream(user);
 }
 
-/** Whether a proxy is on the way of any route. */
+/** Whether any route goes through a proxy. */
 function hasEgressProxy(options: ServingOptions): boolean {
   return policiesOf(options).some(({ egressProxy }) => egressProxy !== undefined);
 }

@@ -1,7 +1,7 @@
 import { GRPC_STATUS, type GrpcStatus } from '../grpc-status.ts';
 import { Counter, type Registry } from '../prometheus.ts';
 
-/** Numbers are the service's choice: all that are not gRPC's are one. */
+/** Services may send any number: all that gRPC does not define share one label. */
 const LABELS: readonly string[] = [...Object.values(GRPC_STATUS).map(String), 'other', 'none'];
 const OTHER = LABELS.indexOf('other');
 const NONE = LABELS.indexOf('none');
@@ -12,7 +12,7 @@ export class GrpcTally {
   calls = 0;
   /** Those that ended with a status other than OK. */
   failures = 0;
-  /** Of each status, those that the counter does not have yet. */
+  /** Per status, the calls not yet added to the counter. */
   readonly #uncounted = new Float64Array(LABELS.length);
 
   count(status: GrpcStatus | undefined): void {

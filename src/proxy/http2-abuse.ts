@@ -2,7 +2,7 @@ import { Counter, type Registry } from '../prometheus.ts';
 import { ErrorCode } from './http2/error-code.ts';
 import { codeOf, FAULTS, type FaultReason } from './http2/fault.ts';
 
-/** Those that end a stream alone, or come from upstreams. */
+/** Those that end only a stream, or come from upstreams. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['fields_too_large', 'interim_flood']);
 
 /** Registers the counter; once per registry. */
@@ -13,7 +13,7 @@ export function http2AbuseCounter(registry: Registry): (kind: string) => void {
     labelNames: ['kind'] as const,
     registers: [registry],
   });
-  // At zero from the start, so that the first increase is one that `rate()` sees.
+  // Starts at zero, so that `rate()` sees the first increase.
   for (const kind of Object.keys(FAULTS)) {
     const ends = codeOf(kind as FaultReason) === ErrorCode.ENHANCE_YOUR_CALM && !OF_OTHERS.has(kind);
     if (ends) counter.labels({ kind }).inc(0);

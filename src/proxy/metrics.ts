@@ -15,7 +15,7 @@ import { createUpstreamMetrics } from './upstream-metrics.ts';
 /** The `route` label of requests that no route matched. */
 export const NO_ROUTE = 'none';
 
-/** What the data path counts: for a request by additions to plain numbers, which become series when they are read. */
+/** What the data path counts: per request only additions to plain numbers, which become series when read. */
 export interface ProxyMetrics {
   /** Counts for one route; {@link NO_ROUTE} for requests that no route matched. */
   forRoute(route: string): RouteObserver;
@@ -23,11 +23,11 @@ export interface ProxyMetrics {
   http2Abuse(kind: string): void;
   /** Counts a connection that the system redirected here. */
   redirected(result: string): void;
-  /** What OpenMetrics has behind samples, by their names and labels: the traces of requests. */
+  /** The exemplars that OpenMetrics puts after samples, by their names and labels: the traces of requests. */
   exemplars(): ReadonlyMap<string, string>;
   /**
-   * Counts nothing more for a route that is no longer there, and says whether it did: not while requests of it are in
-   * flight. Its series are still to be taken out.
+   * Stops counting for a removed route; does nothing and returns false while its requests are in flight. Its series are
+   * still to be removed.
    */
   forget(route: string): boolean;
   /** By route, since the start: for the status page. */
@@ -53,13 +53,13 @@ const STATUSES = 1000;
 /** Ended requests of a route with one method and one status. */
 interface RequestTally {
   readonly labels: { readonly route: string; readonly method: string; readonly code: string };
-  /** Those that the counter does not have yet. */
+  /** Requests not yet added to the counter. */
   uncounted: number;
 }
 
 /**
  * Registers the proxy's metrics in `registry`; once per registry.
- * @param certificates of the same registry, in which others may have files in use, too.
+ * @param certificates of the same registry; others may report files in use there, too.
  */
 export function createProxyMetrics(registry: Registry, certificates: CertificateMetrics): ProxyMetrics {
   const registers = [registry];
@@ -132,8 +132,7 @@ export function createProxyMetrics(registry: Registry, certificates: Certificate
       success: replays.labels({ route, result: 'success' }),
       failure: replays.labels({ route, result: 'failure' }),
     };
-    // At zero from the start, so that the first increase is one that `rate()` sees: a single 401 is worth knowing of. Without a
-    // route no upstream is asked.
+    // Starts at zero, so that `rate()` sees the first increase: a single 401 matters. Without a route no upstream is asked.
     if (route !== NO_ROUTE) {
       refusedTokens.inc(0);
       replayed.success.inc(0);

@@ -7,7 +7,7 @@ import type { TraceContext } from './http/trace-context.ts';
 import type { IncomingRequest } from './streams/message.ts';
 import type { PassedBytes } from './tunnel/passed-bytes.ts';
 
-/** Counts as the status of a request whose app left before an answer: nginx's number, and no status of HTTP. */
+/** Counted as the status of a request whose app left before an answer: nginx's number, not an HTTP status. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
 export type ReplayResult = 'success' | 'failure';
@@ -15,11 +15,11 @@ export type ReplayResult = 'success' | 'failure';
 /** What is counted of a request beside its answer. */
 export type CountedRequest = Pick<IncomingRequest, 'method' | 'protocol'>;
 
-/** What the data path tells of the upstream of one route. */
+/** What the data path reports about one route's upstream. */
 export interface UpstreamObserver {
-  /** The head of an answer has come. @param durationMs since the request was sent, the last time it was. */
+  /** The head of an answer has come. @param durationMs since the request was last sent. */
   upstreamAnswered(durationMs: number): void;
-  /** A connection stands, over TCP alone or through a proxy. */
+  /** A connection is open, over TCP alone or through a proxy. */
   connectionOpened(): void;
   /** A TLS handshake has succeeded. */
   connectionSecured(resumed: boolean): void;
@@ -27,12 +27,12 @@ export interface UpstreamObserver {
   certificatesInUse(file: 'caFile' | 'certFile', pem: string): void;
 }
 
-/** All that the data path tells of the requests of one route: what is counted of them comes from here alone. */
+/** All that the data path reports about one route's requests: the only source of their counts. */
 export interface RouteObserver extends UpstreamObserver {
   started(): void;
   /**
    * The end of a request that has `started`.
-   * @param upstream the version of HTTP by which it left, if it did.
+   * @param upstream the HTTP version that it was sent upstream with, if it was.
    * @param sampled the trace that shows where its time went, if one is kept.
    */
   ended(
@@ -44,60 +44,60 @@ export interface RouteObserver extends UpstreamObserver {
   ): void;
   /** A request that was refused before it counted as in flight. */
   refused(request: CountedRequest, status: number, durationMs: number): void;
-  /** Something that was answered with an error and could not be read as a request, or came on a connection too many. */
+  /** Something answered with an error because it could not be read as a request, or came on a connection over the limit. */
   turnedAway(code: ProxyErrorCode, status: number, protocol: Protocol): void;
-  /** Beside its end as a request: the outcome of a gRPC call, where the app got one. */
+  /** The outcome of a gRPC call, if the app got one; reported beside its end as a request. */
   grpcEnded(status: GrpcStatus | undefined): void;
   error(code: CountedErrorCode): void;
   upstreamUnauthorized(): void;
   replayed(result: ReplayResult): void;
 }
 
-/** How a request that was followed has ended. */
+/** How a followed request has ended. */
 export interface EndedRequest {
-  /** That the app got; undefined where it left before an answer. */
+  /** What the app got; undefined if it left before an answer. */
   readonly status: number | undefined;
-  /** That the app got, of a gRPC call. */
+  /** What the app got as the outcome of a gRPC call. */
   readonly grpcStatus: GrpcStatus | undefined;
   readonly durationMs: number;
-  /** The version of HTTP by which it left, if it did. */
+  /** The HTTP version that it was sent upstream with, if it was. */
   readonly upstreamProtocol: Protocol | undefined;
 }
 
-/** Follows one request to its end, where somebody wants to know more of it than is counted. */
+/** Follows one request to its end, in more detail than what is counted. */
 export interface RequestFollower {
-  /** As the app gave it, or made. */
+  /** The app's own, or a generated one. */
   readonly requestId: string;
-  /** That the request belongs to, if to any. */
+  /** The trace that the request belongs to, if any. */
   readonly trace: TraceContext | undefined;
-  /** The id of that trace, where it is kept by whoever gets the spans. */
+  /** The id of that trace, if the receiver of the spans keeps it. */
   readonly sampled: string | undefined;
-  /** Counted by whoever passes them on. */
+  /** Counted by whoever passes the bytes on. */
   readonly bytes: PassedBytes;
-  /** It is known who asks. @param caller by name, where callers are told apart. */
+  /** The caller is known. @param caller its name, where callers are told apart. */
   identified(caller: string): void;
-  /** It is known where the request goes. */
+  /** The destination is known. */
   routed(route: RouteConfig): void;
-  /** It waits for this grant; perhaps for another after that. */
+  /** The request waits for this grant; perhaps for another after that. */
   awaits(grant: GrantTrace): void;
   /**
-   * It is sent, perhaps once more.
-   * @param target as it is sent upstream, without a token.
-   * @returns what to send in its place, so that the upstream knows it again.
+   * The request is sent, perhaps once more.
+   * @param target as sent upstream, without a token.
+   * @returns what to send in its place, marked so that the upstream can identify it.
    */
   sending(target: string): IncomingRequest;
-  /** The head of an answer to the last sending. */
+  /** The head of an answer to the last attempt. */
   answered(status: number): void;
-  /** That answer is read, or nobody wants the rest. */
+  /** That answer has been read, or the rest of it is not wanted. */
   answerEnded(): void;
-  /** The last sending has failed. */
+  /** The last attempt has failed. */
   attemptFailed(code: ProxyErrorCode): void;
   /** The proxy refuses the request, or could not complete it. */
   failed(code: ProxyErrorCode): void;
   ended(ended: EndedRequest): void;
 }
 
-/** Begins to follow a request whose head has come; undefined where nobody wants to know of it. */
+/** Starts to follow a request whose head has come; undefined where it is not followed. */
 export type Follow = (request: IncomingRequest) => RequestFollower | undefined;
 
 /** What was answered with an error and could not be read as a request. */

@@ -5,9 +5,9 @@ const APP_PROTOCOLS: readonly Protocol[] = ['http1', 'h2'];
 /** `none`: nothing was sent upstream, or bytes that the proxy does not read. */
 const UPSTREAM_PROTOCOLS = ['none', 'http1', 'h2'] as const;
 
-/** Ended requests of one route by the versions of HTTP on both sides: one addition a request. */
+/** Ended requests of one route by the HTTP versions on both sides: one addition per request. */
 export class ProtocolTally {
-  /** Of each pair, those that the counter does not have yet. */
+  /** Per pair, the requests not yet added to the counter. */
   readonly #uncounted = new Float64Array(APP_PROTOCOLS.length * UPSTREAM_PROTOCOLS.length);
 
   count(app: Protocol, upstream: Protocol | undefined): void {
@@ -30,8 +30,8 @@ export class ProtocolTally {
 }
 
 /**
- * Registers `token_sidecar_proxy_requests_by_protocol_total`: beside `token_sidecar_proxy_requests_total`, whose labels
- * are relied upon as they are.
+ * Registers `token_sidecar_proxy_requests_by_protocol_total`. It is separate from `token_sidecar_proxy_requests_total`,
+ * because users rely on the labels of that as they are.
  */
 export function createProtocolTallies(registry: Registry): {
   forRoute(route: string): ProtocolTally;

@@ -9,7 +9,7 @@ import {
 import type { GrpcStatus } from '../grpc-status.ts';
 import type { Logger } from '../log/logger.ts';
 
-/** Anything thrown as an error that the proxy may answer; what was not foreseen shows nothing of itself. */
+/** Turns anything thrown into an error that the proxy may answer; an unforeseen one shows none of its details. */
 export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {
   if (error instanceof SidecarError && 'status' in ERRORS[error.code as ErrorCode]) {
     return error as SidecarError<ProxyErrorCode>;
@@ -17,19 +17,19 @@ export function asProxyError(error: unknown): SidecarError<ProxyErrorCode> {
   return new SidecarError('internal', 'an unexpected error in the sidecar', { cause: error });
 }
 
-/** What was not served, be it a request or not, and why, without anything of a request itself. */
+/** Logs what was not served, a request or not, and why, without quoting anything of a request. */
 export function logFailure(log: Logger, route: string, error: SidecarError<CountedErrorCode>): void {
   log.warn({ route, ...reasonOf(error) }, 'request not completed');
 }
 
-/** Of a request that was not served: where it went and how long it took. No path, no query, no field. */
+/** A request that was not served: where it went and how long it took. No path, no query, no field. */
 export interface FailedRequest {
   readonly route: string;
   readonly upstream: string | undefined;
   readonly method: string;
-  /** That the app got. */
+  /** What the app got. */
   readonly status: number;
-  /** The same of a gRPC call that was refused. */
+  /** What the app got as the outcome of a refused gRPC call. */
   readonly grpcStatus?: GrpcStatus | undefined;
   readonly durationMs: number;
   readonly requestId: string;
@@ -37,14 +37,14 @@ export interface FailedRequest {
   readonly spanId: string | undefined;
 }
 
-/** Methods are the client's choice of words. Characters. */
+/** Clients may send any method. Characters. */
 const LONGEST_METHOD = 32;
 
 export function shownMethod(method: string): string {
   return method.slice(0, LONGEST_METHOD);
 }
 
-/** The same of a request. Lines of one route and error are limited, and those left out are counted. */
+/** Logs a request that was not served. Lines of one route and error are limited, and those left out are counted. */
 export function logFailedRequest(
   log: Logger,
   { route, method, ...rest }: FailedRequest,

@@ -28,7 +28,7 @@ export class RouteDurations {
     return this.#byClass.map((tally) => (tally?.counts ?? []).reduce((sum, count) => sum + count, 0));
   }
 
-  /** Ended requests by duration: the bucket that ends at each of `BUCKETS_SECONDS`, and one for all that is longer. */
+  /** Ended requests by duration: one bucket up to each of `BUCKETS_SECONDS`, and one for anything longer. */
   buckets(): number[] {
     const sums = Array.from({ length: BUCKETS_SECONDS.length + 1 }, () => 0);
     for (const tally of this.#byClass) {

@@ -3,7 +3,7 @@ import type { CertificateMetrics } from '../x509/certificate-metrics.ts';
 import { DurationHistogram, type DurationTally } from './duration-histogram.ts';
 import type { UpstreamObserver } from './observer.ts';
 
-/** Registers what is counted of upstreams and of the connections to them. Series begin with the first event. */
+/** Registers the metrics of upstreams and of the connections to them. A series begins with its first event. */
 export function createUpstreamMetrics(
   registry: Registry,
   certificates: CertificateMetrics,

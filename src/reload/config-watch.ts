@@ -4,20 +4,20 @@ import { dirname } from 'node:path';
 import { readConfigText } from '../config/config-text.ts';
 import { type DirectoryWatchOptions, watchDirectory } from '../credentials/directory-watch.ts';
 
-/** How long a file must have said the same before it is taken for whole: editors and `cp` write in pieces. */
+/** How long a file must be unchanged before it counts as complete: editors and `cp` write in pieces. */
 export const STILL_MS = 250;
 
 export interface ConfigWatchOptions extends DirectoryWatchOptions {
-  /** What the file said when it was read last. */
+  /** The file's text when it was last read. */
   readonly read: string | undefined;
-  /** The file says something else, and has done so for `STILL_MS`; undefined where it cannot be read. */
+  /** The file's text differs, and has been stable for `STILL_MS`; undefined if it cannot be read. */
   readonly onChange: (text: string | undefined) => void;
 }
 
 /**
- * Follows the text of the configuration file, by notification and by looking now and then. Its directory is watched: a
- * ConfigMap is swapped by a link beside it.
- * @returns a function that ends it.
+ * Follows the text of the configuration file, by notification and by polling. Its directory is watched: a ConfigMap is
+ * swapped by a link beside it.
+ * @returns a function that stops it.
  */
 export function watchConfigFile(
   path: string,
@@ -25,9 +25,9 @@ export function watchConfigFile(
 ): () => void {
   const { clock } = options;
   let known = fingerprintOf(read);
-  /** What was found instead, and when that was there first. */
+  /** The different text found, and when it was first seen. */
   let found: { readonly fingerprint: string; readonly sinceMs: number } | undefined;
-  /** The file that was read last. */
+  /** The version of the file that was read last. */
   let judged: string | undefined;
   let cancelNext: (() => void) | undefined;
   let looking = false;
@@ -41,7 +41,7 @@ export function watchConfigFile(
     while (lookAgain && !closed) {
       lookAgain = false;
       const version = await versionOf(path);
-      // Something else in the directory.
+      // Something else changed in the directory.
       if (version === judged && found === undefined) continue;
       judged = version;
       judge(await readConfigText(path).catch(() => undefined));
@@ -70,7 +70,7 @@ export function watchConfigFile(
   }
 
   const unwatch = watchDirectory(dirname(path), options, () => void look());
-  // What has changed since it was read, before it was watched.
+  // A change between the reading and the watch.
   void look();
   return () => {
     closed = true;
@@ -79,18 +79,18 @@ export function watchConfigFile(
   };
 }
 
-/** Changes with the file's content, or the file: by the time that the system sets, too, and nobody else can. */
+/** Changes with the file's content, or the file itself, as it includes the change time, which only the system sets. */
 async function versionOf(path: string): Promise<string | undefined> {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
   } catch {
-    // Reading it says the same.
+    // Reading it reports the same.
     return undefined;
   }
 }
 
-/** Instead of the text, which may hold what is no longer in use. */
+/** Kept instead of the text, which may hold secrets no longer in use. */
 function fingerprintOf(text: string | undefined): string {
   return text === undefined ? '' : createHash('sha256').update(text).digest('base64');
 }

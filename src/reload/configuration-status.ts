@@ -1,21 +1,21 @@
-/** How the configuration in use stands to what the file says. */
+/** How the configuration in use relates to the file's content. */
 
-/** What came of reading the file anew. */
+/** The result of reading the file again. */
 export type ReloadResult =
   /** It is in use. */
   | 'success'
-  /** It says what is in use already. */
+  /** It equals the configuration in use. */
   | 'unchanged'
-  /** Something is wrong with it. */
+  /** It has mistakes. */
   | 'invalid'
-  /** It changes what only another start can. */
+  /** It changes what only a restart can. */
   | 'restart_required'
-  /** A credential that is new in it has no token yet. */
+  /** A new credential in it has no token yet. */
   | 'token_unavailable';
 
 export type Standing =
   | { readonly state: 'current' }
-  /** For tokens of credentials that are new in it; overdue after a while. */
+  /** For the tokens of its new credentials; overdue after a while. */
   | {
       readonly state: 'waiting';
       readonly sinceMs: number;
@@ -23,7 +23,7 @@ export type Standing =
       /** A sentence for each credential. */
       readonly missing: () => readonly string[];
     }
-  /** What was in use before stays so. */
+  /** The previous configuration stays in use. */
   | {
       readonly state: 'refused';
       readonly atMs: number;

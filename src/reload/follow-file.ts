@@ -1,4 +1,4 @@
-/** Takes what the configuration file says into use, whenever that changes; what cannot be used changes nothing. */
+/** Takes the configuration file's content into use whenever it changes; unusable content changes nothing. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
@@ -14,43 +14,43 @@ import type { ConfigurationStatus, Standing } from './configuration-status.ts';
 import { createReloadMetrics } from './metrics.ts';
 import { needsRestart } from './needs-restart.ts';
 
-/** What is served by a configuration, and can be by another. */
+/** Something that serves by a configuration, and can change to another. */
 export interface Reconfigurable {
-  /** In use now. */
+  /** The configuration in use. */
   config(): Config;
   /**
-   * Takes another into use, whole, as soon as the credentials that are new in it have their tokens.
-   * @returns whether it did: it gives up where `abandoned` aborts before.
-   * @throws {SidecarError} `configuration`, and nothing has changed.
+   * Takes another into use, as a whole, as soon as its new credentials have their tokens.
+   * @returns whether it did: it gives up if `abandoned` aborts first.
+   * @throws {SidecarError} `configuration`, having changed nothing.
    */
   reconfigure(next: Config, options: ReconfigureOptions): Promise<boolean>;
 }
 
 export interface ReconfigureOptions {
   readonly abandoned: AbortSignal;
-  /** Called where tokens are waited for. */
+  /** Called if tokens have to be awaited. */
   readonly onWait: (waitedFor: WaitedFor) => void;
 }
 
-/** Tokens that are missing, a sentence for each, at any time. */
+/** The tokens still missing, a sentence each; may be called at any time. */
 export interface WaitedFor {
-  /** These keep the change back for as long as it takes. */
+  /** These hold back the change for as long as it takes. */
   readonly required: () => readonly string[];
-  /** Those that the pod can do without: they are waited for as well, and keep nothing back. */
+  /** Those that the pod can do without: they are awaited as well, but hold nothing back. */
   readonly optional: () => readonly string[];
 }
 
 export interface FollowFileOptions {
   readonly path: string;
-  /** What it said when the program was started, where that is known. */
+  /** Its text when the program was started, if known. */
   readonly text: string | undefined;
-  /** @throws {ConfigurationError} with all that is wrong. @param text is read when absent. */
+  /** @throws {ConfigurationError} with every problem. @param text is read if absent. */
   readonly load: (text?: string) => Promise<Config>;
   readonly target: Reconfigurable;
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The system's unless given. */
+  /** The system's by default. */
   readonly watch?: ConfigWatchOptions['watch'];
 }
 
@@ -61,19 +61,19 @@ export interface FollowedFile {
   close(): void;
 }
 
-/** How often the file is looked at whether or not a notification came. */
+/** How often the file is checked even without a notification. */
 export const POLL_MS = 30_000;
 
 /** From the end of one change to the next. */
 export const PAUSE_MS = 1000;
 
-/** How long tokens of new credentials are waited for before that is an error. */
+/** How long tokens of new credentials may take before that is an error. */
 export const OVERDUE_MS = 30_000;
 
 interface Asked {
-  /** What the file says, where it has been read. */
+  /** The file's text, if already read. */
   readonly text: string | undefined;
-  /** Nobody has changed it or asked: another look at what was refused, which is told where something else comes of it. */
+  /** A retry without a change or request: it looks again at refused content, and reports only a different result. */
   readonly again: boolean;
 }
 
@@ -83,9 +83,9 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
   let generation = 1;
   let sinceMs = clock.now().wallMs;
   let standing: Standing = { state: 'current' };
-  /** By the monotonic clock, while that is what it stands at. */
+  /** In monotonic time, while that is its state. */
   let waitingSinceMs = 0;
-  /** What is to be done next; the text where it has been read. */
+  /** What to do next, with the text if already read. */
   let due: Asked | undefined;
   let underWay: AbortController | undefined;
   let pausing: (() => void) | undefined;
@@ -101,7 +101,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     return standing.state === 'current' || (standing.state === 'waiting' && !standing.overdue);
   }
 
-  /** Whatever is under way is for what the file no longer says. */
+  /** Abandons the change under way: it is for outdated content. */
   function ask(asked: Asked): void {
     cancelAgain?.();
     due = asked;
@@ -154,7 +154,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
       const onWait = ({ required, optional }: WaitedFor): void => {
         const missing = () => [...required(), ...optional()];
         const now = clock.now();
-        // A file that changes again and again while tokens are waited for is overdue as one that does not.
+        // A file that keeps changing while tokens are awaited is overdue like one that does not.
         waitingSinceMs = standing.state === 'waiting' ? waitingSinceMs : now.monotonicMs;
         standing =
           standing.state === 'waiting'
@@ -200,7 +200,7 @@ export function followConfigFile(options: FollowFileOptions): FollowedFile {
     text: string,
     again: boolean,
   ): void {
-    // Files that it names may come later than itself, or in two steps: the kubelet synchronizes each volume alone.
+    // The files that it names may arrive later, or in two steps: the kubelet synchronizes each volume separately.
     if (result === 'invalid' && !closed) {
       cancelAgain = clock.after(POLL_MS, () => ask({ text: undefined, again: true }));
     }

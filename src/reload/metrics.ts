@@ -2,16 +2,16 @@ import { Counter, Gauge, type Registry } from '../prometheus.ts';
 import type { ReloadResult } from './configuration-status.ts';
 
 export interface ReloadMetrics {
-  /** A changed file, or one that was to be read anew, has come to this. */
+  /** The result of a changed file, or of a requested reading. */
   reloaded(result: ReloadResult): void;
 }
 
-/** What the gauges show whenever they are scraped. */
+/** The gauges' values at each scrape. */
 export interface ReloadGauges {
   readonly generation: number;
   /** Wall time at which it took effect. */
   readonly sinceMs: number;
-  /** Whether what the file says is in use, or about to be. */
+  /** Whether the file's content is in use, or about to be. */
   readonly upToDate: boolean;
 }
 

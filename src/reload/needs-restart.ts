@@ -1,4 +1,4 @@
-/** What a running sidecar cannot change: where it listens, and what it has given the pod at its start. */
+/** What a running sidecar cannot change: where it listens, and what it gave the pod at its start. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { CaptureConfig, Config, CredentialConfig, ListenAddress } from '../config/config.ts';
@@ -6,9 +6,9 @@ import { interceptedNames } from '../config/resolve-interception.ts';
 import { formatAddress } from '../config/values.ts';
 
 /**
- * Why `next` takes effect only after a restart, a sentence each that begins with the key of the file; empty where it does at
- * once.
- * @param start what the process was started with: its certificates are good for the names of that.
+ * Why `next` takes effect only after a restart, as sentences that begin with the file's key; empty if it takes effect
+ * at once.
+ * @param start the configuration at the process's start: its certificates cover the names in that.
  */
 export function needsRestart(start: Config, running: Config, next: Config): string[] {
   return [
@@ -42,7 +42,7 @@ function tokenEndpointMoved({ tokenEndpoint: from }: Config, { tokenEndpoint: to
   return moved('tokenEndpoint.listen', from.listen, to.listen);
 }
 
-/** Its files are followed, each where it was at the start, and so is the cluster's word. */
+/** Its files are followed where they were at the start, and tokens are verified for the audience of the start. */
 function gatewayMoved({ gateway: from }: Config, { gateway: to }: Config): string[] {
   if (from === undefined && to === undefined) return [];
   if (from === undefined || to === undefined) {
@@ -65,7 +65,7 @@ function listOf(value: string | undefined): string[] {
   return value === undefined ? [] : [value];
 }
 
-/** Files of tokens are made, and the endpoint's names settled, when the program starts. */
+/** Token files are made, and the endpoint's names fixed, when the program starts. */
 function outputsChanged(running: readonly CredentialConfig[], next: readonly CredentialConfig[]): string[] {
   const outputs = (credentials: readonly CredentialConfig[]) =>
     new Map(credentials.flatMap(({ name, output }) => (output === undefined ? [] : [[name, output]])));
@@ -75,12 +75,12 @@ function outputsChanged(running: readonly CredentialConfig[], next: readonly Cre
     .map((name) => `output of credential ${name}: a file or an endpoint for its token`);
 }
 
-/** Connections go on coming where the kernel sends them. */
+/** The kernel goes on sending connections there. */
 function redirectPorts({ redirect }: Config): string[] {
   return redirect === undefined ? [] : [`port ${redirect.port}`];
 }
 
-/** Where the sidecar listens in the place of hosts: the pod's hosts file leads there, and only a new pod has another. */
+/** Where the sidecar listens in place of hosts: the pod's hosts file leads there, and only a new pod gets another. */
 function capturedAddresses(capture: CaptureConfig | undefined): string[] {
   return (capture?.hosts ?? []).map(
     ({ host, address, ports, clearPorts }) =>
@@ -88,7 +88,7 @@ function capturedAddresses(capture: CaptureConfig | undefined): string[] {
   );
 }
 
-/** The authority that apps trust since their start vouches for the names that were listed then. */
+/** The authority that apps have trusted since their start vouches for the names listed then. */
 function interceptionChanged(start: Config, next: Config): string[] {
   if (next.interception === undefined) return [];
   const directory = start.interception?.directory;

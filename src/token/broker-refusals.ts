@@ -1,4 +1,4 @@
-/** How our broker describes its refusals (RFC 6749 §5.2, `error_description`): sidecars know by that what is to be done. */
+/** How our broker describes its refusals (RFC 6749 §5.2, `error_description`): sidecars tell by them what to do. */
 
 export const NO_SUCH_CREDENTIAL = 'no profile gives this service account such a credential';
 

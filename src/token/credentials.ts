@@ -8,7 +8,7 @@ import { type GrantMaterial, grantFiles, understandGrant } from './grants/grants
 
 /** Enough to ask for a token. */
 export type Credentials = ClientCredentials & {
-  /** Of grants that need something of their own. */
+  /** Only for grants that need something of their own. */
   readonly material?: GrantMaterial;
 };
 
@@ -23,7 +23,7 @@ export function credentialFiles(settings: Settings): readonly string[] {
   return [...new Set([...clientFiles(settings), ...grantFiles(settings)])];
 }
 
-/** The credentials as they are mounted now. Never throws; the state says what is wrong, without a value. */
+/** The credentials as mounted now. Never throws: the state says what is wrong, without a secret value. */
 export async function readCredentials(settings: Settings): Promise<CredentialsReading> {
   const reading = await readMountedSecret(settings.directory, credentialFiles(settings));
   return reading.state === 'loaded' ? understandCredentials(settings, reading.values) : reading;

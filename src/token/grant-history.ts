@@ -1,18 +1,18 @@
 import type { FinishedGrant, GrantMinute, PastGrants } from './token-snapshot.ts';
 
-/** The latest grants are remembered one by one. */
+/** This many latest grants are remembered one by one. */
 const LATEST = 20;
-/** All of them are counted by the minute, for two hours. */
+/** All grants are counted by the minute, for two hours. */
 const MINUTES = 120;
 
 const MINUTE_MS = 60_000;
-/** A minute's tally stays at this. */
+/** A minute's tally stops here. */
 const MOST = 0xffff;
 
-/** What came of a credential's grants: a kilobyte, however many there are. */
+/** The outcomes of a credential's grants, in a kilobyte, however many there are. */
 export class GrantHistory {
   readonly #latest: FinishedGrant[] = [];
-  /** Of each slot, the minute since the epoch that it tells of: a clock that is stepped leaves no wrong ones behind. */
+  /** For each slot, the minute since the epoch that it counts: a stepped clock leaves no wrong counts behind. */
   readonly #minutes = new Int32Array(MINUTES);
   readonly #succeeded = new Uint16Array(MINUTES);
   readonly #failed = new Uint16Array(MINUTES);

@@ -7,14 +7,14 @@ export interface EndedGrant {
   readonly grant: GrantInFlight;
   readonly outcome: TokenResponse;
   readonly durationMs: number;
-  /** After it. */
+  /** The state after the grant. */
   readonly state: TokenState;
   readonly now: Instant;
-  /** Where it was asked for: the token endpoint, or the issuer that has not named it. */
+  /** Where it was requested: the token endpoint, or the issuer that has not named it. */
   readonly where: string | undefined;
 }
 
-/** One log line for each grant that ended: what came of it, and what is next. Never a token. */
+/** One log line for each finished grant: its outcome and what is next. Never a token. */
 export function reportGrant(
   log: Logger,
   { grant, outcome, durationMs, state, now, where }: EndedGrant,
@@ -52,7 +52,7 @@ export function reportGrant(
   }
 }
 
-/** Nothing of a token without end. */
+/** Leaves out facts of a token that never expires. */
 function finite(fact: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   return Object.values(fact).every(Number.isFinite) ? fact : {};
 }

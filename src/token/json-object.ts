@@ -1,4 +1,4 @@
-/** The object that a text of JSON is; undefined for anything else. */
+/** The object in a JSON text; undefined for anything else. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);

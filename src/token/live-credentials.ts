@@ -5,23 +5,23 @@ import { type LiveSecretOptions, openLiveSecret } from '../credentials/live-secr
 import type { MountedSecret } from '../credentials/mounted-secret.ts';
 import { type CredentialsReading, credentialFiles, understandCredentials } from './credentials.ts';
 
-/** The client's credentials as a live value: always the newest reading, announced when it differs from the last. */
+/** The client's credentials as a live value: always the newest reading, announced if it differs from the last. */
 export interface LiveCredentials {
-  /** Readings that say the same hold the same object of credentials, whatever was read between them. */
+  /** Equal readings hold the same credentials object, whatever was read between them. */
   current(): CredentialsReading;
-  /** Reads again, and resolves once `current` is no older than this call and changes were announced. Never rejects. */
+  /** Reads again; resolves once `current` is no older than this call and changes were announced. Never rejects. */
   refresh(): Promise<void>;
-  /** Calls back after each change, good or bad. Returns the function that ends it. */
+  /** Calls back after each change, good or bad. Returns a function that stops it. */
   onChange(listener: (reading: CredentialsReading) => void): () => void;
-  /** Calls back when the files changed and say the same. Returns the function that ends it. */
+  /** Calls back after the files were rewritten with the same content. Returns a function that stops it. */
   onRewrite(listener: () => void): () => void;
   watchMode(): WatchMode;
-  /** Calls back when the mode has changed. Returns the function that ends it. */
+  /** Calls back when the mode has changed. Returns a function that stops it. */
   onWatchMode(listener: (mode: WatchMode) => void): () => void;
   close(): void;
 }
 
-/** Reads once, then watches. Never rejects: credentials that are not there yet are a reading like any other. */
+/** Reads once, then watches. Never rejects: missing credentials are a reading like any other. */
 export async function openLiveCredentials(
   config: CredentialConfig,
   options: Omit<LiveSecretOptions, 'onMode'>,

@@ -10,9 +10,9 @@ export interface TokenMetrics {
     reason: GrantReason,
     durationMs: number,
   ): void;
-  /** Reads the gauges from `snapshot` whenever they are scraped, so that they can never be stale. */
+  /** Reads the gauges from `snapshot` at each scrape, so that they are never stale. */
   observe(credential: string, snapshot: () => TokenGauges): void;
-  /** Reads nothing more of a credential that is no longer there. */
+  /** Stops reading a credential that no longer exists. */
   forget(credential: string): void;
 }
 
@@ -26,7 +26,7 @@ export interface TokenGauges {
   readonly credentials: {
     /** `loaded`, or what is wrong with the mounted files. */
     readonly state: string;
-    /** The held token was granted to the credentials before the newest, which are rejected. */
+    /** The held token was granted to the previous credentials, because the newest are rejected. */
     readonly previousInUse: boolean;
   };
 }

@@ -1,12 +1,13 @@
-/** Why a credential has never had a token, as whoever reads `kubectl describe pod` wants it. */
+/** Why a credential has never had a token, for readers of `kubectl describe pod`. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import type { TokenSnapshot } from './token-snapshot.ts';
 import { type NoToken, whyNoToken } from './why-no-token.ts';
 
 /**
- * Its code decides the exit status of the process; its message names the credential.
- * @param config of the credential that the snapshot shows. Undefined when it has had a token.
+ * Undefined once the credential has had a token. The code decides the exit status of the process; the message names the
+ * credential.
+ * @param config of the credential that the snapshot shows.
  */
 export function whyNeverGranted(
   config: Pick<CredentialSettings, 'name' | 'directory'> & ProviderAddress,

@@ -1,4 +1,4 @@
-/** Tokens that processes of one purpose share, so that one of them asks for all. What keeps them is not known here. */
+/** Tokens that processes of one purpose share, so that one requests for all. Where they are kept is not known here. */
 
 import { type Instant, isPast, later } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
@@ -8,16 +8,16 @@ import { earliestRenewalMs } from './schedule.ts';
 
 export interface SharedTokens {
   /**
-   * A token that another has asked for, or what `ask` comes to, which is called once at most. Never rejects, as `ask` never
-   * does. Bounded in all that comes before `ask`.
+   * A token that another process requested, or the result of `ask`, which is called at most once. Never rejects, since
+   * `ask` never does. Everything before `ask` is bounded in time.
    */
   obtain(wanted: WantedToken, ask: () => Promise<TokenResponse>): Promise<TokenResponse>;
 }
 
 export interface WantedToken {
-  /** Those that would be asked with. */
+  /** The credentials that a request would use. */
   readonly credentials: Credentials;
-  /** Nobody waits any more. */
+  /** Aborted once nobody waits any more. */
   readonly signal: AbortSignal;
   readonly judge: (shared: SharedToken) => Judgement;
 }
@@ -29,7 +29,7 @@ export interface SharedToken extends Pick<GrantedToken, 'accessToken' | 'lifetim
 
 /**
  * - `taken`
- * - `old`: it is about to be renewed, or no younger than the one that is held.
+ * - `old`: it is about to be renewed, or no younger than the held one.
  * - `refused`: an upstream has refused this very token.
  */
 export type Judgement = 'taken' | 'old' | 'refused';
@@ -40,14 +40,14 @@ export interface HeldHere {
   readonly isRefused: boolean;
 }
 
-/** What to make of a token that another has asked for. */
+/** Judges a token that another process requested. */
 export function judgeShared(
   { accessToken, lifetimeMs, ageMs }: SharedToken,
   { token, isRefused }: HeldHere,
   policy: RenewalPolicy,
   now: Instant,
 ): Judgement {
-  // Whatever is said of its age: it is the one that is to be replaced.
+  // Whatever its stated age, this is the token to be replaced.
   if (token?.authorization === `Bearer ${accessToken}`) return isRefused ? 'refused' : 'old';
   if (!(ageMs < earliestRenewalMs(lifetimeMs, policy))) return 'old';
   const isYounger = token === undefined || !isPast(later(now, -ageMs), token.requestedAt);

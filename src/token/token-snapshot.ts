@@ -9,9 +9,9 @@ export interface TokenSnapshot {
   /** The pod's start and readiness wait for its token. */
   readonly required: boolean;
   readonly tokens: TokensKind;
-  /** Since when its token is looked after: the start, or a reload that brought it. */
+  /** Since when its token is maintained: the start, or the reload that brought it. */
   readonly openedAtMs: number;
-  /** Where tokens are asked for; undefined while the issuer has not yet said. */
+  /** Where tokens are requested; undefined while the issuer has not yet said. */
   readonly tokenUrl: string | undefined;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;
@@ -32,7 +32,7 @@ export interface TokenSnapshot {
     readonly previousInUse: boolean;
     /** When the first such token was granted. */
     readonly previousInUseSinceMs?: number | undefined;
-    /** How changes of the mounted Secret are seen. */
+    /** How changes of the mounted Secret are noticed. */
     readonly watchedBy: WatchMode['by'];
   };
   /** When the first grant since the last success failed. */
@@ -41,15 +41,15 @@ export interface TokenSnapshot {
 
 /**
  * What a credential's tokens are granted for.
- * - `held`: the pod; one is held and renewed, whoever asks.
- * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one that
- *   every request would meet.
+ * - `held`: the pod; one token is held and renewed, whoever asks.
+ * - `exchanged`: the token of each request. None is held before one asks; `refusesAll` while the last failure was one
+ *   that every request would meet.
  */
 export type TokensKind =
   | { readonly kind: 'held' }
   | { readonly kind: 'exchanged'; readonly refusesAll: boolean };
 
-/** What came of a credential's grants, for a person who looks: probes and metrics do without. */
+/** The outcomes of a credential's grants, for a person; probes and metrics do without. */
 export interface PastGrants {
   /** Oldest first, at most twenty. */
   readonly latest: readonly FinishedGrant[];
@@ -58,7 +58,7 @@ export interface PastGrants {
 }
 
 export interface GrantMinute {
-  /** Its beginning. */
+  /** The beginning of the minute. */
   readonly atMs: number;
   readonly succeeded: number;
   readonly failed: number;

@@ -1,5 +1,5 @@
 /**
- * One credential's token, kept alive. The shell around `reduce`: it owns the timer, the request in flight and the
+ * Keeps one credential's token alive. The shell around `reduce`: it owns the timer, the request in flight and the
  * callers that wait; every decision is the reducer's.
  */
 
@@ -32,14 +32,14 @@ import { WaitingCallers } from './waiting-callers.ts';
 
 export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' | 'obtain'> {
   readonly name: string;
-  /** How it stands now: cheap, for every probe and scrape. */
+  /** The current state: cheap, for every probe and scrape. */
   snapshot(): TokenSnapshot;
   grants(): PastGrants;
   /** The token that may be handed out now. */
   held(): GivenToken | undefined;
-  /** Calls back when another token has been obtained. Returns the function that ends it. */
+  /** Calls back when another token has been obtained. Returns a function that stops it. */
   onToken(listener: () => void): () => void;
-  /** Asks for a token now, whatever is planned, as somebody who has mended something wants it. */
+  /** Requests a token now, whatever is planned, for a person who has repaired something. */
   renew(): RenewalAnswer;
   /** Resolves once the first token has been obtained; never rejects. */
   readonly firstToken: Promise<void>;
@@ -48,14 +48,14 @@ export interface TokenSource extends BearerSupply, Pick<BearerSource, 'current' 
 }
 
 /**
- * What became of a wish for a token.
- * - `begun`: a grant is on its way, be it one that was before.
- * - `too_soon`: the last wish is not long enough ago.
+ * What became of the wish for a token.
+ * - `begun`: a grant is under way, be it one from before.
+ * - `too_soon`: the last wish was too recent.
  * - `impossible`: the mounted credentials cannot be used, or tokens are obtained for requests alone.
  */
 export type RenewalAnswer = 'begun' | 'too_soon' | 'impossible';
 
-/** A token without the word that goes before it in a field. */
+/** A token without the field's `Bearer ` prefix. */
 export interface GivenToken {
   readonly token: string;
   readonly sendableUntil: Instant;
@@ -66,7 +66,7 @@ export interface TokenSourceOptions {
   /** Closed with the source. */
   readonly credentials: LiveCredentials;
   readonly endpoint: TokenEndpoint;
-  /** Where others like this one keep their tokens; each asks by itself when absent. */
+  /** Where processes like this one keep their tokens; if absent, each requests its own. */
   readonly shared?: SharedTokens | undefined;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -79,18 +79,18 @@ export interface TokenSourceOptions {
 }
 
 /**
- * The timer looks this often even when nothing is due for long: a suspended machine's monotonic clock, which timers
+ * The timer looks this often even if nothing is due for long: a suspended machine's monotonic clock, which timers
  * follow, stands still while the token grows old.
  */
 const LONGEST_SLEEP_MS = 15_000;
 
-/** What an Authorization value has before its token. */
+/** What precedes the token in an Authorization value. */
 const BEARER = 'Bearer ';
 
-/** On one look at the mounted credentials before a grant. */
+/** Bounds one look at the mounted credentials before a grant. */
 const LONGEST_LOOK_MS = 1000;
 
-/** A request waits for a grant that begins within this; for one that is further off an answer at once serves it better. */
+/** A request waits for a grant that begins within this; if the next is further off, an answer at once serves it better. */
 const NEAR_MS = 1000;
 
 export function openTokenSource(options: TokenSourceOptions): TokenSource {
@@ -104,16 +104,16 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   const tokenListeners = new Set<() => void>();
   const firstToken = Promise.withResolvers<void>();
   let state: TokenState = INITIAL_STATE;
-  /** The last two that were usable, as they were mounted. */
+  /** The last two usable credentials, as mounted. */
   let credentials: Credentials | undefined;
   let previousCredentials: Credentials | undefined;
   let cancelTimer: (() => void) | undefined;
   let abortGrant: AbortController | undefined;
-  /** The Authorization value that an upstream has refused, until a grant has answered to that. */
+  /** The Authorization value that an upstream has refused, until the next grant succeeds. */
   let refused: string | undefined;
-  /** Whether the endpoint said so, as the broker does. */
+  /** Whether the endpoint takes refused tokens' hashes, as the broker does. */
   let takesRefusals = false;
-  /** Of the grant in flight. */
+  /** The span of the grant in flight. */
   let span: GrantSpan | undefined;
   let closed = false;
   let warnedOfPolling = false;
@@ -155,14 +155,14 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     const giveUp = (): void => own?.end({ result: 'given_up', where: where(), status });
     abort.signal.addEventListener('abort', giveUp);
     if (own !== undefined) callers.begun(own.trace);
-    // A notification may be on its way, or lost. What has changed takes the place of this grant.
+    // A notification may be on its way, or lost. If something has changed, a new grant takes this one's place.
     await lookAtCredentials();
     if (abort.signal.aborted) return;
     log.debug({ reason: grant.reason }, 'asking for a token');
     const outcome = await obtainToken(grant, abort.signal, (seen) => {
       status = seen;
     });
-    // Superseded: it counts nowhere.
+    // Superseded: the outcome counts nowhere.
     if (abort.signal.aborted) return;
     const durationMs = clock.now().monotonicMs - grant.requestedAt.monotonicMs;
     abort.signal.removeEventListener('abort', giveUp);
@@ -183,21 +183,21 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     reportGrant(log, { grant, outcome, durationMs, state, now: clock.now(), where: where() });
   }
 
-  /** @param answered is told the status of the provider's answer. */
+  /** @param answered called with the status of the provider's answer. */
   function obtainToken(
     grant: GrantInFlight,
     signal: AbortSignal,
     answered: (status: number) => void,
   ): Promise<TokenResponse> {
     const isLastChance = grant.reason === 'previous_credentials';
-    // A grant is only planned once its credentials were read.
+    // A grant is only planned once its credentials have been read.
     const client = (isLastChance ? previousCredentials : credentials) as Credentials;
     if (grant.reason === 'upstream_401') refused = state.token?.authorization;
     const isSame = refused !== undefined && refused === state.token?.authorization;
     const report = isSame && takesRefusals ? refused?.slice(BEARER.length) : undefined;
     const ask = (): Promise<TokenResponse> =>
       endpoint.requestToken(client, signal, { answered, refused: report });
-    // What is granted to credentials that are on their way out is nobody else's.
+    // Tokens granted to outgoing credentials are not shared.
     if (options.shared === undefined || isLastChance) return ask();
     const held = { token: state.token, isRefused: grant.reason === 'upstream_401' };
     return options.shared.obtain(
@@ -210,7 +210,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     );
   }
 
-  /** Bounded: a volume's file system may hang, and the last reading is good enough then. */
+  /** Bounded: a volume's file system may hang, and then the last reading is good enough. */
   function lookAtCredentials(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(LONGEST_LOOK_MS, resolve);
@@ -228,7 +228,7 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       return;
     }
     if (credentials === reading.credentials) {
-      // They were gone, and may have been written anew.
+      // They were gone, and may have been rewritten.
       log.info('credentials are there again, as they were');
       apply({ type: 'credentials_rewritten' });
       return;
@@ -304,13 +304,13 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
       // Some providers grant the same token again while it lives.
       return authorization === refused ? undefined : authorization;
     } catch {
-      // Why there is no other token is logged and counted where the grant ended; the caller passes the 401 on.
+      // The failure was logged and counted where the grant ended; the caller passes the 401 on.
       return undefined;
     }
   }
 
   function forUpstream(upstream: string): BearerSource {
-    /** The value whose acceptance has been told: told once, it need not be again until it is refused. */
+    /** The value whose acceptance was reported: once is enough, until it is refused. */
     let told: string | undefined;
     return {
       current,
@@ -403,12 +403,12 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
   };
 }
 
-/** No grant of ours: another has asked for it. */
+/** Another process requested it: no grant of ours. */
 function isShared(outcome: TokenResponse): boolean {
   return outcome.result === 'success' && outcome.sharedAgeMs !== undefined;
 }
 
-/** Undefined of a token without end. */
+/** Undefined for a token that never expires. */
 function finite(atMs: number | undefined): number | undefined {
   return Number.isFinite(atMs) ? atMs : undefined;
 }

@@ -1,6 +1,6 @@
 /**
  * The token engine's memory and its only rules for changing it: a pure function of (state, event, now). The shell
- * (`token-source.ts`) owns timers and the network, and derives what to do from what changed: a new `grant` is to be
+ * (`token-source.ts`) owns timers and the network, and derives its actions from what changed: a new `grant` is to be
  * requested, `due` is when to look again.
  */
 
@@ -25,9 +25,9 @@ export type GrantReason =
   | 'retry'
   /** The token of a request is exchanged. */
   | 'subject'
-  /** The newest credentials are rejected and the token is about to end: the ones before them are tried, once. */
+  /** The newest credentials are rejected and the token is about to expire: the previous ones are tried, once. */
   | 'previous_credentials'
-  /** Somebody asked for it. */
+  /** A person asked for it. */
   | 'manual';
 
 export interface TokenState {
@@ -35,36 +35,36 @@ export interface TokenState {
   readonly token: HeldToken | undefined;
   /** At most one at any time. */
   readonly grant: GrantInFlight | undefined;
-  /** The next grant that is planned. While one is in flight only a rotation may be. */
+  /** The next planned grant. While one is in flight, only a rotation may be planned. */
   readonly due: PlannedGrant | undefined;
   /** Failures since the last success. */
   readonly consecutiveFailures: number;
-  /** Failures that count for the backoff: like the above, but new credentials start afresh. */
+  /** Failures that count for the back-off: as above, but new credentials start afresh. */
   readonly backoffStep: number;
   readonly lastFailure: FailedGrant | undefined;
   /** The credentials before the newest, and whether they were tried since a grant last succeeded. */
   readonly previousCredentials: 'none' | 'untried' | 'rejected';
-  /** What each upstream has made of the tokens, by its name: of those heard of last. */
+  /** How each upstream, by its name, has judged the tokens; kept for those heard of last. */
   readonly upstreams: ReadonlyMap<string, UpstreamRecord>;
   /** Monotonic ms at which the allowance of forced renewals is whole again (a token bucket's arrival time). */
   readonly forcedPaidUntilMs: number;
-  /** The same of immediate rotations. */
+  /** The same for immediate rotations. */
   readonly rotationsPaidUntilMs: number;
-  /** Monotonic ms of the last grant that somebody asked for. */
+  /** Monotonic ms of the last grant that a person asked for. */
   readonly wishedAtMs: number;
   /** Grants begun so far; numbers them. */
   readonly grantsBegun: number;
 }
 
 export interface HeldToken {
-  /** Tells it from all that were obtained before; the same text again has the same. */
+  /** Distinguishes it from all tokens before; the same text obtained again keeps its number. */
   readonly number: number;
   /** `Bearer …` */
   readonly authorization: string;
-  /** When the request for it was sent: its lifetime counts from there, however slow the answer was. */
+  /** When its request was sent: its lifetime counts from there, however slow the answer was. */
   readonly requestedAt: Instant;
   readonly expiresAt: Instant;
-  /** A little before its end; see `sendableMs`. */
+  /** A little before it expires; see `sendableMs`. */
   readonly sendableUntil: Instant;
   /** Which credentials it was granted to. */
   readonly grantedTo: 'newest' | 'previous';
@@ -74,7 +74,7 @@ export interface GrantInFlight {
   readonly id: number;
   readonly reason: GrantReason;
   readonly requestedAt: Instant;
-  /** Whether its credentials were written anew meanwhile: it may have been made with the old writing. */
+  /** Whether its credentials were rewritten meanwhile: the request may have used the old writing. */
   readonly writing: 'newest' | 'overtaken';
 }
 
@@ -90,9 +90,9 @@ export interface FailedGrant {
 }
 
 export type TokenEvent =
-  /** Credentials that differ from the ones before were read. */
+  /** Credentials that differ from the previous ones were read. */
   | { readonly type: 'credentials_loaded' }
-  /** The same credentials were written anew, such as the token of somebody who vouches for the client. */
+  /** The same credentials were rewritten, such as a token that vouches for the client. */
   | { readonly type: 'credentials_rewritten' }
   /** The answer to grant `id`, or its failure. */
   | { readonly type: 'grant_ended'; readonly id: number; readonly outcome: GrantedToken | RefusedGrant }
@@ -100,7 +100,7 @@ export type TokenEvent =
   | { readonly type: 'refused_by_upstream'; readonly upstream: string; readonly authorization: string }
   /** An upstream took this Authorization value. */
   | { readonly type: 'accepted_by_upstream'; readonly upstream: string; readonly authorization: string }
-  /** Somebody asks for a token now. */
+  /** A person asks for a token now. */
   | { readonly type: 'wished' }
   /** Time has passed: the timer fired, or a request found no valid token. */
   | { readonly type: 'looked' };
@@ -127,21 +127,24 @@ export const INITIAL_STATE: TokenState = {
   grantsBegun: 0,
 };
 
-/** Immediate grants for changed credentials: this many at once, then one per interval. A Secret that flaps must not become load on the provider. */
+/**
+ * Immediate grants for changed credentials: this many at once, then one per interval. A flapping Secret must not load
+ * the provider.
+ */
 const ROTATION_BURST = 5;
 const ROTATION_INTERVAL_MS = 5000;
 
 /**
- * Renewals that upstreams may force at once, and then one per interval, whatever they accept in between: one of several
+ * Renewals that upstreams may force at once, then one per interval, whatever they accept in between: one of several
  * servers behind a name may refuse what the others take.
  */
 const FORCED_BURST = 5;
 const FORCED_INTERVAL_MS = 30_000;
 
-/** Between two grants that somebody asked for: a button that is held down must not become load on the provider. */
+/** Between two grants that a person asked for: a button that is held down must not load the provider. */
 const WISH_INTERVAL_MS = 10_000;
 
-/** A token younger than this that was never accepted was refused for a reason that another one will not cure. */
+/** A token younger than this and never accepted was refused for a reason that another token will not cure. */
 const YOUNGEST_RENEWABLE_MS = 1000;
 
 export function reduce(state: TokenState, event: TokenEvent, circumstances: Circumstances): TokenState {
@@ -174,18 +177,18 @@ function planForCredentials(state: TokenState, { now, random, policy }: Circumst
   if (state.grantsBegun === 0) {
     return { ...state, due: { at: later(now, policy.startupJitterMs * random), reason: 'startup' } };
   }
-  // What was rejected as the newest is not worth a try as the previous.
+  // Credentials that were rejected as the newest are not worth a try as the previous.
   const previousCredentials = state.lastFailure?.result === 'rejected' ? 'rejected' : 'untried';
   return planAtOnce({ ...state, previousCredentials }, now);
 }
 
-/** What was refused or failed may have been the old writing; while nothing fails it is no reason for a grant. */
+/** The old writing may have caused a refusal or failure; while nothing fails, a rewriting is no reason for a grant. */
 function noteRewriting(state: TokenState, now: Instant): TokenState {
   if (state.backoffStep > 0) return beginIfDue(planAtOnce(state, now), now);
   return state.grant === undefined ? state : { ...state, grant: { ...state.grant, writing: 'overtaken' } };
 }
 
-/** For what is mounted now, within the allowance. */
+/** For the credentials mounted now, within the allowance. */
 function planAtOnce(state: TokenState, now: Instant): TokenState {
   if (state.due?.reason === 'rotation') return state;
   const paidUntilMs = Math.max(state.rotationsPaidUntilMs, now.monotonicMs) + ROTATION_INTERVAL_MS;
@@ -203,7 +206,7 @@ function beginIfDue(state: TokenState, now: Instant): TokenState {
   return begin(state, state.due.reason, now);
 }
 
-/** What is planned and any backoff give way to it; a grant in flight is what was wished for. */
+/** Replaces the planned grant and any back-off; a grant in flight already fulfils the wish. */
 function considerWish(state: TokenState, now: Instant): TokenState {
   if (state.grant !== undefined || now.monotonicMs - state.wishedAtMs < WISH_INTERVAL_MS) return state;
   return { ...begin(state, 'manual', now), wishedAtMs: now.monotonicMs };
@@ -240,9 +243,9 @@ function hold(
   const { reason } = grant;
   const isShared = sharedAgeMs !== undefined;
   const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
-  // Who takes what another has asked for does not line up with a fleet: one of them will renew it for all.
+  // Processes that take another's token do not line up with a fleet: one of them will renew it for all.
   const delayMs = reason === 'scheduled' || isShared ? renewalDelayMs : spreadRenewalDelayMs;
-  // What replaces a token without end is a change of what is mounted.
+  // A token that never expires is replaced only when the mounted one changes.
   const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
     ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
     : undefined;
@@ -262,7 +265,7 @@ function hold(
     due: state.due ?? renewal,
     consecutiveFailures: 0,
     backoffStep: 0,
-    // That the newest credentials are rejected stays true, and to be seen.
+    // The newest credentials stay rejected, and this must stay visible.
     lastFailure: grantedTo === 'previous' ? state.lastFailure : undefined,
     previousCredentials: state.previousCredentials === 'none' ? 'none' : 'untried',
   };
@@ -317,7 +320,7 @@ function plannedRetry(
   return { at: later(now, delayMs), reason: 'retry' };
 }
 
-/** Whether the token has ended since the last failure: the tries of its last minutes do not count for the time after. */
+/** Whether the token has expired since the last failure: retries in its last minutes do not count for the time after. */
 function hasRunOut({ token, lastFailure }: TokenState, now: Instant): boolean {
   if (token === undefined || lastFailure === undefined) return false;
   return isPast(token.sendableUntil, now) && !isPast(token.sendableUntil, lastFailure.at);
@@ -329,7 +332,7 @@ interface Judgement {
 }
 
 function noteAcceptance(state: TokenState, { upstream, authorization }: Judgement): TokenState {
-  // A request that left before a renewal says nothing of the token that is held now.
+  // A request sent before a renewal says nothing of the token held now.
   if (state.token?.authorization !== authorization) return state;
   return {
     ...state,
@@ -343,7 +346,7 @@ function considerRefusal(
   { monotonicMs: nowMs, wallMs }: Instant,
 ): TokenState {
   const { token, grant } = state;
-  // A newer token is in hand, or on its way, or being waited for after a failure.
+  // A newer token is in hand, on its way, or waited for after a failure.
   if (token === undefined || token.authorization !== authorization || grant !== undefined) return state;
   if (state.consecutiveFailures > 0) return state;
   const record = state.upstreams.get(upstream);

@@ -1,7 +1,7 @@
 /**
- * What the promise comes to, for one who may go before. A promise that many wait for holds each of them, and all that each
- * holds, to its end: this one lets go of who has gone.
- * @param why it rejects with, once `gone` is aborted
+ * The promise's result, for a waiter that may leave before. A promise that many wait for holds all of them, and all
+ * that they hold, until it settles; this one lets go of a waiter that has left.
+ * @param why makes the error for a waiter that has left, once `gone` is aborted
  */
 export function untilGone<T>(
   promise: Promise<T>,

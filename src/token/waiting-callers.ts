@@ -12,11 +12,11 @@ export interface WaitingCallersOptions {
   readonly clock: Clock;
   /** How long each may wait. */
   readonly patienceMs: number;
-  /** Why there is no token, for one who has waited for too long or has gone. */
+  /** Why there is no token, for a caller that has waited too long or has gone. */
   unavailable(): TokenUnavailable;
 }
 
-/** Those who wait for the grant in flight, each for a bounded time, or until they go. */
+/** Callers that wait for the grant in flight, each for a bounded time or until it goes. */
 export class WaitingCallers {
   readonly #options: WaitingCallersOptions;
   readonly #callers = new Set<Caller>();
@@ -29,7 +29,7 @@ export class WaitingCallers {
     return this.#callers.size;
   }
 
-  /** Resolves to what is given, rejects with why nothing is. @throws {TokenUnavailable} */
+  /** Resolves to the value given, or rejects with the reason for none. @throws {TokenUnavailable} */
   wait({ awaits, gone }: TokenWaiter = {}): Promise<string> {
     const { clock, patienceMs, unavailable } = this.#options;
     return new Promise((resolve, reject) => {

@@ -1,15 +1,15 @@
-/** Why there is no token, in one sentence for whoever has to mend it: where, what, and what to do. */
+/** Why there is no token, in one sentence for the person who has to mend it: where, what, and what to do. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-refusals.ts';
 import type { FailedGrant } from './token-state.ts';
 
-/** Which part of the table in errors.ts it is. */
+/** The codes of the table in errors.ts that can be the reason. */
 type NoTokenCode = 'configuration' | 'credentials_rejected' | 'provider_unavailable';
 
 export interface NoToken {
   readonly code: NoTokenCode;
-  /** Without a secret, and without the name of the credential. */
+  /** Without a secret, and without the credential's name. */
   readonly message: string;
 }
 
@@ -31,7 +31,7 @@ type Remedies = readonly (readonly [RegExp, string])[];
 /** Errors of TLS by which a certificate is refused, as OpenSSL and Node name them. */
 const UNTRUSTED = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_UNTRUSTED|INVALID_CA|ISSUER_CERT/;
 
-/** What mends a connection that fails, by its detail; the first that fits. */
+/** What mends a failing connection, by its detail; the first match counts. */
 const OF_CONNECTIONS: Remedies = [
   [/^the egress proxy /, 'look at egressProxy'],
   [/ENOTFOUND|EAI_AGAIN/, "check the host's name and the pod's DNS"],
@@ -105,7 +105,7 @@ export function explainNoToken(
   };
 }
 
-/** The same of a token that is mounted itself. */
+/** The same for a mounted token. */
 function explainNoMountedToken(directory: string, { unusable, lastFailure }: WhatHappened): NoTokenParts {
   const why = unusable ?? lastFailure?.detail ?? 'it has not been read yet';
   return {
@@ -115,12 +115,12 @@ function explainNoMountedToken(directory: string, { unusable, lastFailure }: Wha
   };
 }
 
-/** What mends a connection that failed with `detail`, where that is known. */
+/** What mends a connection that failed with `detail`, if known. */
 export function connectionRemedy(detail: string): string | undefined {
   return firstFor(detail, OF_CONNECTIONS);
 }
 
-/** As far as it may be shown: a query may hold anything. */
+/** The part that may be shown: a query may hold anything. */
 export function withoutQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { blocksOf } from './pem.ts';
 
-/** The bundle as it was given, or what is wrong with it. */
+/** The bundle as given, or what is wrong with it. */
 export function parseAuthorities(pem: string): { readonly pem: string } | string {
   const blocks = blocksOf(pem);
   if (blocks.length === 0) return 'it holds no PEM certificate';

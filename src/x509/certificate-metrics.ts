@@ -2,14 +2,14 @@ import { nextTurn } from '../next-turn.ts';
 import { Gauge, type Registry } from '../prometheus.ts';
 import { ValidityReader } from './validity.ts';
 
-/** Who uses a file of certificates. */
+/** The user of a file of certificates. */
 export type CertificateUser = { readonly route: string } | { readonly credential: string };
 
 export interface CertificateMetrics {
   /**
    * A file is in use from now on.
-   * @param file as its key, or its key in a mounted Secret, is called.
-   * @param role an identity ends with the first certificate of its chain that does; trust with the last of those it names.
+   * @param file the name of its key, or of its key in a mounted Secret.
+   * @param role an identity expires with the first certificate of its chain that does; trust with the last one named.
    * @param pem one certificate or several.
    */
   inUse(user: CertificateUser, file: string, role: 'identity' | 'trust', pem: string): void;
@@ -22,7 +22,7 @@ interface FileInUse {
   readonly pem: string;
 }
 
-/** Told of a file whose validity could not be read for a fault; certificates that cannot be parsed are none. */
+/** Called for a file whose validity could not be read because of a fault; unparsable certificates are no fault. */
 export type OnUnread = (error: unknown, of: CertificateUser, file: string) => void;
 
 /**
@@ -32,13 +32,13 @@ export type OnUnread = (error: unknown, of: CertificateUser, file: string) => vo
 export function createCertificateMetrics(registry: Registry, onUnread: OnUnread): CertificateMetrics {
   const labelNames = ['route', 'credential', 'file'];
   const reader = new ValidityReader();
-  /** Those that are still to be read, each once. */
+  /** The files still to be read, each once. */
   const waiting = new Map<string, FileInUse>();
   let reading: Promise<void> | undefined;
 
   /** Requests do not wait for it; scrapes do. Never rejects. */
   async function readWaiting(): Promise<void> {
-    // What joins meanwhile is the map's last, and read as well.
+    // Files added meanwhile come last in the map, and are read as well.
     for (const [key, one] of waiting) {
       await nextTurn();
       try {
@@ -54,7 +54,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   async function read(key: string, one: FileInUse): Promise<void> {
     const { user, file, role, pem } = one;
     const validity = await reader.read(pem);
-    // Another content has come in the meantime, and stands behind.
+    // The file's content has changed meanwhile, and comes later.
     if (waiting.get(key)?.pem !== pem) return;
     waiting.delete(key);
     if (validity === undefined) return;
@@ -80,7 +80,7 @@ export function createCertificateMetrics(registry: Registry, onUnread: OnUnread)
   return {
     inUse(user, file, role, pem) {
       const key = JSON.stringify([user, file]);
-      // At the end of the line, wherever one before it stands.
+      // At the end of the line, wherever its older content stands.
       waiting.delete(key);
       waiting.set(key, { user, file, role, pem });
       reading ??= readWaiting();

@@ -36,7 +36,7 @@ export interface KeyPair {
   readonly privateKey: KeyObject;
 }
 
-/** What is signed. */
+/** The signed content. */
 export interface CertificateContent {
   readonly issuer: Name;
   readonly subject: Name;
@@ -49,14 +49,14 @@ const ECDSA_WITH_SHA256 = '1.2.840.10045.4.3.2';
 const COMMON_NAME = '2.5.4.3';
 const CURVE = { namedCurve: 'P-256' };
 
-/** What X.520 allows of a common name. */
+/** X.520's limit for a common name. */
 const MAX_COMMON_NAME = 64;
 
 export function newKeyPair(): Promise<KeyPair> {
   return promisify(generateKeyPair)('ec', CURVE);
 }
 
-/** The same at once: a fraction of a millisecond. */
+/** The same, synchronously: a fraction of a millisecond. */
 export function newKeyPairNow(): KeyPair {
   return generateKeyPairSync('ec', CURVE);
 }
@@ -87,7 +87,7 @@ export function validity(fromMs: number, toMs: number): Validity {
   return new Validity({ notBefore: new Date(fromMs), notAfter: new Date(toMs) });
 }
 
-/** A name of one common name, cut to the length that it may have. */
+/** A name of one common name, cut to the permitted length. */
 export function commonName(text: string): Name {
   const value = new AttributeValue({ utf8String: text.slice(0, MAX_COMMON_NAME) });
   return new Name([new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })])]);
@@ -109,7 +109,7 @@ export function authorityKeyIdentifier(key: KeyObject): Extension {
   );
 }
 
-/** Positive, and 159 bits of chance (RFC 5280 §4.1.2.2). */
+/** Positive, with 159 random bits (RFC 5280 §4.1.2.2). */
 function serialNumber(): ArrayBuffer {
   const bytes = randomBytes(20);
   bytes[0] = ((bytes[0] as number) & 0x7f) | 0x40;
@@ -120,7 +120,7 @@ function publicKeyInfo(key: KeyObject): SubjectPublicKeyInfo {
   return AsnConvert.parse(key.export({ type: 'spki', format: 'der' }), SubjectPublicKeyInfo);
 }
 
-/** Any value that only this key has will do (RFC 7093 §2). */
+/** Any value unique to this key will do (RFC 7093 §2). */
 function keyIdentifier(key: KeyObject): ArrayBuffer {
   return toArrayBuffer(
     createHash('sha256')

@@ -1,4 +1,4 @@
-/** Distinguished Encoding Rules (X.690), written: tag, length, content. */
+/** Writes Distinguished Encoding Rules (X.690): tag, length, content. */
 
 const SEQUENCE = 0x30;
 const SET = 0x31;
@@ -15,7 +15,7 @@ export function tagged(tag: number, ...content: readonly Buffer[]): Buffer {
 
 export const sequence = (...content: readonly Buffer[]): Buffer => tagged(SEQUENCE, ...content);
 
-/** Of one member, or of members in the order of their octets. */
+/** A set of one member, or of members in the order of their octets. */
 export const set = (...content: readonly Buffer[]): Buffer => tagged(SET, ...content);
 
 /** `[number]`, explicit. */
@@ -27,7 +27,7 @@ export const octetString = (content: Buffer): Buffer => tagged(OCTET_STRING, con
 /** @param value from 0 to 127. */
 export const smallInteger = (value: number): Buffer => tagged(INTEGER, Buffer.from([value]));
 
-/** Of text in the basic multilingual plane. */
+/** For text in the basic multilingual plane. */
 export const bmpString = (text: string): Buffer => tagged(BMP_STRING, Buffer.from(text, 'utf16le').swap16());
 
 /** @param dotted such as `1.2.840.113549.1.7.1`. */
@@ -36,7 +36,7 @@ export function objectIdentifier(dotted: string): Buffer {
   return tagged(OBJECT_IDENTIFIER, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
 }
 
-/** Seven bits an octet, all but the last marked. */
+/** Seven bits per octet, all but the last marked. */
 function base128(value: number): number[] {
   const octets = [value % 128];
   for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) {

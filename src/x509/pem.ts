@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 
-/** The certificates of a PEM bundle, each on its own, whole or not; text between them is left out (RFC 7468 §2). */
+/** The certificates of a PEM bundle, separately, whether complete or not; text between them is left out (RFC 7468 §2). */
 export function blocksOf(bundle: string): string[] {
   const [, ...begun] = bundle.split(/^-----BEGIN CERTIFICATE-----[ \t]*\r?$/m);
   return begun.map((rest) => {
@@ -16,7 +16,7 @@ export function derOf(pem: string): Buffer {
   return Buffer.from(base64, 'base64');
 }
 
-/** The certificates of a PEM bundle, in its order; what is no certificate is left out. @param most are parsed. */
+/** The certificates of a PEM bundle, in order; anything else is left out. @param most the number that is parsed. */
 export function certificatesIn(bundle: string, most = Number.POSITIVE_INFINITY): X509Certificate[] {
   return blocksOf(bundle)
     .slice(0, most)

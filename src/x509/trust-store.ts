@@ -5,13 +5,13 @@ const DATA = objectIdentifier('1.2.840.113549.1.7.1');
 const CERTIFICATE_BAG = objectIdentifier('1.2.840.113549.1.12.10.1.3');
 const X509_CERTIFICATE = objectIdentifier('1.2.840.113549.1.9.22.1');
 const FRIENDLY_NAME = objectIdentifier('1.2.840.113549.1.9.20');
-/** By this attribute Java takes a certificate for one that is trusted, and not for part of a chain. */
+/** Tells Java that a certificate is trusted, and not part of a chain. */
 const TRUSTED_KEY_USAGE = objectIdentifier('2.16.840.1.113894.746875.1.1');
 const ANY_EXTENDED_KEY_USAGE = objectIdentifier('2.5.29.37.0');
 
 /**
- * A trust store for the JVM: PKCS #12 (RFC 7292 §4) with certificates alone, which are public. So nothing is encrypted and
- * there is no integrity that a password would prove: any password opens it, and none.
+ * A trust store for the JVM: PKCS #12 (RFC 7292 §4) with only certificates, which are public. So nothing is encrypted,
+ * and no password proves its integrity: any password opens it, and none.
  * @param certificates PEM.
  */
 export function trustStoreOf(certificates: readonly string[]): Buffer {

@@ -1,4 +1,4 @@
-/** Between when and when the certificates of a PEM bundle are valid: read in parts, and once for each content. */
+/** From when and until when the certificates of a PEM bundle are valid: read in parts, and once per content. */
 
 import { createHash, type X509Certificate } from 'node:crypto';
 import { nextTurn } from '../next-turn.ts';
@@ -9,23 +9,23 @@ export interface Validity {
   readonly endsAtMs: number;
 }
 
-/** Of the certificates of one bundle, the one that ends first and the one that ends last. */
+/** The certificates of one bundle that expire first and last. */
 export interface BundleValidity {
   readonly first: Validity;
   readonly last: Validity;
 }
 
-/** Certificates that are parsed in one turn of the event loop: a few milliseconds. */
+/** Certificates parsed in one turn of the event loop: a few milliseconds. */
 export const CERTIFICATES_AT_ONCE = 20;
 
 /** Bundles whose outcome is remembered: routes share a few, which are read again whenever connections are made anew. */
 export const MOST_BUNDLES = 64;
 
 export class ValidityReader {
-  /** By the hash of what they were read of, the latest last. */
+  /** By the hash of the bundle, the latest last. */
   readonly #known = new Map<string, BundleValidity | undefined>();
 
-  /** Undefined where no certificate says it: whoever uses the file says what is wrong with it. One call at a time. */
+  /** Undefined if no certificate states it: the file's user reports what is wrong with it. One call at a time. */
   async read(pem: string): Promise<BundleValidity | undefined> {
     const hash = createHash('sha256').update(pem).digest('base64');
     const isKnown = this.#known.has(hash);
@@ -55,7 +55,7 @@ async function readBundle(pem: string): Promise<BundleValidity | undefined> {
   return validity;
 }
 
-/** Empty where it cannot be told. */
+/** Empty if it cannot be told. */
 function validityOf({ validFromDate, validToDate }: X509Certificate): Validity[] {
   const validity = { fromMs: validFromDate.getTime(), endsAtMs: validToDate.getTime() };
   return Object.values(validity).every(Number.isFinite) ? [validity] : [];

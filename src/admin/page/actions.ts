@@ -1,4 +1,4 @@
-/** What the page changes: asked for by POST, on loopback, by no page of another site. */
+/** What the page can change: by POST, on loopback, from no other site's page. */
 
 import { LOG_LEVELS, type LogLevel } from '../../log/logger.ts';
 import type { RenewalAnswer } from '../../token/token-source.ts';
@@ -49,7 +49,7 @@ function change(make: (request: AdminRequest) => readonly [status: number, messa
   };
 }
 
-/** For a form without a script: the page is loaded anew (RFC 9110 §15.4.4). */
+/** For a form without a script: reloads the page (RFC 9110 §15.4.4). */
 function backToPage(message: string): AdminAnswer {
   return {
     status: 303,

@@ -11,7 +11,7 @@ import {
 import { STYLE } from './style.ts';
 import { absolute } from './times.ts';
 
-/** In the title, which has no colour. */
+/** For the title, which has no colour. */
 const SIGNS: Readonly<Record<Level, string>> = { failing: '✖', warning: '▲', ok: '✔' };
 
 const ICON_COLOURS: Readonly<Record<Level | 'stale', string>> = {
@@ -22,13 +22,13 @@ const ICON_COLOURS: Readonly<Record<Level | 'stale', string>> = {
 };
 
 export interface PageOptions {
-  /** The text of the script; it is part of the page. */
+  /** The text of the script, which is part of the page. */
   readonly script: string;
-  /** Whether who asks may change something. */
+  /** Whether the reader may change something. */
   readonly mayChange: boolean;
 }
 
-/** The whole page: what it shows is in it, and the script only brings newer versions of it. */
+/** The whole page: it holds everything it shows, and the script only fetches newer versions. */
 export function statusDocument(status: StatusReport, { script, mayChange }: PageOptions): string {
   const { verdict, pod, at } = status;
   const place = [pod.name, pod.namespace, pod.node].filter((part) => part !== undefined);

@@ -1,4 +1,4 @@
-/** Small pictures of what was: drawn by the server, so that they need no script. */
+/** Small graphs of the past, drawn by the server, so that they need no script. */
 
 import type { MinuteReport } from '../status/report.ts';
 import { type Html, html } from './html.ts';
@@ -7,7 +7,7 @@ const HEIGHT = 20;
 const MINUTES = 120;
 const MINUTE_MS = 60_000;
 
-/** A line of figures, oldest first; where there is none it is broken. */
+/** A line of figures, oldest first, with gaps for missing ones. */
 export function sparkline(figures: readonly (number | null)[], label: string, colour = 'line'): Html {
   const highest = Math.max(...figures.map((figure) => figure ?? 0), 0);
   const y = (figure: number) => (highest === 0 ? HEIGHT - 1 : HEIGHT - 1 - (figure / highest) * (HEIGHT - 2));
@@ -15,7 +15,7 @@ export function sparkline(figures: readonly (number | null)[], label: string, co
   let isDown = false;
   for (const [x, figure] of figures.entries()) {
     if (figure !== null) path += `${isDown ? 'L' : 'M'}${x} ${shortened(y(figure))}`;
-    // A figure alone is a point.
+    // A single figure is a point.
     if (figure !== null && !isDown && (figures[x + 1] ?? null) === null) path += 'h1';
     isDown = figure !== null;
   }
@@ -23,7 +23,7 @@ export function sparkline(figures: readonly (number | null)[], label: string, co
   return html`<svg class="spark ${colour}" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="${path}"/></svg>`;
 }
 
-/** Two hours of grants, a column a minute: full height where one failed, half where all succeeded. */
+/** Two hours of grants, a column per minute: full height if one failed, half if all succeeded. */
 export function timeline(minutes: readonly MinuteReport[], now: string): Html {
   const last = Math.floor(Date.parse(now) / MINUTE_MS);
   const columns = (fails: boolean, height: number) =>

@@ -1,4 +1,4 @@
-/** Text that is HTML already; made by `html` alone. */
+/** Text that is already HTML; made only by `html`. */
 export class Html {
   readonly text: string;
 
@@ -7,7 +7,7 @@ export class Html {
   }
 }
 
-/** What a template takes: text is escaped, HTML is not, lists are joined, and undefined is nothing. */
+/** What a template accepts: text is escaped, HTML is not, lists are joined, and undefined is empty. */
 export type Part = Html | string | number | undefined | readonly Part[];
 
 const ESCAPES: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-/** The parts of the page, each a function of what it shows. Failing things come first. */
+/** The parts of the page, each a function of what it shows. Failures come first. */
 
 import { LOG_LEVELS } from '../../log/logger.ts';
 import type {
@@ -21,7 +21,7 @@ import { absolute, lasting, time } from './times.ts';
 const DOCS = 'https://github.com/token-sidecar/token-sidecar/blob/main/docs';
 
 const LEVELS: readonly Level[] = ['failing', 'warning', 'ok'];
-/** Beside its colour each level has a sign and a word. */
+/** Besides its colour each level has a sign and a word. */
 const SIGNS: Readonly<Record<Level, string>> = {
   failing: 'M3 3l10 10M13 3L3 13',
   warning: 'M8 3v6M8 12v1',
@@ -184,7 +184,7 @@ const OTHER_HOSTS: Readonly<Record<WayOfHosts, string>> = {
   redirection: 'Redirected hosts on no list',
 };
 
-/** One host may be listed for each of them. */
+/** One host may be listed in each of them. */
 const IDS: Readonly<Record<WayOfHosts, string>> = {
   'forward proxy': 'forward',
   capture: 'capture',
@@ -236,7 +236,7 @@ export function programSection(status: StatusReport, mayChange: boolean): Html {
   return html`<section aria-labelledby="program"><h2 id="program">Sidecar</h2>${facts}${fileState(status)}${mayChange ? logLevels(logLevel) : ONLY_LOOPBACK}<details id="configuration"><summary>Effective configuration, without secrets</summary><pre tabindex="0">${effective}</pre></details></section>`;
 }
 
-/** How the configuration stands to its file, and what is wrong with that. */
+/** How the configuration relates to its file, and what is wrong with it. */
 function fileState({ configuration, at }: StatusReport): Html | undefined {
   if (configuration === undefined) return undefined;
   const { file, generation, since } = configuration;
@@ -264,7 +264,7 @@ function standingOf(standing: StandingReport): { readonly sentence: string; read
 
 const ONLY_LOOPBACK = html`<p class="dim">To ask for a token or to change the log level, come by <code>kubectl port-forward</code>.</p>`;
 
-/** Those by which more or less is seen, the quietest first; with the others nobody would be warned. */
+/** Levels that change how much is logged, the quietest first; the omitted ones would hide warnings. */
 const OFFERED_LEVELS = LOG_LEVELS.filter((level) => level !== 'fatal' && level !== 'silent').toReversed();
 
 function logLevels(current: string): Html {
@@ -277,10 +277,10 @@ function logLevels(current: string): Html {
 
 export const LINKS = html`<nav aria-label="Links"><a href="metrics">Metrics</a><a href="api/status">Status as JSON</a><a href="readyz">readyz</a><a href="livez">livez</a><a href="startupz">startupz</a><a href="${DOCS}/runbooks/README.md">Runbooks</a><a href="${DOCS}/reference/status-page.md">About this page</a></nav>`;
 
-/** A page with more of them than this would take longer to read, and to make, than there is time. */
+/** A page with more of them would take too long to read, and to make. */
 const MOST_CARDS = 50;
 
-/** The worst first, as many as there is room for. */
+/** The worst first, as many as fit. */
 function firstOf<T extends { readonly level: Level }>(all: readonly T[], card: (one: T) => Html): Html[] {
   const sorted = [...all].sort((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
   const cards = sorted.slice(0, MOST_CARDS).map(card);

@@ -1,4 +1,4 @@
-/** The status page and what it shows as JSON, for a person with a port-forward. */
+/** The status page and its content as JSON, for a person with a port-forward. */
 
 import { createHash } from 'node:crypto';
 import { type AdminEndpoint, json } from '../admin-server.ts';
@@ -7,7 +7,7 @@ import { browserScript } from './browser-script.ts';
 import { statusDocument } from './document.ts';
 import { STYLE } from './style.ts';
 
-/** Nothing but what is in the page itself runs or is loaded; it asks nobody but its own listener. */
+/** Only the page's own content runs or is loaded, and it connects only to its own listener. */
 function policyFor(script: string): string {
   return [
     "default-src 'none'",
@@ -41,7 +41,7 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
       body: statusDocument(shownTo(isLocal, read()), { script, mayChange: isLocal }),
       headers: {
         'Content-Security-Policy': policy,
-        // A form says where it comes from, which is asked for.
+        // A form sends its origin, which is checked.
         'Referrer-Policy': 'same-origin',
         'X-Frame-Options': 'DENY',
       },
@@ -49,7 +49,7 @@ export function statusPageEndpoint(read: () => StatusReport): AdminEndpoint {
   };
 }
 
-/** Other pods see that a file was refused, and not its text, in which anything may stand by mistake. */
+/** Other pods learn that a file was refused, but not its errors, which might quote anything. */
 function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
   const { configuration } = report;
   if (isLocal || configuration?.state !== 'refused') return report;
@@ -57,7 +57,7 @@ function shownTo(isLocal: boolean, report: StatusReport): StatusReport {
   return { ...report, configuration: { ...configuration, errors } };
 }
 
-/** As a Content Security Policy names what it allows (CSP Level 3 §2.3.1). */
+/** In the form of a Content Security Policy source (CSP Level 3 §2.3.1). */
 function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`;
 }

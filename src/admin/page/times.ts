@@ -5,7 +5,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** `45 s`, `12 min`, `3 h 20 min`, `2 days`: as exact as somebody who reads it needs. */
+/** `45 s`, `12 min`, `3 h 20 min`, `2 days`: as exact as a reader needs. */
 export function span(ms: number): string {
   const given = Math.abs(ms);
   if (given < 2 * MINUTE_MS) return `${Math.round(given / SECOND_MS)} s`;
@@ -23,7 +23,7 @@ export function absolute(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** An instant as seen from `now`, the absolute one behind it: `12 min ago`, `in 45 s`. */
+/** An instant relative to `now`, with the absolute one as its tooltip: `12 min ago`, `in 45 s`. */
 export function time(iso: string, now: string): Html {
   const ms = Date.parse(iso) - Date.parse(now);
   const text = Math.abs(ms) < SECOND_MS ? 'now' : ms < 0 ? `${span(ms)} ago` : `in ${span(ms)}`;

@@ -1,4 +1,4 @@
-/** How the configuration in use stands to the file that it was read from. */
+/** How the configuration in use relates to the file that it was read from. */
 
 import type { ConfigurationReport, Problem, StandingReport } from './report.ts';
 

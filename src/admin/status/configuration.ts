@@ -1,10 +1,10 @@
-/** The effective configuration as it may be shown: nothing of it is a secret, and nothing that might be one is in it. */
+/** The effective configuration as it may be shown: without secrets, and without anything that might be one. */
 
 import { withoutQuery } from '../../token/why-no-token.ts';
 
 /**
- * Names of settings whose values are shown. The value of any other is left out, so that a setting that is added later
- * is hidden until somebody has thought of it: what a client is called, what it sends along, what it claims.
+ * Names of settings whose values are shown. All others are left out, so that a setting added later is hidden until
+ * somebody decides otherwise: a client's id, what it sends along, what it claims.
  */
 const SHOWN: ReadonlySet<string> = new Set([
   ...[
@@ -123,10 +123,10 @@ const SHOWN: ReadonlySet<string> = new Set([
   ],
 ]);
 
-/** In place of a value that is not shown. */
+/** Replaces a hidden value. */
 export const HIDDEN = '(set)';
 
-/** Of an object of settings, those that may be shown, by their names. */
+/** The settings of an object that may be shown, by name. */
 export function shownSettings(settings: unknown): unknown {
   if (Array.isArray(settings)) return settings.map(shownSettings);
   if (typeof settings === 'string') return shownText(settings);
@@ -137,7 +137,7 @@ export function shownSettings(settings: unknown): unknown {
   );
 }
 
-/** URLs have neither user information nor a query. */
+/** URLs without user information and query. */
 function shownText(text: string): string {
   return /^https?:/i.test(text) && URL.canParse(text) ? withoutQuery(text) : text;
 }

@@ -25,26 +25,26 @@ import type { TrafficHistory } from './traffic-history.ts';
 import { type FoundCredential, judge, levelOf } from './verdict.ts';
 
 export interface StatusSources {
-  /** What is in use now; a reload puts another one in its place. */
+  /** The configuration in use; a reload replaces it. */
   config(): Config;
-  /** In the order of the credentials of the configuration. */
+  /** In the order of the configuration's credentials. */
   tokens(): readonly Pick<TokenSource, 'snapshot' | 'grants'>[];
   /** By route name, since the start. */
   figures(): ReadonlyMap<string, RouteFigures>;
   readonly history: Pick<TrafficHistory, 'recent' | 'lastMinute'>;
-  /** What the upstream of each route speaks, by the route's name; undefined while that is not known. */
+  /** The protocol of each route's upstream, by the route's name; undefined while it is not known. */
   spoken(): ReadonlyMap<string, 'http1' | 'h2' | undefined>;
   refusedHosts(): readonly { readonly host: string; readonly times: number; readonly lastAtMs: number }[];
   draining(): boolean;
   logLevel(): string;
-  /** How the configuration stands to its file; undefined where it is of no file. */
+  /** How the configuration relates to its file; undefined if it has none. */
   configuration(): ConfigurationState | undefined;
   readonly pod: Pod;
   readonly startedAtMs: number;
   nowMs(): number;
 }
 
-/** The name of what no route matched, among the routes that are counted. */
+/** The name under which unmatched requests are counted among the routes. */
 const NO_ROUTE = 'none';
 
 export function readStatus(sources: StatusSources): StatusReport {
@@ -172,10 +172,10 @@ function totalsOf(counted: RouteFigures | undefined): RequestTotals {
   };
 }
 
-/** By the names of their routes. */
+/** By the prefix of their route names. */
 const WAYS = { forward: 'forward proxy', capture: 'capture', redirect: 'redirection' } as const;
 
-/** Hosts of the forward proxy, of capture and of redirection, with the names that their requests are counted by. */
+/** Hosts of the forward proxy, of capture and of redirection, with the names under which their requests are counted. */
 function hostsOf(
   { forwardProxy, capture, redirect }: Config,
   figures: ReadonlyMap<string, RouteFigures>,
@@ -200,7 +200,7 @@ function hostsOf(
   const listed = (forwardProxy?.allow ?? []).map((entry) => describe(entry.host, 'forward', entry));
   const captured = (capture?.hosts ?? []).map((entry) => describe(entry.host, 'capture', entry));
   const redirected = (redirect?.hosts ?? []).map((entry) => describe(entry.host, 'redirect', entry));
-  // A host with several ports is counted by its name alone.
+  // A host with several ports is counted only by its name.
   return [...new Map([...listed, ...captured, ...redirected].map((each) => [each.name, each])).values()];
 }
 

@@ -1,4 +1,4 @@
-/** What `/api/status` tells and the page shows: everything an operator asks of a sidecar, and nothing that could be replayed. */
+/** The content of `/api/status` and the page: everything an operator asks of a sidecar, and nothing that could be replayed. */
 
 import type { MemoryUse } from '../memory.ts';
 
@@ -8,7 +8,7 @@ export interface StatusReport {
   readonly revision: string;
   readonly node: string;
   readonly pod: Pod;
-  /** When all of this was so. */
+  /** When all of this was true. */
   readonly at: string;
   readonly startedAt: string;
   readonly uptimeSeconds: number;
@@ -19,9 +19,9 @@ export interface StatusReport {
   readonly credentials: readonly CredentialReport[];
   readonly routes: readonly RouteReport[];
   readonly forwardProxy?: ForwardProxyReport;
-  /** How the configuration in use stands to its file; absent where there is none. */
+  /** How the configuration in use relates to its file; absent if there is none. */
   readonly configuration: ConfigurationReport | undefined;
-  /** What is in use; what may be secret is left out. */
+  /** The settings in use, without anything that may be secret. */
   readonly effectiveConfiguration: unknown;
 }
 
@@ -32,14 +32,14 @@ export type ConfigurationReport = {
   readonly since: string;
 } & StandingReport;
 
-/** How it stands to what the file says now. */
+/** How it relates to the file's present content. */
 export type StandingReport =
   | { readonly state: 'current' }
   | {
       readonly state: 'waiting';
       readonly waitingSince: string;
       readonly overdue: boolean;
-      /** What is waited for, a sentence each. */
+      /** What is awaited, a sentence each. */
       readonly missing: readonly string[];
     }
   | {
@@ -50,7 +50,7 @@ export type StandingReport =
       readonly errors: string;
     };
 
-/** As Kubernetes calls it; what is not known is absent. */
+/** Kubernetes' own names; unknown ones are absent. */
 export interface Pod {
   readonly name: string;
   readonly namespace?: string;
@@ -61,26 +61,26 @@ export type Level = 'ok' | 'warning' | 'failing';
 
 export interface Verdict {
   readonly level: Level;
-  /** One sentence for who sees nothing else. */
+  /** One sentence for readers who see nothing else. */
   readonly sentence: string;
-  /** The worst first; empty when all is well. */
+  /** The worst first; empty if all is well. */
   readonly problems: readonly Problem[];
 }
 
 /** What fails, since when, and what happens next. */
 export interface Problem {
   readonly level: Exclude<Level, 'ok'>;
-  /** A credential or a route, or the configuration by its file; the sidecar itself when absent. */
+  /** A credential or a route, or the configuration by its file; absent for the sidecar itself. */
   readonly about?: { readonly kind: 'credential' | 'route' | 'configuration'; readonly name: string };
-  /** Without its end, which is since when: `credential crm has had no token`. */
+  /** Without its ending, which is since when: `credential crm has had no token`. */
   readonly what: string;
   readonly since?: string;
   /** A sentence. */
   readonly why?: string;
-  /** Without its end: `it asks again`. */
+  /** Without its ending: `it asks again`. */
   readonly next: string;
   readonly nextAt?: string;
-  /** Name of the page among the runbooks. */
+  /** The runbook's page name. */
   readonly runbook?: string;
 }
 
@@ -90,9 +90,9 @@ export interface CredentialReport {
   readonly tokenUrl: string | undefined;
   readonly issuerUrl: string | undefined;
   readonly required: boolean;
-  /** Held and renewed for the pod, or exchanged for that of each request. */
+  /** Held and renewed for the pod, or exchanged for each request's own token. */
   readonly tokens: 'held' | 'exchanged';
-  /** When it came into being: at the start, or by a reload. */
+  /** When it was opened: at the start, or by a reload. */
   readonly openedAt: string;
   readonly ready: boolean;
   readonly requestedAt: string | undefined;
@@ -142,7 +142,7 @@ export interface RouteReport {
   readonly inject: unknown;
   readonly egressProxy: string | undefined;
   readonly requests: RequestTotals;
-  /** Absent where there was no request. */
+  /** Absent if there was no request. */
   readonly recent: RecentTraffic | undefined;
 }
 
@@ -154,36 +154,36 @@ export interface RequestTotals {
   readonly grpc: { readonly calls: number; readonly failures: number };
 }
 
-/** Of the last minutes. Series have a figure for each interval, oldest first. */
+/** For the last minutes. Series have one figure per interval, oldest first. */
 export interface RecentTraffic {
   readonly intervalSeconds: number;
   readonly requests: readonly number[];
   /** Requests that the proxy refused or could not complete. */
   readonly errors: readonly number[];
-  /** Milliseconds; null where there was no request. */
+  /** Milliseconds; null if there was no request. */
   readonly p50Ms: readonly (number | null)[];
   readonly p99Ms: readonly (number | null)[];
-  /** Of the whole time. */
+  /** For the whole time. */
   readonly statusClasses: Readonly<Record<string, number>>;
   readonly errorsByCode: Readonly<Record<string, number>>;
   readonly p50: number | null;
   readonly p99: number | null;
-  /** Answers 401 to an injected token. */
+  /** 401 answers to an injected token. */
   readonly refusedTokens: number;
 }
 
-/** By what requests to listed hosts come. */
+/** The ways in which requests to listed hosts come. */
 export type WayOfHosts = 'forward proxy' | 'capture' | 'redirection';
 
-/** Hosts that get a token, whichever way their requests come. */
+/** Hosts that get a token, in whichever way their requests come. */
 export interface ForwardProxyReport {
-  /** Those in use, and what becomes of a host there that no list has: it is refused, or passes without a token. */
+  /** The ways in use, and what becomes of an unlisted host there: it is refused, or passes without a token. */
   readonly ways: readonly { readonly way: WayOfHosts; readonly otherHosts: 'deny' | 'pass' }[];
-  /** Of the forward proxy; these two are absent where there is none. */
+  /** For the forward proxy; both are absent if there is none. */
   readonly connect?: string;
   readonly otherHosts?: string;
   readonly hosts: readonly HostReport[];
-  /** Requests to hosts that are on no list, since the start. */
+  /** Requests to unlisted hosts since the start. */
   readonly refusals: number;
   /** The latest first. */
   readonly refusedHosts: readonly {

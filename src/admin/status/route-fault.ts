@@ -1,14 +1,14 @@
-/** Whether a route fails, by the requests of its last minute: the verdict and the time since when share the rule. Pure. */
+/** Whether a route fails, by the requests of its last minute: the verdict and its start time share this rule. Pure. */
 
 import { ERRORS } from '../../errors.ts';
 
-/** What was counted in a minute. */
+/** The counts of one minute. */
 export interface RouteMinute {
   readonly requests: number;
   readonly errorsByCode: ReadonlyMap<string, number>;
   /** Answers 500 to 599, whoever gave them. */
   readonly serverErrors: number;
-  /** Answers 401 to an injected token. */
+  /** 401 answers to an injected token. */
   readonly refusedTokens: number;
 }
 
@@ -23,13 +23,13 @@ export type RouteFault =
   /** The upstream's own answers with a status of 500 or more. */
   | { readonly kind: 'answers_errors'; readonly answered: number };
 
-/** From this part of a minute's requests on a route is said to fail. */
+/** From this fraction of a minute's requests a route counts as failing. */
 const FAILING = 0.1;
 
-/** A token that is not there is the credential's problem, and said of that. */
+/** A missing token is the credential's problem, and reported there. */
 const OF_CREDENTIALS: ReadonlySet<string> = new Set(['token_unavailable']);
 
-/** The worst that is wrong; undefined where nothing is, or nobody asked. */
+/** The worst fault; undefined if there is none, or no request. */
 export function routeFault({
   requests,
   errorsByCode,
@@ -46,12 +46,12 @@ export function routeFault({
   return answered / requests >= FAILING ? { kind: 'answers_errors', answered } : undefined;
 }
 
-/** Errors that are neither the app's mistake nor for want of a token. */
+/** Errors that are neither the app's mistake nor due to a missing token. */
 function isUpstreams(code: string): boolean {
   return !OF_CREDENTIALS.has(code) && (statusOf(code) >= 500 || statusOf(code) === 0);
 }
 
-/** 0 where the connection ended without an answer. */
+/** 0 if the connection ended without an answer. */
 function statusOf(code: string): number {
   const row = (ERRORS as Readonly<Record<string, object>>)[code];
   return row !== undefined && 'status' in row ? Number(row.status) : 0;

@@ -1,4 +1,4 @@
-/** The traffic of the last ten minutes by route: what the metrics have counted, looked at now and then. Requests pay nothing for it. */
+/** The last ten minutes' traffic by route, from periodic looks at the metrics' counters. It costs requests nothing. */
 
 import type { Clock } from '../../clock.ts';
 import type { RouteFigures } from '../../route-figures.ts';
@@ -12,7 +12,7 @@ export interface TrafficSources {
   readonly clock: Clock;
 }
 
-/** The last minute of a route, and since when its fault has been the same. */
+/** A route's last minute, and since when its fault has been the same. */
 export interface LastMinute extends RouteMinute {
   /** Wall time in ms; undefined while the route has none. */
   readonly failingSinceMs: number | undefined;
@@ -21,21 +21,21 @@ export interface LastMinute extends RouteMinute {
 export const INTERVAL_MS = 10_000;
 export const INTERVALS = 60;
 const MINUTE = 6;
-/** Routes with a history: the first that are used. One that rests for all of the time makes room. */
+/** Routes with a history: the first that are used. One that is idle for the whole time makes room. */
 export const MOST_ROUTES = 64;
 
 const CLASSES = 6;
-/** Before the classes, in each interval: */
+/** Offsets of the counts before the classes, in each interval: */
 const ERRORS = 0;
 const REFUSED = 1;
 const COUNTS = 2;
 
-/** One route's intervals: six kilobytes, and 240 bytes for each code of an error that has occurred. */
+/** One route's intervals: six kilobytes, and 240 bytes for each error code that has occurred. */
 class RouteHistory {
   readonly #width: number;
   readonly #figures: Uint32Array;
   readonly #errors = new Map<string, Uint32Array>();
-  /** What is wrong, as the verdict has it, and since the beginning of which interval. */
+  /** The fault, as the verdict defines it, and the beginning of its first interval. */
   fault: { readonly kind: RouteFault['kind']; readonly sinceMs: number } | undefined;
   /** Intervals since the last with a request. */
   idle = 0;
@@ -61,7 +61,7 @@ class RouteHistory {
     this.idle = gained.total === 0 ? this.idle + 1 : 0;
   }
 
-  /** Looks at the minute that has just ended. */
+  /** Judges the minute that has just ended. */
   judge(minute: RouteMinute, nowMs: number): void {
     const kind = routeFault(minute)?.kind;
     if (kind === this.fault?.kind) return;
@@ -109,7 +109,7 @@ export class TrafficHistory {
   readonly #sources: TrafficSources;
   readonly #routes = new Map<string, RouteHistory>();
   #before: ReadonlyMap<string, RouteFigures> = new Map();
-  /** The slot that is written next: the oldest one. */
+  /** The slot written next: the oldest one. */
   #next = 0;
   #taken = 0;
   #cancel: () => void;
@@ -119,7 +119,7 @@ export class TrafficHistory {
     this.#cancel = sources.clock.after(INTERVAL_MS, () => this.#sample());
   }
 
-  /** Undefined of a route that has rested for all of the time, or is one too many. */
+  /** Undefined for a route that was idle for the whole time, or exceeds the bound. */
   recent(route: string): RecentTraffic | undefined {
     const history = this.#routes.get(route);
     if (history === undefined) return undefined;
@@ -152,7 +152,7 @@ export class TrafficHistory {
     return { ...history.minute(this.#slots(MINUTE)), failingSinceMs: history.fault?.sinceMs };
   }
 
-  /** How many routes have a history now. */
+  /** The number of routes that have a history now. */
   get size(): number {
     return this.#routes.size;
   }
@@ -173,7 +173,7 @@ export class TrafficHistory {
       history?.add(slot, gained);
       if (history !== undefined && history.idle >= INTERVALS) this.#routes.delete(route);
     }
-    // A route that a reload has taken away is counted no more.
+    // A route removed by a reload is no longer counted.
     for (const route of this.#routes.keys()) if (!now.has(route)) this.#routes.delete(route);
     this.#before = now;
     this.#next = (slot + 1) % INTERVALS;
@@ -214,8 +214,8 @@ function difference(now: RouteFigures, before: RouteFigures | undefined): RouteF
 }
 
 /**
- * The duration that a part of the requests stayed below, taken to be spread evenly within its bucket, as Prometheus'
- * `histogram_quantile` does; the highest bound for what is longer than all.
+ * The duration that a fraction of the requests stayed below, assumed to be spread evenly within its bucket, as in
+ * Prometheus' `histogram_quantile`; the highest bound for anything longer.
  */
 export function quantileMs(
   counts: ArrayLike<number>,

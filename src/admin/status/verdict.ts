@@ -1,4 +1,4 @@
-/** What fails, since when, and what happens next: pure, from what has been read. */
+/** What fails, since when, and what happens next. Pure: a function of what has been read. */
 
 import type { CredentialReport, Level, Problem, Verdict } from './report.ts';
 import { routeFault } from './route-fault.ts';
@@ -8,7 +8,7 @@ export interface Findings {
   readonly draining: boolean;
   readonly credentials: readonly FoundCredential[];
   readonly routes: readonly FoundRoute[];
-  /** What else is wrong, such as a configuration that could not be loaded. */
+  /** Other problems, such as a configuration that could not be loaded. */
   readonly others: readonly Problem[];
 }
 
@@ -16,7 +16,7 @@ export type FoundCredential = Omit<CredentialReport, 'level'> & {
   readonly obtainedFirstToken: boolean;
   /** Its tokens are exchanged for those of requests, and none would be now. */
   readonly refusesAll: boolean;
-  /** Why there is no token, or no other, and what to do; absent where nothing failed. */
+  /** Why there is no token, or no new one, and what to do; absent if nothing failed. */
   readonly why: string | undefined;
 };
 
@@ -43,13 +43,13 @@ export function judge(found: Findings): Verdict {
   return { level: worst.level, sentence: `${sentenceOf(worst)}${more}`, problems };
 }
 
-/** The worst of what is said of a credential or a route. */
+/** The worst problem of a credential or a route. */
 export function levelOf({ problems }: Verdict, kind: 'credential' | 'route', name: string): Level {
   const own = problems.filter(({ about }) => about?.kind === kind && about.name === name);
   return own.some(({ level }) => level === 'failing') ? 'failing' : own.length > 0 ? 'warning' : 'ok';
 }
 
-/** With its instants as they are; the page writes them as times that pass. */
+/** With its instants unchanged; the page writes them as relative times. */
 export function sentenceOf({ what, since, why, next, nextAt }: Problem): string {
   const beginning = `${capital(what)}${since === undefined ? '' : ` since ${since}`}.`;
   return [
@@ -168,7 +168,7 @@ function exchangeFails({
   };
 }
 
-/** The page that knows most of the cause, as the alert does that is raised in place of the others. */
+/** The page closest to the cause, like the alert that replaces the others. */
 function runbookOf(
   { mountedCredentials, lastFailure }: Pick<FoundCredential, 'mountedCredentials' | 'lastFailure'>,
   otherwise: string,

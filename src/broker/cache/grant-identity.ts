@@ -1,14 +1,14 @@
-/** What makes two grants the same: the text that a shared token is found by, once it has been hashed with a key. */
+/** What makes two grants the same: the text by which a shared token is found, once hashed with a key. */
 
 import { KeyObject } from 'node:crypto';
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Credentials } from '../../token/credentials.ts';
 
 /**
- * All that a provider decides by what it grants: another scope, secret or key leads to another text. It holds secrets as they
- * are: it is for an HMAC alone.
- * @returns undefined for grants that are more than their credentials: of tokens that somebody else keeps fresh, and of what is
- * mounted and costs no grant.
+ * Everything on which a provider's grant depends: another scope, secret or key gives another text. It holds secrets in
+ * clear: use it only as input of an HMAC.
+ * @returns undefined for grants that depend on more than their credentials: those with tokens that somebody else keeps
+ * fresh, and mounted tokens, which cost no grant.
  */
 export function grantIdentity(config: CredentialConfig, credentials: Credentials): string | undefined {
   const { name, tokenUrl, issuerUrl, clientId, clientAuth, grant, scope, audience, parameters, tokenType } =
@@ -19,7 +19,7 @@ export function grantIdentity(config: CredentialConfig, credentials: Credentials
   return JSON.stringify(ordered({ settings, tokenType, credentials }));
 }
 
-/** With the fields of objects in one order, so that the same is said by the same text. */
+/** With the fields of objects in a fixed order, so that equal values give equal texts. */
 function ordered(value: unknown): unknown {
   if (value instanceof KeyObject) return value.export({ type: 'pkcs8', format: 'der' }).toString('base64');
   if (Array.isArray(value)) return value.map(ordered);

@@ -1,9 +1,9 @@
-/** A TCP connection on which no more may come than was asked for: its client keeps whatever comes until an answer is whole. */
+/** A TCP connection that accepts only as many bytes as were asked for: its client buffers everything until an answer is whole. */
 
 import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
-/** As the client has it for connections of its own: one whose other end is gone without a word ends. */
+/** The client's own default: a connection whose other end has silently gone is closed. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
 export interface ConnectionAddress {
@@ -15,7 +15,7 @@ export class MeasuredConnection extends Duplex {
   readonly #socket: Socket;
   #mayCome: number;
 
-  /** @param mayCome bytes, until it is said anew. */
+  /** @param mayCome bytes, until the next `allow`. */
   constructor({ host, port }: ConnectionAddress, mayCome: number) {
     super();
     this.#mayCome = mayCome;
@@ -33,7 +33,7 @@ export class MeasuredConnection extends Duplex {
     socket.once('close', () => this.destroy());
   }
 
-  /** So many bytes from now on. */
+  /** Bytes that may come from now on. */
   allow(bytes: number): void {
     this.#mayCome = bytes;
   }

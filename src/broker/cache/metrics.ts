@@ -3,9 +3,9 @@ import { FAILURE_REASONS, type StoreFailure } from './token-store.ts';
 
 /**
  * How a look into the cache before a grant ended.
- * - `hit`: a token was taken. `waited`: one that another replica was just asking for.
- * - `miss`: there was none. `old`: there was one that is about to be renewed, or is to be replaced.
- * - `invalid`: what was there was not ours, or not as we wrote it.
+ * - `hit`: a token was taken. `waited`: another replica was just requesting it.
+ * - `miss`: there was none. `old`: the one found is about to be renewed, or to be replaced.
+ * - `invalid`: the value found was not ours, or has been altered.
  * - `away`: the store did not answer.
  */
 export type LookResult = 'hit' | 'waited' | 'miss' | 'old' | 'invalid' | 'away';
@@ -16,7 +16,7 @@ export interface CacheMetrics {
   looked(result: LookResult): void;
   stored(result: 'stored' | 'away'): void;
   storeFailed(reason: StoreFailure['reason']): void;
-  /** Reads the gauge when it is scraped. */
+  /** Reads the gauge at each scrape. */
   observeStore(isConnected: () => boolean): void;
 }
 
@@ -49,7 +49,7 @@ export function createCacheMetrics(registry: Registry): CacheMetrics {
       this.set(connected() ? 1 : 0);
     },
   });
-  // From zero on, so that the first one is seen as an increase.
+  // They start at zero, so that the first event shows as an increase.
   for (const result of LOOK_RESULTS) looks.inc({ result }, 0);
   for (const result of ['stored', 'away']) stores.inc({ result }, 0);
   for (const reason of FAILURE_REASONS) failures.inc({ reason }, 0);

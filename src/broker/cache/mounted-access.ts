@@ -1,4 +1,4 @@
-/** What is mounted for the cache: the key of its values, the login of its store, and the CAs that it is known by. */
+/** The files mounted for the cache: the key of its values, the login of its store, and the CAs that verify it. */
 
 import { basename, dirname, join, resolve } from 'node:path';
 import { ConfigurationError, type Problem } from '../../config/problems.ts';
@@ -29,7 +29,7 @@ export interface FollowOptions extends DirectoryWatchOptions {
   readonly log: Logger;
 }
 
-/** What files say, as far as they are there. */
+/** The content of those files that exist. */
 interface Contents {
   readonly current?: CacheKey;
   readonly previous?: CacheKey;
@@ -42,9 +42,9 @@ interface WantedFile {
   readonly path: string;
   /** The flag that names it. */
   readonly key: string;
-  /** Others may be missing or empty; one that is `dispensable` is not used either when it cannot be, and the log says so. */
+  /** All but required ones may be missing or empty; an unusable `dispensable` one is ignored, and the log says so. */
   readonly need: 'required' | 'optional' | 'dispensable';
-  /** What a text says, or what is wrong with it. */
+  /** Returns the meaning of a text, or what is wrong with it. */
   readonly read: (text: string) => Contents | string;
 }
 
@@ -55,9 +55,9 @@ interface FollowedDirectory {
 
 interface Understanding {
   readonly contents: Contents;
-  /** Why it is of no use as a whole. */
+  /** Why the directory is unusable as a whole. */
   readonly faults: readonly Fault[];
-  /** What is done without. */
+  /** Ignored files, and why. */
   readonly unused: readonly Fault[];
 }
 
@@ -67,9 +67,9 @@ interface Fault {
 }
 
 /**
- * Files of one directory are of one reading and come into use together or not at all, so that a new password never goes with
- * the user of before.
- * @throws {ConfigurationError} when something of it is not usable from the start.
+ * Files of one directory come from one reading and are used together or not at all, so that a new password never goes
+ * with the previous user.
+ * @throws {ConfigurationError} if a file is unusable from the start.
  */
 export async function followAccess(files: AccessFiles, options: FollowOptions): Promise<MountedAccess> {
   const directories: FollowedDirectory[] = [];
@@ -93,7 +93,7 @@ export async function followAccess(files: AccessFiles, options: FollowOptions): 
   return {
     keys() {
       const { current, previous } = contents();
-      // It was there at the start, and is given up for another one alone.
+      // It existed at the start, and is only ever replaced by another.
       return { current: current as CacheKey, previous };
     },
     access() {
@@ -118,7 +118,7 @@ function wantedFiles({ keyDirectory, authDirectory, caFile }: AccessFiles): Want
     {
       path: join(keyDirectory, 'previous'),
       key: '--cache-key-dir',
-      // To do without it costs a grant more. A new current one that waited for it could cost more.
+      // Its absence costs one more grant. A new current key that waited for it could cost more.
       need: 'dispensable',
       read: keyAs('previous'),
     },
@@ -141,7 +141,7 @@ function byDirectory(files: readonly WantedFile[]): Map<string, WantedFile[]> {
   return Map.groupBy(files, ({ path }) => dirname(resolve(path)));
 }
 
-/** What is wrong with the first reading joins `problems`. */
+/** Mistakes in the first reading are added to `problems`. */
 async function followDirectory(
   path: string,
   wanted: readonly WantedFile[],
@@ -206,7 +206,7 @@ function isNothing(file: MountedFile): boolean {
 
 function readKey(text: string): CacheKey | string {
   const bytes = Buffer.from(text, 'base64');
-  // What is no base64 is left out by the decoder.
+  // The decoder skips what is not base64.
   const isWhole = bytes.length === SECRET_BYTES && bytes.toString('base64') === text.trim();
   return isWhole ? deriveKey(bytes) : 'is not 32 bytes in base64, as `openssl rand -base64 32` makes them';
 }

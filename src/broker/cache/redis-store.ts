@@ -1,6 +1,7 @@
 /**
- * A Valkey or Redis server as a store of tokens. One connection, which is made again by itself; whoever asks while there is
- * none, or gets no answer in time, is told so at once. The client's own queue for later and its reconnection are off.
+ * A Valkey or Redis server as a store of tokens. It has one connection, which is restored in the background; commands
+ * fail at once while there is none, or when no answer comes in time. The client's own offline queue and reconnection
+ * are off.
  */
 
 import { createClient, ErrorReply } from '@redis/client';
@@ -21,9 +22,9 @@ export interface StoreAddress {
   readonly tls: boolean;
 }
 
-/** What is mounted, as it is now. */
+/** The present content of the mounted files. */
 export interface StoreAccess {
-  /** PEM of the CAs; the public ones when absent. */
+  /** PEM of the CAs; the public ones if absent. */
   readonly authorities?: string | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -32,7 +33,7 @@ export interface StoreAccess {
 export interface RedisStoreOptions {
   readonly address: StoreAddress;
   readonly access: () => StoreAccess;
-  /** On each command, from being asked to its answer. */
+  /** Bounds each command, from call to answer. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -41,21 +42,21 @@ export interface RedisStoreOptions {
   readonly log: Logger;
 }
 
-/** On a connection, from its beginning to the first answer. Nobody waits for it. */
+/** Bounds a connection attempt, up to the first answer. Nobody waits for it. */
 export const CONNECT_MS = 1000;
-/** From the end of one connection to the beginning of the next. */
+/** From the end of one connection to the next attempt. */
 const FIRST_RETRY_MS = 250;
 export const LONGEST_RETRY_MS = 4000;
-/** A connection that lasts for so long was a good one. */
+/** A connection that lasts this long counts as good. */
 const STEADY_MS = 30_000;
-/** Commands that are not answered yet; each grant asks a few, one after the other. */
+/** Unanswered commands; each grant sends a few, one after the other. */
 const MOST_COMMANDS = 1024;
-/** What TLS takes for itself: a handshake, and then a little. */
+/** The overhead of TLS: a handshake, then little. */
 const TLS_BYTES = 256 * 1024;
-/** Of the longest answer to a command, in records of TLS. */
+/** The longest answer to a command, in TLS records. */
 const ANSWER_BYTES = 2 * LONGEST_VALUE;
 
-/** What is used of it. */
+/** The part of the client that is used. */
 interface Client {
   sendCommand(args: string[]): Promise<unknown>;
   destroy(): void;
@@ -65,9 +66,9 @@ interface Connection {
   readonly client: Client;
   readonly ended: Promise<StoreFailure>;
   isEnded(): boolean;
-  /** Commands that are on their way. */
+  /** Commands under way. */
   unanswered: number;
-  /** So many commands wait for their answers now. */
+  /** Sets how many commands now wait for their answers. */
   expects(answers: number): void;
   end(failure: StoreFailure): void;
 }
@@ -75,7 +76,7 @@ interface Connection {
 const AWAY = { state: 'away' } as const;
 const CLOSED: StoreFailure = { reason: 'unreachable', detail: 'it is used no more' };
 const CHANGED: StoreFailure = { reason: 'unreachable', detail: 'what is mounted for it has changed' };
-/** Whatever it is: that it is answered shows that we are let in and may ask. */
+/** What it holds does not matter: an answer shows that we are logged in and permitted. */
 const PROBE = `${NAME_PREFIX}probe`;
 
 export function openRedisStore(options: RedisStoreOptions): TokenStore {
@@ -85,10 +86,10 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   const tried = Promise.withResolvers<void>();
   const closing = new AbortController();
   let connection: Connection | undefined;
-  /** Ends a wait between two attempts. */
+  /** Ends the wait before the next attempt. */
   let hurry = new AbortController();
   let told: string | undefined;
-  /** Of what is mounted. */
+  /** Changes of the mounted files so far. */
   let changes = 0;
   const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()));
 
@@ -96,7 +97,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { authorities, username, password } = options.access();
     const ended = Promise.withResolvers<StoreFailure>();
     const socket = { host, port, connectTimeout: CONNECT_MS, reconnectStrategy: false } as const;
-    // A server of this machine, which alone is without TLS, takes what it likes of the memory anyway.
+    // A server without TLS is on this machine, and could take the memory anyway.
     const measured = address.tls ? new MeasuredConnection(address, TLS_BYTES) : undefined;
     const client = createClient({
       socket: address.tls
@@ -110,17 +111,17 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
         : { ...socket, tls: false },
       ...(username === undefined ? {} : { username }),
       ...(password === undefined ? {} : { password }),
-      // What older servers speak too, and what asks for no right but to log in.
+      // Works with older servers, and needs no permission beyond the login.
       RESP: 2,
       disableClientInfo: true,
       maintNotifications: 'disabled',
       disableOfflineQueue: true,
       commandsQueueMaxLength: MOST_COMMANDS,
-      // Its own bound ends with the writing of a command.
+      // The client's own time limit ends once a command is written.
       commandOptions: { timeout: 0 },
     });
     client.on('error', (error: unknown) => ended.resolve(storeFailure(error)));
-    // The client hears of it, once it has taken the connection.
+    // The client reports it once it has taken over the connection.
     measured?.on('error', () => undefined);
     const destroy = (): void => {
       client.destroy();
@@ -133,7 +134,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     };
     const opening = open();
     let isGivenUp = false;
-    // One that was given up while it was being made may come to be all the same.
+    // An attempt that was given up may still succeed.
     const settled = opening.then(
       () => isGivenUp && destroy(),
       () => destroy(),
@@ -143,7 +144,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
       if (opened === 'late') {
         isGivenUp = true;
         destroy();
-        // One after the other, so that what never ends is one.
+        // One at a time, so that at most one hangs.
         await Promise.race([settled, closed]);
         return { reason: 'timeout', detail: `no connection within ${CONNECT_MS} ms` };
       }
@@ -181,7 +182,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     }
   }
 
-  /** Until it ends. */
+  /** Until the connection ends. */
   async function serve(made: Connection): Promise<StoreFailure & { readonly steady?: true }> {
     const sinceMs = clock.monotonicMs();
     if (closing.signal.aborted) made.end(CLOSED);
@@ -197,24 +198,25 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     return { ...failure, steady: true };
   }
 
-  /** Once for each reason: it is tried again every few seconds. */
+  /** Once per reason: the connection is retried every few seconds. */
   function tell({ reason, detail }: StoreFailure): void {
     if (told === detail) return;
     told = detail;
     log.warn({ reason, detail }, 'the token cache is away: each replica asks by itself');
   }
 
-  /** @returns `refused` where it is an error of this command alone. */
+  /** @returns `refused` if the error concerns only this command. */
   async function ask(args: readonly string[]): Promise<Answer<unknown> | { readonly state: 'wrong_type' }> {
     const asked = connection;
-    // Of more than these the client would say that the queue is full: that is no fault of the connection, and others wait on it.
+    // Beyond this the client would report a full queue: no fault of the connection, which others wait on.
     if (asked === undefined || asked.unanswered >= MOST_COMMANDS) return AWAY;
     asked.unanswered += 1;
     asked.expects(asked.unanswered);
     try {
       const reply = asked.client.sendCommand([...args]).then((value) => ({ value }));
       const inTime = await within(timeoutMs, reply, clock);
-      // The event loop looks at timers before it reads: after a herd of handshakes the answer may lie there, and is read in a turn.
+      // The event loop runs timers before it reads: after a herd of handshakes the answer may have arrived, and is read
+      // one turn later.
       const answered = inTime === 'late' ? await Promise.race([reply, nextTurn('late' as const)]) : inTime;
       if (answered !== 'late') return { state: 'answered', value: answered.value };
       asked.end({ reason: 'timeout', detail: `no answer within ${timeoutMs} ms` });
@@ -228,7 +230,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     return AWAY;
   }
 
-  /** An answer that the command does not have ends the connection: nothing that comes on it can be believed. */
+  /** An answer that does not fit its command ends the connection: nothing further on it can be trusted. */
   async function expect<T>(
     args: readonly string[],
     read: (reply: unknown) => T | undefined,
@@ -243,10 +245,10 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
   }
 
   async function readOne(name: string): Promise<Answer<Found>> {
-    // Sent together, the time first: of a value that is replaced in between, the time is the shorter one.
+    // Sent together, the time first: if the value is replaced in between, the shorter time counts.
     const [left, range] = await Promise.all([
       expect(['PTTL', name], (reply) => (typeof reply === 'number' ? reply : undefined)),
-      // Whatever lies there, no more of it comes here.
+      // Whatever is stored there, no more than this is read.
       ask(['GETRANGE', name, '0', String(LONGEST_VALUE)]),
     ]);
     if (left.state === 'away' || range.state === 'away') return AWAY;
@@ -255,7 +257,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
     const { value } = range;
     if (value === '') return answered({ kind: 'nothing' });
     if (typeof value !== 'string' || value.length > LONGEST_VALUE) return answered({ kind: 'foreign' });
-    // -2: it came in between. -1: without end, as we write none.
+    // -2: it was stored in between. -1: it has no expiry, and ours always have one.
     if (left.value === -2) return answered({ kind: 'nothing' });
     return answered(left.value < 0 ? { kind: 'foreign' } : { kind: 'value', value, leftMs: left.value });
   }

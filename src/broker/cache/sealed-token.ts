@@ -1,11 +1,11 @@
-/** A token as it lies in a store that others may read and write: encrypted, and bound to its name. */
+/** A token as stored where others may read and write: encrypted, and bound to its name. */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { parseObject } from '../../token/json-object.ts';
 import { MAX_LIFETIME_SECONDS } from '../../token/provider/token-lifetime.ts';
 import { MAX_TOKEN_BYTES, wrongToken } from '../../token/provider/token-response.ts';
 
-/** Of one secret; the one for names tells nothing of the one for values. */
+/** Derived from one secret; the key for names reveals nothing of the one for values. */
 export interface CacheKey {
   readonly naming: Buffer;
   readonly sealing: Buffer;
@@ -13,22 +13,22 @@ export interface CacheKey {
 
 export interface StoredToken {
   readonly accessToken: string;
-  /** From when the request for it was sent. */
+  /** From the moment its request was sent. */
   readonly lifetimeMs: number;
-  /** Wall time of that, by the clock of who asked. */
+  /** Wall time of that moment, by the requester's clock. */
   readonly requestedAtMs: number;
 }
 
 export const SECRET_BYTES = 32;
 const ALGORITHM = 'aes-256-gcm';
-/** NIST SP 800-38D §8.2.2: random ones of 96 bits do for 2^32 values of a key. */
+/** NIST SP 800-38D §8.2.2: random 96-bit nonces suffice for 2^32 values of a key. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** All names begin so: users of the store may be held to them. */
+/** The prefix of all names, to which the store's users may be restricted. */
 export const NAME_PREFIX = 'token-sidecar:broker:';
 
-/** Of the longest token, each character of which JSON may escape, with what is said beside it, encrypted, as base64. Characters. */
+/** The longest token, with each character escaped in JSON and the other fields, encrypted, as base64. Characters. */
 export const LONGEST_VALUE = Math.ceil((2 * MAX_TOKEN_BYTES + 256) / 3) * 4;
 
 /** @param secret of `SECRET_BYTES`. */
@@ -38,7 +38,7 @@ export function deriveKey(secret: Buffer): CacheKey {
   return { naming: derive('names'), sealing: derive('values') };
 }
 
-/** Tells nothing of the identity to who has not got the key. */
+/** Reveals nothing of the identity without the key. */
 export function nameOf({ naming }: CacheKey, identity: string): string {
   return `${NAME_PREFIX}1:${createHmac('sha256', naming).update(identity).digest('base64url')}`;
 }
@@ -53,7 +53,7 @@ export function seal({ sealing }: CacheKey, name: string, token: StoredToken): s
   return Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64');
 }
 
-/** @returns undefined for whatever was not sealed with this key under this name. */
+/** @returns undefined for anything not sealed with this key under this name. */
 export function unseal({ sealing }: CacheKey, name: string, value: string): StoredToken | undefined {
   if (value.length > LONGEST_VALUE || !/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return undefined;
   const bytes = Buffer.from(value, 'base64');
@@ -67,12 +67,12 @@ export function unseal({ sealing }: CacheKey, name: string, value: string): Stor
     const text = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
     return readToken(text.toString('utf8'));
   } catch {
-    // It is not ours, or not as we wrote it: there is nothing more to be known of it.
+    // Not ours, or altered: nothing more can be known of it.
     return undefined;
   }
 }
 
-/** What another version of us wrote is looked at as what a provider answered is. */
+/** A value written by another version of this program is checked like a provider's answer. */
 function readToken(text: string): StoredToken | undefined {
   const { accessToken, lifetimeMs, requestedAtMs } = parseObject(text) ?? {};
   if (wrongToken(accessToken) !== undefined) return undefined;

@@ -1,11 +1,11 @@
-/** Why a Valkey or Redis does not serve, from what its client throws. */
+/** Why a Valkey or Redis server fails, from its client's errors. */
 
 import { ConnectionTimeoutError, ErrorReply, SocketClosedUnexpectedlyError } from '@redis/client';
 import { systemCodeOf } from '../../errors.ts';
 import { UnaskedBytes } from './measured-connection.ts';
 import type { StoreFailure } from './token-store.ts';
 
-/** What to do about the errors that an installation meets. */
+/** What to do about the errors that occur in practice. */
 const REFUSALS: Readonly<Record<string, string>> = {
   WRONGPASS: 'it refuses our user and password',
   NOAUTH: 'it wants a password',
@@ -33,12 +33,12 @@ export function storeFailure(error: unknown): StoreFailure {
   return { reason: 'protocol', detail: 'it answers with something that is not RESP' };
 }
 
-/** The first word of an error, where it is one of the protocol's. */
+/** The first word of an error, if it is a code of the protocol. */
 export function errorCodeOf({ message }: ErrorReply): string | undefined {
   return /^[A-Z]{2,20}(?= |$)/.exec(message)?.[0];
 }
 
-/** OpenSSL's reasons to distrust a certificate, and Node's. */
+/** The codes by which OpenSSL and Node distrust a certificate. */
 function isOfTls(code: string): boolean {
   return /^ERR_(TLS|SSL|OSSL)|CERT|SIGNATURE|ISSUER|EPROTO|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/.test(code);
 }

@@ -1,6 +1,6 @@
 /**
- * Tokens that the replicas of a broker share: before a grant each looks whether another has asked, and one that asks says so
- * to the others. Whatever is wrong with the store, a replica asks by itself.
+ * Tokens that a broker's replicas share: before a grant each looks whether another has made one, and announces its own.
+ * Whenever the store fails, a replica requests its own token.
  */
 
 import { type Clock, type Instant, later, remainingMs } from '../../clock.ts';
@@ -14,20 +14,20 @@ import { type CacheKey, nameOf, seal, unseal } from './sealed-token.ts';
 import type { Found, TokenStore } from './token-store.ts';
 
 export interface CacheKeys {
-  /** By which is written. */
+  /** Used to write. */
   readonly current: CacheKey;
-  /** By which is read, too: of replicas that have not got the current one yet. */
+  /** Also used to read: for values of replicas that do not have the current key yet. */
   readonly previous?: CacheKey | undefined;
 }
 
 export interface TokenCache {
-  /** Of this credential. */
+  /** The shared tokens of this credential. */
   of(config: CredentialConfig): SharedTokens;
 }
 
 export interface TokenCacheOptions {
   readonly store: TokenStore;
-  /** As they are mounted now. */
+  /** The mounted keys at present. */
   readonly keys: () => CacheKeys;
   readonly clock: Clock;
   /** A number in [0, 1). */
@@ -35,12 +35,12 @@ export interface TokenCacheOptions {
   readonly metrics: CacheMetrics;
 }
 
-/** For a grant that another replica is making; then each asks by itself. */
+/** How long to wait for another replica's grant; then each requests its own. */
 export const LONGEST_WAIT_MS = 2000;
 const LOOK_EVERY_MS = 100;
-/** Of a replica that asks and is heard of no more the others wait no longer than they do anyway. */
+/** If a requesting replica vanishes, the others wait no longer than usual. */
 const CLAIM_MS = 3000;
-/** A claim that is about to end may be another's by the time it is given back. */
+/** A claim that is about to expire may belong to another by the time it is given back. */
 const CLAIM_MARGIN_MS = 1000;
 
 interface Place {
@@ -59,7 +59,7 @@ interface Look {
   readonly token?: SharedToken;
 }
 
-/** Of several places, what tells most. */
+/** The most significant result of several places comes first. */
 const TELLING: readonly Look['result'][] = ['hit', 'old', 'invalid', 'miss'];
 
 export function createTokenCache({ store, keys, clock, random, metrics }: TokenCacheOptions): TokenCache {
@@ -78,30 +78,30 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     if (found.kind !== 'value' || stored === undefined) return { result: 'invalid' };
     const { accessToken, lifetimeMs, requestedAtMs } = stored;
     const now = clock.now();
-    // The store's clock, and ours beside that of who asked: whichever says that less is left.
+    // The store's clock, or ours and the requester's: whichever leaves less.
     const byStore = remainingMs(later(askedAt, found.leftMs), now);
     const byClocks = requestedAtMs + lifetimeMs - now.wallMs;
     const leftMs = Math.min(byStore, byClocks, lifetimeMs);
     const token: SharedToken = { accessToken, lifetimeMs, ageMs: lifetimeMs - leftMs };
     const judgement = leftMs > 0 ? judge(token) : 'old';
     if (judgement === 'taken') return { result: 'hit', token };
-    // Others would take it, and be refused in their turn. Nobody waits for it: what is said of the age of another token holds
-    // for this moment alone.
+    // Others would take it and be refused as well. Nobody waits for the removal: another token's age is only right at
+    // this moment.
     if (judgement === 'refused') void store.remove(name);
     return { result: 'old' };
   }
 
-  /** The first token that another replica brings, `claimed` once it is ours to ask, `late` when it is waited for no more. */
+  /** The first token from another replica, `claimed` once this one has to request it, or `late` if the wait is over. */
   async function claimOrWait(places: Places, wanted: WantedToken): Promise<SharedToken | 'claimed' | 'late'> {
     const untilMs = clock.monotonicMs() + LONGEST_WAIT_MS;
     for (;;) {
       const claim = await store.claim(claimOf(places), CLAIM_MS);
       if (claim.state === 'away') return 'late';
       if (claim.value === 'claimed') {
-        // Who asked may have been done with it since the last look.
+        // The claimant may have finished since the last look.
         const { token } = await look(places, wanted);
         if (token === undefined) return 'claimed';
-        // Not waited for: the token would be older than its age says by then.
+        // Not awaited: the token would then be older than its stated age.
         void store.remove(claimOf(places));
         return token;
       }
@@ -124,7 +124,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
     metrics.stored(state === 'answered' ? 'stored' : 'away');
   }
 
-  /** Nobody waits for the store once there is a token. */
+  /** Once there is a token, nobody waits for the store. */
   async function askForAll(
     places: Places,
     isClaimed: boolean,
@@ -164,7 +164,7 @@ export function createTokenCache({ store, keys, clock, random, metrics }: TokenC
   return { of: (config) => ({ obtain: (wanted, ask) => obtain(config, wanted, ask) }) };
 }
 
-/** What cannot be told apart for certain is not shared: who asks has a token all the same. */
+/** A grant without a certain identity is not shared: its requester still gets a token. */
 function identityOf(config: CredentialConfig, { credentials }: WantedToken): string | undefined {
   try {
     return grantIdentity(config, credentials);

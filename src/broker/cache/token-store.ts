@@ -1,18 +1,18 @@
-/** What the cache asks of a store. It is there, or it is away: nobody waits for it to come back. */
+/** What the cache needs of a store. The store answers or is away: nobody waits for its return. */
 
 export interface TokenStore {
-  /** Whether a question has a chance to be answered. */
+  /** Whether a command has a chance of an answer. */
   isConnected(): boolean;
-  /** What is stored under each name, in this order. */
+  /** The values stored under each name, in this order. */
   read(names: readonly string[]): Promise<Answer<readonly Found[]>>;
-  /** Longer values, and times that are none, are the caller's fault. */
+  /** Longer values and invalid times are the caller's fault. */
   write(name: string, value: string, lifeMs: number): Promise<Answer<'written'>>;
-  /** Takes the name for itself, for so long, unless somebody has it. */
+  /** Claims the name for this long, unless it is taken. */
   claim(name: string, lifeMs: number): Promise<Answer<'claimed' | 'taken'>>;
   remove(name: string): Promise<Answer<'removed'>>;
-  /** Resolves once it has been tried whether the store is there; never rejects. */
+  /** Resolves once a connection has been tried; never rejects. */
   readonly tried: Promise<void>;
-  /** With what is mounted now: other CAs, another password. */
+  /** With the files as mounted now: other CAs, another password. */
   reconnect(): void;
   close(): Promise<void>;
 }
@@ -21,21 +21,21 @@ export type Answer<T> = { readonly state: 'answered'; readonly value: T } | { re
 
 export type Found =
   | { readonly kind: 'nothing' }
-  /** @property leftMs by the clock of the store. */
+  /** @property leftMs by the store's clock. */
   | { readonly kind: 'value'; readonly value: string; readonly leftMs: number }
-  /** No value of ours: of another type, too long, or without end. */
+  /** Not a value of ours: of another type, too long, or without expiry. */
   | { readonly kind: 'foreign' };
 
 export interface StoreFailure {
   /**
    * - `unreachable`: no connection, or it was closed.
-   * - `tls`: no handshake, or a certificate that is not trusted.
+   * - `tls`: no handshake, or an untrusted certificate.
    * - `timeout`: no connection, or no answer, in time.
-   * - `refused`: it answers with an error: of the password, of rights, of room.
-   * - `protocol`: it says what this protocol does not have.
+   * - `refused`: it answers with an error about the password, permissions or room.
+   * - `protocol`: its answer does not fit the protocol.
    */
   readonly reason: 'unreachable' | 'tls' | 'timeout' | 'refused' | 'protocol';
-  /** May be shown: nothing in it is what the store or the network said, but for a code. */
+  /** May be shown: it repeats nothing from the store or the network except a code. */
   readonly detail: string;
 }
 

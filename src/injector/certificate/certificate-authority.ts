@@ -1,4 +1,4 @@
-/** Makes a CA and the one certificate it will ever sign (RFC 5280). */
+/** Makes a CA and the only certificate that it will ever sign (RFC 5280). */
 
 import { type KeyObject, randomBytes } from 'node:crypto';
 import {
@@ -36,19 +36,19 @@ export interface IssuedCertificate {
 }
 
 export interface IssueOptions {
-  /** DNS names of the Service; the first is also the subject's. */
+  /** DNS names of the Service; the first is also the subject's name. */
   readonly hosts: readonly string[];
   /** Unix time in ms. */
   readonly nowMs: number;
   readonly lifetimeMs: number;
 }
 
-/** Clocks of API servers that are behind ours must accept it too. */
+/** API servers with clocks behind ours must accept it too. */
 const BACKDATED_MS = 3_600_000;
 
 /**
- * P-256 keys. The CA's private key is forgotten before this returns: nobody can sign a second certificate that the
- * API server would trust, and each rotation brings a CA of its own.
+ * P-256 keys. The CA's private key is forgotten before this returns: nobody can sign a second certificate that the API
+ * server would trust, and each rotation makes a new CA.
  */
 export async function issueCertificate({
   hosts,
@@ -56,7 +56,7 @@ export async function issueCertificate({
   lifetimeMs,
 }: IssueOptions): Promise<IssuedCertificate> {
   const [authority, leaf] = await Promise.all([newKeyPair(), newKeyPair()]);
-  // Told apart by name as well as by key, because verifiers look issuers up by name.
+  // CAs differ by name as well as by key, because verifiers look up issuers by name.
   const authorityName = commonName(`token-sidecar-injector-ca-${randomBytes(8).toString('hex')}`);
   const lifetime = validity(nowMs - BACKDATED_MS, nowMs + lifetimeMs);
   const signed = (subject: Name, publicKey: KeyObject, extensions: readonly Extension[]): string =>

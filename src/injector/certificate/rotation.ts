@@ -1,10 +1,10 @@
 /**
- * When the certificate takes its next step. A rotation never shows an API server a certificate whose CA it may not
- * know yet, nor forgets a CA whose certificate a replica may still show:
+ * When the certificate takes its next step. A rotation never shows an API server a certificate whose CA it may not know
+ * yet, nor forgets a CA whose certificate a replica may still show:
  *
- * 1. `stage`: a successor with a CA of its own is stored beside the certificate in use, and the webhooks get both CAs;
+ * 1. `stage`: a successor with its own CA is stored beside the certificate in use, and the webhooks get both CAs;
  * 2. `promote`: some time after the webhooks have both, the successor takes over;
- * 3. `prune`: the old CA goes when it has ended, and no replica can show its certificate any more.
+ * 3. `prune`: the old CA is removed once it has expired, and no replica can show its certificate any more.
  */
 
 import { X509Certificate } from 'node:crypto';
@@ -24,16 +24,16 @@ export type RotationStep = 'create' | 'stage' | 'promote' | 'prune' | 'wait';
 
 export interface RotationPlan {
   readonly step: RotationStep;
-  /** When there may be something to do again, Unix time in ms. */
+  /** When the next step may be due, Unix time in ms. */
   readonly nextAtMs: number;
 }
 
-/** A third of the life is left for whatever may keep the rotation from happening. */
+/** The last third of the life is left for whatever may delay the rotation. */
 const RENEW_AT = 2 / 3;
 
 /**
- * Pure: everything it goes by is in its arguments. What a clock that was ahead has made is of no use until its time comes: certificates
- * are backdated, so that clocks which differ a little see none of that kind.
+ * Pure. Certificates made under a clock that was ahead are useless until their time comes; as certificates are
+ * backdated, small differences between clocks do not matter.
  */
 export function planRotation(
   stored: StoredCertificates | undefined,
@@ -53,7 +53,7 @@ export function planRotation(
   if (next === undefined || outsideValidity(next, nowMs) !== undefined || !hasHosts(next.cert, hosts)) {
     if (isDue) return { step: 'stage', nextAtMs: nowMs };
   } else {
-    // Not published yet: nothing to do here until the webhooks have been seen to trust it.
+    // Not published yet: nothing to do until the webhooks have been seen to trust it.
     if (publishedAtMs === undefined) return { step: 'wait', nextAtMs: nowMs + propagationMs };
     const promoteAtMs = publishedAtMs + propagationMs;
     return nowMs >= promoteAtMs

@@ -1,4 +1,4 @@
-/** The certificate that the injector makes for itself: every replica serves what the Secret holds, one looks after it. */
+/** The certificate that the injector makes for itself: every replica serves what the Secret holds, and one maintains it. */
 
 import {
   createServedCertificate,
@@ -37,7 +37,7 @@ import {
 
 export interface SelfManagedOptions extends BackoffOptions {
   readonly namespace: string;
-  /** Of the Secret; the Lease has the same name. */
+  /** The Secret's name, which the Lease shares. */
   readonly secretName: string;
   readonly webhooks: readonly WebhookConfiguration[];
   readonly policy: RotationPolicy;
@@ -48,20 +48,20 @@ export interface SelfManagedOptions extends BackoffOptions {
   readonly log: Logger;
 }
 
-/** However quiet it is, every replica looks again after this long: leadership may have come back unnoticed. */
+/** Every replica looks again after this long even if nothing happens: leadership may have come back unnoticed. */
 const LOOK_EVERY_MS = 60_000;
 
-/** However busy it is: whoever undoes what the leader writes must not make it write without end. */
+/** The shortest time between looks: somebody who undoes the leader's changes must not make it write without end. */
 const LOOKS_APART_MS = 1000;
 
 /**
- * A CA that we did not make stays trusted for so long, as after a change of the certificate's source or of its Secret:
- * replicas that show a certificate of it are gone by then, or have another.
+ * How long a CA that we did not make stays trusted, for example after the certificate's source or its Secret has
+ * changed: by then replicas that show a certificate of it are gone, or have another.
  */
 const KEPT_FOR_MS = 900_000;
 const MOST_KEPT = 4;
 
-/** So that the Lease goes when the Secret does. Undefined where there is no Secret yet. */
+/** Makes the Lease go when the Secret does. Undefined if there is no Secret yet. */
 async function secretAsOwner(api: KubernetesApi, path: string): Promise<OwnerReference | undefined> {
   try {
     const { name, uid } = (await api.request<CertificateSecret>('GET', path)).metadata;
@@ -84,11 +84,11 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     webhooks.map(({ name }) => name),
     clock,
   );
-  /** What the Secret holds. */
+  /** The certificate in the Secret. */
   let offered: ServingCertificate | undefined;
   let cancelTakeover: (() => void) | undefined;
 
-  /** Shows what the Secret holds, as soon as that is trusted. */
+  /** Shows the Secret's certificate as soon as it is trusted. */
   function takeOver(): void {
     cancelTakeover?.();
     if (closed || offered === undefined) return;
@@ -107,7 +107,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       else if (served.current() !== undefined) served.refuse('the Secret holds no usable certificate');
       wake();
     }),
-    // Somebody who applies the manifest again takes our CAs out of it.
+    // Somebody who reapplies the manifest removes our CAs from it.
     ...webhooks.map((webhook) =>
       watchObject<ConfigurationObject>(api, collectionOf(webhook), webhook.name, options, (configuration) => {
         trusted.saw(webhook.name, configuration);
@@ -128,7 +128,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
   let failures = 0;
   let cancelTimer: (() => void) | undefined;
 
-  /** One look at a time, and not one right after another; a call during one causes another after it. */
+  /** One look at a time, and not in quick succession; a call during a look causes another after it. */
   function wake(): void {
     if (closed) return;
     if (looking !== undefined) {
@@ -159,7 +159,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
       failures = 0;
     } catch (error) {
       delayMs = backoffMs(++failures, random);
-      // 409: another replica or a user was quicker; what they wrote is looked at next.
+      // 409: another replica or a user was quicker; the next look reads what they wrote.
       log[statusOf(error) === 409 ? 'info' : 'error'](
         { err: error, failures },
         'certificate not looked after',
@@ -168,7 +168,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     if (!closed) cancelTimer = clock.after(delayMs, wake);
   }
 
-  /** The next thing to do, if any. Resolves to when there may be another, Unix time in ms. */
+  /** Takes the next step, if any. Resolves to when another may be due, Unix time in ms. */
   async function step(): Promise<number> {
     const secret = await readSecret();
     const stored = readStoredCertificates(secret);
@@ -200,7 +200,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     return plan.nextAtMs;
   }
 
-  /** What a Secret that has gone held, as far as this replica still shows it and the webhooks trust it. */
+  /** The content of a deleted Secret, as far as this replica still shows it and the webhooks trust it. */
   function stillServed(nowMs: number): StoredCertificates | undefined {
     const current = served.current();
     if (current === undefined || outsideValidity(current, nowMs) !== undefined) return undefined;
@@ -208,7 +208,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     return authorities.length === 0 ? undefined : { current, authorities };
   }
 
-  /** When others' CAs were first found, by webhook and PEM. */
+  /** When CAs that are not ours were first found, by webhook and PEM. */
   const foundAtMs = new Map<string, number>();
 
   function keptOf(webhook: string, others: readonly string[], nowMs: number): readonly string[] {
@@ -247,7 +247,7 @@ export function manageCertificate(api: KubernetesApi, options: SelfManagedOption
     }
   }
 
-  /** @throws {KubernetesApiError} 409 when somebody wrote it since it was read. */
+  /** @throws {KubernetesApiError} 409 if it has been written since it was read. */
   async function writeSecret(
     secret: CertificateSecret | undefined,
     content: StoredCertificates,

@@ -1,4 +1,4 @@
-/** The Secret that the replicas share: the certificate in use, its successor while one is being made known, the CAs. */
+/** The Secret that the replicas share: the certificate in use, its successor until it takes over, and the CAs. */
 
 import { X509Certificate } from 'node:crypto';
 import { parseServingCertificate, type ServingCertificate } from '../../certificates/serving-certificate.ts';
@@ -17,9 +17,9 @@ export interface StoredCertificates {
   readonly next?: ServingCertificate;
   /** When the webhooks were seen to trust the CA of `next`, Unix time in ms. */
   readonly publishedAtMs?: number;
-  /** Somebody asks for a new certificate before its time. */
+  /** Somebody requests a new certificate early. */
   readonly isRotationAsked?: true;
-  /** PEM of every CA that is trusted, newest first. */
+  /** PEM of every trusted CA, newest first. */
   readonly authorities: readonly string[];
 }
 
@@ -32,16 +32,16 @@ const KEYS = {
   nextKey: 'next.key',
 } as const;
 
-/** Put on the Secret, with any value, it has the certificate replaced now; taken off once that has begun. */
+/** An annotation that, with any value, has the certificate replaced now; removed once that has begun. */
 export const ROTATE = 'token-sidecar.dev/rotate';
 
 const PUBLISHED_AT = 'token-sidecar.dev/next-published-at';
 
-/** Undefined when the Secret does not hold a usable set, as when it was made empty. */
+/** Undefined if the Secret holds no usable set, for example if it was created empty. */
 export function readStoredCertificates(
   secret: CertificateSecret | undefined,
 ): StoredCertificates | undefined {
-  // What is missing is no PEM either.
+  // A missing key is no PEM either.
   const text = (key: string): string => Buffer.from(String(secret?.data?.[key]), 'base64').toString('utf8');
   const current = parseServingCertificate(text(KEYS.cert), text(KEYS.key));
   if (typeof current === 'string') return undefined;
@@ -56,7 +56,7 @@ export function readStoredCertificates(
   };
 }
 
-/** The Secret with this content; what else its metadata holds stays. */
+/** The Secret with this content; the rest of its metadata stays. */
 export function writeStoredCertificates(
   secret: CertificateSecret,
   { current, next, publishedAtMs, authorities }: StoredCertificates,
@@ -83,24 +83,24 @@ export function writeStoredCertificates(
   };
 }
 
-/** What was issued, as what is served. */
+/** An issued certificate in the form that is served. */
 export function servingCertificateOf({ cert, key }: IssuedCertificate): ServingCertificate {
   const parsed = parseServingCertificate(cert, key);
   if (typeof parsed === 'string') throw new TypeError(`a certificate just issued is not usable: ${parsed}`);
   return parsed;
 }
 
-/** The CAs among these that have not ended. */
+/** The CAs among these that have not expired. */
 export function livingAuthorities(authorities: readonly string[], nowMs: number): string[] {
   return authorities.filter((pem) => nowMs < new X509Certificate(pem).validToDate.getTime());
 }
 
-/** The CAs among these whose time has come: the others are of a clock that was ahead. */
+/** The CAs among these that are valid already: a clock that was ahead made the others. */
 export function begunAuthorities(authorities: readonly string[], nowMs: number): string[] {
   return authorities.filter((pem) => nowMs >= new X509Certificate(pem).validFromDate.getTime());
 }
 
-/** Each certificate on its own, in one spelling; what is not a certificate is left out. */
+/** Each certificate separately, in one notation; anything else is left out. */
 export function splitPem(bundle: string): string[] {
   return certificatesIn(bundle).map((certificate) => certificate.toString());
 }

@@ -1,6 +1,6 @@
 /**
- * When a replica may show the certificate that the Secret holds. However it came there, by a rotation, from a backup or
- * by another's clock: while the one in use is trusted, its successor waits until API servers have had the time to trust it too.
+ * When a replica may show the certificate in the Secret, whether it came from a rotation, a backup or another's clock.
+ * While the certificate in use is trusted, its successor waits until API servers have had time to trust it too.
  */
 
 import { outsideValidity, type ServingCertificate } from '../../certificates/serving-certificate.ts';
@@ -14,7 +14,7 @@ export interface TakeoverOptions {
   readonly nowMs: number;
 }
 
-/** How long to wait before it takes over, in ms; Infinity when that depends on what the webhooks will trust. */
+/** How long to wait before it takes over, in ms; Infinity if that depends on what the webhooks will trust. */
 export function takeoverDelayMs(
   current: ServingCertificate | undefined,
   offered: ServingCertificate,
@@ -22,7 +22,7 @@ export function takeoverDelayMs(
 ): number {
   if (current?.cert === offered.cert) return 0;
   const isValid = current !== undefined && outsideValidity(current, nowMs) === undefined;
-  // The API server cannot be asked: it may trust the new one, and surely trusts no one that has ended.
+  // The API server cannot be asked. It may trust the new certificate, and certainly trusts no expired one.
   if (!trusted.isKnown()) return isValid ? Number.POSITIVE_INFINITY : 0;
   const forMs = trusted.trustedForMs(offered.cert);
   const isInUse = isValid && trusted.trustedForMs(current.cert) !== undefined;

@@ -1,4 +1,4 @@
-/** Which CAs the API server trusts when it calls our webhooks, and for how long it has, as this replica has seen it. */
+/** Tracks which CAs the API server trusts when it calls our webhooks, and for how long, as this replica has seen it. */
 
 import { X509Certificate } from 'node:crypto';
 import { isIssuedBy } from '../../certificates/serving-certificate.ts';
@@ -7,20 +7,20 @@ import { splitPem } from './stored-certificates.ts';
 import { type ConfigurationObject, caBundlesOf } from './webhook-trust.ts';
 
 export interface TrustedAuthorities {
-  /** A configuration as it is now; undefined while it does not exist. */
+  /** The present state of a configuration; undefined while it does not exist. */
   saw(name: string, configuration: ConfigurationObject | undefined): void;
   /** Whether every configuration has been seen. */
   isKnown(): boolean;
-  /** Those of them that issued a certificate, PEM. */
+  /** The trusted CAs that issued a certificate, PEM. */
   issuersOf(cert: string): readonly string[];
-  /** For how long every webhook has trusted a certificate's CA, ms; undefined when one does not. */
+  /** How long every webhook has trusted a certificate's CA, ms; undefined if one does not. */
   trustedForMs(cert: string): number | undefined;
 }
 
 /** @param names of the configurations that have to trust a CA. */
 export function trackTrustedAuthorities(names: readonly string[], clock: Clock): TrustedAuthorities {
   const seen = new Map<string, readonly (readonly string[])[]>();
-  /** PEM of what all of them trust, and since when by the clock that never steps. */
+  /** PEM of the CAs that all of them trust, and since when, in monotonic time. */
   const since = new Map<string, number>();
 
   function issuersOf(cert: string): readonly string[] {

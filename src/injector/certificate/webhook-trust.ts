@@ -21,7 +21,7 @@ export function collectionOf({ kind }: WebhookConfiguration): string {
   return `${GROUP}/${kind}webhookconfigurations`;
 }
 
-/** What each webhook of a configuration trusts, PEM. */
+/** The trusted CAs of each webhook in a configuration, PEM. */
 export function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly string[] {
   return webhooks.map(({ clientConfig }) =>
     Buffer.from(clientConfig?.caBundle ?? '', 'base64').toString('utf8'),
@@ -29,9 +29,9 @@ export function caBundlesOf({ webhooks = [] }: ConfigurationObject): readonly st
 }
 
 /**
- * Makes every webhook of the configuration trust these CAs, and no others. Writes nothing when it is so already.
+ * Makes every webhook of the configuration trust these CAs, and no others. Writes nothing if this is so already.
  * @param authorities PEM.
- * @param keep which of the CAs that a webhook trusts besides stay for now, PEM.
+ * @param keep which of the other trusted CAs stay for now, PEM.
  * @throws {KubernetesApiError}
  */
 export async function trustAuthorities(

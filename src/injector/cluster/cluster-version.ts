@@ -11,7 +11,7 @@ export interface LiveClusterVersion {
   close(): void;
 }
 
-/** Follows the version of the API server; until the first answer it is unknown. */
+/** Follows the API server's version, which is unknown until the first answer. */
 export function followClusterVersion(
   api: KubernetesApi,
   { clock, random, log }: BackoffOptions & { readonly log: Logger },
@@ -39,7 +39,7 @@ export function followClusterVersion(
   return { current: () => current, close: () => abort.abort() };
 }
 
-/** What is missing is no number either. */
+/** A missing field is no number either. */
 interface VersionInfo {
   readonly major: string;
   readonly minor: string;

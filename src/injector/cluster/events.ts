@@ -1,4 +1,4 @@
-/** Events on objects: each thing is said once in a while, and never more than the API server should bear. */
+/** Events on objects: each is repeated only after a while, and their rate is bounded for the API server's sake. */
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
@@ -11,17 +11,17 @@ export interface Finding {
   readonly message: string;
 }
 
-/** What an Event is about: a pod or what makes it. */
+/** The object of an Event: a pod or its owner. */
 export type Subject = Pick<OwnerReference, 'apiVersion' | 'kind' | 'name' | 'uid'>;
 
-/** Said once, it need not be said again for each pod of a rollout. */
+/** One Event is enough for all pods of a rollout. */
 const SILENT_FOR_MS = 600_000;
 const MOST_REMEMBERED = 1000;
 const COMPONENT = 'token-sidecar-injector';
-/** What the API server takes. */
+/** The API server's limit. */
 const MAX_MESSAGE = 1024;
 
-/** @throws {KubernetesApiError} and will say it the next time then. */
+/** @throws {KubernetesApiError} The next call then tries again. */
 export type TellEvent = (
   subject: Subject,
   namespace: string,
@@ -29,7 +29,7 @@ export type TellEvent = (
   about?: string,
 ) => Promise<void>;
 
-/** `about`, in the teller: what makes two findings one, where their messages differ; the message unless given. */
+/** In the teller, findings with the same `about` count as one, even if their messages differ; the message by default. */
 export function createEventTeller(api: KubernetesApi, clock: Clock): TellEvent {
   const told = rememberFor(clock, SILENT_FOR_MS);
   return async (subject, namespace, finding, about = finding.message) => {
@@ -67,7 +67,7 @@ function eventOn(subject: Subject, namespace: string, finding: Finding, nowMs: n
   };
 }
 
-/** A set of keys, each forgotten after a time, and the oldest when there are too many. */
+/** A set of keys, each forgotten after a time; the oldest go first if there are too many. */
 export function rememberFor(clock: Clock, forMs: number) {
   const until = new Map<string, number>();
   return {

@@ -1,7 +1,7 @@
 /**
- * Tells the owner of pods why they have no sidecar, or lack their Secret. The review that names the owner may be
- * anybody's: it only says where to look. What is told follows from the owner as the API server has it, by the pod
- * template that is in it, and is told nowhere else.
+ * Tells the owner of pods why they have no sidecar, or lack their Secret. Anybody may have written the review that
+ * names the owner, so it only says where to look. The Event follows from the pod template of the owner as the API has
+ * it, and is written only on that owner.
  */
 
 import { createAllowance } from '../../allowance.ts';
@@ -18,13 +18,13 @@ export interface OwnerEventsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly tell: TellEvent;
-  /** What becomes of a pod. */
+  /** The verdict on a pod. */
   readonly verdictOf: (pod: Pod, namespace: string) => Injection;
-  /** See `ClusterContact`; absent when Secrets are not looked for. */
+  /** See `ClusterContact`; absent if Secrets are not checked. */
   readonly secretExists?: ClusterContact['secretExists'];
 }
 
-/** What makes pods from a template, by apiVersion and kind, and where it is. */
+/** The kinds that make pods from a template, by apiVersion and kind, with their API paths. */
 const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: string]>> = {
   'v1 ReplicationController': ['/api/v1', 'replicationcontrollers'],
   'apps/v1 ReplicaSet': ['/apis/apps/v1', 'replicasets'],
@@ -33,9 +33,9 @@ const COLLECTIONS: Readonly<Record<string, readonly [root: string, resource: str
   'batch/v1 Job': ['/apis/batch/v1', 'jobs'],
 };
 
-/** However many pods an owner makes, it is looked at so often. */
+/** The shortest time between looks at one owner, however many pods it makes. */
 const LOOKS_APART_MS = 10_000;
-/** More at a time are dropped: Events are a courtesy, and the API server has other work. */
+/** Further ones are dropped: Events are a courtesy, and the API server has other work. */
 const MOST_IN_FLIGHT = 8;
 const LOOKS_AT_ONCE = 50;
 const LOOKS_PER_SECOND = 5;
@@ -81,7 +81,7 @@ export function createOwnerEvents(
     await tell(owner, namespace, finding);
   }
 
-  /** What there is to tell about the pods that this template makes. */
+  /** What to tell about the pods that this template makes. */
   async function findingOf({ spec }: Workload, namespace: string): Promise<Finding | undefined> {
     const injection = verdictOf(spec?.template ?? {}, namespace);
     if (injection.result === 'skipped') {
@@ -98,7 +98,7 @@ export function createOwnerEvents(
   }
 }
 
-/** Where the owner is; undefined for what makes no pods from a template. */
+/** The owner's API path; undefined for a kind that makes no pods from a template. */
 export function ownerPath({ apiVersion, kind, name }: OwnerReference, namespace: string): string | undefined {
   const key = `${apiVersion} ${kind}`;
   const found = Object.hasOwn(COLLECTIONS, key) ? COLLECTIONS[key] : undefined;
@@ -107,7 +107,7 @@ export function ownerPath({ apiVersion, kind, name }: OwnerReference, namespace:
   return `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`;
 }
 
-/** Undefined when there is none. @throws {KubernetesApiError} */
+/** Undefined if it does not exist. @throws {KubernetesApiError} */
 export async function readOwner(api: KubernetesApi, path: string): Promise<Workload | undefined> {
   try {
     return await api.request<Workload>('GET', path);
@@ -117,7 +117,7 @@ export async function readOwner(api: KubernetesApi, path: string): Promise<Workl
   }
 }
 
-/** A name that leads nowhere else in a path. */
+/** A name that cannot change an API path. */
 function isSegment(name: string): boolean {
   return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(name) && !name.includes('..');
 }

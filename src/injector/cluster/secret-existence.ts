@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.ts';
 import { type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
 import type { Logger } from '../../log/logger.ts';
 
-/** Within the webhook's timeout of 5 s, and well before it: the answer is worth a warning, not a delayed pod. */
+/** Well within the webhook's timeout of 5 s: the answer is worth a warning, not a delayed pod. */
 const TIMEOUT_MS = 1000;
 
 /** A rollout asks for the same Secret many times. */
@@ -19,15 +19,15 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 export type SecretExistence = (namespace: string, name: string) => Promise<boolean | undefined>;
 
 /**
- * Asks whether Secrets exist, and remembers it for a moment. Never rejects; undefined means that nobody knows. Answers within
- * twice `TIMEOUT_MS`: whoever has waited in line for that long goes without.
+ * Asks whether Secrets exist, and caches the answer briefly. Never rejects; undefined means unknown. Answers within
+ * twice `TIMEOUT_MS`: a caller that has waited in line for that long gets undefined.
  */
 export function createSecretExistence(
   api: KubernetesApi,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): SecretExistence {
   const known = new Map<string, { readonly exists: boolean; readonly untilMs: number }>();
-  /** By path: whoever asks for the same meanwhile waits for the same answer. */
+  /** By path: concurrent callers share one request. */
   const asking = new Map<string, Promise<boolean | undefined>>();
   const line = new Set<(isMyTurn: boolean) => void>();
   let underWay = 0;
@@ -48,7 +48,7 @@ export function createSecretExistence(
     return isMyTurn;
   }
 
-  /** Whoever is next takes over the turn. */
+  /** The next in line takes over the turn. */
   function endTurn(): void {
     const [next] = line;
     if (next === undefined) {

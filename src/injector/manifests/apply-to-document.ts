@@ -3,7 +3,7 @@ import { type JsonPatch, segmentsOf } from '../pod/json-patch.ts';
 
 /**
  * Applies a patch below `path` of a YAML document, whose comments and order stay.
- * @returns what keeps it from being applied, with nothing changed, or undefined.
+ * @returns what prevents it, with nothing changed, or undefined.
  */
 export function applyToDocument(
   document: Document,
@@ -18,7 +18,7 @@ export function applyToDocument(
   for (const { target, value } of additions) {
     const parent = document.getIn(target.slice(0, -1));
     const last = target.at(-1) as string;
-    // A list's node of its own for each place, so that no alias is made where a value occurs twice.
+    // A separate node for each place, so that a value that occurs twice does not become an alias.
     const node = document.createNode(structuredClone(value), { aliasDuplicateObjects: false });
     if (isSeq(parent)) parent.items.splice(last === '-' ? parent.items.length : Number(last), 0, node);
     else document.setIn(target, node);
@@ -26,7 +26,7 @@ export function applyToDocument(
   return undefined;
 }
 
-/** The first node on the way that also stands somewhere else: a change here would be one there. */
+/** The first node on the way that also stands somewhere else, where a change would show too. */
 function sharedNode(document: Document, target: readonly (string | number)[]): string | undefined {
   for (let length = 1; length < target.length; length++) {
     const path = target.slice(0, length);
@@ -43,7 +43,7 @@ function isMerged(document: Document, path: readonly (string | number)[]): boole
   return isMap(parent) && parent.items.some(({ key }) => isMergeKey(key));
 }
 
-/** Where `<<` merges it is a symbol of the library's own; quoted it is text. */
+/** A `<<` that merges is a symbol of the library's own; a quoted one is text. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol';
 }

@@ -1,4 +1,4 @@
-/** The injector's patch on manifests instead of pods: text in, text out. */
+/** Applies the injector's patch to manifests instead of pods: text in, text out. */
 
 import type { Document, ToStringOptions } from 'yaml';
 import { ANNOTATION_PREFIX, INJECT } from '../pod/annotations.ts';
@@ -12,20 +12,20 @@ import { readManifestDocuments } from './manifest-documents.ts';
 import { isObject, type Workload, workloadsIn } from './workload-kinds.ts';
 
 export interface InjectedManifests {
-  /** Documents that did not change are as they were, to the character. */
+  /** Unchanged documents keep every character. */
   readonly text: string;
   /** What was done, one line each. */
   readonly notes: readonly string[];
-  /** Whatever kept a workload from what it asks for; `text` is then not to be used. */
+  /** Whatever kept a workload from what it asks for; if any, `text` must not be used. */
   readonly problems: readonly string[];
 }
 
 export interface ManifestOptions {
   readonly defaults: InjectionDefaults;
   readonly cluster: Cluster;
-  /** Of workloads that do not say. */
+  /** For workloads that name none. */
   readonly namespace: string;
-  /** Profiles, by what all the documents hold; absent where there are none. */
+  /** Profiles, found in all the documents together; absent if there are none. */
   readonly profilesIn?: (contents: readonly unknown[]) => Profiles;
 }
 
@@ -99,7 +99,7 @@ function misplaced({ name, ownAnnotations }: Workload): string[] {
   ];
 }
 
-/** Ours that YAML reads as something else, such as `true` or `10`. The API server would refuse them too. */
+/** Our annotations that YAML reads as something else, such as `true` or `10`. The API server would refuse them too. */
 function annotationsWithoutText({ metadata }: Pod): string[] {
   return Object.entries<unknown>(metadata?.annotations ?? {})
     .filter(([name, value]) => name.startsWith(ANNOTATION_PREFIX) && typeof value !== 'string')
@@ -114,7 +114,7 @@ function podOf(content: unknown, { podPath }: Workload): Pod {
   return isObject(pod) ? (pod as Pod) : {};
 }
 
-/** A namespace in the same manifests says whether its pods may be injected. */
+/** A namespace in the same manifests decides whether its pods may be injected. */
 function namespaceLabels(contents: readonly unknown[]): ReadonlyMap<string, Namespace['labels']> {
   const found = new Map<string, Namespace['labels']>();
   for (const content of contents) {
@@ -138,7 +138,7 @@ function toJson(documents: readonly Document[]): string {
   return `${JSON.stringify((documents[0] as Document).toJS(), null, 2)}\n`;
 }
 
-/** Each document's own text where it stands, and new text for those that changed. */
+/** Unchanged documents keep their own text in place; changed ones get new text. */
 function toYaml(text: string, documents: readonly Document[], changed: readonly boolean[]): string {
   let start = 0;
   return documents
@@ -152,7 +152,7 @@ function toYaml(text: string, documents: readonly Document[], changed: readonly 
     .join('');
 }
 
-/** As the author writes, so that little else than the sidecar shows in a diff. */
+/** The author's style, so that a diff shows little but the sidecar. */
 function styleOf(source: string): ToStringOptions {
   const indentation = /^( +)\S/m.exec(source)?.[1]?.length ?? 2;
   const [padded, tight] = [/[[{] +[^\s\]}]/g, /[[{][^\s\]}]/g].map(
@@ -161,7 +161,7 @@ function styleOf(source: string): ToStringOptions {
   return {
     lineWidth: 0,
     indent: Math.min(Math.max(indentation, 2), 8),
-    // Whether `- ` stands further right than the key above it; both are common.
+    // Whether `- ` is indented further than the key above it; both are common.
     indentSeq: !/^( *)(?:- )?[^\s#-][^\n]*:[ \t]*\n(?: *#[^\n]*\n)*\1- /m.test(source),
     flowCollectionPadding: (padded ?? 0) >= (tight ?? 0),
   };

@@ -1,11 +1,11 @@
-/** Manifests as documents of YAML. What is wrong with them is told by code and place: a Secret may stand among them. */
+/** Manifests as YAML documents. Mistakes are reported by code and place only: a Secret may be among them. */
 
 import { type Document, LineCounter, parseAllDocuments } from 'yaml';
 import { ALIASES, expectedYaml } from '../../config/yaml-mistakes.ts';
 
 export interface ManifestDocuments {
   readonly documents: readonly Document[];
-  /** What each of them holds; nothing where there are problems. */
+  /** The content of each document; empty if there are problems. */
   readonly contents: readonly unknown[];
   readonly problems: readonly string[];
 }
@@ -13,7 +13,7 @@ export interface ManifestDocuments {
 /** YAML of one or more documents, or JSON. */
 export function readManifestDocuments(text: string): ManifestDocuments {
   const lineCounter = new LineCounter();
-  // Merge keys (`<<`) are resolved as kubectl resolves them. Pretty errors quote the line, and warnings what they are about.
+  // Merge keys (`<<`) are resolved as kubectl does. Pretty errors would quote the line, and warnings their subject.
   const documents: readonly Document[] = parseAllDocuments(text, {
     merge: true,
     prettyErrors: false,
@@ -32,7 +32,7 @@ export function readManifestDocuments(text: string): ManifestDocuments {
   return { documents, contents: problems.length > 0 ? [] : contents, problems };
 }
 
-/** A document whose aliases cannot be resolved (`host: *.example.com`) joins `problems`. */
+/** A document whose aliases cannot be resolved (`host: *.example.com`) is added to `problems`. */
 function contentOf(document: Document, index: number, problems: string[]): unknown {
   try {
     return document.toJS();

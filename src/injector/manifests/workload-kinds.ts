@@ -1,12 +1,12 @@
-/** Where the pod is in each kind of object that holds one. */
+/** Where each kind of object holds its pod. */
 
 export interface Workload {
-  /** As in `Deployment shop`. */
+  /** In the form `Deployment shop`. */
   readonly name: string;
   readonly namespace: string | undefined;
-  /** Path of the pod, or of the template that is shaped like one. */
+  /** Path of the pod, or of the template shaped like one. */
   readonly podPath: readonly (string | number)[];
-  /** The workload's own annotations: ours mean nothing there. */
+  /** The workload's own annotations: ours have no effect there. */
   readonly ownAnnotations: Readonly<Record<string, string>>;
 }
 
@@ -32,7 +32,7 @@ export function workloadsIn(manifest: unknown, path: readonly (string | number)[
   if (typeof kind !== 'string' || typeof apiVersion !== 'string') return [];
   if (kind.endsWith('List') && Array.isArray(items)) {
     return items.flatMap((item: unknown, index) => {
-      // The items of a typed list need not say what they are.
+      // The items of a typed list may omit their kind.
       const named = isObject(item) ? { apiVersion, kind: kind.slice(0, -'List'.length), ...item } : item;
       return workloadsIn(named, [...path, 'items', index]);
     });

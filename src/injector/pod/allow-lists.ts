@@ -1,18 +1,18 @@
 /**
- * What annotations may name, where the operator limits it. Whoever may annotate a pod decides where its client secret
- * and its tokens go, so a tenant who cannot read a Secret could have it sent to a server of their own.
+ * What annotations may name, if the operator limits it. Whoever may annotate a pod decides where its client secret and
+ * its tokens go, so a tenant who cannot read a Secret could have it sent to a server of their own.
  */
 
 import type { ValueFormat } from '../../config/values.ts';
 
 export interface AllowLists {
-  /** Hosts that get the client secret. */
+  /** Hosts that may get the client secret. */
   readonly authHosts?: readonly string[];
-  /** Hosts that get access tokens. */
+  /** Hosts that may get access tokens. */
   readonly upstreamHosts?: readonly string[];
-  /** Images that run with the Secret mounted. */
+  /** Images that may run with the Secret mounted. */
   readonly images?: readonly string[];
-  /** ConfigMaps, each of which may say all of the above; `*` for any. */
+  /** ConfigMaps, each of which may set all of the above; `*` for any. */
   readonly configMaps?: readonly string[];
 }
 
@@ -33,18 +33,19 @@ export const allowedImage: ValueFormat<string> = {
     /^[A-Za-z0-9][A-Za-z0-9._/:-]{0,500}$/.test(text) && !/:[^/]*$/.test(text) ? text : undefined,
 };
 
-/** In front of entries for clear text. */
+/** Prefix of entries for clear text. */
 const CLEAR = 'http://';
 
 /**
- * The host as it is listed, with the port of its scheme where the list names none; `*.` stands for one label or more.
- * Without TLS a name proves nothing, because a pod's `hostAliases` say where it leads: clear text has to be listed as such.
+ * Whether a URL's host is listed, with its scheme's default port if the list names none; `*.` stands for one label or
+ * more. Without TLS a name proves nothing, because a pod's `hostAliases` say where it leads: clear text has to be
+ * listed as such.
  */
 export function isAllowedHost(url: string, list: readonly string[] | undefined): boolean {
   if (list === undefined) return true;
   if (!URL.canParse(url)) return false;
   const { protocol, hostname, port } = new URL(url);
-  // A name with a dot at its end is the same host.
+  // A name with a trailing dot is the same host.
   const host = hostname.replace(/\.$/, '');
   const isClear = protocol === 'http:';
   const standard = isClear ? '80' : '443';
@@ -58,8 +59,8 @@ export function isAllowedHost(url: string, list: readonly string[] | undefined):
 }
 
 /**
- * Compared as written, because only the runtime knows what it makes of short names. Where hosts are limited, an image
- * must be on the list: it could send what it reads to any host.
+ * Compared as written, because only the runtime knows how it expands short names. If hosts are limited, an image must
+ * be on the list: it could send what it reads to any host.
  */
 export function isAllowedImage(image: string, lists: AllowLists): boolean {
   const { images } = lists;
@@ -69,19 +70,19 @@ export function isAllowedImage(image: string, lists: AllowLists): boolean {
   return images.some((entry) => (entry.endsWith('/') ? repository.startsWith(entry) : repository === entry));
 }
 
-/** Where hosts are limited, a ConfigMap must be on the list: it could name any host. */
+/** If hosts are limited, a ConfigMap must be on the list: it could name any host. */
 export function isAllowedConfigMap(name: string, lists: AllowLists): boolean {
   const { configMaps } = lists;
   if (configMaps === undefined) return !limitsHosts(lists);
   return configMaps.includes('*') || configMaps.includes(name);
 }
 
-/** Whether annotations may not name any host. */
+/** Whether annotations are limited in the hosts they may name. */
 export function limitsHosts({ authHosts, upstreamHosts }: AllowLists): boolean {
   return authHosts !== undefined || upstreamHosts !== undefined;
 }
 
-/** Whether whoever annotates a pod is kept from something: from the Secret, then, by other ways as well. */
+/** Whether the operator limits annotations at all: then other ways to the Secret have to be closed, too. */
 export function limitsAnything(lists: AllowLists): boolean {
   return Object.keys(lists).length > 0;
 }

@@ -1,4 +1,4 @@
-/** How values of annotations are written, where nothing else has the same format. */
+/** Formats of annotation values that nothing else shares. */
 
 import type { ValueFormat } from '../../config/values.ts';
 
@@ -11,7 +11,7 @@ export const objectName: ValueFormat<string> = {
       : undefined,
 };
 
-/** Not a whole grammar: what is clearly none is refused, the rest is the kubelet's to judge. */
+/** Not a whole grammar: obvious mistakes are refused, and the kubelet judges the rest. */
 export const imageReference: ValueFormat<string> = {
   expected: 'an image such as ghcr.io/token-sidecar/token-sidecar:0.1.0',
   parse: (text) => (/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,1000}$/.test(text) ? text : undefined),

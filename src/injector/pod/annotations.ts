@@ -3,7 +3,7 @@
  * on the workload itself, which the injector does not see.
  */
 
-/** Everything that starts with this is ours: a name that is not below is refused, because it may be mistyped. */
+/** Every name that starts with this is ours: one that is not listed below is refused, because it may be mistyped. */
 export const ANNOTATION_PREFIX = 'token-sidecar.dev/';
 
 /** `"true"` asks for the sidecar, `"false"` does not; any other value is refused. */
@@ -36,19 +36,20 @@ export const HOSTS = 'token-sidecar.dev/hosts';
 /** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
 export const PROFILE = 'token-sidecar.dev/profile';
 
-/** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It then says everything. */
+/** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It replaces the other settings. */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
 /** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
 export const CA_CONFIG_MAP = 'token-sidecar.dev/ca-config-map';
 
 /**
- * `reverse`: the app calls the sidecar. `forward`: the app's HTTP proxy is the sidecar; needs hosts or a ConfigMap. `hosts`: the
- * names of hosts lead to the sidecar. `redirect`: the system sends connections to it, by an init container with NET_ADMIN.
+ * `reverse`: the app calls the sidecar. `forward`: the app uses the sidecar as its HTTP proxy; needs hosts or a
+ * ConfigMap. `hosts`: host names lead to the sidecar. `redirect`: the system sends connections to it, set up by an init
+ * container with NET_ADMIN.
  */
 export const MODE = 'token-sidecar.dev/mode';
 
-/** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container among the others. */
+/** `"true"`: an init container that keeps running, Kubernetes 1.29 and later. `"false"`: a container beside the others. */
 export const NATIVE_SIDECAR = 'token-sidecar.dev/native-sidecar';
 
 /** CPU requested for the sidecar. */
@@ -72,16 +73,16 @@ export const LOG_LEVEL = 'token-sidecar.dev/log-level';
 /** Written by the injector, always `injected`: a second pass does nothing. */
 export const STATUS = 'token-sidecar.dev/status';
 
-/** Written by the injector: what the profiles come to, the configuration file of the sidecar. */
+/** Written by the injector: the sidecar's configuration file that the profiles resolve to. */
 export const CONFIGURATION = 'token-sidecar.dev/configuration';
 
-/** Written by the injector: the profiles that the pod was made by, each with its generation. */
+/** Written by the injector: the profiles that the pod was made with, each with its generation. */
 export const PROFILES_IN_USE = 'token-sidecar.dev/profiles-in-use';
 
-/** Written by the injector: CAs in PEM by which the sidecar knows the broker. */
+/** Written by the injector: CAs in PEM by which the sidecar verifies the broker. */
 export const BROKER_CA = 'token-sidecar.dev/broker-ca';
 
-/** Only the injector writes them. */
+/** Annotations that only the injector writes. */
 export const WRITTEN = [CONFIGURATION, PROFILES_IN_USE, BROKER_CA] as const;
 
 /** The value of `STATUS`. */
@@ -116,16 +117,16 @@ export const ANNOTATIONS = [
 
 export type Annotation = (typeof ANNOTATIONS)[number];
 
-/** On the namespace: `enabled` or `disabled`. What a namespace without it means is the webhook's selector. */
+/** On the namespace: `enabled` or `disabled`. The webhook's selector decides about a namespace without it. */
 export const NAMESPACE_LABEL = 'token-sidecar.dev/injection';
 
-/** On pods that profiles were resolved for, always `true`: by it they are found again. */
+/** On pods with resolved profiles, always `true`, to find them again. */
 export const PROFILE_LABEL = 'token-sidecar.dev/has-profile';
 
-/** Put by the kubelet on the API server's picture of a static pod. */
+/** Set by the kubelet on the API server's copy of a static pod. */
 export const MIRROR_POD = 'kubernetes.io/config.mirror';
 
-/** What scrapers that go by annotation look for. */
+/** The annotations that some scrapers look for. */
 export const PROMETHEUS = {
   scrape: 'prometheus.io/scrape',
   port: 'prometheus.io/port',

@@ -1,4 +1,4 @@
-/** What the app's containers get so that they use the sidecar. What they set themselves stays as it is. */
+/** What the app's containers get so that they use the sidecar. Their own settings stay unchanged. */
 
 import type { SidecarMode } from './injection-defaults.ts';
 import { type AddOperation, add, append, pointer } from './json-patch.ts';
@@ -7,7 +7,7 @@ import { type Container, type EnvironmentVariable, itemsOf, type LiteralVariable
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { JAVA_OPTIONS, javaOptions, proxyVariables, trustVariables } from './trust-variables.ts';
 
-/** As much of the settings as concerns the app. */
+/** The settings that concern the app. */
 export type AppSettings = Pick<SidecarSettings, 'mode' | 'intercepts' | 'tokenFiles'>;
 
 /** Environment of the app's containers. Both spellings, because clients disagree. */
@@ -28,7 +28,7 @@ export function appEnvironment({
   ];
 }
 
-/** @param isServed whether the sidecar is there when the container runs. */
+/** @param isServed whether the sidecar is running when the container does. */
 export function appContainersPatch(
   list: 'containers' | 'initContainers',
   containers: readonly Container[] | null | undefined,
@@ -60,7 +60,7 @@ interface JavaPatch {
 function javaPatch({ env }: Container, path: readonly (string | number)[], mode: SidecarMode): JavaPatch {
   const at = itemsOf(env).findIndex(({ name }) => name === JAVA_OPTIONS);
   const own = itemsOf(env)[at];
-  // From a Secret or ConfigMap: what it says is not known.
+  // From a Secret or ConfigMap: the value is not known.
   if (own !== undefined && own.value === undefined) return { changed: [], added: [] };
   const value = javaOptions(own?.value ?? '', mode === 'forward' ? 'by proxy' : 'as it is');
   if (value === undefined) return { changed: [], added: [] };
@@ -78,7 +78,7 @@ export function sidecarMounts({ mode, intercepts, tokenFiles }: AppSettings) {
   ];
 }
 
-/** What the sidecar leaves for apps, where a container does not mount it itself. */
+/** Mounts what the sidecar leaves for apps, unless a container mounts it itself. */
 function mountsPatch(
   { volumeMounts }: Container,
   path: readonly (string | number)[],

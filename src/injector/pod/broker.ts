@@ -1,10 +1,10 @@
-/** The broker, as far as pods know of it: where their sidecars ask, and by which CAs they know whom they ask. */
+/** The broker as pods know it: where their sidecars request tokens, and the CAs by which they verify it. */
 
 /** See docs/reference/profiles.md. */
 export interface BrokerOfPods {
   /** `https://HOST:PORT`, without a path. */
   readonly url: string;
-  /** Of the service account tokens that the broker is shown. */
+  /** The audience of the service account tokens shown to the broker. */
   readonly audience: string;
   readonly authorities: BrokerAuthorities;
 }
@@ -13,8 +13,8 @@ export type BrokerAuthorities =
   | { readonly from: 'public' }
   /** A ConfigMap of the pod's namespace, with the key `ca.crt`. */
   | { readonly from: 'config_map'; readonly name: string }
-  /** PEM that pods are given in an annotation. */
+  /** PEM that pods get in an annotation. */
   | { readonly from: 'file'; current(): string };
 
-/** Characters of the PEM: annotations of a pod have 256 KiB together. */
+/** Characters of the PEM: a pod's annotations share 256 KiB. */
 export const MOST_AUTHORITIES = 32 * 1024;

@@ -1,4 +1,4 @@
-/** Mode `hosts`: the pod's hosts file sends listed hosts to addresses of loopback, where the sidecar listens in their place. */
+/** Mode `hosts`: the pod's hosts file sends listed hosts to loopback addresses, where the sidecar listens in their place. */
 
 import type { Problem } from '../../config/problems.ts';
 import { type NamedHost, namedHosts } from '../../config/values.ts';
@@ -9,27 +9,27 @@ import { takenPorts } from './taken-ports.ts';
 export interface CapturedHost {
   readonly host: string;
   readonly address: string;
-  /** Those that are named; without one, 443 and 80. */
+  /** The named ports; 443 and 80 if none is named. */
   readonly ports: readonly number[];
 }
 
-/** Where the sidecar takes HTTP in clear. */
+/** Where the sidecar accepts clear-text HTTP. */
 const CLEAR_PORT = 80;
 
 const USUAL_PORTS = [443, CLEAR_PORT];
 
-/** Ports below it are for the privileged alone, where the pod says nothing. */
+/** Lower ports need privileges, unless the pod says otherwise. */
 const FIRST_UNPRIVILEGED = 1024;
 
-/** A sysctl that the restricted Pod Security Standard takes for safe. */
+/** A sysctl that the restricted Pod Security Standard considers safe. */
 const PORT_SYSCTL = 'net.ipv4.ip_unprivileged_port_start';
 
-/** @param hosts as the annotation has them; undefined, and what is no list of hosts, is none. */
+/** @param hosts as in the annotation; undefined, or no valid list of hosts, means none. */
 export function capturedHosts(hosts: string | undefined): readonly CapturedHost[] {
   const named = hosts === undefined ? [] : (namedHosts.parse(hosts) ?? []);
   return [...new Set(named.map(({ host }) => host))].map((host, index) => ({
     host,
-    // The list is of 100 hosts at the most, and 127.0.0.1 is the app's own.
+    // The list has at most 100 hosts, and 127.0.0.1 is the app's own.
     address: `127.0.0.${index + 2}`,
     ports: portsOf(named, host),
   }));
@@ -42,24 +42,24 @@ function portsOf(named: readonly NamedHost[], host: string): readonly number[] {
   return [...new Set(ports)];
 }
 
-/** As `--capture-hosts` has them. */
+/** In the form of `--capture-hosts`. */
 export function captureSetting(hosts: string): string {
   return capturedHosts(hosts)
     .flatMap(({ host, address, ports }) => ports.map((port) => `${host}:${port}=${address}`))
     .join(', ');
 }
 
-/** Whether TLS is expected at any of the ports, so that apps have to trust what they are shown. */
+/** Whether TLS is expected at any of the ports, so that apps have to trust the sidecar's certificates. */
 export function endsTls(hosts: string): boolean {
   return capturedHosts(hosts).some(({ ports }) => ports.some((port) => port !== CLEAR_PORT));
 }
 
-/** What leads the names to the sidecar. */
+/** The aliases that lead the names to the sidecar. */
 export function hostAliases(hosts: string): readonly object[] {
   return capturedHosts(hosts).map(({ host, address }) => ({ ip: address, hostnames: [host] }));
 }
 
-/** What lets the sidecar, which is no privileged user, listen at the ports of these hosts; undefined where it may. */
+/** The sysctl that lets the unprivileged sidecar listen at the ports of these hosts; undefined if it may already. */
 export function neededSysctl(
   context: PodSpec['securityContext'],
   hosts: string,
@@ -77,7 +77,7 @@ function ownSysctl(context: PodSpec['securityContext']): string | undefined {
   return itemsOf(context?.sysctls).find(({ name }) => name === PORT_SYSCTL)?.value;
 }
 
-/** What of the pod keeps the sidecar from taking the place of these hosts. */
+/** What in the pod keeps the sidecar from taking the place of these hosts. */
 export function captureObstacles({ spec = {} }: Pod, hosts: string): readonly Problem[] {
   const captured = capturedHosts(hosts);
   return [
@@ -101,7 +101,7 @@ function ownAliases({ hostAliases }: PodSpec, captured: readonly CapturedHost[])
   );
 }
 
-/** As IPv6 has it, too (RFC 4291 §2.5.5.2): some apps in pods without IPv4 look for nothing else. */
+/** Also as IPv6 maps it (RFC 4291 §2.5.5.2): some apps in pods without IPv4 look up nothing else. */
 function isSame(ip: string | undefined, address: string): boolean {
   return ip === address || ip?.toLowerCase() === `::ffff:${address}`;
 }
@@ -114,7 +114,7 @@ function tooHighSysctl({ securityContext }: PodSpec, captured: readonly Captured
   return [{ key: `spec.securityContext.sysctls[${PORT_SYSCTL}]`, value: own, expected }];
 }
 
-/** A server at every address leaves none of that port to the sidecar, nor the sidecar to it. */
+/** A server at every address leaves none of that port to the sidecar, nor the reverse. */
 function takenByContainers(spec: PodSpec, captured: readonly CapturedHost[]): readonly Problem[] {
   return takenPorts(spec, (taken) => {
     const owner = captured.find((host) => host.ports.includes(taken));

@@ -1,12 +1,12 @@
 import type { Profiles } from './profiles.ts';
 
-/** What is known of the cluster that the pod is for. */
+/** What is known of the pod's cluster. */
 export interface Cluster {
-  /** Absent when it is not known. */
+  /** Absent if unknown. */
   readonly version?: ClusterVersion;
-  /** Absent where they are switched off. */
+  /** Absent if they are switched off. */
   readonly profiles?: Profiles;
-  /** Of a namespace that is watched; absent where none are. */
+  /** Labels of a watched namespace; absent if none are watched. */
   readonly namespaceLabels?: (name: string) => Readonly<Record<string, string>> | undefined;
 }
 
@@ -15,7 +15,7 @@ export interface ClusterVersion {
   readonly minor: number;
 }
 
-/** Kubernetes 1.29 is the first with native sidecars switched on. */
+/** Kubernetes 1.29 is the first to enable native sidecars by default. */
 export function hasNativeSidecars({ major, minor }: ClusterVersion): boolean {
   return major > 1 || (major === 1 && minor >= 29);
 }

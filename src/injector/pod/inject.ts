@@ -1,4 +1,4 @@
-/** A pod, its namespace and the defaults in; a verdict and a JSON Patch out. No clock, no socket, no cluster. */
+/** Takes a pod, its namespace and the defaults; returns a verdict and a JSON Patch. No clock, no socket, no cluster. */
 
 import {
   BROKER_CA,
@@ -31,11 +31,11 @@ export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
 export interface InjectedPod {
   readonly result: 'injected';
-  /** `later_containers`: a second pass found containers that came after the first. */
+  /** `later_containers`: a second pass found containers that were added after the first. */
   readonly reason: 'native' | 'classic' | 'later_containers';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
-  /** The Secrets that the pod will need; a second pass has said so before. */
+  /** The Secrets that the pod will need; empty in a second pass, as the first has named them. */
   readonly secrets: readonly string[];
 }
 
@@ -59,13 +59,13 @@ export interface RejectedPod {
   readonly message: string;
 }
 
-/** Their pods keep the cluster going; an injector that is wrong must not be able to stop them. */
+/** Their pods keep the cluster running; a faulty injector must not be able to stop them. */
 export const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
 
-/** What a pod runs as that names none; in a cluster the API server has written it there. */
+/** The service account of a pod that names none; in a cluster the API server has already filled it in. */
 const DEFAULT_SERVICE_ACCOUNT = 'default';
 
-/** The patch applied, the same pod is `already_injected`: a second pass changes nothing. */
+/** With the patch applied, the same pod is `already_injected`: a second pass changes nothing. */
 export function inject(
   pod: Pod,
   namespace: Namespace,
@@ -125,7 +125,7 @@ export function inject(
   };
 }
 
-/** Whether a pod that asks for the sidecar has a container of its name: what the validating webhook goes by. */
+/** Whether the pod has a container with the sidecar's name: the validating webhook's criterion. */
 export function hasSidecar({ spec = {} }: Pod): boolean {
   return [...itemsOf(spec.containers), ...itemsOf(spec.initContainers)].some(isSidecar);
 }
@@ -138,9 +138,9 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
   return { result: 'skipped', reason, warnings };
 }
 
-/** Other webhooks may have added containers since the first pass: with a proxy or hosts they get what the others have. */
+/** Other webhooks may have added containers since the first pass: with a proxy or hosts, these get what the others have. */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
-  // Anybody can write that there was a first one, which would have found this.
+  // Anybody can claim that there was a first pass, which would have found these obstacles.
   const annotations = metadata?.annotations ?? {};
   const mode = modeOf(annotations, defaults);
   const has = (volume: string): boolean => itemsOf(spec.volumes).some(({ name }) => name === volume);
@@ -155,7 +155,7 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
   }
   const patch = [
     ...appContainersPatch('containers', spec.containers, settings, (container) => !isSidecar(container)),
-    // Those before a native sidecar end before it begins.
+    // Containers before a native sidecar end before it begins.
     ...appContainersPatch(
       'initContainers',
       spec.initContainers,
@@ -175,13 +175,13 @@ function patchFor(
   const { spec = {} } = pod;
   const container = sidecarContainer(settings, spec.terminationGracePeriodSeconds);
   const { redirected } = settings;
-  // Behind the sidecar: as soon as connections are sent to it, it is there.
+  // After the sidecar: once connections are redirected to it, it is running.
   const ours =
     redirected === undefined ? [container] : [container, redirectContainer({ ...settings, redirected })];
   const initContainers = spec.initContainers ?? undefined;
   return [
     ...appContainersPatch('containers', spec.containers, settings),
-    // Before the insertion, which moves them. A classic sidecar is not there yet when they run.
+    // Before the insertion, which shifts them. A classic sidecar is not running yet when they do.
     ...(settings.native ? appContainersPatch('initContainers', initContainers, settings) : []),
     ...(!settings.native
       ? append(spec.containers, ['spec', 'containers'], [container])
@@ -226,7 +226,7 @@ function securityContextPatch({ spec = {} }: Pod, settings: SidecarSettings): Ad
   ];
 }
 
-/** The sidecar reads the Secret's files by the pod's group, whichever it is; a pod without one gets the sidecar's. */
+/** The sidecar reads the Secret's files through the pod's group, whichever it is; a pod without one gets the sidecar's. */
 function group(existing: PodSecurityContext | null | undefined, { runAsUser }: SidecarSettings): object {
   if (runAsUser === 'none' || typeof existing?.fsGroup === 'number') return {};
   const policy =
@@ -234,14 +234,14 @@ function group(existing: PodSecurityContext | null | undefined, { runAsUser }: S
   return { fsGroup: runAsUser, ...policy };
 }
 
-/** The API server has put the account's own there before the webhook is called, if the pod named none. */
+/** If the pod named none, the API server has added the account's own before it calls the webhook. */
 function pullSecretsPatch({ spec = {} }: Pod, { imagePullSecrets }: SidecarSettings): AddOperation[] {
   const existing = new Set(spec.imagePullSecrets?.map(({ name }) => name));
   const missing = imagePullSecrets.filter((name) => !existing.has(name)).map((name) => ({ name }));
   return append(spec.imagePullSecrets, ['spec', 'imagePullSecrets'], missing);
 }
 
-/** The mode as well, by which a second pass goes. */
+/** Also writes the mode, for a second pass. */
 function profileAnnotations({
   profiles,
   brokerAuthorities,

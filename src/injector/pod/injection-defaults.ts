@@ -2,48 +2,48 @@ import type { LogLevel } from '../../log/logger.ts';
 import type { AllowLists } from './allow-lists.ts';
 import type { BrokerOfPods } from './broker.ts';
 
-/** What a pod gets whose annotations are silent. Checked when the injector starts, so never wrong by itself. */
+/** What a pod gets if its annotations are silent. Checked when the injector starts, so never wrong by itself. */
 export interface InjectionDefaults {
   readonly image: string;
   readonly imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
-  /** Secrets that the image is pulled with, in the pod's own namespace. */
+  /** Secrets in the pod's own namespace that the image is pulled with. */
   readonly imagePullSecrets?: readonly string[];
-  /** User and group of the sidecar, the image's own when absent; `none` where the platform assigns them. */
+  /** User and group of the sidecar, the image's own if absent; `none` if the platform assigns them. */
   readonly runAsUser?: number | 'none';
   readonly secret?: string;
   readonly authUrl?: string;
   readonly realm: string;
-  /** Allow a token endpoint on `http://`: the client secret then travels in clear. No annotation can. */
+  /** Allow a token endpoint on `http://`: the client secret then travels in clear. No annotation can allow this. */
   readonly allowInsecureTokenUrl: boolean;
   readonly scope?: string;
   readonly audience?: string;
   readonly upstream?: string;
-  /** ConfigMap, in the pod's namespace, with the CAs that the sidecar trusts besides the public ones. */
+  /** ConfigMap in the pod's namespace, with CAs that the sidecar trusts besides the public ones. */
   readonly caConfigMap?: string;
   readonly mode: SidecarMode;
-  /** What pods may have besides that; `USUAL_MODES` when absent. */
+  /** The modes that pods may have besides `mode`; `USUAL_MODES` by default. */
   readonly allowedModes?: readonly SidecarMode[];
-  /** Whether to use a native sidecar, where that is decided; otherwise the cluster's version decides. */
+  /** Whether to use a native sidecar; if absent, the cluster's version decides. */
   readonly nativeSidecar?: boolean;
   readonly logLevel: LogLevel;
   readonly resources: SidecarResources;
-  /** Within which the first token must be obtained before the kubelet restarts the sidecar. */
+  /** The time for the first token, after which the kubelet restarts the sidecar. */
   readonly startupSeconds: number;
-  /** Mark the pod for scrapers that go by annotation, unless it is marked already. */
+  /** Mark the pod for scrapers that look for annotations, unless it is marked already. */
   readonly prometheusAnnotations: boolean;
-  /** What annotations may name; the defaults themselves always may. */
+  /** What annotations may name; the defaults themselves are always allowed. */
   readonly allowed?: AllowLists;
-  /** Who gets the tokens of credentials that profiles leave to it; absent where there is no broker. */
+  /** The broker that requests the tokens of credentials that profiles leave to it; absent if there is none. */
   readonly broker?: BrokerOfPods;
 }
 
 export const SIDECAR_MODES = ['reverse', 'forward', 'hosts', 'redirect'] as const;
 export type SidecarMode = (typeof SIDECAR_MODES)[number];
 
-/** What pods may have unless the operator says otherwise: `redirect` makes a container that changes the pod's network. */
+/** The modes allowed by default: `redirect` adds a container that changes the pod's network. */
 export const USUAL_MODES = ['reverse', 'forward', 'hosts'] as const satisfies readonly SidecarMode[];
 
-/** Those that a pod may have without a word: the others want to know of which hosts. */
+/** The modes that can be a default: the others need a list of hosts. */
 export const DEFAULT_MODES = ['reverse', 'forward'] as const satisfies readonly SidecarMode[];
 
 export interface SidecarResources {

@@ -4,7 +4,7 @@ import { isAllowedHost } from './allow-lists.ts';
 import { CONFIG_MAP, HOSTS, MODE, NATIVE_SIDECAR } from './annotations.ts';
 import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
 
-/** What else there is of a pod whose hosts are to be intercepted. */
+/** The rest of a pod whose hosts are to be intercepted. */
 export interface BesideHosts {
   readonly annotations: Readonly<Record<string, string>>;
   readonly mode: SidecarMode;
@@ -12,7 +12,7 @@ export interface BesideHosts {
   readonly allowed: InjectionDefaults['allowed'];
 }
 
-/** What is wrong with the hosts of a pod, and what does not go with them; nothing where it names none. */
+/** What is wrong with a pod's hosts, and what conflicts with them; nothing if it names none. */
 export function hostsProblems({ annotations, mode, native, allowed = {} }: BesideHosts): Problem[] {
   const text = annotations[HOSTS];
   if (text === undefined) return [];

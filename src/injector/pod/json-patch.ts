@@ -1,4 +1,4 @@
-/** The one operation that injection needs (RFC 6902 §4.1): it adds, and replaces one value alone, which is appended to. */
+/** The one operation that injection needs (RFC 6902 §4.1): it adds; the only value it replaces is one that is appended to. */
 export interface AddOperation {
   readonly op: 'add';
   /** A JSON Pointer. */
@@ -27,7 +27,7 @@ export function add(path: string, value: unknown): AddOperation {
   return { op: 'add', path, value };
 }
 
-/** Adds members to an object that may not be there yet. */
+/** Adds members to an object that may not exist yet. */
 export function addMembers(
   existing: object | null | undefined,
   path: readonly string[],
@@ -37,7 +37,7 @@ export function addMembers(
   return Object.entries(members).map(([name, value]) => add(pointer(...path, name), value));
 }
 
-/** Adds items to the end of a list that may not be there yet. */
+/** Adds items to the end of a list that may not exist yet. */
 export function append(
   existing: readonly unknown[] | null | undefined,
   path: readonly (string | number)[],

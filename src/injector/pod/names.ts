@@ -1,8 +1,8 @@
-/** Names, ports and paths that an injected pod has in common with a pod whose sidecar was written by hand. */
+/** Names, ports and paths that an injected pod shares with a pod whose sidecar was written by hand. */
 
 export const CONTAINER_NAME = 'token-sidecar';
 
-/** In the mode redirect: ends when it has made the system send connections to the sidecar. */
+/** In the mode redirect: ends once the system sends connections to the sidecar. */
 export const REDIRECT_CONTAINER_NAME = 'token-sidecar-redirect';
 
 export const CREDENTIALS_VOLUME = 'token-sidecar-credentials';
@@ -27,13 +27,13 @@ export const TRUST_DIRECTORY = '/var/run/token-sidecar/trust';
 export const PROXY_PORT = 15_080;
 /** Probes and metrics; PodMonitors select by this name. */
 export const ADMIN_PORT = 15_081;
-/** Where tokens of profiles are asked for. */
+/** Where tokens of profiles are requested. */
 export const TOKEN_ENDPOINT_PORT = 15_082;
-/** Where redirected connections come. */
+/** Where redirected connections arrive. */
 export const REDIRECT_PORT = 15_083;
 export const ADMIN_PORT_NAME = 'token-admin';
 
-/** In memory: the sidecar writes tokens there that profiles give out as files, and the app's containers read them. */
+/** In memory: the sidecar writes the tokens that profiles hand out as files, and the app's containers read them. */
 export const TOKENS_VOLUME = 'token-sidecar-tokens';
 export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 
@@ -41,10 +41,10 @@ export const TOKENS_DIRECTORY = '/var/run/token-sidecar/tokens';
 export const SIDECAR_USER = 65_532;
 
 /**
- * In the mode redirect, in place of the image's, which many images of apps have as well: connections of the sidecar are told by
- * its user. Within the 65536 users of a pod with a user namespace.
+ * Replaces the image's user in the mode redirect, as many app images have that one too: connections of the sidecar are
+ * recognized by its user. Within the 65536 users of a pod with a user namespace.
  */
 export const REDIRECT_USER = 15_083;
 
-/** Where the sidecar looks for it unless told otherwise. The kubelet mounts it, also where the rest is read-only. */
+/** Where the sidecar expects it by default. The kubelet mounts it, even if the rest is read-only. */
 export const TERMINATION_LOG = '/dev/termination-log';

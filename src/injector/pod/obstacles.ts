@@ -1,4 +1,4 @@
-/** What about a pod, apart from its annotations, keeps the sidecar out of it or deserves a word. */
+/** What in a pod, apart from its annotations, prevents injection or deserves a warning. */
 
 import { describeProblem, type Problem } from '../../config/problems.ts';
 import { type AllowLists, limitsAnything } from './allow-lists.ts';
@@ -10,19 +10,19 @@ import type { SidecarSettings } from './sidecar-settings.ts';
 import { takenPorts } from './taken-ports.ts';
 import { JAVA_OPTIONS, namesTrustStore } from './trust-variables.ts';
 
-/** No pod has more; each one costs memory for its part of the patch. */
+/** No real pod has more; each one costs memory for its part of the patch. */
 const MOST_CONTAINERS = 200;
 
-/** Whoever makes a pod with more mistakes begins with these. */
+/** A user with more mistakes begins with these. */
 const MOST_TOLD = 50;
 
-/** What the API server takes of all warnings together, in characters. */
+/** The API server's limit for all warnings together, in characters. */
 const MAX_WARNING = 4096;
 
-/** As much of a value is repeated, in characters. */
+/** How much of a value is repeated, in characters. */
 const MAX_TOLD = 200;
 
-/** Each of them is a reason to refuse a pod that asks for the sidecar. */
+/** Each is a reason to refuse a pod that asks for the sidecar. */
 export function obstaclesIn({ spec = {} }: Pod, allowed: AllowLists): readonly Problem[] {
   return [
     ...noContainers(spec),
@@ -52,7 +52,7 @@ export function tooManyContainers({ containers, initContainers }: PodSpec): Prob
   return [{ key: 'spec.containers', value: String(count), expected: `at most ${MOST_CONTAINERS} of them` }];
 }
 
-/** The loopback of the node is everybody's: any pod there could use this pod's token, and two could not listen. */
+/** The whole node shares its loopback: any pod there could use this pod's token, and two sidecars could not listen. */
 function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
   if (hostNetwork !== true) return [];
   return [
@@ -64,7 +64,7 @@ function hostNetwork({ hostNetwork }: PodSpec): Problem[] {
   ];
 }
 
-/** Another container with the sidecar's user reads its files through /proc/PID/root, whoever may read the Secret. */
+/** Another container with the sidecar's user can read its files through /proc/PID/root, even without access to the Secret. */
 function sharedProcesses(spec: PodSpec): Problem[] {
   return (['shareProcessNamespace', 'hostPID'] as const)
     .filter((field) => spec[field] === true)
@@ -95,7 +95,7 @@ function takenVolumeNames({ volumes }: PodSpec): Problem[] {
   );
 }
 
-/** The volume is not there yet, but it will be: mounted by an app it would show the app the client secret. */
+/** The volume does not exist yet, but it will: mounted by an app, it would show the app the client secret. */
 function takenMounts(spec: PodSpec): Problem[] {
   return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
     itemsOf(volumeMounts).flatMap(({ name }, index) =>
@@ -128,7 +128,7 @@ function takenPortNames(spec: PodSpec): Problem[] {
   );
 }
 
-/** What is suspicious but may be meant. */
+/** What is suspicious but may be intended. */
 export function warningsFor(pod: Pod, settings: SidecarSettings): readonly string[] {
   const { spec = {} } = pod;
   const warnings: string[] = [];
@@ -165,7 +165,7 @@ export function warningsFor(pod: Pod, settings: SidecarSettings): readonly strin
   return warnings.slice(0, MOST_TOLD).map((warning) => warning.slice(0, MAX_WARNING));
 }
 
-/** What a container will not heed of interception. */
+/** What in a container keeps it from heeding interception. */
 function interceptionWarnings({ name, env, envFrom }: Container): readonly string[] {
   const warnings: string[] = [];
   const java = itemsOf(env).find((variable) => variable.name === JAVA_OPTIONS);
@@ -189,7 +189,7 @@ export function secretMissing(name: string, namespace: string): string {
   return `the Secret ${name} does not exist in ${namespace}: the pod will wait for it`;
 }
 
-/** All of them in one message, so that one attempt is enough to learn them. */
+/** All problems in one message, so that one attempt is enough to learn them. */
 export function refusal(problems: readonly Problem[]): string {
   const all = problems
     .slice(0, MOST_TOLD)

@@ -1,6 +1,6 @@
 /**
- * As much of a Pod (core/v1) as the injector looks at. Whatever else a pod has passes through untouched, because a
- * patch names only what changes.
+ * The part of a Pod (core/v1) that the injector looks at. The rest passes through untouched, because a patch names only
+ * what changes.
  */
 
 import type { OwnerReference } from '../../kubernetes/api.ts';
@@ -61,12 +61,12 @@ export interface Container {
 
 export interface EnvironmentVariable {
   readonly name: string;
-  /** Absent where it comes from elsewhere. */
+  /** Absent if the value comes from elsewhere. */
   readonly value?: string;
   readonly valueFrom?: object | null;
 }
 
-/** One whose value is written where it is. */
+/** A variable with its value written in place. */
 export type LiteralVariable = Required<Pick<EnvironmentVariable, 'name' | 'value'>>;
 
 export interface ContainerPort {
@@ -79,13 +79,13 @@ export interface Volume {
   readonly persistentVolumeClaim?: object | null;
 }
 
-/** A pod's namespace, with its labels where they are known. */
+/** A pod's namespace, with its labels if they are known. */
 export interface Namespace {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Lists of the API are null as often as they are not there. */
+/** Lists of the API may be null as well as absent. */
 export function itemsOf<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }
@@ -99,7 +99,7 @@ export function containersOf(
   );
 }
 
-/** The owner that made the pod: the one to tell what became of it. */
+/** The owner that made the pod and is told its outcome. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
   return itemsOf(pod.metadata?.ownerReferences).find(({ controller }) => controller === true);
 }

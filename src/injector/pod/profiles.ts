@@ -1,4 +1,4 @@
-/** What profiles are to the injection of a pod. How they are found and what they hold is for the room `profiles`. */
+/** Profiles as the injection of a pod sees them. The folder `profiles` finds and reads them. */
 
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
@@ -7,7 +7,7 @@ import type { InjectionDefaults, SidecarMode } from './injection-defaults.ts';
 import type { Namespace } from './pod.ts';
 import type { SidecarMount } from './sidecar-mounts.ts';
 
-/** What annotations of the pod say in place of its profiles. */
+/** Annotations of the pod that override its profiles. */
 export interface ProfileOverrides {
   readonly secret?: string | undefined;
   readonly authUrl?: string | undefined;
@@ -22,7 +22,7 @@ export interface ProfileOverrides {
 export interface ProfileRequest {
   readonly names: readonly string[];
   readonly namespace: Namespace;
-  /** That the pod runs as. */
+  /** The pod's service account. */
   readonly serviceAccount: string;
   readonly overrides: ProfileOverrides;
   readonly defaults: Pick<InjectionDefaults, 'allowed' | 'allowInsecureTokenUrl' | 'broker'>;
@@ -33,7 +33,7 @@ export type ProfileResolution =
   | ({ readonly state: 'resolved' } & ResolvedProfiles);
 
 export interface ResolvedProfiles {
-  /** The configuration file, as JSON. It names Secrets, and holds nothing of them. */
+  /** The configuration file, as JSON. It names Secrets, but holds none of their content. */
   readonly configuration: string;
   readonly mounts: readonly SidecarMount[];
   readonly secrets: readonly string[];
@@ -42,11 +42,11 @@ export interface ResolvedProfiles {
   readonly intercepts: boolean;
   /** Whether tokens are left as files for the app's containers. */
   readonly tokenFiles: boolean;
-  /** Whether tokens are given on loopback. */
+  /** Whether tokens are handed out on loopback. */
   readonly tokenEndpoint: boolean;
   /** Whether the pod needs the CAs of the broker in its annotation. */
   readonly brokerAuthorities: boolean;
-  /** Which profiles, and of which generation: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
+  /** The profiles with their generations: `TokenProfile/payments@3, ClusterTokenProfile/crm@1`. */
   readonly inUse: string;
   readonly warnings: readonly string[];
 }
@@ -57,7 +57,7 @@ export interface Profiles {
 
 const MOST_PROFILES = 16;
 
-/** Names by commas, each once. */
+/** Names separated by commas, each once. */
 export const profileNames: ValueFormat<readonly string[]> = {
   expected: `1 to ${MOST_PROFILES} names of profiles, by commas, each once`,
   parse(text) {

@@ -25,7 +25,7 @@ export interface Quantity {
   readonly amount: number;
 }
 
-/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, which is how Helm writes large numbers. Not negative. */
+/** A Kubernetes quantity such as `10m`, `0.5`, `64Mi`, or `1e+08`, Helm's notation for large numbers. Not negative. */
 export const quantity: ValueFormat<Quantity> = {
   expected: 'a quantity such as 10m, 0.5 or 64Mi',
   parse(text) {

@@ -11,16 +11,19 @@ import { WITH_FOREIGN_FUNCTIONS } from './sidecar-environment.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { takenPort } from './taken-ports.ts';
 
-/** Of HTTP and HTTPS. Others are captured where a host names them. */
+/** For HTTP and HTTPS. Other ports are captured if a host names them. */
 const USUAL_PORTS = [80, 443];
 
-/** On the namespace: what the Pod Security admission refuses (kubernetes.io/docs/concepts/security/pod-security-admission). */
+/**
+ * A namespace label: the standard that Pod Security admission enforces
+ * (kubernetes.io/docs/concepts/security/pod-security-admission).
+ */
 const ENFORCED_STANDARD = 'pod-security.kubernetes.io/enforce';
 
 /** Standards that allow no container the capability NET_ADMIN. */
 const FORBIDDING = ['baseline', 'restricted'];
 
-/** Containers by which a service mesh shows itself, which redirects the same connections. */
+/** Containers by which to recognize a service mesh, which redirects the same connections. */
 const MESHES: Readonly<Record<string, string>> = {
   'istio-init': 'Istio',
   'istio-validation': 'Istio',
@@ -30,7 +33,7 @@ const MESHES: Readonly<Record<string, string>> = {
   'linkerd-proxy': 'Linkerd',
 };
 
-/** The ports whose connections are captured, as `--captured-ports` has them. @param hosts as the annotation has them. */
+/** The ports whose connections are captured, in the form of `--captured-ports`. @param hosts as in the annotation. */
 export function capturedPorts(hosts: string): string {
   const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
   return [...new Set([...USUAL_PORTS, ...named])].join(',');
@@ -66,13 +69,13 @@ export interface RedirectedPod {
   readonly runAsUser: SidecarSettings['runAsUser'];
 }
 
-/** What keeps the connections of a pod from being redirected. */
+/** What prevents redirecting the connections of a pod. */
 export function redirectObstacles({ pod, namespace, cluster, runAsUser }: RedirectedPod): readonly Problem[] {
   const { spec = {} } = pod;
   return [...forbiddenByNamespace(namespace, cluster), ...clashes(spec, runAsUser)];
 }
 
-/** Pod Security would refuse the pod as well, in words that do not tell why there is such a container. */
+/** Pod Security would refuse the pod as well, but its message would not explain the container. */
 function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: Cluster): Problem[] {
   const known = labels ?? namespaceLabels?.(name);
   const standard = FORBIDDING.find((one) => known?.[ENFORCED_STANDARD] === one);
@@ -81,7 +84,10 @@ function forbiddenByNamespace({ name, labels }: Namespace, { namespaceLabels }: 
   return [{ key: MODE, value: 'redirect', expected }];
 }
 
-/** What of a pod's containers cannot be beside redirection. A second pass looks as well: other webhooks may come after the injector's. */
+/**
+ * What in a pod's containers conflicts with redirection. Also checked in a second pass, as other webhooks may run after
+ * the injector's.
+ */
 export function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): readonly Problem[] {
   return [
     ...meshObstacles(spec),
@@ -90,7 +96,7 @@ export function clashes(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']):
   ];
 }
 
-/** The same in a pod that has its sidecar, whose user is there to see. */
+/** The same in a pod that already has its sidecar, which shows the user. */
 export function laterClashes(spec: PodSpec): readonly Problem[] {
   const sidecar = itemsOf(spec.initContainers).find(({ name }) => name === CONTAINER_NAME);
   const user = sidecar && userOf(sidecar);
@@ -106,7 +112,7 @@ function meshObstacles(spec: PodSpec): readonly Problem[] {
   });
 }
 
-/** Connections of the sidecar's user are the sidecar's own: those of an app with that user would go past it. */
+/** Connections of the sidecar's user count as the sidecar's own: those of an app with the same user would bypass it. */
 function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Problem[] {
   if (runAsUser === 'none') {
     const expected =
@@ -128,7 +134,7 @@ function sharedUsers(spec: PodSpec, runAsUser: SidecarSettings['runAsUser']): Pr
   ];
 }
 
-/** Where the operator has chosen the sidecar's user, an image may have it as well, which nothing in the pod tells. */
+/** An image may have the user that the operator chose for the sidecar, which nothing in the pod shows. */
 export function redirectWarnings(
   spec: PodSpec,
   { runAsUser, redirected }: SidecarSettings,
@@ -143,7 +149,7 @@ export function redirectWarnings(
     );
 }
 
-/** All but the sidecar and what redirects to it. */
+/** All containers except the sidecar and the one that redirects to it. */
 function appContainers(spec: PodSpec): ReturnType<typeof containersOf> {
   return containersOf(spec).filter(
     ({ container: { name } }) => name !== CONTAINER_NAME && name !== REDIRECT_CONTAINER_NAME,

@@ -1,4 +1,4 @@
-/** Ports, paths and names that the sidecar needs where its settings say so, and what of a pod stands there already. */
+/** Ports, paths and names that the sidecar's settings require, and what in a pod already occupies them. */
 
 import type { Problem } from '../../config/problems.ts';
 import { type AppSettings, sidecarMounts } from './app-containers.ts';
@@ -7,7 +7,7 @@ import { containersOf, itemsOf, type PodSpec } from './pod.ts';
 import type { SidecarSettings } from './sidecar-settings.ts';
 import { takenPort } from './taken-ports.ts';
 
-/** What a first pass finds, before anything of the sidecar is there. */
+/** Checked in a first pass, before anything of the sidecar is there. */
 export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): readonly Problem[] {
   return [
     ...(settings.tokenEndpoint ? takenPort(spec, TOKEN_ENDPOINT_PORT, 'where the sidecar gives tokens') : []),
@@ -16,7 +16,7 @@ export function reservedObstacles(spec: PodSpec, settings: SidecarSettings): rea
   ];
 }
 
-/** Two mounts at one path are refused by the API server, in words that do not tell whose the second one is. */
+/** The API server refuses two mounts at one path, but its message does not say whose the second one is. */
 export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Problem[] {
   const ours = sidecarMounts(settings);
   return containersOf(spec).flatMap(({ path, container: { volumeMounts } }) =>
@@ -29,7 +29,7 @@ export function takenPaths(spec: PodSpec, settings: AppSettings): readonly Probl
   );
 }
 
-/** The API server has not looked at the pod's shape yet. */
+/** The API server has not validated the pod's shape yet. */
 function withoutSlash(path: unknown): string | undefined {
   return typeof path === 'string' ? path.replace(/\/$/, '') : undefined;
 }

@@ -1,4 +1,4 @@
-/** What the sidecar is told by its environment. */
+/** The sidecar's environment variables. */
 
 import type { UpstreamProtocol } from '../../config/config.ts';
 import type { LogLevel } from '../../log/logger.ts';
@@ -6,22 +6,22 @@ import { captureSetting } from './captured-hosts.ts';
 import { CA_DIRECTORY, CA_KEY, TRUST_DIRECTORY } from './names.ts';
 import type { EnvironmentVariable } from './pod.ts';
 
-/** The image switches Node's foreign-function interface off for all who do not need it. */
+/** The image disables Node's foreign-function interface for everyone else. */
 export const WITH_FOREIGN_FUNCTIONS = { name: 'NODE_OPTIONS', value: '' } as const;
 
 export interface ToldSettings {
-  /** Path of the configuration file, where there is one. */
+  /** Path of the configuration file, if there is one. */
   readonly config?: string | undefined;
   readonly authUrl?: string | undefined;
   readonly realm?: string | undefined;
   readonly allowInsecureTokenUrl?: boolean;
   readonly upstream?: string | undefined;
   readonly protocol?: UpstreamProtocol | undefined;
-  /** Whose TLS is intercepted, as the annotation has them. */
+  /** Hosts whose TLS is intercepted, as in the annotation. */
   readonly hosts?: string | undefined;
-  /** In whose place it listens, as the annotation has them. */
+  /** Hosts in whose place it listens, as in the annotation. */
   readonly captured?: string | undefined;
-  /** Whose connections the system sends to it, as the annotation has them. */
+  /** Hosts whose connections the system sends to it, as in the annotation. */
   readonly redirected?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
@@ -56,7 +56,7 @@ export function sidecarEnvironment(
   const own = Object.entries(values).flatMap(([name, value]) =>
     value === undefined ? [] : [{ name: `TOKEN_SIDECAR_${name}`, value: withoutExpansion(value) }],
   );
-  // Node reads it at its start, and trusts what is in it beside the public CAs.
+  // Node reads it at its start, and trusts its content besides the public CAs.
   const authorities = { name: 'NODE_EXTRA_CA_CERTS', value: `${CA_DIRECTORY}/${CA_KEY}` };
   return [
     ...own,
@@ -66,7 +66,7 @@ export function sidecarEnvironment(
   ];
 }
 
-/** What the pod is called, for the status page, by the downward API. */
+/** The pod's names, for the status page, by the downward API. */
 const POD_FIELDS: readonly EnvironmentVariable[] = [
   { name: 'POD_NAME', fieldPath: 'metadata.name' },
   { name: 'POD_NAMESPACE', fieldPath: 'metadata.namespace' },
@@ -74,8 +74,8 @@ const POD_FIELDS: readonly EnvironmentVariable[] = [
 ].map(({ name, fieldPath }) => ({ name, valueFrom: { fieldRef: { fieldPath } } }));
 
 /**
- * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign. So every one is doubled: of `$$(NAME)`
- * with one sign more it would make `$` and the variable.
+ * The kubelet replaces `$(NAME)` in a value, and every `$$` by one dollar sign, so every dollar sign is doubled: one
+ * more before `$$(NAME)` would yield `$` and the variable's value.
  */
 function withoutExpansion(value: string): string {
   return value.replaceAll('$', '$$$$');

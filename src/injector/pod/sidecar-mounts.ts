@@ -1,4 +1,4 @@
-/** What the sidecar mounts, each as a volume of its own: Secrets, CAs, its configuration, what apps are to trust. */
+/** The sidecar's mounts, each a volume of its own: Secrets, CAs, its configuration, what apps have to trust. */
 
 import {
   CA_DIRECTORY,
@@ -26,7 +26,7 @@ export interface SidecarMount {
 /** 0440: readable by root and by the pod's fsGroup. */
 const CREDENTIALS_MODE = 0o440;
 
-/** Three files of a few hundred kilobytes, and one more of each while they are replaced. */
+/** Three files of a few hundred kilobytes, and a second copy of each while it is replaced. */
 const TRUST_SIZE = '8Mi';
 
 /** The Secret, with all its keys. */
@@ -66,22 +66,25 @@ export function authoritiesMount(configMap: string): SidecarMount {
   return { name: CA_VOLUME, mountPath: CA_DIRECTORY, readOnly: true, volume };
 }
 
-/** Memory that the sidecar leaves its public certificates in, and that apps mount too. */
+/** Memory where the sidecar leaves its public certificates; apps mount it too. */
 export function trustMount(): SidecarMount {
   const volume = { emptyDir: { medium: 'Memory', sizeLimit: TRUST_SIZE } };
   return { name: TRUST_VOLUME, mountPath: TRUST_DIRECTORY, readOnly: false, volume };
 }
 
-/** 32 tokens of 64 KiB, and one more of each while it is replaced: 4 MiB, and as much again for what a file system adds. */
+/**
+ * 32 tokens of 64 KiB, and a second copy of each while it is replaced: 4 MiB, and as much again for the file system's
+ * overhead.
+ */
 const TOKENS_SIZE = '8Mi';
 
-/** Memory that the sidecar leaves tokens in, and that apps mount too. */
+/** Memory where the sidecar leaves tokens; apps mount it too. */
 export function tokensMount(): SidecarMount {
   const volume = { emptyDir: { medium: 'Memory', sizeLimit: TOKENS_SIZE } };
   return { name: TOKENS_VOLUME, mountPath: TOKENS_DIRECTORY, readOnly: false, volume };
 }
 
-/** Whether a name is one that a volume of the sidecar has, or may have in another pod. */
+/** Whether a volume of the sidecar has this name, in this pod or possibly in another. */
 export function isSidecarVolume(name: string): boolean {
   return (
     [CONFIG_VOLUME, CA_VOLUME, TRUST_VOLUME, TOKENS_VOLUME].some((own) => isNumbered(name, own)) ||
@@ -89,12 +92,12 @@ export function isSidecarVolume(name: string): boolean {
   );
 }
 
-/** Whether a volume of this name holds what no app may see. */
+/** Whether a volume of this name holds secrets that no app may see. */
 export function isCredentialsVolume(name: string): boolean {
   return isNumbered(name, CREDENTIALS_VOLUME);
 }
 
-/** The name itself, or one of several that begin with it. */
+/** The name itself, or a numbered one that begins with it. */
 function isNumbered(name: string, base: string): boolean {
   return name === base || (name.startsWith(`${base}-`) && /^\d+$/.test(name.slice(base.length + 1)));
 }

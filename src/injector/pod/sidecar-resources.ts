@@ -1,4 +1,4 @@
-/** CPU and memory of the sidecar: annotations, and the operator's defaults where these are silent. */
+/** CPU and memory of the sidecar, from annotations or the operator's defaults. */
 
 import type { Problem } from '../../config/problems.ts';
 import { type Annotation, CPU_LIMIT, CPU_REQUEST, MEMORY_LIMIT, MEMORY_REQUEST } from './annotations.ts';

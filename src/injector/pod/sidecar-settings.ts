@@ -1,4 +1,4 @@
-/** Annotations and defaults, to what this pod's sidecar runs by. */
+/** Resolves annotations and defaults to the settings of this pod's sidecar. */
 
 import type { Problem } from '../../config/problems.ts';
 import { protocolProblems, upstreamProtocol } from '../../config/upstream-protocol.ts';
@@ -59,38 +59,38 @@ import { unknownAnnotations } from './unknown-annotations.ts';
 
 export interface SidecarSettings {
   readonly image: string;
-  /** The operator's, whatever image an annotation names: what runs with NET_ADMIN is not a tenant's to choose. */
+  /** The operator's image, whatever an annotation names: a tenant must not choose what runs with NET_ADMIN. */
   readonly redirectImage: string;
   readonly imagePullPolicy: InjectionDefaults['imagePullPolicy'];
   readonly imagePullSecrets: readonly string[];
   readonly runAsUser: number | 'none';
-  /** Secrets that have to be there before the pod can start. */
+  /** Secrets that must exist before the pod can start. */
   readonly secrets: readonly string[];
   readonly environment: readonly EnvironmentVariable[];
   readonly mounts: readonly SidecarMount[];
   readonly mode: SidecarMode;
-  /** Hosts that lead to listeners of the sidecar, as the annotation has them; absent but in the mode `hosts`. */
+  /** Hosts that lead to the sidecar's listeners, as in the annotation; only in the mode `hosts`. */
   readonly captured: string | undefined;
-  /** Hosts whose connections the system sends to the sidecar, as the annotation has them; absent but in the mode `redirect`. */
+  /** Hosts whose connections the system sends to the sidecar, as in the annotation; only in the mode `redirect`. */
   readonly redirected: string | undefined;
-  /** Whether TLS of the app's containers ends here, so that they have to trust the sidecar. */
+  /** Whether the app containers' TLS ends here, so that they have to trust the sidecar. */
   readonly intercepts: boolean;
   /** Whether tokens are left as files that the app's containers mount. */
   readonly tokenFiles: boolean;
-  /** Whether tokens are given on loopback. */
+  /** Whether tokens are handed out on loopback. */
   readonly tokenEndpoint: boolean;
   readonly native: boolean;
   readonly resources: SidecarResources;
   readonly startupSeconds: number;
   readonly prometheusAnnotations: boolean;
-  /** Where it is told by profiles: what the pod is marked with. */
+  /** Present if profiles configure it: what the pod is marked with. */
   readonly profiles?: Pick<ResolvedProfiles, 'configuration' | 'inUse'>;
-  /** PEM of the CAs by which the sidecar knows the broker, where the pod is to bring them. */
+  /** PEM of the CAs by which the sidecar verifies the broker, if the pod has to carry them. */
   readonly brokerAuthorities?: string;
 }
 
 export interface ResolvedSettings {
-  /** Only right when there are no problems. */
+  /** Valid only if there are no problems. */
   readonly settings: SidecarSettings;
   readonly problems: readonly Problem[];
   readonly warnings: readonly string[];
@@ -116,7 +116,7 @@ export function resolveSettings(
     if (value === undefined) problems.push({ key: name, value: text, expected: format.expected });
     return value;
   }
-  /** The annotation as it was written, once its format is right. */
+  /** The annotation as written, once its format is right. */
   function readText(name: Annotation, format: ValueFormat<unknown>): string | undefined {
     return read(name, format) === undefined ? undefined : annotations[name];
   }
@@ -128,8 +128,7 @@ export function resolveSettings(
   if (hasFile && hasProfile) {
     problems.push({ key: CONFIG_MAP, expected: `nothing beside ${PROFILE}, which says it all` });
   }
-  // Beside a file or a profile, a default for the upstream would add a route that it does not have, and one for the
-  // provider would replace its own.
+  // With a file or a profile, a default upstream would add a foreign route, and a default provider would replace its own.
   const general: Partial<InjectionDefaults> = hasFile || hasProfile ? {} : defaults;
 
   const secret = read(SECRET, objectName) ?? (hasProfile ? undefined : defaults.secret);
@@ -146,7 +145,7 @@ export function resolveSettings(
     else problems.push({ key: AUTH_URL, value: authUrl, expected: message });
   }
   const hosts = annotations[HOSTS];
-  // Beside hosts the operator's default would be a further place for the token.
+  // With hosts, the operator's default upstream would be one more place for the token.
   const target = readText(UPSTREAM, upstream) ?? (hosts === undefined ? general.upstream : undefined);
   const saysWhere = [UPSTREAM, HOSTS].some((name) => annotations[name] !== undefined);
   if (target === undefined && !saysWhere && !hasFile && !hasProfile) {
@@ -200,7 +199,7 @@ export function resolveSettings(
 
   const caConfigMap = read(CA_CONFIG_MAP, objectName) ?? defaults.caConfigMap;
   if (annotations[CA_CONFIG_MAP] !== undefined && limitsHosts(defaults.allowed ?? {})) {
-    // With a CA of one's own and hostAliases, any server is the one that is allowed.
+    // With a CA of one's own and hostAliases, any server can pass for the allowed one.
     const expected = 'nothing, where the operator limits hosts: only public CAs prove who they are';
     problems.push({ key: CA_CONFIG_MAP, value: annotations[CA_CONFIG_MAP], expected });
   }
@@ -263,7 +262,7 @@ export function resolveSettings(
   };
 }
 
-/** Undefined where they cannot be resolved, which joins the problems. */
+/** Undefined if they cannot be resolved, which is added to the problems. */
 function resolveProfiles(
   names: readonly string[],
   cluster: Cluster,
@@ -296,7 +295,7 @@ function brokerAuthorities(
   return { brokerAuthorities: authorities.current() };
 }
 
-/** As `hostsProblems` of hosts that profiles name. */
+/** Like `hostsProblems`, for hosts that profiles name. */
 function profileHostsProblems(
   { intercepts }: ResolvedProfiles,
   mode: SidecarMode,
@@ -323,7 +322,7 @@ interface Named {
   readonly configMap: string | undefined;
 }
 
-/** What the operator's lists do not allow, of what is not the operator's own default. */
+/** What the operator's lists forbid, unless it is the operator's own default. */
 function forbidden(
   { authUrl, upstream: target, image, configMap }: Named,
   defaults: InjectionDefaults,
@@ -353,12 +352,12 @@ function forbiddenMode(
   return [{ key: MODE, value: mode, expected: `a mode that the operator allows: ${all}` }];
 }
 
-/** In the mode redirect the image's own user gives way to one that images of apps do not have. */
+/** In the mode redirect the image's own user is replaced by one that app images do not have. */
 function userFor(mode: SidecarMode, { runAsUser = SIDECAR_USER }: InjectionDefaults): number | 'none' {
   return mode === 'redirect' && runAsUser === SIDECAR_USER ? REDIRECT_USER : runAsUser;
 }
 
-/** The mode that the annotations ask for, or the default where they say nothing that is understood. */
+/** The mode that the annotations ask for, or the default if they name no known one. */
 export function modeOf(annotations: Annotations, defaults: InjectionDefaults): SidecarMode {
   return SIDECAR_MODES.find((mode) => mode === annotations[MODE]) ?? defaults.mode;
 }

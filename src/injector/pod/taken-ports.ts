@@ -3,7 +3,7 @@
 import type { Problem } from '../../config/problems.ts';
 import { containersOf, itemsOf, type PodSpec } from './pod.ts';
 
-/** @param expectedAt what a container should have in place of a port; undefined of one that it may keep. */
+/** @param expectedAt what a container should have instead of a port; undefined if it may keep it. */
 export function takenPorts(
   spec: PodSpec,
   expectedAt: (port: number) => string | undefined,
@@ -17,7 +17,7 @@ export function takenPorts(
   );
 }
 
-/** @param what is on the port, in the message. */
+/** @param what describes the port's use, for the message. */
 export function takenPort(spec: PodSpec, port: number, what: string): readonly Problem[] {
   return takenPorts(spec, (one) => (one === port ? `a port other than ${port}, ${what}` : undefined));
 }

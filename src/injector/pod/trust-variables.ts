@@ -1,4 +1,4 @@
-/** By which variables the runtimes of apps trust the authority of interception, and find the proxy that needs it. */
+/** The variables that make the runtimes of apps trust the interception authority, and use the proxy that intercepts. */
 
 import { TRUST_VARIABLES, type TrustEffect } from '../../trust-variables.ts';
 import { PROXY_PORT, TRUST_DIRECTORY } from './names.ts';
@@ -6,23 +6,23 @@ import type { LiteralVariable } from './pod.ts';
 
 const FILES: Readonly<Record<TrustEffect, string>> = { adds: 'ca.crt', replaces: 'bundle.pem' };
 
-/** By which a container's TLS comes to the sidecar. */
+/** The variables that bring a container's TLS to the sidecar. */
 export function proxyVariables(): readonly LiteralVariable[] {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`;
   return [
     { name: 'HTTPS_PROXY', value: proxy },
     { name: 'https_proxy', value: proxy },
-    // Node heeds the others only so.
+    // Without it Node ignores the others.
     { name: 'NODE_USE_ENV_PROXY', value: '1' },
   ];
 }
 
-/** By which a container trusts what it is shown there. */
+/** The variables that make a container trust the certificates shown there. */
 export function trustVariables(): readonly LiteralVariable[] {
   return TRUST_VARIABLES.map(({ name, effect }) => ({ name, value: `${TRUST_DIRECTORY}/${FILES[effect]}` }));
 }
 
-/** The JVM heeds none of the others. It reads options of its own from here, and prints a line that it did. */
+/** The JVM ignores the variables above. It reads options of its own from this one, and prints a line about it. */
 export const JAVA_OPTIONS = 'JAVA_TOOL_OPTIONS';
 
 const TRUST_STORE = `-Djavax.net.ssl.trustStore=${TRUST_DIRECTORY}/truststore.p12`;
@@ -35,20 +35,20 @@ const PROXY_PROPERTIES = [
   `-Dhttps.proxyPort=${PROXY_PORT}`,
 ];
 
-/** Whether options of the JVM say whom it trusts. */
+/** Whether JVM options name a trust store. */
 export function namesTrustStore(options: string): boolean {
   return options.includes(nameOf(TRUST_STORE));
 }
 
-/** How the app's connections come to the sidecar. */
+/** How the app's connections reach the sidecar. */
 export type Way = 'by proxy' | 'as it is';
 
 /**
- * The app's options and those that interception needs behind them; undefined where all are set, by the app or by a first pass.
- * Each that the app sets is its own.
+ * The app's options followed by those that interception needs; undefined if all are set, by the app or by a first pass.
+ * An option that the app sets itself is left alone.
  */
 export function javaOptions(own: string, way: Way): string | undefined {
-  // One store is of one type.
+  // A store and its type belong together.
   const trust = namesTrustStore(own) ? [] : [TRUST_STORE, TRUST_STORE_TYPE];
   const proxy = way === 'by proxy' ? PROXY_PROPERTIES : [];
   const missing = [...trust, ...proxy.filter((property) => !own.includes(nameOf(property)))];
@@ -56,7 +56,7 @@ export function javaOptions(own: string, way: Way): string | undefined {
   return [own, ...missing].filter((part) => part !== '').join(' ');
 }
 
-/** With its `=`. */
+/** Including its `=`. */
 function nameOf(property: string): string {
   return property.slice(0, property.indexOf('=') + 1);
 }

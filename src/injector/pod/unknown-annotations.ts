@@ -2,13 +2,13 @@ import type { Problem } from '../../config/problems.ts';
 import { didYouMean } from '../../config/suggestion.ts';
 import { ANNOTATION_PREFIX, ANNOTATIONS } from './annotations.ts';
 
-/** What the API server takes of a name behind the prefix; nothing longer was mistyped. */
+/** The API server's limit for a name after the prefix; a longer one is no mistyped name of ours. */
 const MAX_OWN_NAME = 63;
 
-/** A suggestion costs time, and an unchecked pod may have any number of names. */
+/** A suggestion takes time, and an unchecked pod may have any number of names. */
 const MOST_SUGGESTIONS = 10;
 
-/** Names behind our prefix that are none of ours: they may be mistyped. */
+/** Unknown names with our prefix: they may be mistyped. */
 export function unknownAnnotations(annotations: Readonly<Record<string, string>>): Problem[] {
   const names = ANNOTATIONS.map((name) => name.slice(ANNOTATION_PREFIX.length));
   return Object.keys(annotations)

@@ -1,16 +1,16 @@
-/** What is mounted for a credential: of its Secret no more than the files that its client and its grant read. */
+/** What is mounted for a credential: of its Secret, only the files that its client and its grant read. */
 
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
 import type { OwnedCredential } from './profile-entries.ts';
 
-/** Names of the files that client and grant of a credential read. */
+/** Names of the files that a credential's client and grant read. */
 export type FilesOf = (config: CredentialConfig) => readonly string[];
 
-/** As `kubernetes_jwt` calls it. */
+/** The name that `kubernetes_jwt` expects. */
 const TOKEN_FILE = 'token';
 
-/** Sources of a projected volume. @param config what the credential comes to. */
+/** Sources of a projected volume. @param config the resolved credential. */
 export function credentialSources(
   { key, secret, serviceAccountToken }: OwnedCredential,
   config: CredentialConfig,

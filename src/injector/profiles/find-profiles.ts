@@ -1,4 +1,4 @@
-/** The profiles that a pod names: of its own namespace, or of the cluster where that admits the namespace. */
+/** The profiles that a pod names: of its own namespace, or of the cluster if they admit the namespace. */
 
 import type { Problem } from '../../config/problems.ts';
 import { selects } from '../label-selector.ts';
@@ -8,7 +8,7 @@ import type { ProfileRequest } from '../pod/profiles.ts';
 import { called, type ValidProfile } from './profile.ts';
 import type { ProfileSource } from './profile-source.ts';
 
-/** Those that can be used; what keeps the others from it joins `problems`. */
+/** The usable ones; the reasons against the others are added to `problems`. */
 export function findProfiles(
   names: readonly string[],
   { namespace, serviceAccount }: Pick<ProfileRequest, 'namespace' | 'serviceAccount'>,
@@ -31,14 +31,14 @@ export function findProfiles(
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
-    // Before what is wrong with it, which is nothing for those who may not use it.
+    // Checked before the profile's own mistakes, which do not concern those who may not use it.
     if (!isAdmitted(found, namespace, source)) {
       const expected = `a ClusterTokenProfile that admits the namespace ${namespace.name}, by its name or its labels`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
     }
     if (found.state === 'valid' && found.serviceAccounts?.includes(serviceAccount) === false) {
-      // The broker would refuse it as well, but later, and to nobody who reads it.
+      // The broker would refuse it as well, but later and unseen.
       const expected = `a ClusterTokenProfile that admits the service account ${serviceAccount}, which the pod runs as`;
       problems.push({ key: PROFILE, value: name, expected });
       return [];
@@ -50,7 +50,7 @@ export function findProfiles(
   });
 }
 
-/** Whether a profile may be used in a namespace; its labels are looked up where they are not at hand. */
+/** Whether a profile may be used in a namespace; the namespace's labels are looked up if not given. */
 export function isAdmitted(
   profile: NonNullable<ReturnType<ProfileSource['cluster']>>,
   namespace: Namespace,

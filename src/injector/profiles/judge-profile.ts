@@ -1,4 +1,4 @@
-/** Whether a profile can be used, with every reason why not: pure, from what is written alone. */
+/** Whether a profile can be used, with every reason why not. Pure: judges only what is written. */
 
 import { readShape } from '../../config/file.ts';
 import type { ProblemCode } from '../../config/problem-codes.ts';
@@ -11,12 +11,12 @@ import { type ClusterProfileSpec, clusterProfileSchema, profileSchema, STAND_INS
 import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
 import { samenesses } from './same-requests.ts';
 
-/** Characters of its JSON. A pod's annotations have 256 KiB for all of its profiles. */
+/** Characters of its JSON. All profiles of a pod share 256 KiB of annotations. */
 const MOST_CHARACTERS = 64 * 1024;
 
 const NAME = 'a name of 1 to 63 lower-case letters, digits and dashes';
 
-/** @param written the `spec` of the object. */
+/** @param written the object's `spec`. */
 export function judgeProfile(identity: ProfileIdentity, written: unknown, filesOf: FilesOf): JudgedProfile {
   const problems: Problem[] = [];
   const isNamed = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(identity.name);
@@ -43,7 +43,7 @@ export function judgeProfile(identity: ProfileIdentity, written: unknown, filesO
 
   const { namespaces = {}, serviceAccounts, ...own } = spec;
   const profile = { state: 'valid', identity, spec: own, namespaces, serviceAccounts } as ValidProfile;
-  // A name that is wrong is so once, and not in everything that is called after it.
+  // A wrong name is reported once, not in everything named after it.
   const judgeable = isNamed ? profile : { ...profile, identity: { ...identity, name: 'profile' } };
   problems.push(...judgeSpec(judgeable, filesOf));
   if (problems.length === 0) return profile;
@@ -74,7 +74,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
   }
   const entries = mostSpecificFirst(withMounts(profileEntries(profile), planMounts()));
   for (const { first, second, field, value } of samenesses(entries)) {
-    // Of names that are missing it has been said that they are.
+    // Missing names have already been reported.
     if (field === 'name' && problems.some(({ key }) => key === `${second.key}.name`)) continue;
     const expected = `another than that of ${first.key}`;
     problems.push({ key: `${second.key}.${field}`, value, expected });
@@ -84,7 +84,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
   const own = problems.length === 0 ? found : found.filter((problem) => !followsFromReferences(problem));
   problems.push(...own.map(({ of: _, ...problem }) => problem));
   for (const credential of entries.credentials) {
-    // Which files it reads is not known of one that is wrong.
+    // The files of a faulty credential are not known.
     if (found.some(({ of }) => of === credential)) continue;
     const resolved = understood?.credentials.find(({ name }) => name === credential.entry.name);
     if (resolved !== undefined) credentialSources(credential, resolved, filesOf, problems);
@@ -92,7 +92,7 @@ function judgeSpec(profile: ValidProfile, filesOf: FilesOf): readonly Problem[] 
   return problems;
 }
 
-/** What the rules of the file say of names and of the whole has been said in the profile's terms. */
+/** The file's rules on names and on the whole are reported in the profile's terms instead. */
 function followsFromReferences({ of, code }: OwnedProblem): boolean {
   return of === undefined || (code !== undefined && OF_REFERENCES.has(code));
 }
@@ -130,7 +130,7 @@ function brokerProblems({ identity, spec, serviceAccounts }: ValidProfile): read
   return problems;
 }
 
-/** Names are needed where there are several, and what is named is there. */
+/** Names are required if there are several entries, and named entries must exist. */
 function referenceProblems({
   credentials,
   routes = [],
@@ -163,7 +163,10 @@ function underSpec(key: string): string {
   return key === '(file)' ? 'spec' : `spec.${key}`;
 }
 
-/** The first of each setting; one that was not understood, or is misspelt, is not missing as well, nor is what stands in place of it. */
+/**
+ * Only the first problem of each setting. A setting that was not understood, or is misspelt, is not missing as well,
+ * nor is one that it stands in for.
+ */
 function withoutRepetitions(problems: readonly Problem[]): readonly Problem[] {
   const firsts = problems.filter(
     ({ key }, index) => problems.findIndex((other) => other.key === key) === index,

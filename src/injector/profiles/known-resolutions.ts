@@ -1,16 +1,16 @@
 /**
- * What profiles came to before, so that a rollout, or whoever asks again and again, costs one resolution. Each is known by what
- * went into it: the profiles, which are other objects once they have been judged anew, and all that the pod said. Nothing is
- * ever out of date, and what is not asked for any more makes room.
+ * Caches what profiles resolved to, so that a rollout, or a client that asks again and again, costs one resolution. The
+ * key is all that went into it: the profiles, which are new objects once judged anew, and everything that the pod said.
+ * No entry is ever out of date, and the least recently used ones make room.
  */
 
 import type { ProfileRequest, ProfileResolution } from '../pod/profiles.ts';
 import type { ValidProfile } from './profile.ts';
 
-/** Characters of all that is kept, with what it is known by. */
+/** Characters of all entries, keys included. */
 export const MOST_CHARACTERS = 4 * 1024 * 1024;
 export const MOST_RESOLUTIONS = 500;
-/** One that takes more is not kept. */
+/** A larger entry is not kept. */
 const LARGEST = MOST_CHARACTERS / 8;
 
 interface Known {
@@ -19,7 +19,7 @@ interface Known {
 }
 
 export interface KnownResolutions {
-  /** The one of these, resolved now where it is not known. */
+  /** The resolution of these profiles, computed now if it is not known. */
   of(
     profiles: readonly ValidProfile[],
     overrides: ProfileRequest['overrides'],
@@ -29,7 +29,7 @@ export interface KnownResolutions {
 }
 
 export function rememberResolutions(): KnownResolutions {
-  /** Who was asked for last is at the end. */
+  /** The most recently used is at the end. */
   const known = new Map<string, Known>();
   const numbers = new WeakMap<object, number>();
   let lastNumber = 0;

@@ -1,4 +1,4 @@
-/** Profiles as manifests hold them, where there is no cluster to ask. */
+/** Profiles found in manifests, where there is no cluster to ask. */
 
 import { isObject } from '../manifests/workload-kinds.ts';
 import type { FilesOf } from './credential-sources.ts';
@@ -6,7 +6,7 @@ import { judgeProfile } from './judge-profile.ts';
 import { type JudgedProfile, PROFILE_API_VERSION, PROFILE_KINDS, type ProfileIdentity } from './profile.ts';
 import type { ProfileSource } from './profile-source.ts';
 
-/** @param namespace of profiles that name none. */
+/** @param namespace for profiles that name none. */
 export function manifestProfiles(
   manifests: readonly unknown[],
   namespace: string,
@@ -24,7 +24,7 @@ export function manifestProfiles(
     unread: () => undefined,
     namespaced: (of, name) => found.get(keyOf({ kind: 'TokenProfile', name, namespace: of })),
     cluster: (name) => found.get(keyOf({ kind: 'ClusterTokenProfile', name })),
-    // Those of a namespace in the same manifests come with the pod.
+    // Labels of a namespace in the same manifests come with the pod.
     labels: () => undefined,
   };
 }

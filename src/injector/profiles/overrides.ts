@@ -1,4 +1,4 @@
-/** Annotations of a pod in place of what its profiles say. They name no credential and no route, so there must be one alone. */
+/** Annotations of a pod that override its profiles. They name no credential and no route, so there must be only one. */
 
 import type { Problem } from '../../config/problems.ts';
 import { namedHosts } from '../../config/values.ts';
@@ -9,7 +9,7 @@ import type { FileRoute, OwnedCredential, ProfileEntries } from './profile-entri
 const OF_CREDENTIAL = { secret: SECRET, authUrl: AUTH_URL, realm: REALM, scope: SCOPE, audience: AUDIENCE };
 const OF_ROUTE = { upstream: UPSTREAM, protocol: PROTOCOL };
 
-/** Name of the route that the annotation `upstream` adds where there is none. */
+/** Name of the route that the annotation `upstream` adds if there is none. */
 const OWN_ROUTE = 'default';
 
 export function overridden(
@@ -69,7 +69,7 @@ function given(
   );
 }
 
-/** What of the profile leaves the annotation `realm` nothing to say. */
+/** What in the profile leaves the annotation `realm` without effect. */
 function wholeProvider(
   { entry: { tokenUrl, issuerUrl } }: OwnedCredential,
   { authUrl, realm }: ProfileOverrides,

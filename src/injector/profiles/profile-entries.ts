@@ -1,4 +1,4 @@
-/** A profile as entries of the configuration file, and then with the paths where its Secrets and CAs are mounted. */
+/** Turns a profile into entries of the configuration file, then adds the paths where its Secrets and CAs are mounted. */
 
 import type { InferInput } from 'valibot';
 import type { allowedDestination, credential, fileSchema, route } from '../../config/file-schema.ts';
@@ -12,14 +12,14 @@ export type FileRoute = InferInput<typeof route>;
 export type FileDestination = InferInput<typeof allowedDestination>;
 export type File = InferInput<typeof fileSchema>;
 
-/** Whose entry it is, and where it stands there: `spec.routes[2]`. */
+/** An entry with its profile, and its place there: `spec.routes[2]`. */
 export interface Owned<Entry> {
   readonly profile: ValidProfile;
   readonly key: string;
   readonly entry: Entry;
-  /** What of its TLS is mounted; undefined for an entry that brings none. */
+  /** The mounted parts of its TLS; undefined if the entry has none. */
   readonly tls?: MountedTls | undefined;
-  /** Its way out, whose Secret is mounted. */
+  /** Its egress proxy, whose Secret is mounted. */
   readonly egressProxy?: RouteSpec['egressProxy'];
 }
 
@@ -32,7 +32,7 @@ export interface MountedTls {
 
 export interface OwnedCredential extends Owned<FileCredential> {
   readonly via: 'sidecar' | 'broker';
-  /** `PROFILE/CREDENTIAL`, by which the broker is asked for it; one without a name is called as its profile. */
+  /** `PROFILE/CREDENTIAL`, the name of the credential at the broker; without a name of its own it has the profile's. */
   readonly brokerPath: string;
   readonly secret: CredentialSpec['secret'];
   readonly serviceAccountToken: CredentialSpec['serviceAccountToken'];
@@ -64,7 +64,7 @@ export function profileEntries(profile: ValidProfile): ProfileEntries {
         entry: {
           name: named(name),
           ...settings,
-          // A token that is mounted without a Secret stands in a directory of its own too.
+          // A mounted token without a Secret also gets its own directory.
           dir: credentialDirectory(named(name)),
           ...(output === undefined ? {} : { output: placed(output) }),
         },
@@ -97,7 +97,7 @@ function placed({ file, ...output }: NonNullable<CredentialSpec['output']>): Fil
   return file === undefined ? output : { ...output, file: `${TOKENS_DIRECTORY}/${file}` };
 }
 
-/** Of the entries that a pod gets after its own annotations: what it does not use is not mounted, and need not be there. */
+/** Applied after the pod's annotations: what the pod does not use is not mounted, and need not exist. */
 export function withMounts(
   { credentials, routes, hosts }: ProfileEntries,
   mounts: ProfileMounts,
@@ -132,7 +132,7 @@ function withProxy<Of extends Owned<object>>(owned: Of, mounts: ProfileMounts): 
   return { ...owned, entry: { ...entry, egressProxy: placed } };
 }
 
-/** Routes and hosts with the more specific ones first, whatever order the profiles have. */
+/** Routes and hosts with the more specific ones first, whatever the order of the profiles. */
 export function toFile({ credentials, routes, hosts }: ProfileEntries): File {
   return {
     credentials: credentials.map(({ entry }) => entry),

@@ -1,4 +1,4 @@
-/** Where what profiles name is mounted in the sidecar: each Secret and each set of CAs in a volume of its own. */
+/** Where the objects that profiles name are mounted in the sidecar: each Secret and each set of CAs in its own volume. */
 
 import { BROKER_CA } from '../pod/annotations.ts';
 import { AUTHORITIES_PATH, CA_KEY, CA_VOLUME, CREDENTIALS_PATH, CREDENTIALS_VOLUME } from '../pod/names.ts';
@@ -10,9 +10,9 @@ export interface AuthoritiesReference {
 }
 
 export interface ProfileMounts {
-  /** Path of the CAs. Those of one key of one object are mounted once. */
+  /** Path of the CAs. Those from the same key of the same object are mounted once. */
   authorities(from: AuthoritiesReference): string;
-  /** Path of the CAs that the pod has in its annotation. */
+  /** Path of the CAs in the pod's annotation. */
   brokerAuthorities(): string;
   /** Paths of a client certificate and its key. */
   certificate(secret: string): { readonly certFile: string; readonly keyFile: string };
@@ -25,7 +25,7 @@ export interface ProfileMounts {
   readonly secrets: ReadonlySet<string>;
 }
 
-/** The directory of a credential, by the name that it has in the sidecar. */
+/** The directory of a credential, by its name in the sidecar. */
 export function credentialDirectory(name: string): string {
   return `${CREDENTIALS_PATH}/${name}`;
 }
@@ -35,7 +35,7 @@ export function planMounts(): ProfileMounts {
   const secrets = new Set<string>();
   const placed = new Map<string, string>();
 
-  /** Numbers the volumes of a kind: their names have no room for those of credentials. */
+  /** Volumes of a kind are numbered: their names have no room for those of credentials. */
   function nextVolume(base: string): string {
     const count = all.filter(({ name }) => name.startsWith(`${base}-`)).length;
     return `${base}-${count + 1}`;
@@ -47,7 +47,7 @@ export function planMounts(): ProfileMounts {
     return path;
   }
 
-  /** The directory where these keys of a Secret are mounted, once for all who need them. */
+  /** The directory where these keys of a Secret are mounted, once for all users. */
   function keysOf(secret: string, use: 'tls' | 'proxy', keys: readonly string[]): string {
     secrets.add(secret);
     return once(`${use} ${secret}`, () => {
@@ -59,7 +59,7 @@ export function planMounts(): ProfileMounts {
     });
   }
 
-  /** The path of CAs in a volume of their own, once for all who need them. */
+  /** The path of CAs in their own volume, once for all users. */
   function placeAuthorities(what: string, source: object): string {
     return once(what, () => {
       const volume = nextVolume(CA_VOLUME);

@@ -1,4 +1,4 @@
-/** Says on the status of each profile whether it is valid, and how many pods use it. One replica does it. */
+/** Reports in each profile's status whether it is valid and how many pods use it. Only one replica does this. */
 
 import { describeProblem } from '../../config/problems.ts';
 import { type ApiObject, type KubernetesApi, statusOf } from '../../kubernetes/api.ts';
@@ -14,7 +14,7 @@ import { createProfileUsage, type Usage, type UsingPod } from './profile-usage.t
 export interface ProfileReportsOptions extends BackoffOptions {
   readonly store: Pick<ProfileStore, 'all' | 'settled'>;
   readonly namespace: string;
-  /** Of the Lease whose holder does the work. */
+  /** The Lease whose holder does the work. */
   readonly leaseName: string;
   readonly identity: string;
   readonly log: Logger;
@@ -27,11 +27,11 @@ const QUERY = {
   fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed',
   limit: 10,
 };
-/** Of one look. A rollout changes the counts of one profile many times, and is said once in five seconds. */
+/** Per look. A rollout changes one profile's counts many times, and is reported once in five seconds. */
 const MOST_WRITES = 50;
-/** Of one look: an API server that takes none of these is not asked for the rest. */
+/** Per look: an API server that refuses this many writes is not asked for the rest. */
 const MOST_FAILURES = 5;
-/** Until a profile is tried again whose write failed: twice as long each time. */
+/** The pause after a failed write of a profile: doubled each time. */
 const PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 600_000;
 const MOST_MESSAGE = 4096;
@@ -47,9 +47,9 @@ export function startProfileReports(
 ): { close(): Promise<void> } {
   const { store, clock, log } = options;
   const usage = createProfileUsage();
-  /** By uid: those whose last write failed. */
+  /** By uid: profiles whose last write failed. */
   let failing = new Map<string, Failing>();
-  /** Uid of the profile that was tried last: the next look begins with the one after it. */
+  /** Uid of the profile tried last: the next look begins with the one after it. */
   let lastTried: string | undefined;
 
   const watch = watchAsLeader<UsingPod & ApiObject>(
@@ -95,7 +95,7 @@ export function startProfileReports(
         });
         failing.delete(uid);
       } catch (error) {
-        // It has gone meanwhile.
+        // It has been deleted meanwhile.
         if (statusOf(error) === 404) continue;
         failures++;
         postpone(judged, uid, error);
@@ -152,11 +152,11 @@ function statusFor(
   };
 }
 
-/** As the pod that names it would be told. */
+/** The message that a pod naming the profile would get. */
 function messageFor(judged: JudgedProfile): string {
   if (judged.state === 'valid') return 'pods can use it';
   const message = judged.problems.map(describeProblem).join('; ');
   const cut = message.length <= MOST_MESSAGE ? message : `${message.slice(0, MOST_MESSAGE - 1)}…`;
-  // Half of a character comes back from the API server as another, and would be written again and again.
+  // The API server replaces half a surrogate pair, so the text would seem changed and be written again and again.
   return cut.toWellFormed();
 }

@@ -1,14 +1,17 @@
-/** How much is kept of the profiles of one kind: of all together, and of each namespace a part, so that none takes the room of the others. */
+/**
+ * Bounds how much is kept of the profiles of one kind: in total, and per namespace, so that none takes the room of the
+ * others.
+ */
 
-/** Characters of what is kept of all. */
+/** Characters kept in total. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
-/** Of one namespace. */
+/** Per namespace. */
 const MOST_OF_NAMESPACE = { profiles: 1250, characters: MOST_CHARACTERS / 8 };
 
 export interface ProfileRoom {
   /** Whether the namespace may have another profile at all. */
   mayHaveAnother(namespace: string | undefined): boolean;
-  /** What there is no room for; undefined where so many fit. */
+  /** Which bound is exceeded; undefined if there is room for that many characters. */
   refuses(namespace: string | undefined, characters: number): string | undefined;
   take(namespace: string | undefined, characters: number): void;
   give(namespace: string | undefined, characters: number): void;
@@ -22,7 +25,7 @@ interface Held {
 
 const NONE: Held = { profiles: 0, characters: 0 };
 
-/** Profiles without a namespace are the operator's: they are bounded together alone. */
+/** Profiles without a namespace are the operator's: only the total bounds them. */
 export function createProfileRoom(): ProfileRoom {
   let total = 0;
   const byNamespace = new Map<string, Held>();

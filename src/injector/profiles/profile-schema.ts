@@ -1,5 +1,5 @@
 /**
- * What a TokenProfile and a ClusterTokenProfile say: settings of the configuration file, with Secrets and ConfigMaps in the
+ * What a TokenProfile and a ClusterTokenProfile say: settings of the configuration file, with Secrets and ConfigMaps in
  * place of its paths. The custom resources' schemas are generated from this (`npm run generate`).
  */
 
@@ -63,7 +63,7 @@ const serviceAccountToken = v.strictObject(
 
 const serverTls = { serverName: v.optional(text), ca: v.optional(authorities) };
 
-/** Of the file's, a Secret in the place of its directory. */
+/** As in the file, with a Secret in place of its directory. */
 const egressProxy = v.optional(
   v.strictObject(
     {
@@ -75,7 +75,7 @@ const egressProxy = v.optional(
   ),
 );
 
-/** The file has a name, in the directory that is mounted for all of them. */
+/** A file has only a name, in the directory that is mounted for all of them. */
 const profileOutput = v.strictObject(
   {
     file: v.optional(fileName),
@@ -86,10 +86,10 @@ const profileOutput = v.strictObject(
   'a mapping',
 );
 
-/** Who asks the provider: the pod's own sidecar, or the broker for all pods that may have the token. */
+/** Who requests tokens from the provider: the pod's own sidecar, or the broker for all pods that may have the token. */
 const VIA = ['sidecar', 'broker'] as const;
 
-/** Settings that are the file's own: whatever names a path there is left out. */
+/** The settings of the file's schema; those that name a path are left out below. */
 const file = credential.entries;
 const profileCredential = v.strictObject(
   {
@@ -114,7 +114,7 @@ const profileCredential = v.strictObject(
     required: file.required,
     scope: file.scope,
     audience: file.audience,
-    // A schema of Kubernetes has one type for each value.
+    // A Kubernetes schema allows one type per value.
     parameters: v.optional(
       v.record(v.string(), listOf(text, 32, 'values'), 'a mapping of parameter names to lists of values'),
     ),
@@ -131,7 +131,7 @@ const upstreamTls = v.optional(
   v.strictObject({ ...serverTls, clientCertificate: v.optional(objectName) }, 'a mapping'),
 );
 
-/** In the file one alone may stand without its list. */
+/** In the file a single one may stand without its list. */
 const places = v.optional(listOf(injection, 8, 'places in a request'));
 
 const profileRoute = v.strictObject(
@@ -233,7 +233,7 @@ export const clusterProfileSchema = v.strictObject(
   'a mapping',
 );
 
-/** What stands for a setting that has to be there and is not, or is not understood, so that the rest can be judged. */
+/** Stands in for a required setting that is missing or not understood, so that the rest can be judged. */
 export const STAND_INS: StandIns = {
   'secret.name': () => 'not-understood',
   'configMap.name': () => 'not-understood',
@@ -243,7 +243,7 @@ export const STAND_INS: StandIns = {
   'hosts[].host': (index) => `not-understood-${index}.invalid`,
 };
 
-/** As it is written, not as it is understood: durations and URLs are text. */
+/** As written, not as parsed: durations and URLs are text. */
 export type ProfileSpec = v.InferInput<typeof profileSchema>;
 export type ClusterProfileSpec = v.InferInput<typeof clusterProfileSchema>;
 export type CredentialSpec = ProfileSpec['credentials'][number];

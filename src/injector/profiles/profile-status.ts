@@ -1,6 +1,6 @@
 /**
- * The status of a profile: what is said there, and the little that is kept of what stands there already. Whoever may write it
- * may write a lot: what is kept has one size, whatever that is.
+ * The status of a profile: what is written there, and the little that is kept of what stands there already. Anyone who
+ * may write a status may write a large one: what is kept has a fixed size.
  */
 
 import { hash } from 'node:crypto';
@@ -22,9 +22,9 @@ export interface Condition {
 }
 
 export interface KeptStatus {
-  /** SHA-256 of what it says: two with the same say the same. */
+  /** SHA-256 of its content: equal hashes mean equal content. */
   readonly says: string;
-  /** What the profile's validity was, and since when. */
+  /** The profile's previous validity, and since when. */
   readonly valid?: Pick<Condition, 'status' | 'lastTransitionTime'>;
 }
 
@@ -46,7 +46,7 @@ function isOfOurs({ status, lastTransitionTime }: Condition): boolean {
   return ['True', 'False'].includes(status) && lastTransitionTime.length <= MOST_TIME;
 }
 
-/** When a condition has changed is not among it. */
+/** The time of a condition's change is not part of it. */
 function saidBy({ observedGeneration, pods, outdatedPods, conditions = [] }: ProfileStatus): string {
   const told = conditions.map(({ type, status, reason, message }) => [type, status, reason, message]);
   return hash('sha256', JSON.stringify([observedGeneration, pods, outdatedPods, told]), 'base64url');

@@ -1,6 +1,6 @@
 /**
- * Profiles as the API has them, and labels of namespaces: listed and watched, each profile judged once for each change of its spec.
- * While the API server is away, what it said last stays.
+ * Profiles from the API, and labels of namespaces: listed and watched, each profile judged once per change of its spec.
+ * While the API server is away, its last state stays.
  */
 
 import { messageOf } from '../../errors.ts';
@@ -21,12 +21,12 @@ import { type KeptStatus, keptStatus, type ProfileStatus } from './profile-statu
 export interface KeptProfile {
   readonly uid: string;
   readonly judged: JudgedProfile;
-  /** Of what the API has. */
+  /** Of the object in the API. */
   readonly status: KeptStatus | undefined;
 }
 
 export interface ProfileStore extends ProfileSource {
-  /** Whether each collection has been read, or could not be: what is to be known at the start is known. */
+  /** Whether each collection has been read, or could not be: nothing more will be known at the start. */
   settled(): boolean;
   all(): Iterable<KeptProfile>;
   close(): void;
@@ -46,7 +46,7 @@ interface ProfileObject extends ApiObject {
 type Labels = Readonly<Record<string, string>>;
 
 interface Counted extends KeptProfile {
-  /** What was judged takes so much of the room. Where there is not so much, that is the one problem, and nothing is taken. */
+  /** The room that the judged profile takes. If there is not enough, that is its only problem, and no room is taken. */
   readonly characters: number;
   readonly fits: boolean;
 }
@@ -64,13 +64,13 @@ export const PLURALS: Readonly<Record<ProfileKind, string>> = {
 const NAMESPACES = '/api/v1/namespaces';
 /** A profile may have 1.5 MiB, and takes several times that while it is decoded. */
 const PAGE = 20;
-/** Of each collection. */
+/** Per collection. */
 const MOST_KEPT = 10_000;
-/** Of an invalid profile. */
+/** Per invalid profile. */
 const MOST_PROBLEMS = 20;
-/** Characters of the labels of one namespace: one with more is selected by nothing. */
+/** Characters of one namespace's labels: a namespace with more is matched by no selector. */
 const MOST_LABELS = 2048;
-/** Where something was left out for want of room, and some was given back since, all are listed anew after this. */
+/** If something was left out for lack of room and some has been freed since, all are listed again after this. */
 export const LISTED_ANEW_AFTER_MS = 300_000;
 
 export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions): ProfileStore {
@@ -94,7 +94,7 @@ export function watchProfiles(api: KubernetesApi, options: ProfileStoreOptions):
   };
 }
 
-/** Of the cluster alone, with labels of namespaces: what the broker may read. */
+/** Only those of the cluster, with labels of namespaces: what the broker may read. */
 export function watchClusterProfiles(
   api: KubernetesApi,
   options: ProfileStoreOptions,
@@ -138,7 +138,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
         }
         room.counted(namespace, 1);
       } else if (before.fits) room.give(namespace, before.characters);
-      // What only its status changed of need not be judged again, nor what there is still no room for.
+      // A profile is not judged again if only its status changed, or if there is still no room for it.
       const isSame = before?.uid === uid && before.judged.identity.generation === generation;
       const stillNone = isSame && !before.fits ? room.refuses(namespace, before.characters) : undefined;
       if (isSame && stillNone !== undefined) {
@@ -164,7 +164,7 @@ function watchKind(api: KubernetesApi, kind: ProfileKind, options: ProfileStoreO
   });
 }
 
-/** Of what is kept: an invalid profile leaves its problems alone. */
+/** Characters that are kept: of an invalid profile only its problems and namespaces. */
 function charactersOf(judged: JudgedProfile, spec: unknown): number {
   return JSON.stringify(judged.state === 'valid' ? spec : [judged.problems, judged.namespaces]).length;
 }
@@ -181,15 +181,15 @@ function tooMany(identity: ProfileIdentity, refusal: string): JudgedProfile {
 
 interface Reduction<T, Kept> {
   /**
-   * What is kept of an object, given what was kept of it before; undefined for nothing.
-   * @param leftOut to be called where there is no room for what would be kept.
+   * What is kept of an object, given what was kept before; undefined for nothing.
+   * @param leftOut to be called if there is no room for it.
    */
   reduce(object: T, before: Kept | undefined, leftOut: () => void): Kept | undefined;
-  /** It is gone. */
+  /** The object has been deleted. */
   forget(before: Kept): void;
 }
 
-/** One collection, of which as little is kept as `reduce` leaves. */
+/** One collection, of which only the result of `reduce` is kept. */
 function keepCollection<T extends ApiObject, Kept>(
   api: KubernetesApi,
   path: string,
@@ -197,12 +197,12 @@ function keepCollection<T extends ApiObject, Kept>(
   { reduce, forget }: Reduction<T, Kept>,
 ) {
   const kept = new Map<string, Kept>();
-  /** Those of the listing under way. */
+  /** The keys seen in the listing under way. */
   let listed: Set<string> | undefined;
   let state: { readonly is: 'unread' | 'read' } | { readonly is: 'failed'; readonly why: string } = {
     is: 'unread',
   };
-  /** Whether something of the collection is not kept for want of room. */
+  /** Whether an object of the collection was left out for lack of room. */
   let lacksRoom = false;
   let cancelListing: (() => void) | undefined;
 
@@ -210,7 +210,7 @@ function keepCollection<T extends ApiObject, Kept>(
     lacksRoom = true;
   }
 
-  /** What was left out says nothing until it changes: it has to be asked for. */
+  /** An object that was left out sends no event until it changes, so everything is listed again. */
   function roomGivenBack(): void {
     if (!lacksRoom) return;
     cancelListing ??= options.clock.after(LISTED_ANEW_AFTER_MS, () => {
@@ -244,7 +244,7 @@ function keepCollection<T extends ApiObject, Kept>(
         leftOut();
         return;
       }
-      // What has changed may have become smaller.
+      // A changed object may have become smaller.
       if (before !== undefined && listed === undefined) roomGivenBack();
       const next = reduce(object, before, leftOut);
       if (next === undefined) kept.delete(key);
@@ -257,7 +257,7 @@ function keepCollection<T extends ApiObject, Kept>(
       state = { is: 'read' };
     },
     failed(error) {
-      // The definitions are not there, or not any more: then no profile is either.
+      // The definitions do not exist, or no longer: then there are no profiles either.
       const isMissing = statusOf(error) === 404;
       if (isMissing) for (const key of [...kept.keys()]) drop(key);
       if (state.is !== 'read' || isMissing) {

@@ -1,4 +1,4 @@
-/** How many pods were made by which profile: what `token-sidecar.dev/profiles-in-use` of each says. */
+/** Counts how many pods were made with which profile, by `token-sidecar.dev/profiles-in-use` on each pod. */
 
 import { PROFILES_IN_USE } from '../pod/annotations.ts';
 import type { ProfileIdentity, ProfileKind } from './profile.ts';
@@ -14,20 +14,20 @@ export interface UsingPod {
 
 export interface Usage {
   readonly pods: number;
-  /** Those made by an earlier generation. */
+  /** Pods made with an earlier generation. */
   readonly outdatedPods: number;
 }
 
 interface Use {
   readonly kind: ProfileKind;
   readonly name: string;
-  /** Undefined where it was made from a file. */
+  /** Undefined if the pod was made from a file. */
   readonly generation: number | undefined;
 }
 
-/** More pods are not counted. */
+/** Beyond this, pods are not counted. */
 const MOST_PODS = 50_000;
-/** Profiles of a pod that are counted; the injector takes no more. */
+/** The number of a pod's profiles that are counted; the injector accepts no more. */
 const MOST_USES = 16;
 
 export interface ProfileUsage {
@@ -75,7 +75,7 @@ export function createProfileUsage(): ProfileUsage {
   };
 }
 
-/** `TokenProfile/payments@3, ClusterTokenProfile/crm@1`; what is written otherwise counts for nothing. */
+/** `TokenProfile/payments@3, ClusterTokenProfile/crm@1`; anything else is not counted. */
 function usesIn(text: string): readonly Use[] {
   return text
     .split(',')

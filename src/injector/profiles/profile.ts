@@ -1,4 +1,4 @@
-/** A TokenProfile or ClusterTokenProfile, judged once when it is seen. */
+/** A TokenProfile or ClusterTokenProfile, judged once when it is first seen. */
 
 import type { Problem } from '../../config/problems.ts';
 import type { LabelSelector } from '../label-selector.ts';
@@ -12,19 +12,19 @@ export const PROFILE_API_VERSION = 'token-sidecar.dev/v1alpha1';
 export interface ProfileIdentity {
   readonly kind: ProfileKind;
   readonly name: string;
-  /** Absent for the kind of the whole cluster. */
+  /** Absent for the cluster-wide kind. */
   readonly namespace?: string;
-  /** Counted by the API server with each change of the spec; absent in files. */
+  /** Incremented by the API server with each change of the spec; absent in files. */
   readonly generation?: number;
 }
 
-/** Who may use a ClusterTokenProfile; nobody where nothing is said. */
+/** Who may use a ClusterTokenProfile; nobody by default. */
 export interface AdmittedNamespaces {
   readonly names?: readonly string[];
   readonly selector?: LabelSelector;
 }
 
-/** Of the admitted namespaces, the service accounts that may have tokens by way of the broker; all where undefined. */
+/** The service accounts of the admitted namespaces that may have tokens through the broker; all if undefined. */
 export type AdmittedServiceAccounts = readonly string[] | undefined;
 
 export type JudgedProfile = ValidProfile | InvalidProfile;
@@ -46,7 +46,7 @@ export interface InvalidProfile {
   readonly problems: readonly Problem[];
 }
 
-/** `TokenProfile payments`, as messages call it. */
+/** `TokenProfile payments`, the form used in messages. */
 export function called({ kind, name }: ProfileIdentity): string {
   return `${kind} ${name}`;
 }

@@ -1,4 +1,4 @@
-/** What entries of profiles come to in the sidecar: judged by the rules of the configuration file, in the profiles' own terms. */
+/** Resolves entries of profiles for the sidecar: judged by the configuration file's rules, in the profiles' own terms. */
 
 import type { Config } from '../../config/config.ts';
 import { readShape } from '../../config/file.ts';
@@ -9,13 +9,13 @@ import { type File, type Owned, type ProfileEntries, toFile } from './profile-en
 
 export interface ResolvedEntries {
   readonly file: File;
-  /** Undefined where something is wrong, which is then among the problems. */
+  /** Undefined if there is a problem. */
   readonly config: Config | undefined;
-  /** What could be understood all the same, to judge the rest by; without the entries that are wrong as a whole. */
+  /** The part that could be understood all the same, to judge the rest by; without entries that are wrong as a whole. */
   readonly understood: Config | undefined;
 }
 
-/** A problem, and the entry that it is about; undefined where it is about all of them. */
+/** A problem and the entry that it concerns; undefined if it concerns all of them. */
 export interface OwnedProblem extends Problem {
   readonly of: Owned<unknown> | undefined;
 }
@@ -27,7 +27,7 @@ export function resolveEntries(entries: ProfileEntries, problems: OwnedProblem[]
   const config = read && resolveConfig({ config: read, understood: true }, {}, found);
   const known = new Set<string>();
   for (const problem of found) {
-    // A setting that was not understood would be reported a second time as missing.
+    // A setting that was not understood would be reported again as missing.
     if (known.has(problem.key)) continue;
     known.add(problem.key);
     problems.push(inTermsOfProfile(problem, entries));

@@ -1,4 +1,4 @@
-/** Profiles and a pod's own annotations, to the configuration of its sidecar and what it mounts. */
+/** Combines profiles and a pod's own annotations into its sidecar's configuration and mounts. */
 
 import type { Config, Upstream } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
@@ -25,12 +25,10 @@ import { type OwnedProblem, resolveEntries } from './resolve-entries.ts';
 import { samenesses } from './same-requests.ts';
 import { throughBroker } from './through-broker.ts';
 
-/** Characters. Annotations of a pod have 256 KiB together. */
+/** Characters. A pod's annotations share 256 KiB. */
 const MOST_CONFIGURATION = 128 * 1024;
 
-/**
- * Of all profiles of a pod together: what is compared each with each takes time, and names of hosts are in one certificate.
- */
+/** For all profiles of a pod together: pairwise comparisons take time, and host names share one certificate. */
 export const MOST_TOGETHER = { credentials: 32, routes: 128, hosts: 100 };
 
 type Limits = ProfileRequest['defaults'];
@@ -139,7 +137,7 @@ function named({ of, ...problem }: OwnedProblem): Problem {
   return { ...problem, key: `${called(of.profile.identity)}: ${problem.key}` };
 }
 
-/** Each profile has been judged by itself: what is the same here is so in two of them. */
+/** Each profile has been judged by itself, so entries that clash belong to two of them. */
 function collisions(entries: ProfileEntries): readonly Problem[] {
   return samenesses(entries).map(({ first, second, field, value }) => ({
     key: `${called(second.profile.identity)}: ${second.key}.${field}`,
@@ -148,7 +146,7 @@ function collisions(entries: ProfileEntries): readonly Problem[] {
   }));
 }
 
-/** The mode of the profile that asks for one; routes are served in each. */
+/** The mode of the profile that asks for one; every mode serves routes. */
 function modeOf(
   profiles: readonly ValidProfile[],
   entries: ProfileEntries,
@@ -168,8 +166,8 @@ function modeOf(
 }
 
 /**
- * Where hosts are limited, whoever writes CAs in the pod's namespace could pass for any of them, and so could, with a pod's
- * `hostAliases`, whoever says which name a certificate is to have.
+ * If hosts are limited, anyone who writes CAs in the pod's namespace could impersonate any of them; so could, with a
+ * pod's `hostAliases`, anyone who sets the name that a certificate must have.
  */
 function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limits): readonly Problem[] {
   if (!limitsHosts(allowed)) return [];
@@ -178,7 +176,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
     return Object.entries({ credentials: spec.credentials, routes: spec.routes, hosts: spec.hosts }).flatMap(
       ([list, entries = []]) =>
         entries.flatMap(({ tls, ...entry }, index) =>
-          // The broker's CAs are where tenants do not write.
+          // Tenants cannot write where the broker's CAs are.
           ('via' in entry && entry.via === 'broker' ? [] : refused)
             .filter((field) => tls?.[field] !== undefined)
             .map((field) => ({
@@ -190,7 +188,7 @@ function forbiddenTls(profiles: readonly ValidProfile[], { allowed = {} }: Limit
   });
 }
 
-/** A static token is the Secret itself, and goes to upstreams: where only providers are limited, nothing would hold it. */
+/** A static token is the Secret itself, and goes to upstreams: if only providers are limited, nothing would restrain it. */
 function forbiddenStatic(
   { credentials }: ProfileEntries,
   { secret, upstream, hosts }: ProfileRequest['overrides'],
@@ -212,7 +210,10 @@ function forbiddenStatic(
     );
 }
 
-/** Where hosts are limited a token goes to those alone, and not to the app, which could take it anywhere; least of all a Secret itself. */
+/**
+ * If hosts are limited, a token goes only to those and not to the app, which could send it anywhere; least of all a
+ * Secret itself.
+ */
 function forbiddenOutputs(
   { credentials }: ProfileEntries,
   { secret }: ProfileRequest['overrides'],
@@ -231,7 +232,7 @@ function forbiddenOutputs(
     );
 }
 
-/** What tenants write of hosts is limited as their annotations are; a ClusterTokenProfile is the operator's own word. */
+/** Hosts written by tenants are limited like their annotations; a ClusterTokenProfile is the operator's own word. */
 function forbiddenHosts(
   { credentials, routes, hosts }: ProfileEntries,
   config: Config,
@@ -248,12 +249,12 @@ function forbiddenHosts(
     const expected = `a host that the operator allows: ${list?.join(', ') || 'none'}`;
     problems.push(named({ key: `${of.key}.${field}`, value: url, expected, of }));
   };
-  /** The way there is a place as well. */
+  /** The egress proxy is a destination, too. */
   const judgeProxy = (of: Owned<unknown>, list: readonly string[] | undefined): void => {
     if (of.egressProxy !== undefined) judge(of, 'egressProxy.url', of.egressProxy.url, list);
   };
   for (const of of credentials) judgeProxy(of, allowed.authHosts);
-  // Its login is of a Secret: that goes nowhere else where only providers are limited.
+  // Its login comes from a Secret, which must not go elsewhere even if only providers are limited.
   for (const of of [...routes, ...hosts]) judgeProxy(of, allowed.upstreamHosts ?? allowed.authHosts);
   config.credentials.forEach(({ issuerUrl, tokenUrl }, index) => {
     const of = credentials[index];
@@ -275,7 +276,7 @@ function forbiddenHosts(
     const of = hosts[index];
     const authority = `${host}:${port ?? (upgradeToTls ? 443 : 80)}`;
     if (of !== undefined) {
-      // In TLS as well as in clear text, where that is let out.
+      // Over TLS and, if that is permitted, in clear text.
       judge(of, 'host', `https://${host}:${port ?? 443}`, allowed.upstreamHosts);
       if (!upgradeToTls) judge(of, 'host', `http://${authority}`, allowed.upstreamHosts);
     }

@@ -1,12 +1,12 @@
-/** Entries that would take the same requests, or have the same name: in one profile a mistake, of two a collision. */
+/** Entries that would take the same requests, or have the same name: a mistake in one profile, a collision between two. */
 
 import type { FileDestination, FileRoute, Owned, ProfileEntries } from './profile-entries.ts';
 
-/** Two entries of which only one can be. */
+/** Two entries that exclude each other. */
 export interface Sameness {
   readonly first: Owned<unknown>;
   readonly second: Owned<unknown>;
-  /** What of the second is the same, as a key of its entry, and its value. */
+  /** The field of the second that is the same, as a key of its entry, and its value. */
   readonly field: string;
   readonly value: string;
 }
@@ -32,7 +32,7 @@ function authorityOf({ host, port }: FileDestination): string {
   return port === undefined ? host : `${host}:${port}`;
 }
 
-/** An entry without a port takes every port that another entry of its host may name. */
+/** An entry without a port takes every port of its host that another entry may name. */
 function overlap(a: FileDestination, b: FileDestination): boolean {
   if (a.host.toLowerCase() !== b.host.toLowerCase()) return false;
   return a.port === b.port || a.port === undefined || b.port === undefined;

@@ -1,6 +1,6 @@
 /**
- * What the sidecar has of a credential that is via the broker: where to ask, and its pod's service account token to ask with.
- * What proves the client to the provider, and what is asked for there, stays with the broker.
+ * The sidecar's part of a credential that is via the broker: where to request tokens, and its pod's service account
+ * token to authenticate with. The client's proof and the request's parameters stay with the broker.
  */
 
 import type { Problem } from '../../config/problems.ts';
@@ -9,13 +9,13 @@ import { called } from './profile.ts';
 import type { FileCredential, OwnedCredential } from './profile-entries.ts';
 import type { ProfileMounts } from './profile-mounts.ts';
 
-/** Its tokens are replaced by the kubelet when a fifth of this is left. */
+/** The kubelet replaces its tokens when a fifth of this is left. */
 const EXPIRATION_SECONDS = 3600;
 
-/** All sidecars have tokens again so soon after a broker that was away has returned. */
+/** How soon all sidecars have tokens again after the broker's return. */
 export const BROKER_RECOVERY_MS = 5000;
 
-/** A credential as it is for a pod. Where there is no broker, that joins `problems`. */
+/** A credential as a pod has it. If there is no broker, that is added to `problems`. */
 export function throughBroker(
   owned: OwnedCredential,
   broker: BrokerOfPods | undefined,
@@ -59,7 +59,7 @@ function authoritiesPath({ authorities }: BrokerOfPods, mounts: ProfileMounts): 
   }
 }
 
-/** What is about the pod alone. */
+/** The settings that concern only the pod. */
 function sidecarsOwn({ required, output, timeouts }: FileCredential): Partial<FileCredential> {
   return {
     ...(required === undefined ? {} : { required }),

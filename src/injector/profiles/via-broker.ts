@@ -1,4 +1,4 @@
-/** What the broker holds for the pods of a ClusterTokenProfile: its credentials that are `via: broker`, each by itself. */
+/** What the broker holds for the pods of a ClusterTokenProfile: each of its credentials that is `via: broker`, separately. */
 
 import type { CredentialConfig } from '../../config/config.ts';
 import type { Problem } from '../../config/problems.ts';
@@ -10,15 +10,15 @@ import { planMounts } from './profile-mounts.ts';
 import { resolveEntries } from './resolve-entries.ts';
 
 export interface CredentialViaBroker {
-  /** Its name in the profile; that of the profile where it has none. */
+  /** Its name in the profile, or the profile's own if it has none. */
   readonly name: string;
   /** Its paths are below the root. */
   readonly config: CredentialConfig;
-  /** Of projected volumes, below the root too. */
+  /** Projected volumes, below the root too. */
   readonly mounts: readonly SidecarMount[];
 }
 
-/** @param root directory that the paths of a credential of this name are in. */
+/** @param root directory for the paths of a credential of this name. */
 export function credentialsViaBroker(
   profile: ValidProfile,
   filesOf: FilesOf,
@@ -33,7 +33,7 @@ export function credentialsViaBroker(
   });
 }
 
-/** Undefined where something is wrong with it, which the profile's judge has said. */
+/** Undefined if it has a problem, which the profile's judge has reported. */
 function resolveAlone(
   owned: OwnedCredential,
   filesOf: FilesOf,
@@ -43,7 +43,7 @@ function resolveAlone(
   const alone = withMounts({ credentials: [owned], routes: [], hosts: [] }, mounts).credentials.map(
     (one) => ({
       ...one,
-      // By the rules of the file, a token is for something.
+      // The file's rules require a use for every token.
       entry: { ...below(root, one.entry), output: { endpoint: true } },
     }),
   );

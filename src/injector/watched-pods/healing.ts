@@ -1,7 +1,7 @@
 /**
- * Which pod without its sidecar is evicted next, so that its owner makes it anew. One at a time in the whole cluster:
- * the pod that comes in its place shows whether healing helps, before another one is touched. Where it does not, the
- * owner is given up, and everybody else is left alone for a while.
+ * Which pod without its sidecar is evicted next, so that its owner replaces it. One at a time in the whole cluster: the
+ * replacement shows whether healing helps before another pod is touched. If it does not, the owner is given up, and all
+ * others are left alone for a while.
  */
 
 import { controllerOf } from '../pod/pod.ts';
@@ -10,17 +10,17 @@ import type { WatchedPod } from './watched-pod.ts';
 export interface Healing {
   /** The pod to evict now, if any. */
   next(candidates: Iterable<WatchedPod>, nowMs: number): WatchedPod | undefined;
-  /** It is being evicted. */
+  /** The pod is being evicted. */
   evicted(pod: WatchedPod, nowMs: number): void;
-  /** This replica has become the leader: one before it may have evicted a pod whose replacement is still to come. */
+  /** This replica has become the leader: its predecessor may have evicted a pod whose replacement is still to come. */
   elected(nowMs: number): void;
-  /** Nothing was evicted, for certain: the owner's turn comes again. */
+  /** Certainly nothing was evicted: the owner gets another turn later. */
   postponed(pod: WatchedPod, delayMs: number, nowMs: number): void;
-  /** A new pod of an owner has been made. */
+  /** An owner has made a new pod. */
   appeared(owner: string, hasSidecar: boolean, nowMs: number): void;
 }
 
-/** What makes a pod anew that is evicted. A Job's pod would lose its work, a pod of its own would be gone. */
+/** Kinds that replace an evicted pod. A Job's pod would lose its work, and a bare pod would be gone. */
 const REPLACING: readonly string[] = [
   'apps/v1 ReplicaSet',
   'apps/v1 StatefulSet',
@@ -29,20 +29,20 @@ const REPLACING: readonly string[] = [
 ];
 
 const APART_MS = 5000;
-/** A replacement that has not come by then is refused, or cannot be made. */
+/** A replacement that has not come by then has been refused, or cannot be made. */
 const REPLACED_WITHIN_MS = 300_000;
 const BACKOFF_MS = 60_000;
 const LONGEST_BACKOFF_MS = 1_800_000;
 const MOST_OWNERS = 1000;
 
 /**
- * Times are of a clock that never steps.
- * @param onGivenUp told of the pod whose eviction did not help.
+ * All times are monotonic.
+ * @param onGivenUp called with a pod whose eviction did not help.
  */
 export function createHealing(onGivenUp: (pod: WatchedPod) => void = () => {}): Healing {
-  /** By uid: when the turn of an owner comes. */
+  /** By uid: when an owner gets its turn. */
   const owners = new Map<string, number>();
-  /** Nobody in it is forgotten: when it is full, nothing is evicted any more. */
+  /** Never forgets an owner: once it is full, nothing is evicted any more. */
   const givenUp = new Set<string>();
   let waiting: { readonly pod: WatchedPod; readonly owner: string; readonly untilMs: number } | undefined;
   let notBeforeMs = 0;

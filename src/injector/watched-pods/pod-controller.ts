@@ -1,6 +1,7 @@
 /**
- * Looks for pods that asked for the sidecar and lack it, as after an outage of the webhook, and for those whose sidecar
- * gets no token: counts them, tells their owners, and evicts the former where that is asked for. One replica does it.
+ * Looks for pods that asked for the sidecar and lack it, for example after an outage of the webhook, and for pods whose
+ * sidecar gets no token. Counts them, tells their owners and, if asked to, evicts the former. Only one replica does
+ * this.
  */
 
 import { createAllowance } from '../../allowance.ts';
@@ -21,16 +22,16 @@ import { lacksSidecar, reduced, tokenFailure, type WatchedPod } from './watched-
 
 export interface PodControllerOptions extends BackoffOptions {
   readonly namespace: string;
-  /** Of the Lease whose holder does the work. */
+  /** The Lease whose holder does the work. */
   readonly leaseName: string;
   readonly identity: string;
   /** Whether pods without their sidecar are evicted. */
   readonly heals: boolean;
-  /** Absent when Events are switched off. */
+  /** Absent if Events are switched off. */
   readonly tell?: TellEvent;
   readonly served: () => ServedPass;
   readonly replacements: Replacements;
-  /** What a Lease that is made goes with. */
+  /** The owner of a Lease that is made here, which is deleted with it. */
   readonly owner?: NonNullable<LeadershipOptions['owner']>;
   readonly metrics: Pick<InjectorMetrics, 'podsWithoutSidecar' | 'evicted'>;
   readonly log: Logger;
@@ -38,25 +39,25 @@ export interface PodControllerOptions extends BackoffOptions {
 
 const PODS = '/api/v1/pods';
 /**
- * A pod may have 1.5 MiB, and takes up to seven times that while it is decoded: ten of the largest come to 100 MB, ten
- * ordinary ones to less than one.
+ * A pod may have 1.5 MiB, and takes up to seven times that while it is decoded: ten of the largest take 100 MB, ten
+ * ordinary ones less than one.
  */
 const QUERY = { fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed', limit: 10 };
-/** Of either kind. More are not looked at one by one. */
+/** Of both kinds together. Further pods are not examined. */
 const MOST_KEPT = 5000;
 const TELLINGS_AT_ONCE = 50;
 const TELLINGS_PER_SECOND = 5;
-/** Unless a PodDisruptionBudget says how long. */
+/** The default, unless a PodDisruptionBudget says how long. */
 const BLOCKED_FOR_MS = 30_000;
-/** An owner whose new pod would have no sidecar, or a webhook that does not answer, is looked at again then. */
+/** When to look again at an owner whose new pod would have no sidecar, or at a webhook that does not answer. */
 const REFUSED_FOR_MS = 300_000;
 
 interface Kept {
-  /** As little of it as `reduced` leaves. */
+  /** Only what `reduced` leaves. */
   readonly pod: WatchedPod;
-  /** What the sidecar said; undefined where there is none. */
+  /** The sidecar's message; undefined if there is none. */
   readonly failure: string | undefined;
-  /** The finding that its owner has been told. */
+  /** The finding that its owner was told last. */
   told: string | undefined;
 }
 
@@ -65,7 +66,7 @@ export function startPodController(
   options: PodControllerOptions,
 ): { close(): Promise<void> } {
   const { clock, log, metrics, tell, replacements } = options;
-  /** Evicted in vain; their owners are to be told. */
+  /** Evicted in vain; their owners have yet to be told. */
   const givenUp: WatchedPod[] = [];
   const healing = createHealing((pod) => givenUp.push(pod));
   const tellings = createAllowance(clock, TELLINGS_AT_ONCE, TELLINGS_PER_SECOND);
@@ -140,10 +141,10 @@ export function startPodController(
     if (one.told !== undefined || tell === undefined) givenUp.shift();
   }
 
-  /** Of one pass, which ends its telling with the first that fails. */
+  /** For one pass: the first failure stops its telling. */
   function teller() {
     let hasFailed = false;
-    /** @param about what makes two findings of an owner one: of its pods one is named, the others are like it. */
+    /** @param about findings with the same value count as one: one pod is named for all like it. */
     return async (one: Kept, about: string, finding: () => Promise<Finding>): Promise<void> => {
       if (tell === undefined || hasFailed || one.told === about || !tellings.take()) return;
       const { metadata } = one.pod;
@@ -167,7 +168,7 @@ export function startPodController(
       healing.postponed(pod, REFUSED_FOR_MS, clock.monotonicMs());
       return;
     }
-    // Each step before took time.
+    // The earlier steps took time.
     if (!watch.leads() || !kept.has(uid)) return;
     // Before the request: the replacement may be seen before its answer.
     healing.evicted(pod, clock.monotonicMs());
@@ -191,7 +192,7 @@ export function startPodController(
       const isBlocked = status === 429;
       metrics.evicted(isBlocked ? 'blocked' : 'failed');
       const asked = error instanceof KubernetesApiError ? error.retryAfterMs : undefined;
-      // Only a refusal says that nothing happened; after any other failure the replacement is waited for.
+      // Only a refusal proves that nothing happened; after any other failure the replacement is awaited.
       const isRefused = status >= 400 && status < 500;
       if (isRefused) healing.postponed(pod, Math.max(asked ?? 0, BLOCKED_FOR_MS), clock.monotonicMs());
       log[isBlocked ? 'info' : 'warn']({ err: error, namespace, pod: name }, 'pod not evicted');
@@ -201,7 +202,7 @@ export function startPodController(
   return { close: () => watch.close() };
 }
 
-/** Whoever makes the pod, or the pod itself. */
+/** The pod's owner, or the pod itself. */
 function subjectOf(pod: WatchedPod): Subject {
   const { name, uid } = pod.metadata;
   return controllerOf(pod) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };

@@ -1,4 +1,4 @@
-/** What would come in a pod's place, were it made anew: by the template of its owner, and by whether the webhook answers. */
+/** What would replace a pod if it were made anew: judged by its owner's template, and by whether the webhook answers. */
 
 import type { ApiObject, KubernetesApi } from '../../kubernetes/api.ts';
 import { ownerPath, readOwner } from '../cluster/owner-events.ts';
@@ -10,18 +10,18 @@ import type { WatchedPod } from './watched-pod.ts';
 
 export interface Replacements {
   /**
-   * Why a pod that is made anew would have no sidecar; undefined when it would, or when nobody can tell.
+   * Why a replacement would have no sidecar; undefined if it would have one, or if that is unknown.
    * @throws {KubernetesApiError}
    */
   obstacle(pod: WatchedPod): Promise<string | undefined>;
-  /** Why the pod is not to be evicted now; undefined when a pod with the sidecar would come. @throws {KubernetesApiError} */
+  /** Why the pod must not be evicted now; undefined if its replacement would have the sidecar. @throws {KubernetesApiError} */
   refusal(pod: WatchedPod): Promise<string | undefined>;
 }
 
 export interface ReplacementOptions {
-  /** That of the release, in which the webhook is tried. */
+  /** The release's namespace, in which the webhook is tried. */
   readonly namespace: string;
-  /** What becomes of a pod. */
+  /** The verdict on a pod. */
   readonly verdictOf: (pod: Pod, namespace: Namespace) => Injection;
 }
 
@@ -35,7 +35,7 @@ export function createReplacements(
   api: KubernetesApi,
   { namespace: own, verdictOf }: ReplacementOptions,
 ): Replacements {
-  /** Undefined when there is no template to be read. */
+  /** Undefined if no template can be read. */
   async function verdict(pod: WatchedPod, namespace: Namespace): Promise<Injection | undefined> {
     const owner = controllerOf(pod);
     const path = owner && ownerPath(owner, namespace.name);

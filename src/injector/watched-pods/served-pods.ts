@@ -1,4 +1,4 @@
-/** Whether the webhook is asked about a pod at all: by the selectors of its configuration and the namespace's labels. */
+/** Whether the webhook is called for a pod at all: by the selectors of its configuration and the namespace's labels. */
 
 import type { Clock } from '../../clock.ts';
 import { type ApiObject, type KubernetesApi, type OwnerReference, statusOf } from '../../kubernetes/api.ts';
@@ -8,18 +8,18 @@ import { NAMESPACE_LABEL } from '../pod/annotations.ts';
 import { SYSTEM_NAMESPACES } from '../pod/inject.ts';
 import type { WatchedPod } from './watched-pod.ts';
 
-/** `disabled`: somebody has switched the namespace off. `unknown`: the API could not tell. `unread`: it is asked later. */
+/** `disabled`: the namespace is switched off. `unknown`: the API could not tell. `unread`: it is asked later. */
 export type Served = 'served' | 'not_served' | 'disabled' | 'unknown' | 'unread';
 
 /** One look at many pods. */
 export interface ServedPass {
   of(pod: WatchedPod): Promise<Served>;
-  /** Says in one line what could not be asked. */
+  /** Reports in one line what could not be asked. */
   end(): void;
 }
 
 export interface ServedPodsOptions {
-  /** Name of the MutatingWebhookConfiguration; without it every namespace is served that is not switched off. */
+  /** Name of the MutatingWebhookConfiguration; without it every namespace is served unless switched off. */
   readonly configuration: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
@@ -44,11 +44,11 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const KNOWN_FOR_MS = 60_000;
 const FAILURE_KNOWN_FOR_MS = 15_000;
-/** Of a pass, which comes every five seconds: at most ten a second. */
+/** Per pass, which comes every five seconds: at most ten a second. */
 const MOST_READS = 50;
-/** With more known, each is read anew so much later that all get their turn. */
+/** The more namespaces are known, the later each is read again, so that all get their turn. */
 const TURN_MS = 120;
-/** After so many, the API is left alone until the next pass. */
+/** After this many, the API is left alone until the next pass. */
 const MOST_FAILURES = 3;
 const MOST_KNOWN = 5000;
 /** Characters. */
@@ -58,7 +58,7 @@ export function createServedPods(
   api: KubernetesApi,
   { configuration, clock, log }: ServedPodsOptions,
 ): () => ServedPass {
-  /** Labels by namespace; undefined where they could not be asked. */
+  /** Labels by namespace; undefined if they could not be read. */
   const known = new Map<string, { readonly labels: Labels | undefined; readonly atMs: number }>();
 
   async function readLabels(name: string): Promise<Labels> {
@@ -79,7 +79,7 @@ export function createServedPods(
       failures++;
     }
 
-    /** Of every webhook of the configuration; undefined when it could not be asked. */
+    /** The selectors of every webhook in the configuration; undefined if it could not be read. */
     function readSelectors(): Promise<readonly Selectors[] | undefined> {
       selectors ??= api
         .request<Configuration>('GET', `${CONFIGURATIONS}/${configuration}`)
@@ -127,7 +127,7 @@ export function createServedPods(
   };
 }
 
-/** The webhook's configuration, which goes with the release; undefined when it is not there. @throws {KubernetesApiError} */
+/** The webhook's configuration, which is deleted with the release; undefined if absent. @throws {KubernetesApiError} */
 export async function webhookAsOwner(api: KubernetesApi, name: string): Promise<OwnerReference | undefined> {
   try {
     const { uid } = (await api.request<ApiObject>('GET', `${CONFIGURATIONS}/${name}`)).metadata;

@@ -1,4 +1,4 @@
-/** What a pod of the API shows of its sidecar: that it lacks it, or that it gets no token. */
+/** What a pod in the API shows of its sidecar: that it lacks it, or that it gets no token. */
 
 import type { OwnerReference } from '../../kubernetes/api.ts';
 import { INJECT, MIRROR_POD } from '../pod/annotations.ts';
@@ -36,10 +36,10 @@ interface Termination {
   readonly message?: string;
 }
 
-/** With which a sidecar ends that never had a token. */
+/** Exit statuses of a sidecar that never had a token. */
 const NO_TOKEN: readonly number[] = [69, 77, 78];
 
-/** Characters. Labels and owners of a pod are its maker's, and have no bound of their own. */
+/** Characters. A pod's creator sets its labels and owners, which have no bound of their own. */
 const MOST_LABELS = 2048;
 const MOST_OWNER = 1024;
 const MOST_FAILURE = 512;
@@ -63,7 +63,7 @@ export function reduced(pod: WatchedPod): WatchedPod {
   };
 }
 
-/** Whether a pod runs, or is about to, that asks for the sidecar and lacks it. */
+/** Whether a pod that asks for the sidecar runs, or is about to, without it. */
 export function lacksSidecar(pod: WatchedPod): boolean {
   const { annotations, deletionTimestamp } = pod.metadata;
   const asked = annotations?.[INJECT] ?? 'false';
@@ -72,7 +72,7 @@ export function lacksSidecar(pod: WatchedPod): boolean {
   return !isOver && !hasSidecar(pod);
 }
 
-/** What the sidecar said when it ended without ever having had a token; undefined when it has not, or has started since. */
+/** The sidecar's message when it ended without ever having had a token; undefined if it has not, or has restarted since. */
 export function tokenFailure({ metadata, status }: WatchedPod): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];

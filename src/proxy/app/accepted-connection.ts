@@ -8,18 +8,18 @@ import { guarded } from './guarded.ts';
 import { Http1AppConnection } from './http1/connection.ts';
 import { Http2AppConnection } from './http2/connection.ts';
 
-/** What was read of a connection before it was known who serves it. */
+/** A connection that was read before its server was known. */
 export interface BegunConnection {
   /**
-   * Bytes go to `take` from here on.
-   * @returns those that came already.
+   * Passes bytes to `take` from here on.
+   * @returns those already read.
    */
   takeOver(take: TakeBytes): Buffer | undefined;
 }
 
 /**
- * A connection that the listener accepted. Its first octets tell which version of HTTP it speaks (RFC 9113 §3.4), and it
- * speaks that from then on. Only a beginning of the preface is waited with; whatever else comes is HTTP/1.1's to judge.
+ * A connection that the listener accepted. Its first octets decide which version of HTTP it speaks for good (RFC 9113
+ * §3.4). It waits only while they may become the preface; anything else is HTTP/1.1's to judge.
  */
 export class AcceptedConnection implements AppConnection, Carrier {
   readonly socket: Socket;
@@ -33,7 +33,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
 
   /**
    * @param onFree is called whenever a request is settled.
-   * @param begun where somebody has read of it already.
+   * @param begun if part of it has been read already.
    */
   constructor(socket: Socket, context: AppContext, onFree: () => void, begun?: BegunConnection) {
     const take = (chunk: Buffer): void => {
@@ -54,7 +54,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
       else this.guarded(() => this.#speaker?.ended());
     });
     socket.on('drain', () => this.guarded(() => this.#speaker?.drained()));
-    // Whatever ends a connection ends in 'close'; the error itself is of no use to anyone.
+    // Every end of a connection emits 'close'; the error itself is of no use to anyone.
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.deadline.dispose();
@@ -101,7 +101,7 @@ export class AcceptedConnection implements AppConnection, Carrier {
     }
   }
 
-  /** Gives it what came so far. */
+  /** Passes it what has come so far. */
   #speakHttp1(): Speaker {
     const speaker = new Http1AppConnection(this, this.#context, this.#onFree);
     this.#speaker = speaker;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Descriptors for what is not a connection of the data path: the admin listener takes 128 of them at the most, the one
- * that gives out tokens 64, and connections that are being refused 16; the rest is for providers, files and Node itself.
+ * Descriptors reserved for all but connections of the data path: the admin listener takes at most 128, the one that
+ * gives out tokens 64, and connections being refused 16; the rest is for providers, files and Node itself.
  */
 const RESERVED_DESCRIPTORS = 320;
 

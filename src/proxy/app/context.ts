@@ -7,6 +7,6 @@ export interface AppContext extends ExchangeContext {
   readonly network: Network;
   /** Tells which clients have left. */
   readonly peers: PeerWatch;
-  /** Is told of connections that were ended because they asked for more than they may (RFC 9113 §10.5), and of what. */
+  /** Observes connections that were ended because they asked for more than they may (RFC 9113 §10.5), by reason. */
   readonly http2Abuse: (reason: string) => void;
 }

@@ -3,8 +3,8 @@ import type { Logger } from '../../log/logger.ts';
 import { asProxyError, logFailure } from '../proxy-error.ts';
 
 /**
- * Tells a connection what happened to it. Nothing is thrown by it; should something be, it is a fault of this program,
- * and what it costs is that connection, with whatever it asked: not the process, nor the requests of others.
+ * Tells a connection what happened to it. `tell` does not throw; should it, that is a fault of this program, which
+ * costs only that connection and its requests: not the process, nor the requests of others.
  */
 export function guarded(socket: Socket, log: Logger, tell: () => void): void {
   try {

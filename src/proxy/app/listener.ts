@@ -13,17 +13,17 @@ import { mostConnections, processLimits } from './connection-limit.ts';
 import type { AppContext } from './context.ts';
 import { ownAnswerMessage } from './own-answer.ts';
 
-/** How long a connection too many is read, so that closing it does not reset its answer away. */
+/** How long a connection over the limit is read, so that closing it does not destroy its answer by a reset. */
 const LINGER_MS = 1_000;
 
-/** How many of those are told why; more at once are closed without a word. */
+/** How many of those are told why; more at once are closed silently. */
 const MOST_REFUSED = 16;
 
-/** How what comes at one address is served. */
+/** How connections at one address are served. */
 export interface Service {
   /** Names the address in errors. */
   readonly what: string;
-  /** Whether a connection too many is told so, in HTTP/1.1: not where TLS is expected. */
+  /** Whether a connection over the limit is told so, in HTTP/1.1: not where TLS is expected. */
   readonly clear: boolean;
   /**
    * @param onFree to be called whenever a request is settled.
@@ -37,7 +37,7 @@ export class Listener {
   readonly #context: AppContext;
   readonly #servers = new Set<Server>();
   readonly #connections = new Members<AppConnection>();
-  /** By the process's descriptors. */
+  /** Bounded by the process's descriptors. */
   readonly #possibleConnections = mostConnections(undefined, processLimits());
   readonly #refused = new Set<Socket>();
   #full = false;
@@ -53,7 +53,7 @@ export class Listener {
    * @throws {SidecarError} `configuration` when the address cannot be listened on.
    */
   async listen(listen: ListenAddress, service: Service = this.#own): Promise<ListenAddress> {
-    // The end of what a client has to say is acted upon, and not answered by Node with the end of the connection.
+    // A client's half-close is acted upon here, and not answered by Node with the end of the connection.
     const server = this.#context.network.createServer({ allowHalfOpen: true, noDelay: true }, (accepted) =>
       this.#accept(accepted, service),
     );
@@ -81,7 +81,7 @@ export class Listener {
   /** See `DataPath.drain`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#drained ??= this.#drain();
-    // Every call has its bound: a second, shorter one is in more of a hurry.
+    // Every call has its own bound: a second, shorter one takes precedence.
     const cancel = this.#context.clock.after(timeoutMs, () => {
       this.#context.load.phase = 'cutting';
       for (const { socket } of this.#connections) socket.destroy();
@@ -89,7 +89,7 @@ export class Listener {
     });
     await this.#drained;
     cancel();
-    // Those in use now: others may have taken the place of those there were at the start.
+    // The ones in use now: they may have replaced those of the start.
     this.#context.generation().destinations.close();
   }
 
@@ -122,7 +122,7 @@ export class Listener {
     else this.#unusedWaiters.add(done);
   }
 
-  /** While others are being served, idle connections stay: a request on its way is told of the draining. */
+  /** While requests are being served, idle connections stay: a request on its way learns of the drain. */
   #closeIfIdle(): void {
     if (!isDraining(this.#context.load)) return;
     for (const { busy } of this.#connections) if (busy) return;
@@ -162,7 +162,7 @@ export class Listener {
     });
   }
 
-  /** A connection too many: without its descriptors those that are open, and probes, could not be served. */
+  /** Refuses a connection over the limit: open ones, and probes, need its descriptors. */
   #refuse(accepted: Socket, clear: boolean): void {
     const { noRoute, clock, log } = this.#context;
     const error = new SidecarError('overloaded', `${this.#mostConnections} connections are open`);
@@ -177,7 +177,7 @@ export class Listener {
     }
     this.#refused.add(accepted);
     const cancel = clock.after(LINGER_MS, () => accepted.destroy());
-    // Whatever ends it ends in 'close'.
+    // Every end of it emits 'close'.
     accepted.on('error', () => accepted.destroy());
     accepted.on('close', () => {
       cancel();

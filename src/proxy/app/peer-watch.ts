@@ -3,22 +3,22 @@ import type { Clock } from '../../clock.ts';
 import type { Network } from '../io/network.ts';
 import type { Peer } from '../io/peer-socket.ts';
 
-/** From the first question to the first look: most answers are there before it. */
+/** From the start of a watch to the first look: most answers are done before it. */
 const FIRST_LOOK_MS = 50;
 
-/** Between looks while somebody waits for a first verdict, at the least. */
+/** At least this between looks while a first verdict is awaited. */
 const SHORTEST_PAUSE_MS = 250;
 
-/** Between looks at those that were there at the last one. */
+/** Between looks at peers that were there at the last one. */
 const USUAL_PAUSE_MS = 1_000;
 
-/** A look that took long is followed by a pause so many times as long: looking never takes more than a twentieth of a core. */
+/** A look is followed by a pause this many times as long: looking never takes more than a twentieth of a core. */
 const PAUSE_PER_LOOK = 20;
 
-/** Between looks at the most: one that took longer than this allows was a process that stood still. */
+/** At most this between looks: one that would call for more was slow because the process stood still. */
 const LONGEST_PAUSE_MS = 10_000;
 
-/** A socket that changes its place in the table while that is read may be missed once. */
+/** A socket that moves within the table while it is read may be missed once. */
 const MISSES_OF_THE_GONE = 2;
 
 interface Watched {
@@ -37,10 +37,10 @@ type State =
 const RESTING: State = { kind: 'resting' };
 
 /**
- * Finds out who has left of those clients that have ended their side. To look is dear, so one look serves all that are
- * watched, and is paid for by a pause in proportion.
+ * Finds out which of the clients that have ended their side have left. Looking is expensive, so one look serves all
+ * that are watched, and a pause in proportion follows.
  *
- * Who cannot be found counts as gone: the peer is on another machine, or the system is not Linux.
+ * A peer that cannot be found counts as gone: it is on another machine, or the system is not Linux.
  */
 export class PeerWatch {
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ export class PeerWatch {
     this.#state = RESTING;
   }
 
-  /** Sees to it that a look begins at this moment, or as soon after it as may be. */
+  /** Schedules a look at this moment, or as soon after it as allowed. */
   #lookAt(wantedMs: number): void {
     const atMs = Math.max(wantedMs, this.#rested);
     if (this.#state.kind === 'looking') return;
@@ -88,7 +88,7 @@ export class PeerWatch {
   async #look(): Promise<void> {
     this.#state = { kind: 'looking' };
     const startedMs = this.#clock.monotonicMs();
-    // Those who come meanwhile may have been passed by: they are for the next one.
+    // Connections added meanwhile may have been missed: they wait for the next look.
     const asked = [...this.#watched];
     const peers = await this.#network.findPeers(asked.map(({ socket }) => socket));
     const nowMs = this.#clock.monotonicMs();

@@ -12,12 +12,12 @@ import type { AppContext } from './context.ts';
 export interface Unread {
   readonly code: ProxyErrorCode;
   readonly protocol: Protocol;
-  /** None where the head could not be read that far. */
+  /** Empty if the head could not be read that far. */
   readonly fields: Fields;
 }
 
 /**
- * Counts what is answered with an error without having become a request, and has it logged.
+ * Counts and logs what is answered with an error without having become a request.
  * @returns the answer, with the id by which the log names it.
  */
 export function turnedAway(

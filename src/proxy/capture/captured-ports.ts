@@ -10,12 +10,12 @@ import type { AskedDestination } from '../routing/forward-destination.ts';
 import type { TlsTermination } from '../tls/termination.ts';
 import { CapturedTlsConnection } from './captured-tls-connection.ts';
 
-/** The list by which captured hosts get the token: nothing else is reached by it. */
+/** The list of captured hosts, which get the token; it reaches nothing else. */
 export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig {
   const [{ timeouts }] = hosts as [CapturedHost];
   return {
     allow: hosts.flatMap(({ address: _, ports, clearPorts, ...host }) => [
-      // What comes over TLS leaves so, whatever is allowed in clear.
+      // What comes over TLS leaves over TLS, whatever is allowed in clear.
       ...ports.map((port) => ({ ...host, port, upgradeToTls: true })),
       ...clearPorts.map((port) => ({ ...host, port })),
     ]),
@@ -25,7 +25,7 @@ export function capturedList(hosts: readonly CapturedHost[]): ForwardProxyConfig
   };
 }
 
-/** An address where the sidecar listens in the place of a host, and how what comes there is served. */
+/** An address where the sidecar listens in place of a host, and how it serves connections there. */
 export interface CapturedPort {
   readonly listen: ListenAddress;
   readonly service: Service;

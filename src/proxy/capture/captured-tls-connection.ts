@@ -29,7 +29,7 @@ export class CapturedTlsConnection implements AppConnection {
     let take: TakeBytes = () => {};
     acceptShared(socket, (chunk) => guarded(socket, context.log, () => take(chunk)));
     this.socket = socket;
-    // Whatever ends a connection ends in 'close'.
+    // Every end of a connection emits 'close'.
     socket.on('error', () => socket.destroy());
     const connection: TerminatedConnection['connection'] = {
       socket,
@@ -45,7 +45,7 @@ export class CapturedTlsConnection implements AppConnection {
     termination.begin({ connection, listed, route, onOver: onFree });
   }
 
-  /** A handshake is served as a request is, and has a bound of its own. */
+  /** A handshake counts as busy, like a request, and has a time limit of its own. */
   get busy(): boolean {
     return this.#heir?.busy !== false;
   }

@@ -1,30 +1,30 @@
 /**
- * By what name an app calls the host of a connection that was redirected: SNI (RFC 6066 §3), or the Host of its first request.
- * It only decides who serves the connection: the same octets are then read by those who judge them.
+ * The name by which an app calls the host of a redirected connection: SNI (RFC 6066 §3), or the Host of its first
+ * request. It only decides who serves the connection, which then reads and judges the same octets.
  */
 
 import { HANDSHAKE_RECORD, MOST_HELLO_BYTES, readClientHello } from '../tls/client-hello.ts';
 
-/** A host that is not named within so many octets is not known by its name. */
+/** A host not named within this many octets counts as nameless. */
 export const MOST_FIRST_BYTES = MOST_HELLO_BYTES;
 
 export type Naming =
   | { readonly kind: 'named'; readonly scheme: 'http' | 'https'; readonly authority: string }
-  /** It goes on: more octets are wanted. */
+  /** Incomplete: more octets are needed. */
   | { readonly kind: 'partial' }
-  /** Neither TLS with a name nor a request of HTTP/1.1 to a host: nobody's, as far as anybody can tell. */
+  /** Neither TLS with a name nor an HTTP/1.1 request to a host: nothing tells the host. */
   | { readonly kind: 'nameless' };
 
 const PARTIAL: Naming = { kind: 'partial' };
 const NAMELESS: Naming = { kind: 'nameless' };
 
-/** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with one of version 2. */
+/** RFC 9112 §3: a method, a target, a version. HTTP/2 begins with such a line of version 2. */
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} (\S+) HTTP\/1\.[01]\r\n/;
 const BEGUN_REQUEST_LINE = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,32}(?:$| [^\r\n]*\r?$)/;
 const HOST = '\r\nhost:';
 const LINE_END = '\r\n';
 
-/** @param octets all that the app has said, at least one. */
+/** @param octets everything that the app has sent, at least one octet. */
 export function nameIn(octets: Buffer): Naming {
   if (octets[0] === HANDSHAKE_RECORD) {
     const hello = readClientHello(octets);
@@ -37,7 +37,8 @@ export function nameIn(octets: Buffer): Naming {
   if (target === undefined) {
     return octets.length < MOST_FIRST_BYTES && BEGUN_REQUEST_LINE.test(said) ? PARTIAL : NAMELESS;
   }
-  // Every other form, of CONNECT too, is for a proxy of the app's own (RFC 9112 §3.2): the connection leads there, to no host that is named.
+  // Any other form, CONNECT included, is for a proxy of the app's own (RFC 9112 §3.2): the connection leads there, not
+  // to the named host.
   if (!target.startsWith('/') && target !== '*') return NAMELESS;
   const headEnd = said.indexOf('\r\n\r\n');
   // With the line end of the last field.
@@ -46,7 +47,7 @@ export function nameIn(octets: Buffer): Naming {
   return headEnd === -1 && octets.length < MOST_FIRST_BYTES ? PARTIAL : NAMELESS;
 }
 
-/** The value of the first Host whose line has ended. Without a regular expression: a long run of blanks costs those their square. */
+/** The value of the first complete Host line. A regular expression would take quadratic time on a long run of blanks. */
 function hostIn(fields: string): string | undefined {
   const at = fields.toLowerCase().indexOf(HOST);
   if (at === -1) return undefined;

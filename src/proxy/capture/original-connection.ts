@@ -6,11 +6,11 @@ import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { PassingConnections } from './passing-connections.ts';
 
 export interface OriginalConnectionEvents {
-  /** It stands. */
+  /** The connection is open. */
   stands(): void;
-  /** Its server has said something, or ended its side, before the app has spoken: there are such protocols. */
+  /** The server has spoken, or ended its side, before the app: some protocols work that way. */
   spoke(): void;
-  /** It could not be made, or has ended before anybody wanted it. */
+  /** The connection could not be made, or closed before it was needed. */
   failed(error: SidecarError<ProxyErrorCode> | undefined): void;
 }
 
@@ -20,7 +20,7 @@ type State =
   | { readonly kind: 'waiting'; readonly end: TunnelEnd; readonly said: Buffer | undefined }
   | { readonly kind: 'over' };
 
-/** A connection to where a redirected one was going: made for bytes to pass, or to find out which side speaks first. */
+/** A connection to where a redirected one was going: to pass bytes, or to find out which side speaks first. */
 export class OriginalConnection implements UpstreamUser {
   readonly #events: OriginalConnectionEvents;
   readonly #passing: PassingConnections;
@@ -34,7 +34,7 @@ export class OriginalConnection implements UpstreamUser {
     this.#stream = upstream.acquireTunnel(this);
   }
 
-  /** Gives the connection up to become one end of a tunnel; undefined while it does not stand. */
+  /** Gives the connection up to become one end of a tunnel; undefined unless it is open. */
   giveUp(): TunnelEnd | undefined {
     const state = this.#state;
     if (state.kind !== 'waiting') return undefined;
@@ -49,7 +49,7 @@ export class OriginalConnection implements UpstreamUser {
       takeOver: (take) => {
         this.#take = take;
         const first = said;
-        // The tunnel keeps this end for as long as it lasts.
+        // Released here: the tunnel keeps this end for as long as it lasts.
         said = undefined;
         return first;
       },

@@ -2,14 +2,14 @@ import type { Socket } from 'node:net';
 import { SidecarError } from '../../errors.ts';
 
 /**
- * The connections to where apps were going. One of them that is itself redirected comes back, and would be passed on for ever:
- * the system exempts another user than this program's.
+ * The connections to where apps were going. One that is itself redirected comes back, and would be passed on forever:
+ * the system exempts a user other than this program's.
  */
 export class PassingConnections {
-  /** Their ends here. Who accepts one that was redirected sees that as its peer. */
+  /** Their local addresses; if one is redirected back, the accepting side sees its address as the peer's. */
   readonly #ends = new Set<string>();
 
-  /** One that stands. */
+  /** Adds an open connection. */
   add(socket: Socket): void {
     const { localAddress, localPort } = socket;
     const end = `${localAddress} ${localPort}`;

@@ -22,13 +22,13 @@ import { nameIn } from './first-octets.ts';
 import { OriginalConnection } from './original-connection.ts';
 import type { PassingConnections } from './passing-connections.ts';
 
-/** An app that says nothing for so long may wait for its server to speak first, which is then asked. */
+/** An app silent for this long may be waiting for its server to speak first, so the server is dialled. */
 export const FIRST_WORD_MS = 1_000;
 
-/** What is not named in this time after its first octet passes as it is. */
+/** A connection not named this long after its first octet passes as it is. */
 export const NAMING_MS = 10_000;
 
-/** What becomes of a connection, once for each: `left` where it ended before anything else did. */
+/** The fate of a connection, reported once; `left` if it closed before any other. */
 export type RedirectedResult = 'listed' | 'passed' | 'refused' | 'left';
 
 export interface RedirectedConnectionOptions {
@@ -36,7 +36,7 @@ export interface RedirectedConnectionOptions {
   readonly termination: TlsTermination;
   /** Where the app was going. */
   readonly original: ListenAddress;
-  /** Of this listener's connections to where apps were going. */
+  /** This listener's connections to where apps were going. */
   readonly passing: PassingConnections;
   readonly onResult: (result: RedirectedResult) => void;
   /** Called whenever a request is settled. */
@@ -44,15 +44,15 @@ export interface RedirectedConnectionOptions {
 }
 
 type Phase =
-  /** It is not known yet who is meant. */
+  /** The host is not known yet. */
   | { readonly kind: 'unnamed'; readonly firstAtMs: number | undefined }
-  /** Its host gets the token. The heir is there once there is HTTP. */
+  /** The host gets the token. The heir is set once HTTP is spoken. */
   | { readonly kind: 'listed'; readonly heir: ConnectionHeir | undefined }
-  /** Bytes go to and from where the app was going, as soon as there is a connection. */
+  /** Bytes pass to and from where the app was going, once there is a connection. */
   | { readonly kind: 'passing' }
   | { readonly kind: 'over' };
 
-/** A connection to where the app was going, by what was in use when it was begun. */
+/** A connection to where the app was going, under the configuration in use when it was begun. */
 interface Past {
   readonly route: ActiveRoute;
   readonly connection: OriginalConnection;
@@ -60,14 +60,14 @@ interface Past {
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** A connection that an app opened to some host, and that the system has sent here instead. */
+/** A connection that an app opened to some host and the system redirected here. */
 export class RedirectedConnection implements AppConnection {
   readonly socket: Socket;
   place = 0;
   readonly #options: RedirectedConnectionOptions;
   readonly #deadline: Deadline;
   #phase: Phase = { kind: 'unnamed', firstAtMs: undefined };
-  /** What came while there was nobody to take it, and no longer: connections live for hours. */
+  /** Bytes that arrived before anyone took them, and no longer: connections live for hours. */
   #octets: Buffer = NOTHING;
   #take: TakeBytes = (chunk) => this.#read(chunk);
   #past: Past | undefined;
@@ -79,7 +79,7 @@ export class RedirectedConnection implements AppConnection {
     this.#options = options;
     this.#deadline = new Deadline(clock, () => guarded(socket, log, () => this.#tooLate()));
     this.#deadline.set(clock.monotonicMs() + FIRST_WORD_MS);
-    // Whatever ends a connection ends in 'close'.
+    // Every end of a connection emits 'close'.
     socket.on('error', () => socket.destroy());
     socket.on('end', this.#onEnd);
     socket.on('close', () => {
@@ -94,7 +94,7 @@ export class RedirectedConnection implements AppConnection {
     });
   }
 
-  /** What passes cannot be told from what is idle. */
+  /** A passing connection in use looks the same as an idle one. */
   get busy(): boolean {
     const phase = this.#phase;
     return phase.kind === 'listed' ? phase.heir?.busy !== false : phase.kind === 'passing';
@@ -127,7 +127,7 @@ export class RedirectedConnection implements AppConnection {
     else this.#serve({ list: 'redirected', asked });
   }
 
-  /** What the app asked for, if that is listed. Port 80 is one of HTTP in clear, and 443 one of TLS, whatever came there. */
+  /** What the app asked for, if listed. Port 80 is for plain HTTP and 443 for TLS; anything else there is not listed. */
   #listed(scheme: AskedDestination['scheme'], authority: string): AskedDestination | undefined {
     const { original, context } = this.#options;
     const other = scheme === 'https' ? 'http' : 'https';
@@ -168,7 +168,7 @@ export class RedirectedConnection implements AppConnection {
     connection.bequeath(new AcceptedConnection(this.socket, { ...context, listed }, onFree, connection));
   }
 
-  /** Its bytes go where they were going, those that came first. */
+  /** Passes its bytes to where they were going, starting with those already read. */
   #pass(): void {
     if (this.#phase.kind !== 'unnamed') return;
     this.#phase = { kind: 'passing' };
@@ -179,7 +179,7 @@ export class RedirectedConnection implements AppConnection {
     this.#join();
   }
 
-  /** @returns undefined where there is nowhere to go. */
+  /** @returns undefined if no connection could be begun. */
   #dial(): Past | undefined {
     if (this.#past !== undefined) return this.#past;
     const { context, original, passing } = this.#options;
@@ -200,7 +200,7 @@ export class RedirectedConnection implements AppConnection {
     }
   }
 
-  /** Once it is known that bytes pass, and there is where they pass to. */
+  /** Joins both ends once the connection is known to pass and has somewhere to pass to. */
   #join(): void {
     const past = this.#past;
     const upstream = this.#phase.kind === 'passing' ? past?.connection.giveUp() : undefined;
@@ -218,8 +218,8 @@ export class RedirectedConnection implements AppConnection {
   }
 
   /**
-   * Bytes go to `take` from here on.
-   * @returns those that came already.
+   * Passes bytes to `take` from here on.
+   * @returns those already read.
    */
   #handTo(take: TakeBytes): Buffer | undefined {
     const octets = this.#octets;
@@ -228,7 +228,7 @@ export class RedirectedConnection implements AppConnection {
     return octets.length === 0 ? undefined : octets;
   }
 
-  /** As if nobody were there, which is what it comes to. */
+  /** Resets the connection, as if nobody listened there. */
   #refuse(error: SidecarError<ProxyErrorCode> | undefined, route: ActiveRoute | undefined): void {
     const { context, onResult } = this.#options;
     this.#phase = { kind: 'over' };
@@ -253,7 +253,7 @@ export class RedirectedConnection implements AppConnection {
       this.#pass();
     } else if (this.#past === undefined) {
       const past = this.#dial();
-      // Neither says anything: it is idle as a tunnel would be.
+      // Both sides are silent: the idle timeout of a tunnel applies.
       if (past !== undefined) {
         this.#deadline.set(this.#options.context.clock.monotonicMs() + past.route.config.timeouts.idleMs);
       }

@@ -9,12 +9,12 @@ import type { TlsTermination } from '../tls/termination.ts';
 import { PassingConnections } from './passing-connections.ts';
 import { RedirectedConnection, type RedirectedResult } from './redirected-connection.ts';
 
-/** The list by which hosts of redirected connections get the token; all others pass. */
+/** The list of hosts whose redirected connections get the token; all others pass. */
 export function redirectedList({ hosts, timeouts }: RedirectConfig): ForwardProxyConfig {
   return { allow: hosts, otherHosts: 'pass', connect: 'intercept', timeouts };
 }
 
-/** Where a redirected connection was going; undefined where the system knows of none. */
+/** Where a redirected connection was going; undefined if the system does not know. */
 export type FindOriginal = (accepted: Socket) => ListenAddress | undefined;
 
 export interface RedirectedServiceOptions {
@@ -24,12 +24,12 @@ export interface RedirectedServiceOptions {
   readonly onResult: (result: RedirectedResult) => void;
 }
 
-/** How connections are served that the system sends here from where they were going. */
+/** Serves connections that the system redirects here. */
 export function redirectedService({ context, findOriginal, ...options }: RedirectedServiceOptions): Service {
   const passing = new PassingConnections();
   return {
     what: 'redirect',
-    // Whoever comes here knows of no proxy.
+    // Apps that arrive here know of no proxy.
     clear: false,
     open(accepted, onFree) {
       const original = findOriginal(accepted);
@@ -47,14 +47,14 @@ export function redirectedService({ context, findOriginal, ...options }: Redirec
   };
 }
 
-/** The system knows of a connection that was not redirected as well: it was going here. */
+/** For a connection that was not redirected the system names a destination, too: this listener. */
 function isHere({ host, port }: ListenAddress, { localAddress, localPort }: Socket): boolean {
   return port === localPort && host === localAddress;
 }
 
 /**
- * Listens to where the system redirects: its loopback, of either family.
- * @throws {SidecarError} `configuration` where the port cannot be had.
+ * Listens where the system redirects to: loopback, in both address families.
+ * @throws {SidecarError} `configuration` when the port is not available.
  */
 export async function listenForRedirected(
   listener: Listener,

@@ -4,23 +4,23 @@ import type { DestinationFinder } from '../routing/destinations.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { ProxyLoad } from './proxy-load.ts';
 
-/** What rules may go by beside the request, as long as the proxy runs. */
+/** What rules may consult besides the request; lasts as long as the proxy. */
 export interface RuleContext {
-  /** Of this proxy, for the loop guard. */
+  /** Identifies this proxy to the loop guard. */
   readonly instanceId: string;
   readonly load: ProxyLoad;
 }
 
-/** What rules may go by of the configuration that is in use. */
+/** What rules may consult of the configuration in use. */
 export interface RuleSettings {
   readonly destinations: Pick<DestinationFinder, 'ownNames'>;
   readonly limits: ProxyLimits;
 }
 
-/** Refuses a request by what it says and where it came. @throws {SidecarError} */
+/** Refuses a request by its head and by where it arrived. @throws {SidecarError} */
 export type ArrivalRule = (request: IncomingRequest, context: RuleContext) => void;
 
-/** Refuses a request by where it would go, too. @throws {SidecarError} */
+/** Refuses a request by its destination as well. @throws {SidecarError} */
 export type DestinationRule = (
   request: IncomingRequest,
   destination: Destination,
@@ -28,10 +28,10 @@ export type DestinationRule = (
   settings: RuleSettings,
 ) => void;
 
-/** What decides, before anything is spent on it, whether a request may go on. The first rule that refuses has its word. */
+/** Decides whether a request may go on, before anything is spent on it. The first rule that refuses wins. */
 export interface Admission {
-  /** Before its destination is looked for. */
+  /** Run before the destination is looked up. */
   readonly onArrival: readonly ArrivalRule[];
-  /** From here on it counts for its route. */
+  /** Run once the request counts for its route. */
   readonly onDestination: readonly DestinationRule[];
 }

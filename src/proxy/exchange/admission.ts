@@ -48,7 +48,7 @@ export const ADMISSION: Admission = {
   onDestination: [ofOtherSites, withOwnAuthorization, tooLarge, tooMany],
 };
 
-/** The same where apps send placeholders for tokens. */
+/** The same for apps that send placeholders for tokens. */
 export function admissionWith(placeholders: readonly string[]): Admission {
   if (placeholders.length === 0) return ADMISSION;
   return {

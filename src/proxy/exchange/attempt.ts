@@ -9,15 +9,15 @@ import type {
 } from '../streams/upstream-stream.ts';
 
 /**
- * What a request is sent on. Each token has one first attempt, and at most one after that: which of the two others it is
- * depends on how the first one failed.
+ * Which connection a request is sent on. Each token gets one first attempt and at most one retry, whose kind depends on
+ * how the first attempt failed.
  */
 export type Attempt =
-  /** On whatever has room; one that was quiet for too long is examined first. */
+  /** On any connection with room; one idle for too long is checked first. */
   | { readonly kind: 'first' }
-  /** On a connection that is made for it: the one before has ended, and its neighbours most likely with it. */
+  /** On a new connection: the previous one has closed, and most likely its neighbours too. */
   | { readonly kind: 'anew' }
-  /** On another connection, or the same again: the upstream refused it there, and the connection goes on. */
+  /** On another connection or the same one: the upstream refused the request, and the connection lives on. */
   | { readonly kind: 'after-refusal' };
 
 export const FIRST: Attempt = { kind: 'first' };
@@ -25,8 +25,8 @@ const ANEW: Attempt = { kind: 'anew' };
 const AFTER_REFUSAL: Attempt = { kind: 'after-refusal' };
 
 /**
- * The attempt after one that failed; undefined where there is none.
- * @param repeatable whether the request may be sent twice: it is whole, and doing it twice does nothing twice.
+ * The retry after a failed attempt; undefined if there is none.
+ * @param repeatable whether the request may be sent twice: it is whole, and repeating it has no further effect.
  */
 export function attemptAfter(
   failed: Attempt,
@@ -49,7 +49,7 @@ export function attemptAfter(
 }
 
 /**
- * A stream for an attempt; unless it is ready, the user's `connected` is called when it is.
+ * A stream for an attempt. If it is not ready, the user's `connected` is called once it is.
  * @param trustMs as in `UpstreamStreams.acquire`.
  * @throws {SidecarError} `overloaded`.
  */

@@ -41,7 +41,7 @@ export class ConnectTunnel implements RequestService, UpstreamUser {
     this.#exchange.fail(error);
   }
 
-  // Nothing is sent and nothing is read before the tunnel stands.
+  // Nothing is sent or read before the tunnel stands.
   flushRequest(): void {}
   appReady(): void {}
   upstreamReady(): void {}

@@ -9,15 +9,15 @@ import type { Interceptor } from './interceptor.ts';
 
 /** What every request of one listener shares. */
 export interface ExchangeContext extends RuleContext {
-  /** Asked anew for each request: another may be in use by then. */
+  /** Called for each request: the generation in use may have changed. */
   readonly generation: () => Generation;
-  /** What the connection is to, of those that end here in the place of a host: its requests go there, and nowhere else. */
+  /** The host that the proxy stands in for on this connection: its requests go there and nowhere else. */
   readonly listed?: ListedHost;
-  /** Absent where whoever reaches the listener may use all of it. */
+  /** Absent where everyone who reaches the listener may use all of it. */
   readonly gatekeeper?: Gatekeeper;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Is told of what no route matched. */
+  /** Observes requests that no route matched. */
   readonly noRoute: RouteObserver;
   /** Absent where no TLS ends here. */
   readonly interceptor?: Interceptor;

@@ -1,4 +1,4 @@
-/** Refusal of what web pages make a browser ask of the proxy, whose token would be added (`crossSiteRequests: refuse`). */
+/** Refuses requests that web pages make a browser send to the proxy, which would add a token (`crossSiteRequests: refuse`). */
 
 import type { ListenAddress, RouteConfig } from '../../config/config.ts';
 import { type Caller, type CrossSite, crossSite, hostOf } from '../../cross-site.ts';
@@ -13,17 +13,17 @@ const DETAILS: Readonly<Record<CrossSite, string>> = {
   foreign_name: 'the Host is a name that no route has; localhost and IP addresses are taken, too',
 };
 
-/** The names that the configuration gives to the listener and to what is behind it: nobody else's to resolve. */
+/** The names that the configuration gives the listener and its upstreams: no outsider decides what they resolve to. */
 export function ownNames(routes: readonly RouteConfig[], listen: ListenAddress): ReadonlySet<string> {
   const names = routes.flatMap(({ match, upstream }) => [match.host, upstream.host]);
-  // An address without its brackets is understood as no host, and needs no place here.
+  // An address without brackets parses as no host and can be left out.
   return new Set([listen.host, ...names].map(hostOf).filter((name) => name !== ''));
 }
 
 /**
- * Refuses a request that the page of another site makes. A page cannot make a CONNECT, nor does a token go into one; and
- * the absolute form comes only from a browser that has us for its proxy: there the list says which names are good, and a
- * host that gets no token is the browser's own affair.
+ * Refuses a request made by a page of another site. Exempt are CONNECT, which a page cannot make and which carries no
+ * token, and hosts that get no token. The absolute form comes only from a browser that uses us as its proxy; there the
+ * list says which names are good.
  * @throws {SidecarError} `cross_site_request`.
  */
 export function refuseCrossSite(
@@ -43,7 +43,7 @@ export function refuseCrossSite(
   if (reason !== undefined) throw new SidecarError('cross_site_request', DETAILS[reason]);
 }
 
-/** Repeated fields are one list, which is none of the values that are good. */
+/** Repeated fields join into one list, which equals none of the good values. */
 function onlyValue({ fields }: Pick<IncomingRequest, 'fields'>, name: string): string | undefined {
   const values = fieldValues(fields, name);
   return values.length === 0 ? undefined : values.join(', ');

@@ -40,22 +40,22 @@ export class Exchange implements ServedExchange {
   readonly isGrpc: boolean;
   readonly follower: RequestFollower | undefined;
   readonly #context: ExchangeContext;
-  /** With the proof of who asks, where that is looked at. */
+  /** Includes the caller's proof of identity, for the gatekeeper. */
   readonly #arrived: IncomingRequest;
-  /** Present where callers are told apart, and this one was let in. */
+  /** Present once the gatekeeper has admitted the caller. */
   #caller: AdmittedCaller | undefined;
   #observer: RouteObserver;
   #route: RouteConfig | undefined;
-  /** Made where it is first asked for, unless the app gave one. */
+  /** Generated on first use unless the app gave one. */
   #requestId: string | undefined;
   #service: RequestService | undefined;
-  /** By which it was admitted. */
+  /** The one that admitted the request. */
   #generation: Generation | undefined;
   #progress: Progress = 'waiting';
   #counted: 'nowhere' | 'in-flight' | 'ended' = 'nowhere';
-  /** That the app got; undefined before its answer, and for good where it left before that. */
+  /** What the app got; undefined until the answer, and for good if the app left first. */
   #status: number | undefined;
-  /** That the app got, of a gRPC call. */
+  /** What the app got as the outcome of a gRPC call. */
   #grpcStatus: GrpcStatus | undefined;
   #patienceMs: number;
 
@@ -89,7 +89,7 @@ export class Exchange implements ServedExchange {
     return this.#progress !== 'waiting';
   }
 
-  /** Serves the request. Every end of it, good or bad, is on this exchange; nothing is thrown. */
+  /** Serves the request. Every outcome, good or bad, goes through this exchange; nothing is thrown. */
   begin(): void {
     try {
       const { gatekeeper } = this.#context;
@@ -123,8 +123,8 @@ export class Exchange implements ServedExchange {
 
   /** The app's stream is closed. */
   appGone(): void {
-    // A drain that may take no longer ends the connection itself: the app would have waited. A CONNECT whose connection serves
-    // requests of its own has ended before.
+    // A drain whose time is up closes the connection itself; the app would have waited. A CONNECT whose connection
+    // serves requests of its own has ended earlier.
     const isUnderWay = !this.over && this.#counted !== 'ended';
     if (isUnderWay && this.#context.load.phase === 'cutting') {
       const cut = new SidecarError('draining', 'the time of the drain was up');
@@ -196,7 +196,7 @@ export class Exchange implements ServedExchange {
     this.#status = status;
   }
 
-  /** Counts the request; called when its answer has left, or nothing of it will any more. */
+  /** Counts the request; called once its answer has left or can no longer leave. */
   settle(nowMs: number): void {
     const before = this.#counted;
     if (before === 'ended') return;
@@ -237,19 +237,19 @@ export class Exchange implements ServedExchange {
 
   #refuse(error: unknown): void {
     const refusal = asProxyError(error);
-    // The others are the app's to see to, and counted.
+    // All other errors are the app's to handle, and counted.
     if (refusal.code === 'internal' || refusal.code === 'upstream_protocol_error') this.report(refusal);
     this.fail(refusal);
   }
 
-  /** Whether it is known who asks; if not, the request is served when it is. */
+  /** Whether the caller is already known; if not, the request is served once it is. */
   #letIn(gatekeeper: Gatekeeper): boolean {
     const identified = gatekeeper.identify(this.#arrived);
     if (!(identified instanceof Promise)) {
       this.#enter(identified);
       return true;
     }
-    // A request that has come whole is not held up, so that a caller that leaves is seen to leave.
+    // A whole request is not held, so that a caller's leaving is noticed.
     if (!this.stream.requestWhole) this.stream.hold();
     void this.#serveWhenIdentified(identified);
     return false;
@@ -264,13 +264,13 @@ export class Exchange implements ServedExchange {
     } catch (error) {
       if (!this.over) this.#refuse(error);
     }
-    // Where the request could not be sent yet, its service has the app wait on.
+    // If the request could not be sent yet, its service keeps the app waiting.
     if (this.over || this.#service?.sentBy === undefined) return;
     this.stream.proceed();
     this.flushRequest();
   }
 
-  /** By the configuration that is in use now, as all that follows. */
+  /** Uses the configuration in use now, as do all later steps. */
   #enter(identified: IdentifiedCaller): void {
     this.follower?.identified(identified.name);
     this.#caller = identified.enter(this.#context.generation().callers);
@@ -309,7 +309,7 @@ export class Exchange implements ServedExchange {
     return destination;
   }
 
-  /** An answer of the proxy's own. */
+  /** Answers in the proxy's own name. */
   #answerWith(own: OwnAnswer): void {
     this.#progress = 'answered';
     this.#service?.release();

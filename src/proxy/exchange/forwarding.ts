@@ -31,7 +31,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
   #upstream: UpstreamStream | undefined;
-  /** What has come of the answer waits for the app to read on. */
+  /** Part of the answer waits for the app to read on. */
   #appIsBehind = false;
   #attempt = FIRST;
   #sentAtMs = 0;
@@ -50,7 +50,7 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 
   begin(): void {
-    // The token is in hand for all but the first requests; those who have it need not wait for a microtask.
+    // All but the first requests find the token in hand, and need not wait for a microtask.
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
       void this.#sendWhenObtained();
@@ -60,7 +60,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     if (upstream.ready) this.#write(upstream, authorization, this.#exchange.startedAtMs);
   }
 
-  /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
+  /** Flushes the request; an app that outpaces the upstream has to wait. */
   flushRequest(): void {
     const flushed = this.#upstream?.flush() ?? true;
     if (!flushed) this.#holdApp();
@@ -72,14 +72,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#upstream?.resume();
   }
 
-  /** Lets go of everything: the exchange has ended otherwise. */
+  /** Releases everything: the exchange has ended some other way. */
   release(): void {
     this.#upstream?.abandon();
     this.#upstream = undefined;
     this.#token.release();
   }
 
-  /** The token is asked for again: it may have ended, or been renewed, while the connection was being made. */
+  /** Asks for the token again: it may have expired or been renewed while the connection was being made. */
   connected(instead?: UpstreamStream): void {
     if (instead !== undefined) this.#upstream = instead;
     const authorization = this.#token.current();
@@ -149,7 +149,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#exchange.stream.proceed();
   }
 
-  /** Nothing has moved: who kept the other waiting is told, or where an answer has begun, it is cut. */
+  /** Nothing has moved: fails in the name of the side that stalled, or cuts an answer that has begun. */
   stalled(): void {
     const { idleMs } = this.#route.config.timeouts;
     const [code, what] = this.#whoStalls();
@@ -164,14 +164,14 @@ export class Forwarding implements RequestService, UpstreamUser {
       whole: this.#isWhole(),
       repeatable: this.#isSafeToRepeat(),
     });
-    // An answer that has begun is not continued by another one.
+    // An answer that has begun cannot be continued by another.
     if (this.#exchange.begun || next === undefined) {
       this.#fail(error);
       return;
     }
     this.#attempt = next;
     this.#tell(`sending again, ${next.kind}: ${error.message}`);
-    // Its neighbours were most likely closed by the same hand.
+    // Whatever closed it most likely closed its neighbours too.
     if (next.kind === 'anew') this.#route.upstream.discardIdle();
     this.#acquireOrFail();
   }
@@ -194,14 +194,14 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  /** Passes the refusal on as it came, unless there is another token. */
+  /** Passes the refusal on unchanged unless there is another token. */
   async #replayOrDeliver(refused: string, head: AnswerHead, body: AnswerBody): Promise<void> {
     this.#upstream?.hold();
     this.#holdApp();
     try {
       const other = await this.#token.replace(refused);
       if (this.#exchange.over) return;
-      // More of the body may have come meanwhile than is kept.
+      // The body may have outgrown what is kept by now.
       if (other !== undefined && other !== refused && this.#isWhole()) this.#replayWith(other);
       else this.#deliverHeld(head, body);
     } catch (error) {
@@ -225,7 +225,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#exchange.stream.proceed();
   }
 
-  /** Sends the request with a token that has just been obtained, or another one if there is no connection yet. */
+  /** Sends the request with the token just obtained; if there is no connection yet, `connected` asks for the token again. */
   #send(authorization: string | undefined): void {
     if (this.#acquireOrFail()?.ready) this.#writeHeldUp(authorization);
   }
@@ -239,7 +239,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     }
   }
 
-  /** Writes the request after a wait in which the app was held. */
+  /** Writes the request after the app was held. */
   #writeHeldUp(authorization: string | undefined): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
@@ -253,7 +253,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.flushRequest();
   }
 
-  /** A connection; unless it is ready, `connected` is called when it is. */
+  /** A connection; if it is not ready, `connected` is called once it is. */
   #acquire(): UpstreamStream {
     const { request } = this.#exchange;
     const upstream = acquireFor(this.#attempt, this.#route.upstream, request, this, this.#trustMs());
@@ -289,7 +289,7 @@ export class Forwarding implements RequestService, UpstreamUser {
 
   #trustMs(): number {
     if (this.#isSafeToRepeat() && this.body?.mayOutgrow !== true) return FRESH_FOR_REPEATABLE_MS;
-    // Many an upstream closes the connection after a 401.
+    // Many upstreams close the connection after a 401.
     return this.#token.wasReplayed ? 0 : FRESH_MS;
   }
 
@@ -301,12 +301,12 @@ export class Forwarding implements RequestService, UpstreamUser {
     return this.body?.whole ?? true;
   }
 
-  /** A request that has come whole is not held up, so that an app that leaves is seen to leave. */
+  /** A whole request is not held, so that an app's leaving is noticed. */
   #holdApp(): void {
     if (!this.#exchange.stream.requestWhole) this.#exchange.stream.hold();
   }
 
-  /** What is rare enough to cost nothing, and is asked for when something is looked into. */
+  /** For events rare enough to cost nothing, and useful when debugging. */
   #tell(what: string): void {
     this.#context.log.debug({ route: this.#route.config.name, requestId: this.#exchange.identify() }, what);
   }
@@ -322,7 +322,10 @@ export class Forwarding implements RequestService, UpstreamUser {
   }
 }
 
-/** The request with its token, or what the app shows instead, where the route wants it: among what the app sent, all of which passes then. */
+/**
+ * The request with its token, or the app's own identity, where the route wants it: placed among the app's fields, all
+ * of which then pass.
+ */
 function placed(request: OutgoingRequest, placement: TokenPlacement): OutgoingRequest {
   const { authorization, from, target } = request;
   if (request.keepClientAuthorization) return { ...request, from: placement.keepOwn(from) };

@@ -10,17 +10,17 @@ export type GenerationParts = Pick<
 > & { readonly logUnread?: LogUnread | undefined };
 
 /**
- * What requests are served by: one configuration, whole. Another takes its place at once; a request that it has admitted
- * ends by it.
+ * One whole configuration that requests are served by. A new one takes over at once; requests already admitted finish
+ * under the old one.
  */
 export class Generation {
   readonly destinations: DestinationFinder;
   readonly admission: Admission;
   readonly limits: ProxyLimits;
   readonly follow: Follow;
-  /** Absent where nothing is logged of what could not be read as a request. */
+  /** Absent where unreadable requests are not logged. */
   readonly logUnread: LogUnread | undefined;
-  /** Heeded where there is a gatekeeper. */
+  /** Used only with a gatekeeper. */
   readonly callers: CallerPolicy;
   #underWay = 0;
   readonly #unusedWaiters: (() => void)[] = [];
@@ -39,14 +39,14 @@ export class Generation {
     this.#underWay += 1;
   }
 
-  /** One of those has ended. */
+  /** An admitted request has ended. */
   ended(): void {
     this.#underWay -= 1;
     if (this.#underWay > 0) return;
     for (const done of this.#unusedWaiters.splice(0)) done();
   }
 
-  /** Resolves as soon as no request that it admitted is under way. */
+  /** Resolves once no admitted request is in flight. */
   whenUnused(): Promise<void> {
     if (this.#underWay === 0) return Promise.resolve();
     return new Promise((resolve) => this.#unusedWaiters.push(resolve));

@@ -5,16 +5,16 @@ import type { OwnAnswer } from '../streams/message.ts';
 import { UpstreamReset } from '../streams/upstream-reset.ts';
 import { retryAfterSeconds } from './retry-after.ts';
 
-/** Clients take 8 KiB of trailers in all by gRPC's own advice; a message may quote a name that the app chose. */
+/** gRPC advises clients to accept 8 KiB of trailers in all; a message may quote a name that the app chose. */
 const MESSAGE_BYTES = 1024;
 
 const PERCENT = 0x25;
 
-/** What gRPC makes of RST_STREAM (PROTOCOL-HTTP2.md, *Errors*); of other codes INTERNAL. */
+/** The gRPC status for each RST_STREAM code (PROTOCOL-HTTP2.md, *Errors*); all others are INTERNAL. */
 const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
   // REFUSED_STREAM
   [0x7, 'UNAVAILABLE'],
-  // CANCEL: as a service does whose caller's deadline has passed.
+  // CANCEL: what a service sends once its caller's deadline has passed.
   [0x8, 'CANCELLED'],
   // ENHANCE_YOUR_CALM
   [0xb, 'RESOURCE_EXHAUSTED'],
@@ -25,8 +25,8 @@ const STATUS_OF_RESET: ReadonlyMap<number, GrpcStatusName> = new Map([
 const LONGEST_PUSHBACK_MS = 2 ** 31 - 1;
 
 /**
- * The proxy's own answer to a gRPC call that it does not forward: trailers only, by which every client knows the status
- * and the message as it does the service's own.
+ * The proxy's own answer to a gRPC call that it does not forward: trailers only, so that every client reads the status
+ * and message as it would the service's own.
  */
 export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
   const retryAfter = retryAfterSeconds(error);
@@ -42,7 +42,7 @@ export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
       percentEncoded(error.message),
       ERROR_FIELD,
       error.code,
-      // gRFC A6: a client whose policy lets it try again does so then, and not sooner.
+      // gRFC A6: a client whose policy allows a retry waits exactly this long.
       ...(retryAfter === undefined
         ? []
         : ['grpc-retry-pushback-ms', String(Math.min(retryAfter * 1000, LONGEST_PUSHBACK_MS))]),
@@ -52,13 +52,13 @@ export function grpcRefusalOf(error: SidecarError<ProxyErrorCode>): OwnAnswer {
   };
 }
 
-/** An upstream that speaks HTTP/2 and resets the call means what it would mean to the client. */
+/** A reset by an HTTP/2 upstream means what it would mean to the client. */
 function statusOf(error: SidecarError<ProxyErrorCode>): GrpcStatusName {
   if (error instanceof UpstreamReset) return STATUS_OF_RESET.get(error.http2Code) ?? 'INTERNAL';
   return ERRORS[error.code].grpc;
 }
 
-/** A message as `grpc-message` has it: UTF-8, of which all but printable ASCII and `%` is percent-encoded; cut at a character. */
+/** A message for `grpc-message`: UTF-8, percent-encoded except for printable ASCII other than `%`; cut at a character. */
 function percentEncoded(message: string): string {
   let encoded = '';
   let whole = 0;

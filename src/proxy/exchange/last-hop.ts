@@ -8,12 +8,12 @@ type LastHopRequest = Pick<IncomingRequest, 'method' | 'target' | 'fields'>;
 /** A number that can be counted down. */
 const COUNT = /^[0-9]{1,15}$/;
 
-/** Credentials are not for whoever asks what arrived (RFC 9110 §9.3.8). */
+/** TRACE must not reflect credentials (RFC 9110 §9.3.8). */
 const NOT_REFLECTED: ReadonlySet<string> = new Set(['authorization', 'cookie', 'proxy-authorization']);
 
 /**
- * Whether a request is not to be forwarded any further, because its Max-Forwards is used up; else counts it down
- * (RFC 9110 §7.6.2). The field has a meaning for OPTIONS and TRACE alone.
+ * Whether the request's Max-Forwards is used up, so that it must not be forwarded; otherwise counts it down (RFC 9110
+ * §7.6.2). The field applies to OPTIONS and TRACE only.
  */
 export function isLastHop({ method, fields }: Pick<LastHopRequest, 'method' | 'fields'>): boolean {
   if (method !== 'OPTIONS' && method !== 'TRACE') return false;
@@ -28,8 +28,8 @@ export function isLastHop({ method, fields }: Pick<LastHopRequest, 'method' | 'f
 }
 
 /**
- * The answer of the last hop: to OPTIONS that it is there, to TRACE what arrived (RFC 9110 §9.3.7, §9.3.8), which is
- * written as HTTP/1.1 has it (RFC 9112 §10.1).
+ * The last hop's answer: an empty 200 to OPTIONS; to TRACE the request as it arrived (RFC 9110 §9.3.7, §9.3.8), in
+ * HTTP/1.1 form (RFC 9112 §10.1).
  */
 export function lastHopAnswer({ method, target, fields }: LastHopRequest): OwnAnswer {
   const body = method === 'TRACE' ? serializeRequestHead(method, target, reflected(fields)) : '';

@@ -1,4 +1,4 @@
-/** Whether an app says by itself who it is, and whether that is left as it is. */
+/** Whether an app brings an identity of its own, and whether it is kept. */
 
 import { hasField } from '../http/fields.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
@@ -9,7 +9,7 @@ export function showsOwn({ placement }: ActiveRoute, request: IncomingRequest): 
   return placement === undefined ? hasField(request.fields, 'authorization') : placement.isShownOwn(request);
 }
 
-/** Whether the request goes out with that in place of a token. */
+/** Whether the request is sent with its own identity instead of a token. */
 export function keepsOwn(route: ActiveRoute, request: IncomingRequest): boolean {
   return route.config.existingAuthorization === 'keep' && showsOwn(route, request);
 }

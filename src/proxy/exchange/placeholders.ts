@@ -3,8 +3,8 @@ import type { DestinationRule } from './admission-rules.ts';
 import { keepsOwn } from './own-identity.ts';
 
 /**
- * Refuses a request with a placeholder that would leave as it is: it is for another host, or stands in another field than
- * the one in which it is swapped. What a tunnel carries is nobody's to see.
+ * Refuses a request whose placeholder would leave unswapped: it belongs to another host, or stands in a field where it
+ * is not swapped. Tunnels are exempt: the proxy cannot see what they carry.
  */
 export function strayPlaceholders(placeholders: readonly string[]): DestinationRule {
   return (request, { route, tunnel }) => {

@@ -8,7 +8,7 @@ export interface ProblemAnswer extends OwnAnswer {
   readonly code: ProxyErrorCode;
 }
 
-/** After these, where the next request starts is unknown, or none may follow. */
+/** After these, the start of the next request is unknown, or none may follow. */
 const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
   'bad_request',
   'draining',
@@ -18,10 +18,10 @@ const CLOSING: ReadonlySet<ProxyErrorCode> = new Set([
   'uri_too_long',
 ]);
 
-/** RFC 9110 §15.5.2 wants one with each 401. A client certificate has no scheme of its own. */
+/** RFC 9110 §15.5.2 requires a challenge with each 401. Client certificates have no scheme of their own. */
 const CHALLENGE = ['www-authenticate', 'Bearer realm="token-sidecar"'];
 
-/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2; of the statuses in the table of errors. */
+/** RFC 9110 §15, RFC 6585 §5, RFC 5842 §7.2, for the statuses in the table of errors. */
 const REASONS: Readonly<Record<(typeof ERRORS)[ProxyErrorCode]['status'], string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -66,7 +66,7 @@ export function problemOf(error: SidecarError<ProxyErrorCode>): ProblemAnswer {
   };
 }
 
-/** Characters are bytes then, so that the length is known and any connection can carry it. */
+/** One byte per character, so that the length is known and any connection can carry it. */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,

@@ -7,7 +7,7 @@ export interface ProxyLoad {
 
 /**
  * From the proxy's start to its end.
- * - `leaving`: requests are served as before, and connections are to be closed by who made them.
+ * - `leaving`: requests are served as before, and clients should close their connections.
  * - `finishing`: no new requests are taken, and those in flight go on.
  * - `cutting`: their time is up.
  */

@@ -6,7 +6,7 @@ import type { OwnAnswer } from '../streams/message.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
 import { problemOf } from './problem-answer.ts';
 
-/** The proxy's own answer to what did not become a request, as who asked understands it. */
+/** The proxy's own answer to what did not become a request, in the client's terms. */
 export function refusalOf(
   error: SidecarError<ProxyErrorCode>,
   asked: { readonly protocol: Protocol; readonly fields: Fields },

@@ -1,8 +1,8 @@
 import { ByteQueue } from '../io/byte-queue.ts';
 
 /**
- * The beginning of a request body, kept so that the request can be sent again. Once more than `maxBytes` have
- * passed, nothing is kept and it says so: memory does not grow with the body.
+ * The beginning of a request body, kept for a retry. Once more than `maxBytes` have passed, it drops everything and is
+ * no longer `whole`: memory does not grow with the body.
  */
 export class ReplayBuffer {
   readonly #maxBytes: number;
@@ -18,7 +18,7 @@ export class ReplayBuffer {
     return this.#whole;
   }
 
-  /** What is kept, as it lies: there until `release`. */
+  /** What is kept, uncopied; valid until `release`. */
   get slices(): readonly Buffer[] {
     return this.#kept.pieces();
   }
@@ -30,7 +30,7 @@ export class ReplayBuffer {
     else this.#kept.add(slice);
   }
 
-  /** Lets go of what was kept; from here on the body cannot be sent again. */
+  /** Drops what was kept; from here on the body cannot be sent again. */
   release(): void {
     this.#whole = false;
     this.#kept.clear();

@@ -7,21 +7,21 @@ import type { UpstreamStream } from '../streams/upstream-stream.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 
 export interface RequestBodyOptions {
-  /** Whether there may be more of it than is kept. */
+  /** Whether the body may outgrow what is kept. */
   readonly mayOutgrow: boolean;
   /** Bytes kept so that the request can be sent again. */
   readonly replayBytes: number;
   /** A larger body is refused; 0 for no limit. */
   readonly maxBytes: number;
-  /** Takes trailers away that would stand beside the token; absent where those of every request go. */
+  /** Drops trailers that would stand beside the token; absent where all trailers pass. */
   readonly placement?: Pick<TokenPlacement, 'permitted'> | undefined;
 }
 
 const NO_TRAILERS: Fields = [];
 
 /**
- * The app's request body on its way upstream. It goes to one connection at a time, and may be sent to
- * another from its beginning while `whole`.
+ * The app's request body on its way upstream. It goes to one connection at a time; while `whole`, it can be sent to
+ * another from its beginning.
  */
 export class RequestBody {
   readonly #options: RequestBodyOptions;
@@ -41,14 +41,14 @@ export class RequestBody {
     return this.#kept.whole;
   }
 
-  /** Whether what comes may be more than is kept: then it can't be promised that it can be sent again. */
+  /** Whether the body may still outgrow what is kept, so that a retry cannot be promised. */
   get mayOutgrow(): boolean {
     return !this.#complete && this.#options.mayOutgrow;
   }
 
   /**
-   * Sends what there is of it from its beginning, and what comes after as it comes; flushes nothing.
-   * @throws {SidecarError} `internal` when its beginning is not kept any more.
+   * Sends what there is from the beginning, and the rest as it arrives; flushes nothing.
+   * @throws {SidecarError} `internal` once its beginning is no longer kept.
    */
   sendTo(receiver: UpstreamStream, nowMs: number): void {
     if (!this.whole && this.#bytes > 0)
@@ -85,19 +85,19 @@ export class RequestBody {
     this.#receiver = undefined;
   }
 
-  /** It will not be sent again. */
+  /** The body will not be sent again. */
   settle(): void {
     this.#kept.release();
   }
 }
 
-/** The body of a request that has one to come. */
+/** The body of a request whose body is still to come. */
 export function requestBodyOf(
   { contentLength }: Pick<IncomingRequest, 'contentLength'>,
   { replayBytes, requestBodyBytes }: ProxyLimits,
   placement?: TokenPlacement,
 ): RequestBody {
-  // A body that will not fit is not even begun to be kept.
+  // A body that cannot fit is not kept at all.
   const fits = (contentLength ?? 0) <= replayBytes;
   return new RequestBody({
     mayOutgrow: contentLength === undefined || !fits,

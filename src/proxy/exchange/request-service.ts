@@ -10,15 +10,15 @@ import type { RequestBody } from './request-body.ts';
 export interface RequestService {
   /** The request's body, on its way; undefined for a request without one. */
   readonly body: RequestBody | undefined;
-  /** The version of HTTP by which the request was sent last; undefined where it was not, and for a tunnel. */
+  /** The HTTP version that the request was last sent with; undefined for an unsent request and for a tunnel. */
   readonly sentBy: Protocol | undefined;
   /** @throws {SidecarError} */
   begin(): void;
-  /** Sends what was written of the request; an app that is faster than the upstream has to wait. */
+  /** Flushes the request; an app that outpaces the upstream has to wait. */
   flushRequest(): void;
   /** The app takes more of the answer. */
   appReady(): void;
-  /** Lets go of everything: the exchange has ended otherwise. */
+  /** Releases everything: the exchange has ended some other way. */
   release(): void;
 }
 
@@ -26,15 +26,15 @@ export interface RequestService {
 export interface ServedExchange {
   readonly stream: AppStream;
   readonly request: IncomingRequest;
-  /** Tells who asks from every other; undefined where callers are not told apart. */
+  /** Unique to the caller; undefined where callers are not told apart. */
   readonly caller: string | undefined;
-  /** When the request's head had come, on the monotonic clock. */
+  /** When the request's head was complete, on the monotonic clock. */
   readonly startedAtMs: number;
   /** Whether it is a gRPC call, whose outcome is a status of its own. */
   readonly isGrpc: boolean;
-  /** Undefined where nobody follows the request. */
+  /** Undefined where the request is not followed. */
   readonly follower: RequestFollower | undefined;
-  /** Whether there is nobody to answer any more, or nothing to add to the answer. */
+  /** Whether the answer is complete, or cut for good. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */
   readonly begun: boolean;
@@ -43,14 +43,14 @@ export interface ServedExchange {
   /** Begins the final answer, and passes its head on with the next flush. */
   beginAnswer(head: AnswerHead, body: AnswerBody): void;
   endAnswer(trailers: Fields): void;
-  /** Answers with `error` in the terms of who asked; if an answer has begun, cuts it. */
+  /** Answers with `error` in the client's terms; cuts an answer that has begun. */
   fail(error: SidecarError<ProxyErrorCode>): void;
-  /** By which the app, the log and the trace name the request alike: its own id, or one that is made. */
+  /** The id shared by the app, the log and the trace: the app's own, or a generated one. */
   identify(): string;
-  /** Logs why the request was not served, or not to its end. Nothing of what it holds is in the line. */
+  /** Logs why the request was not served, or only in part. The line quotes nothing of its contents. */
   report(error: SidecarError<ProxyErrorCode>): void;
-  /** The app's stream is to become a tunnel by an answer of `status`; it is answered when that closes. */
+  /** The app's stream becomes a tunnel with an answer of `status`; it is answered once the tunnel closes. */
   beginTunnel(status: 101 | 200): void;
-  /** Counts it, where its stream goes on without it. @param nowMs on the monotonic clock. */
+  /** Counts the request while its stream lives on. @param nowMs on the monotonic clock. */
   settle(nowMs: number): void;
 }

@@ -7,31 +7,31 @@ import type { ServedExchange } from './request-service.ts';
 import { bearerFor } from './subject-token.ts';
 import { grpcTrailersVerdict, type TokenVerdict } from './token-verdict.ts';
 
-/** Said instead of a token where one has to be obtained first. */
+/** Returned instead of a token where one must be obtained first. */
 export const TO_OBTAIN = Symbol('no token is held');
 
 /** Whether the request was sent once more because its token was refused, and that has been counted. */
 type Replay = 'none' | 'unanswered' | 'counted';
 
-/** The exchange that it is for. */
+/** The exchange that the token is for. */
 type TokenUser = Pick<ServedExchange, 'request' | 'follower' | 'caller'>;
 
-/** The token that one request is sent with: where it comes from, and what becomes of it by the answer. */
+/** The token of one request: where it comes from, and what the answer says of it. */
 export class RequestToken {
-  /** Whether the identity that the app shows by itself is left as it is. */
+  /** Whether the app's own identity is kept. */
   readonly keepsOwn: boolean;
   readonly #route: ActiveRoute;
-  /** Undefined where none is injected. */
+  /** Undefined where no token is injected. */
   readonly #bearer: BearerSource | undefined;
   readonly #follower: RequestFollower | undefined;
-  /** Made where the request waits for a token. */
+  /** Created once the request waits for a token. */
   #leaving: AbortController | undefined;
   /** What was sent last. */
   #sent: string | undefined;
-  /** No token was to be had, and the route lets the request go without. */
+  /** No token was available, and the route lets the request go without. */
   #goesWithout = false;
   #replay: Replay = 'none';
-  /** Whether it is for the trailers of the answer to say what became of the token. */
+  /** Whether the trailers of the answer will give the verdict on the token. */
   #awaitsTrailers = false;
 
   constructor(route: ActiveRoute, { request, follower, caller }: TokenUser) {
@@ -50,7 +50,7 @@ export class RequestToken {
     return this.#replay !== 'none';
   }
 
-  /** What to send at this moment: undefined where nothing is injected. */
+  /** What to send now: undefined where nothing is injected. */
   current(): string | undefined | typeof TO_OBTAIN {
     if (this.#bearer === undefined) return undefined;
     return this.#bearer.current() ?? (this.#goesWithout ? undefined : TO_OBTAIN);
@@ -72,23 +72,23 @@ export class RequestToken {
     this.#sent = authorization;
   }
 
-  /** The token that an answer refuses, where another may be asked for in its place. */
+  /** The token that an answer refuses, if a replacement may be asked for. */
   refusedBy(verdict: TokenVerdict | 'in-trailers'): string | undefined {
     return verdict === 'refused' && this.#mayRenew() ? this.#sent : undefined;
   }
 
-  /** Asks for another in place of one that an upstream refused; undefined, or the same, where there is none. */
+  /** Asks for a replacement of a refused token; undefined, or the same token, if there is none. */
   async replace(refused: string): Promise<string | undefined> {
     this.#route.observer.upstreamUnauthorized();
     return this.#bearer?.replace(refused, this.#waiter());
   }
 
-  /** The request is sent again with another. */
+  /** The request is sent again with another token. */
   replayed(): void {
     this.#replay = 'unanswered';
   }
 
-  /** Acts upon what an answer that is passed on says of the token, unless its trailers are to say it. */
+  /** Acts on the verdict of an answer that is passed on, unless its trailers will give it. */
   heed(verdict: TokenVerdict | 'in-trailers'): void {
     if (verdict === 'in-trailers') {
       this.#awaitsTrailers = true;
@@ -108,10 +108,10 @@ export class RequestToken {
     if (this.#awaitsTrailers) this.heed(grpcTrailersVerdict(trailers));
   }
 
-  /** The exchange has ended otherwise. */
+  /** The exchange has ended some other way. */
   release(): void {
     this.#leaving?.abort();
-    // Whose verdict did not come any more had an answer, as far as it went.
+    // A call whose trailers never came was answered, as far as it went.
     this.#countReplay(this.#awaitsTrailers ? 'success' : 'failure');
   }
 

@@ -2,7 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import { TokenUnavailable } from '../../token/token-unavailable.ts';
 import { CallerHeldBack } from './gatekeeper.ts';
 
-/** When asking again may help, in whole seconds, where that is known. */
+/** When a retry may help, in whole seconds; undefined if unknown. */
 export function retryAfterSeconds(error: SidecarError<ProxyErrorCode>): number | undefined {
   if (error instanceof TokenUnavailable || error instanceof CallerHeldBack) return error.retryAfterSeconds;
   return error.code === 'overloaded' ? 1 : undefined;

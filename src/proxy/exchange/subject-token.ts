@@ -1,4 +1,4 @@
-/** The token that a request brings, where it is to be exchanged for another (RFC 8693). */
+/** The token that a request brings, to be exchanged for another (RFC 8693). */
 
 import { SidecarError } from '../../errors.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
@@ -6,12 +6,12 @@ import { fieldValues } from '../http/fields.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 
-/** RFC 6750 §2.1, with all of visible ASCII. */
+/** RFC 6750 §2.1, widened to all visible ASCII. */
 const BEARER = /^bearer +([\x21-\x7e]{1,16384})$/i;
 
 /**
- * Where the request's token comes from: of most routes the same for every request.
- * @param caller tells who asks from every other, where callers are told apart.
+ * The source of the request's token; on most routes the same for every request.
+ * @param caller unique to the caller, where callers are told apart.
  * @throws {SidecarError} `subject_token_missing`.
  */
 export function bearerFor(

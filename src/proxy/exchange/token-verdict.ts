@@ -9,7 +9,7 @@ import { grpcStatusOf } from './grpc-outcome.ts';
 export type TokenVerdict =
   | 'accepted'
   | 'refused'
-  /** Nothing: who failed, or was asked for too much, may never have looked at it. */
+  /** No verdict: an upstream that failed or was overloaded may never have looked at the token. */
   | 'none';
 
 /** The verdict of an answer's head, by its status; 401 refuses (RFC 9110 §15.5.2). */
@@ -19,9 +19,9 @@ export function statusVerdict(status: number): TokenVerdict {
 }
 
 /**
- * The verdict of the head of the answer to a gRPC call. Services say that they refuse a call before its first message by
- * trailers alone, which stand in the head then: of that answer nobody has got anything yet. Where messages follow, or may,
- * the verdict is `in-trailers`: 200 and a head are sent before anything is decided.
+ * The verdict of the head of the answer to a gRPC call. A service that refuses a call before its first message answers
+ * with trailers only, in the head; nothing of that answer has been passed on yet. Where messages may follow, the
+ * verdict is `in-trailers`: the 200 and its head are sent before anything is decided.
  */
 export function grpcHeadVerdict(head: AnswerHead, body: AnswerBody): TokenVerdict | 'in-trailers' {
   if (head.status !== 200 || !isGrpc(head.fields)) return statusVerdict(head.status);

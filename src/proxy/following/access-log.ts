@@ -21,7 +21,7 @@ export interface AccessRecord {
   readonly error: string | undefined;
   /** How often the request was sent upstream. */
   readonly sent: number;
-  /** Of bodies, or of a tunnel: from the app. */
+  /** Bytes of bodies, or of a tunnel, from the app. */
   readonly requestBytes: number;
   /** The same, to the app. */
   readonly responseBytes: number;
@@ -30,12 +30,12 @@ export interface AccessRecord {
   readonly upstreamMs: number | undefined;
 }
 
-/** Of what could not be read, most is not known. */
+/** Most is unknown about a request that could not be read. */
 type UnreadRecord = UnreadRequest & Pick<AccessRecord, 'sent' | 'requestBytes'>;
 
 type Outcome = Pick<AccessRecord, 'status' | 'error' | 'grpcStatus'>;
 
-/** A line for each request, for those that failed, or for a part of them; failed ones are never left out of a part. */
+/** Logs a line for every request, for failed ones, or for a sample, which always includes failed ones. */
 export class AccessLog {
   readonly #log: Logger;
   readonly #config: AccessLogConfig;
@@ -48,7 +48,7 @@ export class AccessLog {
     this.#random = random;
   }
 
-  /** Whether a request that has ended so gets a line: asked once of each, since a part of them is drawn. */
+  /** Whether a request with this outcome gets a line. Ask once per request: sampling is random. */
   wants(outcome: Outcome): boolean {
     return hasFailed(outcome) || (this.#config.requests === 'all' && this.#random() < this.#config.sample);
   }
@@ -57,7 +57,7 @@ export class AccessLog {
     this.#log.info(record, 'request');
   }
 
-  /** A line of what could not be read as a request, which has failed. */
+  /** Logs what could not be read as a request, which has failed. */
   writeUnread(unread: UnreadRequest): void {
     this.write({ ...unread, sent: 0, requestBytes: 0 });
   }

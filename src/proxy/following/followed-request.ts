@@ -23,13 +23,13 @@ import type { AttemptSpan, RequestSpan, Tracer } from './tracer.ts';
 
 export interface FollowingOptions {
   readonly clock: Clock;
-  /** Tells of each request at level `trace`. */
+  /** Gets lines about each request at level `trace`. */
   readonly log: Logger;
   readonly accessLog?: AccessLog | undefined;
   readonly tracer?: Tracer | undefined;
 }
 
-/** What follows requests: all of them, or those that come while the log is at level `trace`, which can be set at any time. */
+/** Follows all requests, or those that arrive while the log is at level `trace`, which can change at any time. */
 export function following(options: FollowingOptions): Follow {
   const { accessLog, tracer, log } = options;
   if (accessLog === undefined && tracer === undefined) {
@@ -90,7 +90,7 @@ export class FollowedRequest implements RequestFollower {
     this.#sentAtMs = this.#nowMs();
     this.#upstreamMs = undefined;
     const { accessLog, tracer } = this.#options;
-    // Who only reads along at level `trace` changes nothing.
+    // Level `trace` only observes and changes nothing.
     if (accessLog === undefined && tracer === undefined) return request;
     return this.#toSend(request);
   }
@@ -119,7 +119,7 @@ export class FollowedRequest implements RequestFollower {
     const { accessLog, log } = this.#options;
     const { status = CLIENT_CLOSED_REQUEST, grpcStatus } = ended;
     const isLogged = accessLog?.wants({ status, grpcStatus, error: this.#error }) === true;
-    // Most requests end here: nothing is made of those that no line tells of.
+    // Most requests end here: no record is built for one that gets no line.
     if (!isLogged && !log.isLevelEnabled('trace')) return;
     const { route, upstream } = this.#destination();
     const { path, ...record } = {
@@ -137,13 +137,13 @@ export class FollowedRequest implements RequestFollower {
       error: this.#error,
       sent: this.#sent,
       requestBytes: this.bytes.fromApp,
-      // Whatever an upstream sends as the body of a 205 ends here (RFC 9110 §15.3.6).
+      // A body that an upstream sends with a 205 goes no further (RFC 9110 §15.3.6).
       responseBytes: status === 205 ? 0 : this.bytes.toApp,
       durationMs: tenths(ended.durationMs),
       upstreamMs: this.#upstreamMs === undefined ? undefined : tenths(this.#upstreamMs),
     };
     if (isLogged) accessLog?.write({ ...record, path });
-    // Who looks into the sidecar does not ask where its app goes.
+    // Debugging the sidecar does not need the app's paths.
     log.trace(record, 'request ended');
   }
 
@@ -152,18 +152,18 @@ export class FollowedRequest implements RequestFollower {
     this.#attempt = undefined;
   }
 
-  /** The app's fields, by which the upstream knows the request again: its id, and of a trace of ours the span that sends it. */
+  /** The app's fields, with what identifies the request upstream: its id and, in a trace of ours, the span that sends it. */
   #toSend(request: IncomingRequest): IncomingRequest {
     const { fields, connectionOptions } = request;
     const trace = this.#attempt?.trace;
-    // What the app means for this hop alone ends here (RFC 9110 §7.6.1): ours goes in its place.
+    // An id meant for this hop alone ends here (RFC 9110 §7.6.1): ours replaces it.
     const keepsId = hasField(fields, REQUEST_ID_FIELD) && !connectionOptions.includes(REQUEST_ID_FIELD);
     const sent: string[] = [];
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
       if (!keepsId && isNamed(name, REQUEST_ID_FIELD)) continue;
       if (trace !== undefined && isNamed(name, TRACEPARENT_FIELD)) continue;
-      // State belongs to the trace that came with it (§3.3): none of ours.
+      // State belongs to the trace that it came with (§3.3), not to ours.
       if (trace !== undefined && !this.#hasTrace && isNamed(name, TRACESTATE_FIELD)) continue;
       sent.push(name, fields[at + 1] as string);
     }
@@ -191,7 +191,7 @@ export class FollowedRequest implements RequestFollower {
   }
 }
 
-/** Milliseconds, as exactly as anybody reads them. */
+/** Milliseconds, to one decimal: nobody reads more. */
 function tenths(ms: number): number {
   return Math.round(ms * 10) / 10;
 }

@@ -5,13 +5,13 @@ import type { TraceContext } from '../http/trace-context.ts';
 import type { EndedRequest } from '../observer.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 
-/** Makes spans of requests. What stands behind it is loaded where somebody asks for traces. */
+/** Makes spans of requests. The implementation is loaded only when traces are asked for. */
 export interface Tracer {
-  /** @param parent what the app says that its request belongs to. */
+  /** @param parent the trace that the app says its request belongs to. */
   begin(request: IncomingRequest, parent: TraceContext | undefined): RequestSpan;
 }
 
-/** The span of a request of the app. */
+/** The span of an app's request. */
 export interface RequestSpan {
   readonly trace: TraceContext;
   routed(route: RouteConfig): void;
@@ -19,17 +19,17 @@ export interface RequestSpan {
   awaits(grant: GrantTrace): void;
   /**
    * The request is sent upstream.
-   * @param target as it is sent there, without a token.
-   * @param resendCount how often it was before.
+   * @param target as sent there, without a token.
+   * @param resendCount how often it was sent before.
    */
   send(target: string, route: RouteConfig, resendCount: number): AttemptSpan;
   failed(code: ProxyErrorCode): void;
   end(ended: EndedRequest): void;
 }
 
-/** The span of one sending of it. */
+/** The span of one attempt. */
 export interface AttemptSpan {
-  /** What the upstream is told. */
+  /** Sent to the upstream. */
   readonly trace: TraceContext;
   answered(status: number): void;
   /** @param failure why there was no answer, or not all of it. */

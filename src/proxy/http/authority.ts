@@ -24,7 +24,7 @@ export function isAuthorityWithPort(value: string): boolean {
 }
 
 function isAuthorityOf(members: Uint8Array, value: string): boolean {
-  // Names are nearly all there is, and in every request: not by an expression, which makes objects for what it finds.
+  // Nearly every authority is a name, in every request: a regular expression would allocate objects for its match.
   let nameEnd = 0;
   while (members[value.charCodeAt(nameEnd)] === 1) nameEnd++;
   if (nameEnd > 0) return nameEnd === value.length || isPortAfterColon(value.slice(nameEnd));

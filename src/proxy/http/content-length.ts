@@ -1,6 +1,6 @@
 /**
- * Content-Length: one decimal number without sign, below 2^53; undefined for anything else, also for the list of equal
- * values that RFC 9110 §8.6 lets a recipient forgive.
+ * Content-Length: one decimal number without sign, below 2^53; undefined for anything else, even the list of equal
+ * values that RFC 9110 §8.6 lets a recipient accept.
  */
 export function parseContentLength(value: string): number | undefined {
   if (value === '') return undefined;

@@ -1,6 +1,6 @@
 /**
- * Field names are compared without regard to case (RFC 9110 §5.1). The names that any rule of the data path knows come
- * in two spellings nearly always; those need no new string for each field of each message.
+ * Field names are case-insensitive (RFC 9110 §5.1). Those that rules of the data path name nearly always come in one of
+ * two spellings, which need no new string for each field of each message.
  */
 
 const RULED = [
@@ -25,7 +25,10 @@ const USUAL_SPELLINGS: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/** Whether `candidate`, in any case, is `name`, which begins with a lower-case letter. Nearly all others are told by length and first letter. */
+/**
+ * Whether `candidate`, in any case, is `name`, which begins with a lower-case letter. Length and first letter rule out
+ * nearly all others.
+ */
 export function isNamed(candidate: string, name: string): boolean {
   return (
     candidate.length === name.length &&

@@ -10,7 +10,7 @@ const NONE: readonly string[] = [];
 
 /** Every value of the field `name` (lower case), in order. */
 export function fieldValues(fields: Fields, name: string): readonly string[] {
-  // An array of one is a ninth of one that grows, and nearly every field stands once or not at all.
+  // A one-element array takes a ninth of a growing one, and nearly every field occurs once at most.
   let values: string[] | undefined;
   for (let index = 0; index < fields.length; index += 2) {
     if (!isNamed(fields[index] as string, name)) continue;

@@ -1,6 +1,6 @@
 /**
- * Clients and servers say the same again and again, octet for octet. A decoder that knows a field section again gives the
- * same array as before; what was made of it then need not be made once more:
+ * Clients and servers repeat field sections octet for octet. A decoder that recognises one gives the same array as before,
+ * so that what was made of it can be used again:
  *
  * ```ts
  * const READ = new MadeOf<Section>();
@@ -8,14 +8,14 @@
  * READ.keep(fields, section); // does nothing unless the fields are lasting
  * ```
  *
- * Nobody changes an array that is lasting. What is kept goes with its array.
+ * A lasting array is never changed. What is kept goes with its array.
  */
 
 import type { Fields } from './fields.ts';
 
 const LASTING = new WeakSet<Fields>();
 
-/** Says that the array is never changed, and likely to be met again. */
+/** Marks an array that is never changed and likely to recur. */
 export function makeLasting(fields: Fields): void {
   LASTING.add(fields);
 }
@@ -24,7 +24,7 @@ export function isLasting(fields: Fields): boolean {
   return LASTING.has(fields);
 }
 
-/** What was made of lasting fields, by one function of them. */
+/** Keeps what one function made of lasting fields. */
 export class MadeOf<Made> {
   readonly #made = new WeakMap<Fields, Made>();
 
@@ -34,7 +34,7 @@ export class MadeOf<Made> {
 
   /**
    * Keeps what was made of fields that are lasting.
-   * @param result the array in what was made, which is as lasting as they are
+   * @param result the array within `made`, which becomes lasting as well
    */
   keep(fields: Fields, made: Made, result?: Fields): void {
     if (!isLasting(fields)) return;

@@ -1,4 +1,4 @@
-/** Methods are the client's choice of words: whatever is counted by method goes by one of these (RFC 9110 §9.3, RFC 5789). */
+/** Clients may send any method; counts by method use one of these (RFC 9110 §9.3, RFC 5789). */
 
 export const OTHER_METHOD = '_OTHER';
 
@@ -17,7 +17,7 @@ export const KNOWN_METHODS = [
 
 const INDEX: ReadonlyMap<string, number> = new Map(KNOWN_METHODS.map((method, index) => [method, index]));
 
-/** Its place in `KNOWN_METHODS`: that of `_OTHER` for a method that is none of them. */
+/** Its index in `KNOWN_METHODS`; that of `_OTHER` for a method that is none of them. */
 export function methodIndexOf(method: string): number {
   return INDEX.get(method) ?? 0;
 }

@@ -1,6 +1,6 @@
 /**
- * The octet classes of the HTTP/1.1 grammar as 256-entry tables: 1 for a member. No class holds CR or LF, so a run
- * of any of them ends at the latest with its line.
+ * The octet classes of the HTTP/1.1 grammar as 256-entry tables: 1 for a member. No class holds CR or LF, so every run
+ * ends with its line at the latest.
  */
 
 export const HTAB = 0x09;
@@ -25,7 +25,7 @@ export const UPPER_CASE_TOKEN = classOf((octet) => TOKEN[octet] === 1 && !(octet
  */
 export const TARGET = classOf((octet) => octet >= 0x21 && octet <= 0x7e && octet !== 0x23 && octet !== 0x5c);
 
-/** What a host that is dialled may consist of, or an IPv4 address. */
+/** The octets of a dialled host name or an IPv4 address. */
 export const HOST_NAME = classOf((octet) => `.-_${ALPHANUMERIC}`.includes(String.fromCharCode(octet)));
 
 /** `reg-name` (RFC 3986 §3.2.2) without percent-encoding. */
@@ -33,7 +33,7 @@ export const REGISTERED_NAME = classOf((octet) =>
   `.-_~!$&'()*+,;=${ALPHANUMERIC}`.includes(String.fromCharCode(octet)),
 );
 
-/** `field-vchar`, SP and HTAB (RFC 9110 §5.5), and the same octets of a reason phrase (RFC 9112 §4). */
+/** `field-vchar`, SP and HTAB (RFC 9110 §5.5); a reason phrase has the same octets (RFC 9112 §4). */
 export const FIELD_VALUE = classOf((octet) => octet === HTAB || (octet >= 0x20 && octet !== 0x7f));
 
 /** Control octets that may stand nowhere in a head; CR and LF are left to the rules for line ends. */

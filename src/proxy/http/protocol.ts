@@ -1,2 +1,2 @@
-/** The version of HTTP that a message came by, or is to leave by. */
+/** The HTTP version that a message came by, or leaves by. */
 export type Protocol = 'http1' | 'h2';

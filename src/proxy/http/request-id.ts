@@ -1,9 +1,9 @@
 import { type Fields, fieldValues } from './fields.ts';
 
-/** By which apps, proxies and logs know a request again. */
+/** Identifies a request to apps, proxies and logs. */
 export const REQUEST_ID_FIELD = 'x-request-id';
 
-/** What may stand in logs and answers as it came: nothing that could end a line or a field, and not too much of it. */
+/** Ids that logs and answers may quote: of bounded length, with nothing that could end a line or a field. */
 const ACCEPTABLE = /^[\w.:=+/@-]{1,128}$/;
 
 /** The id that the app gave its request; undefined where it gave none, several, or one that is not acceptable. */

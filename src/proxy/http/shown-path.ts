@@ -1,12 +1,12 @@
 import { ownText } from './own-text.ts';
 import { splitAbsoluteTarget, type TargetForm } from './target-form.ts';
 
-/** Of a path that is shown; the rest is cut off. Characters. */
+/** The most characters of a path that are shown; the rest is cut off. */
 const LONGEST = 1024;
 
 /**
- * The path of a request as logs and traces may show it: without its query, in which secrets travel, and not longer than it
- * is useful, in memory of its own. Empty for a target that has none.
+ * The path of a request as logs and traces may show it: without its query, where secrets travel, cut to a useful
+ * length, and in memory of its own. Empty for a target that has none.
  */
 export function shownPath({ target, targetForm }: { target: string; targetForm: TargetForm }): string {
   if (targetForm === 'authority') return '';

@@ -26,8 +26,8 @@ export function formOf(method: string, target: string): TargetForm | undefined {
 }
 
 /**
- * Takes an absolute-form target apart (RFC 9112 §3.2.2); undefined when it is none, its scheme is not of letters
- * alone or its authority is not valid.
+ * Splits an absolute-form target (RFC 9112 §3.2.2); undefined if it is not one, its scheme holds more than letters, or
+ * its authority is invalid.
  */
 export function splitAbsoluteTarget(target: string): AbsoluteTarget | undefined {
   const match = ABSOLUTE.exec(target);

@@ -26,7 +26,7 @@ export function traceContextOf(fields: Fields): TraceContext | undefined {
   const [, version = '', traceId = '', spanId = '', flags = '', more] = TRACEPARENT.exec(value) ?? [];
   if (version === '' || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
-  // Kept by spans that wait to be exported, and by exemplars.
+  // Copied, because spans awaiting export and exemplars keep them.
   return {
     traceId: ownText(traceId),
     spanId: ownText(spanId),
@@ -34,7 +34,7 @@ export function traceContextOf(fields: Fields): TraceContext | undefined {
   };
 }
 
-/** As version 00 has it. */
+/** In the format of version 00. */
 export function traceparentOf({ traceId, spanId, sampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
 }

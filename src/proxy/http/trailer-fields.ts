@@ -1,7 +1,7 @@
 /**
- * Trailer fields come when routing, authentication and framing have long been decided. A field that could have
- * swayed them, had it stood in the head, must not be merged into it later by anybody (RFC 9110 §6.5.1): such fields
- * are dropped, whatever version of HTTP brought them.
+ * Trailer fields come when routing, authentication and framing have long been decided. A field that could have swayed
+ * them from the head must not be merged into it later by anybody (RFC 9110 §6.5.1): such fields are dropped, whatever
+ * version of HTTP brought them.
  */
 
 import type { Fields } from './fields.ts';
@@ -39,10 +39,10 @@ const FORBIDDEN = new Set([
 /** Proofs of callers come with underscores too, which some servers read as hyphens. */
 const FORBIDDEN_PREFIX = /^(?:access-control-|content-|if-|proxy[-_]|sec-|token[-_]sidecar[-_]|x-forwarded-)/;
 
-/** Fields by which the proxy speaks for itself. */
+/** Fields reserved for the proxy. */
 const OWN_PREFIX = /^token-sidecar-/i;
 
-/** The fields without those that may stand in no trailer section, in order. */
+/** The fields that a trailer section may hold, in order. */
 export function permittedTrailers(fields: Fields): string[] {
   const permitted: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
@@ -53,8 +53,8 @@ export function permittedTrailers(fields: Fields): string[] {
 }
 
 /**
- * The trailers of an answer to a gRPC call, without what is the proxy's own to say: they are metadata, which services name
- * as they like and clients keep apart from the head.
+ * The trailers of an answer to a gRPC call, without fields reserved for the proxy. They are metadata, which services
+ * name as they like and clients keep apart from the head.
  */
 export function permittedMetadata(fields: Fields): string[] {
   const permitted: string[] = [];

@@ -18,7 +18,7 @@ export interface BodyDecoder {
   readonly position: number;
   /** Whether the message has ended; then `read` takes nothing more. */
   readonly complete: boolean;
-  /** Trailer fields that may be passed on; all there are once the message is complete. */
+  /** Trailer fields that may be passed on; complete once the message is. */
   readonly trailers: FieldLines;
 
   /**

@@ -1,7 +1,7 @@
 /**
  * The grammar of chunk extensions (RFC 9112 §7.1.1), octet by octet: `*( ";" name [ "=" value ] )`, a value being a
- * token or a quoted string, with whitespace around `;` and `=`. Extensions are ignored, but not unread: what follows a
- * lenient reader's idea of one has been a request more than once. Stricter than the RFC: only ASCII.
+ * token or a quoted string, with whitespace around `;` and `=`. Extensions are ignored, yet parsed: where lenient
+ * readers misjudged their end, requests have been smuggled more than once. Stricter than the RFC: only ASCII.
  */
 
 import { HTAB, isWhitespace, TOKEN } from '../http/octets.ts';
@@ -35,7 +35,7 @@ const EQUALS = 0x3d;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Where `octet` leads; undefined when it must not stand there. */
+/** The position after `octet`; undefined if `octet` is not allowed there. */
 export function nextExtensionPosition(
   position: ExtensionPosition,
   octet: number,

@@ -14,7 +14,7 @@ import { AT_LINE_START } from './line-ends.ts';
 import { type MessageKind, MessageRefused, type RefusalReason } from './message-refused.ts';
 import { readTrailers } from './trailer-fields.ts';
 
-/** Extensions, and zeros before sizes, of all chunks of one message together; few are known to send any. */
+/** Octets of extensions and of leading zeros in all chunks of one message; few senders use either. */
 const MAX_EXTENSION_BYTES = 16_384;
 
 const SIZE = 0;

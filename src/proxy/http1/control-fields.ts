@@ -1,7 +1,7 @@
 /**
- * The fields that say how a connection is to be read on: Content-Length, Transfer-Encoding, Connection and Host.
- * They are read once, here, and in one sense only; whatever a second reader could take otherwise is refused,
- * and so are names that become theirs where names become variables (CGI, WSGI: `-` and `_` are one).
+ * The fields that decide how a connection is read on: Content-Length, Transfer-Encoding, Connection and Host. They are
+ * read once, here, with one meaning; whatever another reader could take differently is refused, and so are names that
+ * equal theirs where names become variables (CGI, WSGI: `-` and `_` are one).
  */
 
 import { isAuthority } from '../http/authority.ts';
@@ -16,7 +16,7 @@ export interface ControlFields {
   readonly contentLength: number | undefined;
   /** Whether `Transfer-Encoding: chunked` was there; never together with `contentLength`. */
   readonly chunked: boolean;
-  /** Value of a request's one Host field; an answer's has no meaning and is not looked at. */
+  /** Value of a request's one Host field; in an answer the field has no meaning and is ignored. */
   readonly host: string | undefined;
   /** Options of all Connection fields, in lower case (RFC 9110 §7.6.1), and `close` if Proxy-Connection has it. */
   readonly connectionOptions: readonly string[];
@@ -27,8 +27,8 @@ const KEEP_ALIVE: readonly string[] = ['keep-alive'];
 const CLOSE: readonly string[] = ['close'];
 
 /**
- * Reads the control fields of a message of version HTTP/1.`minorVersion`, and makes `fields` say the length in one way:
- * a repetition in an answer is taken out, leading zeros are taken off.
+ * Reads the control fields of a message of version HTTP/1.`minorVersion`, and normalises the length in `fields`: a
+ * repetition in an answer and leading zeros are removed.
  */
 export function readControlFields(
   kind: MessageKind,
@@ -63,7 +63,7 @@ export function readControlFields(
           const length = parseContentLength(fields[at + 1] as string);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
+            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in two ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields.splice(at, 2);
             at -= 2;
@@ -76,7 +76,7 @@ export function readControlFields(
         }
         break;
       case 16:
-        // Not a field of the standard (RFC 9112 §C.2.2), but some readers close for it; none goes wrong if all do.
+        // Non-standard (RFC 9112 §C.2.2), but some readers close on it; closing does no harm to the others.
         if (isNamed(name, 'proxy-connection')) {
           const options = parseConnectionOptions(fields[at + 1] as string);
           if (options === undefined) return 'connection_malformed';
@@ -114,7 +114,7 @@ function parseConnectionOptions(value: string): readonly string[] | undefined {
   return options;
 }
 
-/** Takes SP and HTAB off both ends; `trim` would take off more, and a regular expression time in the square of the length. */
+/** Strips SP and HTAB from both ends; `trim` strips more, and a regular expression takes quadratic time. */
 function withoutWhitespace(text: string): string {
   let start = 0;
   let end = text.length;

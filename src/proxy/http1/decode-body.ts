@@ -7,7 +7,7 @@ import { type MessageKind, MessageRefused } from './message-refused.ts';
 
 const NO_TRAILERS: FieldLines = [];
 
-/** The decoder of a body; of a message without one, one that is complete from the start. */
+/** The decoder of a body; for a message without one it is complete from the start. */
 export function bodyDecoder(
   kind: MessageKind,
   framing: Exclude<BodyFraming, { kind: 'tunnel' }>,
@@ -25,7 +25,7 @@ export function bodyDecoder(
   }
 }
 
-/** A body of so many octets (RFC 9112 §6.2). */
+/** A body of known length (RFC 9112 §6.2). */
 class LengthDecoder implements BodyDecoder {
   position = 0;
   complete: boolean;
@@ -52,7 +52,7 @@ class LengthDecoder implements BodyDecoder {
   }
 }
 
-/** An answer's body that ends with the connection (RFC 9112 §6.3, rule 8). Whether it is whole, nobody can know. */
+/** An answer's body that ends with the connection (RFC 9112 §6.3, rule 8). Whether it is whole cannot be known. */
 class CloseDecoder implements BodyDecoder {
   position = 0;
   complete = false;

@@ -35,7 +35,7 @@ export function parseFieldLines(
     let valueStart = nameEnd + 1;
     while (isWhitespace(bytes[valueStart])) valueStart++;
     const lineEnd = endOfRun(FIELD_VALUE, bytes, valueStart);
-    // Or a faulty line end, which the reader of the head finds and names before it comes to this.
+    // Or a faulty line end, but the head reader reports those before parsing gets here.
     if (!isLineEnd(bytes, lineEnd)) return 'control_octet';
     let valueEnd = lineEnd;
     while (valueEnd > valueStart && isWhitespace(bytes[valueEnd - 1])) valueEnd--;

@@ -3,21 +3,21 @@ import { parseFieldLines } from './field-lines.ts';
 import type { KnownSection, ReadSection } from './known-section.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
-/** Where a field section lies, and by what it is read. */
+/** Where a field section lies, and what it takes to read it. */
 export interface FieldSectionSource {
   readonly bytes: Buffer;
   /** Index of the first field line, or of the empty line. */
   readonly start: number;
-  /** Index behind the empty line. */
+  /** Index after the empty line. */
   readonly end: number;
   readonly minorVersion: 0 | 1;
   /** More fields than this are refused. */
   readonly maxFields: number;
-  /** The section that came before, where this one may take its fields. */
+  /** The previous section, where this one may reuse its fields. */
   readonly known: KnownSection | undefined;
 }
 
-/** Reads the field section of a head and what it says of how to read on. */
+/** Reads the field section of a head, with its control fields. */
 export function readFieldSection(kind: MessageKind, source: FieldSectionSource): ReadSection | RefusalReason {
   const { bytes, start, end, minorVersion, maxFields, known } = source;
   const text = bytes.toString('latin1', start, end);

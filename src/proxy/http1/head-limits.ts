@@ -1,4 +1,4 @@
-/** How large a head may be, and in the same way a trailer section. */
+/** Limits of a head, and likewise of a trailer section. */
 export interface HeadLimits {
   readonly headerBytes: number;
   /** Fields. */

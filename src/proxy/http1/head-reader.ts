@@ -1,7 +1,7 @@
 /**
  * Finds heads in a stream of octets. Any split of the stream gives the same heads and the same refusals: a head that
- * lies whole in one chunk is parsed where it lies, one that does not is held until its empty line. A start line that can
- * begin no message is refused as soon as it is there, so that a peer of another protocol need not wait for a timeout.
+ * lies whole in one chunk is parsed in place, any other is held until its empty line. A start line that can begin no
+ * message is refused as soon as it is complete, so that a peer of another protocol need not wait for a timeout.
  */
 
 import { CR, LF, SP } from '../http/octets.ts';
@@ -24,7 +24,7 @@ interface Grammar<Head> {
     limits: HeadLimits,
     known: KnownSection,
   ) => Head | RefusalReason;
-  /** What is wrong with the start line at `bytes[start]`, which is ended by CRLF. */
+  /** What is wrong with the start line at `bytes[start]`, which ends with CRLF. */
   readonly startLineFault: (
     bytes: Buffer,
     start: number,
@@ -56,12 +56,12 @@ const ANSWERS: Grammar<ResponseHead> = {
 const LINE_END = Buffer.from('\r\n', 'latin1');
 const EMPTY_LINE = Buffer.from('\r\n\r\n', 'latin1');
 
-/** An empty line before the head: not looked for any more, its CR seen, or still to be forgiven. */
+/** The state of an empty line before the head: no longer allowed, its CR seen, or still allowed. */
 const NO_EMPTY_LINE = 0;
 const EMPTY_LINE_CR = 1;
 const EMPTY_LINE_ALLOWED = 2;
 
-/** One per connection and direction; reads one head after another. After it has thrown it is of no more use. */
+/** One per connection and direction; reads one head after another. Useless once it has thrown. */
 export class HeadReader<Head extends object> {
   /** Index in the last chunk of the first octet that `read` did not take. */
   position = 0;
@@ -70,7 +70,7 @@ export class HeadReader<Head extends object> {
   readonly #limits: HeadLimits;
   readonly #held: HeldSection;
   readonly #known: KnownSection;
-  /** Whether the start line of the head that is held has been looked at. */
+  /** Whether the start line of the held head has been checked. */
   #begun = false;
   #emptyLine: number;
 
@@ -95,7 +95,7 @@ export class HeadReader<Head extends object> {
   read(chunk: Buffer, start: number): Head | undefined {
     const from = this.#skipEmptyLine(chunk, start);
     if (this.#held.length === 0) {
-      // HTTP/2 begins with SETTINGS, and a frame with its length: three octets, of which SETTINGS never needs the first.
+      // HTTP/2 begins with a SETTINGS frame, whose three-octet length starts with a zero octet.
       if (chunk[from] === 0 && this.#grammar.kind === 'response') this.#refuse('http2_answer');
       const emptyLine = chunk.indexOf(EMPTY_LINE, from);
       const end = emptyLine + EMPTY_LINE.length;
@@ -132,7 +132,10 @@ export class HeadReader<Head extends object> {
     return head;
   }
 
-  /** What is met first when the head comes octet by octet: faulty line ends up to the start line's, that line, then others. */
+  /**
+   * The fault found first if the head came octet by octet: line ends up to the start line's, that line, then other line
+   * ends.
+   */
   #firstFault(bytes: Buffer, start: number, end: number): RefusalReason | undefined {
     const startLineEnd = bytes.indexOf(LINE_END, start) + LINE_END.length;
     return (

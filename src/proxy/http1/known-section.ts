@@ -9,24 +9,24 @@ export interface ReadSection {
   readonly control: ControlFields;
 }
 
-/** Larger ones are read each time: they are not kept for a connection that may be quiet for long. */
+/** Larger sections are parsed each time rather than kept for a connection that may stay quiet for long. */
 const KNOWN_CHARS = 2048;
 
-/** How many first sections are known of all connections together. */
+/** How many first sections are kept for all connections together. */
 const MOST_FIRST = 16;
 
-/** And how many of those that came last: from a few servers at a time, each with the date of the second. */
+/** How many of the latest sections are kept: from a few servers at a time, each with the date of the second. */
 const MOST_LATEST = 4;
 
 interface KnownText {
-  /** The field lines and the empty line behind them. */
+  /** The field lines and the empty line after them. */
   readonly text: string;
   readonly section: ReadSection;
 }
 
 /**
- * What connections of one direction know of each other. Clients that make a connection for each request begin every one with
- * the same section; and what a server says differs from second to second rather than from connection to connection.
+ * Sections that the connections of one direction share. Clients that make a connection per request begin each with the
+ * same section; a server's sections differ from second to second rather than between connections.
  */
 export class SharedSections {
   readonly #first = new Map<string, KnownText>();
@@ -59,7 +59,7 @@ export class SharedSections {
 
 /** One for each direction. */
 export class SectionsInCommon {
-  /** What other limits let pass says nothing. */
+  /** A section that passed under other limits proves nothing. */
   readonly #byLimits = new WeakMap<HeadLimits, SharedSections>();
 
   under(limits: HeadLimits): SharedSections {
@@ -73,9 +73,9 @@ export class SectionsInCommon {
 }
 
 /**
- * The field section that came last in one direction of a connection. The next is the same as a rule, octet for octet,
- * whatever the line before it says; it is not read again then, and its fields are lasting. Where it is another, it may be
- * one that other connections met before: then all of them hold one copy.
+ * The latest field section in one direction of a connection. The next is usually the same octet for octet, whatever its
+ * start line; then it is not read again, and its fields are lasting. A different one may be known from other
+ * connections, which then share one copy.
  */
 export class KnownSection {
   readonly #shared: SharedSections;
@@ -85,7 +85,7 @@ export class KnownSection {
     this.#shared = shared;
   }
 
-  /** @param text the field lines and the empty line behind them */
+  /** @param text the field lines and the empty line after them */
   get(text: string): ReadSection | undefined {
     if (this.#last?.text !== text) {
       if (text.length > KNOWN_CHARS) return undefined;

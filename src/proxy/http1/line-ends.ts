@@ -1,6 +1,6 @@
 /**
- * The one rule for line ends (RFC 9112 §2.2): a line ends with CRLF and with nothing else, and an empty line ends a
- * head or a trailer section. Followed octet by octet, so that a split between any two octets changes nothing.
+ * The one rule for line ends (RFC 9112 §2.2): only CRLF ends a line, and an empty line ends a head or a trailer
+ * section. Followed octet by octet, so that a split between any two octets changes nothing.
  */
 
 import { CONTROL, CR, LF } from '../http/octets.ts';
@@ -20,7 +20,7 @@ export type LinePosition =
   | typeof AFTER_LAST_CR
   | typeof AT_END;
 
-/** Where one more octet leads from a position before the end, or why it must not stand there. */
+/** The position after one more octet, from a position before the end, or why the octet is not allowed there. */
 export function nextPosition(position: LinePosition, octet: number): LinePosition | RefusalReason {
   const afterCr = position === AFTER_CR || position === AFTER_LAST_CR;
   if (octet === LF) {

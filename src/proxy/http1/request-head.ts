@@ -33,8 +33,8 @@ interface RequestLine {
 const MAX_METHOD_BYTES = 32;
 
 /**
- * Methods are case-sensitive (RFC 9110 §9.1). What these would be to a peer that folds case has its answers framed
- * differently, or its credentials sent back.
+ * Methods are case-sensitive (RFC 9110 §9.1). A peer that folds case would take these for the real ones: it would frame
+ * its answers differently, or send credentials back.
  */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 
@@ -56,7 +56,7 @@ export function parseRequestHead(
   if (typeof line === 'string') return line;
   const { method, target, targetForm, minorVersion } = line;
 
-  // Max-Forwards, which means something to these alone, is counted down where it stands.
+  // Max-Forwards, which applies to these alone, is counted down in place.
   const lasts = minorVersion === 1 && method !== 'OPTIONS' && method !== 'TRACE';
   const section = readFieldSection('request', {
     bytes,
@@ -113,7 +113,7 @@ export function parseRequestLine(
   const minorVersion = minorVersionOf(text, targetEnd + 1 - start);
   const end = targetEnd + 9;
   if (minorVersion === undefined || !isLineEnd(bytes, end)) return 'version_unsupported';
-  // The usual one needs no string of its own.
+  // The most common method needs no string of its own.
   const method = text.startsWith('GET ') ? 'GET' : text.slice(0, methodEnd - start);
   if (methodEnd !== upperEnd && LOOKALIKE.test(method)) return 'method_lookalike';
   const target = text.slice(targetStart - start, targetEnd - start);

@@ -11,13 +11,13 @@ import { ownText } from '../http/own-text.ts';
 /** Follows the data of every chunk (RFC 9112 §7.1). */
 export const CHUNK_END = '\r\n';
 
-/** What would end a line, or become what does: latin1 keeps the lower octet alone of a char above U+00FF. */
+/** Chars that end a line, or become one that does: latin1 keeps only the low octet of a char above U+00FF. */
 const NOT_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 
-/** Longer heads are made anew each time: they are not kept for a connection that may be quiet for long. */
+/** Longer heads are built each time rather than kept for a connection that may stay quiet for long. */
 const KNOWN_CHARS = 8 * 1024;
 
-/** Heads of lasting fields; of each the last. */
+/** Heads of lasting fields: the latest for each. */
 const REQUESTS = new MadeOf<{ readonly method: string; readonly target: string; readonly head: string }>();
 const ANSWERS = new MadeOf<{ readonly status: number; readonly reason: string; readonly head: string }>();
 
@@ -45,7 +45,7 @@ export function serializeResponseHead(status: number, reason: string, fields: Fi
   return head;
 }
 
-/** What goes before the data of a chunk of `bytes` octets, which must be at least one: none would end the body. */
+/** What goes before the data of a chunk of `bytes` octets, at least one: a chunk of none would end the body. */
 export function chunkStart(bytes: number): string {
   if (!Number.isSafeInteger(bytes) || bytes < 1) {
     throw new SidecarError('internal', `A chunk of ${bytes} bytes was to be sent; it must have at least one`);
@@ -80,7 +80,7 @@ function makeLines(fields: Fields): string {
   if (fields.length % 2 !== 0) throw new SidecarError('internal', 'A field to be sent has no value');
   let lines = '';
   for (let at = 0; at < fields.length; at += 2) {
-    // One after another: a template would make a string of them first.
+    // Appended one by one: a template would build a string of them first.
     lines += guarded(fields[at] as string);
     lines += ': ';
     lines += guarded(fields[at + 1] as string);
@@ -89,14 +89,14 @@ function makeLines(fields: Fields): string {
   return lines;
 }
 
-/** From here on looking a part over is felt. */
+/** From this length on, checking a part costs noticeable time. */
 const LONG_CHARS = 256;
 
 let lastLong = '';
 
 /**
  * The second line of defence against split heads: whatever made the part, it holds nothing that could end its line. A
- * long part is as a rule the token, the same in thousands of requests, and is looked over once.
+ * long part is usually the token, the same in thousands of requests, and is checked once.
  */
 function guarded(part: string): string {
   if (part.length > LONG_CHARS) {

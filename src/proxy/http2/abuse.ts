@@ -1,7 +1,7 @@
 /**
- * What a peer may do often, but not without end: each costs it less than it costs this side, and none brings anything.
- * Each kind has an allowance that refills with time and with useful work, so that a busy connection may do more of it
- * than an idle one. What is spent beyond is an attack, or a fault that looks like one: ENHANCE_YOUR_CALM.
+ * Bounds on what costs a peer less than it costs this side, and achieves nothing. Each kind has an allowance that refills
+ * with time and with useful work, so that a busy connection may do more of it than an idle one. Going beyond it is an
+ * attack, or a fault that looks like one: ENHANCE_YOUR_CALM.
  *
  * ```ts
  * const fault = abuse.spend('ping', nowMs); // a reason ends the connection
@@ -14,11 +14,11 @@ import type { FaultReason } from './fault.ts';
 export interface Allowance {
   /** How many at once. */
   readonly burst: number;
-  /** How many a second for as long as it takes. */
+  /** How many per second in the long run. */
   readonly perSecond: number;
 }
 
-/** Each kind, and the reason that too much of it is. */
+/** Each kind, and the reason for too much of it. */
 const REASONS = {
   /** The peer resets a stream (rapid reset, CVE-2023-44487). */
   reset: 'reset_flood',
@@ -40,7 +40,7 @@ export type AbuseKind = keyof typeof REASONS;
 
 export type AbuseLimits = Readonly<Record<AbuseKind, Allowance>>;
 
-/** Far above what clients do that mean well, far below what hurts. */
+/** Far above what well-meaning clients do, far below what hurts. */
 export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
   reset: { burst: 1000, perSecond: 50 },
   fault: { burst: 200, perSecond: 10 },
@@ -58,7 +58,7 @@ interface Account {
   asOfMs: number;
 }
 
-/** One for each connection. Accounts are made when they are first spent from: most never are. */
+/** One for each connection. Accounts are opened when first spent from: most never are. */
 export class AbuseCounter {
   readonly #limits: AbuseLimits;
   readonly #accounts: Partial<Record<AbuseKind, Account>> = {};
@@ -67,7 +67,7 @@ export class AbuseCounter {
     this.#limits = limits;
   }
 
-  /** One more of a kind; the reason to end the connection when that is one too many. */
+  /** Spends one of a kind; returns the reason to end the connection if that is one too many. */
   spend(kind: AbuseKind, nowMs: number): FaultReason | undefined {
     const account = this.#accountOf(kind, nowMs);
     const { burst, perSecond } = account.allowance;
@@ -78,7 +78,7 @@ export class AbuseCounter {
     return undefined;
   }
 
-  /** Useful work was done, which goes with so many of a kind. */
+  /** Useful work was done, which allows for `count` more of a kind. */
   earn(kind: AbuseKind, count: number): void {
     const account = this.#accounts[kind];
     if (account !== undefined) account.left = Math.min(account.allowance.burst, account.left + count);

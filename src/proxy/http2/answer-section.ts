@@ -21,7 +21,7 @@ export type Asked = 'ordinary' | 'head' | 'connect';
 const READ = new MadeOf<AnswerSection>();
 
 /**
- * Reads the fields of an answer as they were decoded, which are left as they are.
+ * Reads the decoded fields of an answer, which stay unchanged.
  * @param asked `connect` also for extended CONNECT
  * @param endStream whether the frame ends the stream
  */
@@ -53,7 +53,7 @@ function read(fields: Fields, asked: Asked, endStream: boolean): AnswerSection |
   const { contentLength, mended } = control;
   if (contentLength !== undefined) {
     const tunnels = asked === 'connect' && status >= 200 && status < 300;
-    // A length of nothing is common where there can be nothing, but before the final answer nobody says it.
+    // A length of zero is common where there can be no body, but nobody sends one before the final answer.
     const bodiless = status === 204 || status === 205 || tunnels;
     if (kind === 'interim' || (bodiless && contentLength > 0)) return 'body_not_allowed';
   }

@@ -3,8 +3,8 @@ import type { HeadersFrame } from './frame.ts';
 
 export interface BlockLimits {
   /**
-   * Octets of one field block as they come, HEADERS and CONTINUATION together; more end the connection, for an undecoded
-   * block leaves the tables out of step. Well above what is decoded to something useful.
+   * Encoded octets of one field block, HEADERS and CONTINUATION together. More end the connection, because an undecoded
+   * block leaves the tables out of step. Well above any block that is of use.
    */
   readonly blockBytes: number;
   /** CONTINUATION frames of one block, empty ones too (CVE-2024-27316 and its kin). */

@@ -12,9 +12,9 @@ import { Setting } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { ENDED_BY_LOCAL, OPEN } from './stream-state.ts';
 
-/** Servers send one or two; these many before the final one are no answer. */
+/** Servers send one or two; this many before the final one are no answer. */
 const INTERIM_ANSWERS = 64;
-/** What a field takes besides its octets, as HPACK has it (RFC 7541 §4.1). */
+/** What a field counts besides its octets (RFC 7541 §4.1). */
 const FIELD_OVERHEAD = 32;
 
 export interface ClientStream<T> extends MessageStream<T> {
@@ -34,15 +34,15 @@ export interface ClientHandler<T> extends StreamHandler<ClientStream<T>> {
     neverIndexed: readonly string[],
   ): void;
   /**
-   * `mayOpen` has become true again: a stream was closed, or the peer allows more. Told as something comes; where this
-   * side closes a stream itself, it may look at `mayOpen` at once.
+   * `mayOpen` has become true again: a stream was closed, or the peer allows more. Called as something comes; when this
+   * side closes a stream itself, it can check `mayOpen` at once.
    */
   mayOpen(): void;
 }
 
 export class ClientConnection<T> extends Connection<ClientStream<T>> {
   readonly #handler: ClientHandler<T>;
-  /** What `mayOpen` was when it was last told, or a request was sent. */
+  /** `mayOpen` when it was last reported, or a request was sent. */
   #mayOpen = true;
 
   constructor(limits: ConnectionLimits, handler: ClientHandler<T>, output?: FrameOutput) {
@@ -132,7 +132,10 @@ export class ClientConnection<T> extends Connection<ClientStream<T>> {
     return undefined;
   }
 
-  /** They pass at once, even to who does not read: of one request they may have as much room as one head. */
+  /**
+   * Interim answers pass at once, even to an app that does not read: those of one request may take as much room as one
+   * head.
+   */
   #isFlood(stream: ClientStream<T>, fields: readonly string[]): boolean {
     stream.interims++;
     for (const text of fields) stream.interimBytes += text.length + FIELD_OVERHEAD / 2;

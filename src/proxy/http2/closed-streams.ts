@@ -1,20 +1,20 @@
 import { ENDED, FORGOTTEN, RESET_RECEIVED, RESET_SENT, type StreamState } from './stream-state.ts';
 
-/** Frames that come late come soon: of streams that ended, these many are told from those that never were. */
+/** Late frames come soon: this many ended streams are told from streams that never were. */
 const ENDED_KEPT = 64;
 
-/** What was under way to a stream when it was reset may take a round trip, in which many others may be reset. */
+/** Frames in flight to a stream when it was reset may take a round trip, in which many others may be reset. */
 const RESETS_KEPT = 256;
 
-/** How the streams ended that were closed last: two rings, so that many ends do not push out a reset. */
+/** How the streams closed last have ended: two rings, so that many ends do not push out a reset. */
 export class ClosedStreams {
   readonly #ended = new Int32Array(ENDED_KEPT);
   #nextEnded = 0;
-  /** Negative where the peer reset it; made with the first reset. */
+  /** Negative where the peer reset it; created with the first reset. */
   #resets: Int32Array | undefined;
   #nextReset = 0;
 
-  /** @param streamId which has been closed, and is told so once */
+  /** @param streamId of a stream that has been closed; added once */
   add(streamId: number, state: StreamState): void {
     if (state === ENDED) {
       this.#ended[this.#nextEnded] = streamId;

@@ -6,7 +6,7 @@ import type { FieldSectionLimits } from './hpack/decoder.ts';
 export interface ConnectionLimits {
   readonly frames: FrameLimits;
   readonly section: FieldSectionLimits;
-  /** Of HPACK's table for what comes, as it counts them: the memory that each connection may take for it. */
+  /** Size of the HPACK table for what comes, as HPACK counts it: the memory that each connection may take for it. */
   readonly tableBytes: number;
   /** Octets of `:path`. */
   readonly targetBytes: number;
@@ -14,7 +14,7 @@ export interface ConnectionLimits {
   readonly maxStreams: number;
   /**
    * What may come and be held for one stream, and for all of them together; both at least 65 535, which a peer may send
-   * before it has read what is allowed.
+   * before it has read SETTINGS.
    */
   readonly streamWindowBytes: number;
   readonly connectionWindowBytes: number;

@@ -14,11 +14,11 @@
  * ```ts
  * const bytes = Math.min(chunk.length, connection.sendable(stream));
  * connection.sendData(stream, bytes, false);
- * connection.output.octets(chunk.subarray(0, bytes)); // or write it to the socket behind what `output` has
+ * connection.output.octets(chunk.subarray(0, bytes)); // or write it to the socket after what `output` has
  * ```
  *
- * What came is given back to the peer's windows by `consume`, once it has left this program: so the windows bound what
- * is held, and carry back-pressure from one side to the other.
+ * `consume` gives what came back to the peer's windows, once it has left this program: thus the windows bound what is
+ * held, and carry back-pressure from one side to the other.
  */
 
 import type { ConnectionLimits } from './connection-limits.ts';
@@ -34,14 +34,17 @@ import type { Role } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
 import { FORGOTTEN, RESET_SENT } from './stream-state.ts';
 
-/** WINDOW_UPDATE for fewer octets is counted; what gives back more, of what was sent, is not (Go does for 4096 each). */
+/**
+ * WINDOW_UPDATE for fewer octets counts as abuse; one that gives back more, of what was sent, does not (Go sends one
+ * for each 4096).
+ */
 const TINY_INCREMENT_BYTES = 1024;
 
 export abstract class Connection<S extends MessageStream<unknown>> extends OutgoingSide<S> {
   #midFrameSinceMs: number | undefined;
   readonly #reader: FrameReader;
   readonly #decoder: HpackDecoder;
-  /** Whether the peer has said its first SETTINGS, and `peer` is what it said. */
+  /** Whether the peer's first SETTINGS have come, so that `peer` holds them. */
   settingsCame = false;
   #fault: ConnectionFault | undefined;
 
@@ -51,12 +54,12 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
     this.#decoder = new HpackDecoder(limits.section);
   }
 
-  /** Since when part of a frame has waited for its rest, if it does: the peer is slow or gone, not idle. */
+  /** Since when part of a frame has been waiting for its rest, if any is: the peer is slow or gone, not idle. */
   get midFrameSinceMs(): number | undefined {
     return this.#midFrameSinceMs;
   }
 
-  /** The same where nothing of that frame, or field block, could be given so far: it is not DATA. */
+  /** The same if nothing of that frame, or field block, could be passed on so far: it is not DATA. */
   get heldSinceMs(): number | undefined {
     return this.#reader.midData ? undefined : this.#midFrameSinceMs;
   }
@@ -86,7 +89,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
   }
 
   /**
-   * HEADERS that are not trailers, with which a stream begins, or an answer on the stream that is given.
+   * HEADERS that are not trailers: they begin a stream, or are an answer on the given one.
    * @returns what ends the connection
    */
   protected abstract head(
@@ -99,10 +102,10 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
   /** Whether HEADERS on a stream that is open are its trailers. */
   protected abstract areTrailers(stream: S): boolean;
 
-  /** A frame was heeded. */
+  /** A frame has been processed. */
   protected settled(): void {}
 
-  /** Heeds a frame; what is wrong with it, if that ends the connection. */
+  /** Processes a frame; returns what is wrong with it, if that ends the connection. */
   #take(frame: Frame): FaultReason | undefined {
     if (frame.kind === 'connection_fault') return frame.reason;
     if (!this.settingsCame) {
@@ -217,7 +220,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
     const verdict = this.streams.receive(streamId, 'reset', false);
     if (verdict.kind === 'connection') return verdict.reason;
     if (stream !== undefined) this.handler.broken(stream, { kind: 'reset', code });
-    // A server that resets what it was asked pays for it itself.
+    // A server pays for its resets itself.
     if (this.peer.role === 'client') return this.spend('reset');
     return stream === undefined ? this.#frameRanOut() : undefined;
   }
@@ -242,7 +245,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
   }
 
   #pongCame(opaque: Buffer): FaultReason | undefined {
-    // Unasked it means nothing.
+    // Unsolicited, it means nothing.
     if (this.pingsUnanswered === 0) return this.spend('ignored_frame');
     this.pingsUnanswered--;
     this.handler.pong?.(opaque);
@@ -276,7 +279,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
     return undefined;
   }
 
-  /** A fault of a frame that belongs to a stream: there may be none to reset. */
+  /** A fault of a frame on a stream; there may be no stream to reset. */
   #streamFault(streamId: number, reason: FaultReason): FaultReason | undefined {
     const state = this.streams.stateOf(streamId);
     if (state.kind === 'idle') return reason;

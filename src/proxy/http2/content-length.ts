@@ -3,14 +3,14 @@
 import type { FaultReason } from './fault.ts';
 
 /**
- * Counts the data of one message. Faults are told as soon as they are certain: too much with the octet that is, too
+ * Counts the data of one message. Reports faults as soon as they are certain: too much with the first octet beyond, too
  * little with the end.
  */
 export class BodyLength {
   readonly #expected: number | undefined;
   #received = 0;
 
-  /** @param expected octets, as `contentLength` or `expectedBodyBytes` says; undefined where nothing is said */
+  /** @param expected octets, as `contentLength` or `expectedBodyBytes` says; undefined if unknown */
   constructor(expected: number | undefined) {
     this.#expected = expected;
   }
@@ -21,7 +21,7 @@ export class BodyLength {
   }
 
   /**
-   * So many octets came, padding not counted.
+   * Data came, in octets without padding.
    * @param ended whether the message has ended, with this DATA, its head or its trailers
    */
   receive(bytes: number, ended: boolean): FaultReason | undefined {

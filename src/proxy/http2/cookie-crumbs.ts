@@ -3,8 +3,8 @@
 import type { Fields } from './field-section.ts';
 
 /**
- * Joins the crumbs into one field, where the first one stood, as HTTP/1.1 takes no more than one. `fields` are left as
- * they are; without crumbs they are what is returned.
+ * Joins the crumbs into one field, in the place of the first one, since HTTP/1.1 takes no more than one. `fields` stays
+ * unchanged; without crumbs it is returned itself.
  */
 export function joinCookies(fields: Fields): Fields {
   const first = indexOfCookie(fields, 0);

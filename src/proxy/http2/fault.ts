@@ -114,7 +114,7 @@ export const FAULTS = {
 
 export type FaultReason = keyof typeof FAULTS;
 
-/** Ends the connection: GOAWAY with `code` (RFC 9113 §5.4.1). What was reading is of no more use. */
+/** Ends the connection: GOAWAY with `code` (RFC 9113 §5.4.1). The reader can no longer be used. */
 export interface ConnectionFault {
   readonly kind: 'connection_fault';
   readonly code: ErrorCode;

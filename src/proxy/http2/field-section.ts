@@ -10,7 +10,7 @@ import type { FaultReason } from './fault.ts';
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */
 export type Fields = string[];
 
-/** What a field counts for beside its name and value where a section is measured (RFC 9113 §6.5.2). */
+/** What a field counts beside its name and value in the size of a section (RFC 9113 §6.5.2). */
 export const FIELD_OVERHEAD_BYTES = 32;
 
 /** The size of a section as SETTINGS_MAX_HEADER_LIST_SIZE counts it, in octets. @param fields one char an octet (latin1). */
@@ -27,7 +27,7 @@ export interface ControlFields {
   readonly contentLength: number | undefined;
   /** Value of a request's Host field. */
   readonly host: string | undefined;
-  /** The fields with the length said in one way, where they said it in another. */
+  /** The fields with their length normalised; undefined if it needed none of that. */
   readonly mended: Fields | undefined;
 }
 
@@ -42,7 +42,7 @@ export function isPseudo(name: string): boolean {
   return name.charCodeAt(0) === COLON;
 }
 
-/** What is wrong with a value (§8.2.1, RFC 9110 §5.5): CR, LF, NUL, other control octets, whitespace at either end. */
+/** Whether a value is free of CR, LF, NUL and other control octets, and of whitespace at either end (§8.2.1, RFC 9110 §5.5). */
 export function isFieldValue(value: string): boolean {
   const { length } = value;
   if (length === 0) return true;
@@ -51,8 +51,8 @@ export function isFieldValue(value: string): boolean {
 }
 
 /**
- * Looks over the fields from `from` on, where the pseudo-fields end. A length that is repeated in an answer is said once in
- * what is `mended`, and leading zeros are taken off.
+ * Checks the fields from `from` on, where the pseudo-fields end. In what is `mended`, a length repeated in an answer
+ * stands once, and leading zeros are removed.
  */
 export function readFields(kind: SectionKind, given: Fields, from: number): ControlFields | FaultReason {
   let fields = given;
@@ -89,7 +89,7 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
           const length = parseContentLength(value);
           if (length === undefined) return 'length_malformed';
           if (contentLength !== undefined) {
-            // Some servers behind others say it twice (RFC 9110 §8.6). A request that does is made to be read in two ways.
+            // Chained servers may send it twice (RFC 9110 §8.6). A request that does is crafted to be read in two ways.
             if (kind === 'request' || length !== contentLength) return 'length_repeated';
             fields = fields.toSpliced(at, 2);
             at -= 2;
@@ -113,8 +113,8 @@ export function readFields(kind: SectionKind, given: Fields, from: number): Cont
 }
 
 /**
- * Looks trailers over (§8.1). Which of them may be passed on is not decided here.
- * @param endStream whether their frame ends the stream, as it has to
+ * Checks trailers (§8.1). Which of them may be passed on is decided elsewhere.
+ * @param endStream whether their frame ends the stream, as it must
  */
 export function trailersFault(fields: Fields, endStream: boolean): FaultReason | undefined {
   if (!endStream) return 'trailers_unended';

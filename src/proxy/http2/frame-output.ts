@@ -28,11 +28,11 @@ import {
 
 const FIRST_CAPACITY_BYTES = 1024;
 
-/** A buffer that much was once written to is given up with it, so that a quiet connection takes little memory. */
+/** A buffer that has grown beyond this is dropped once taken, so that a quiet connection uses little memory. */
 const MOST_KEPT_BYTES = 64 * 1024;
 
 export class FrameOutput {
-  /** Written up to `length`. Whoever writes into it asks for room first, which may make it another buffer. */
+  /** Filled up to `length`. Call `room` before writing into it, which may replace it. */
   bytes: Buffer;
   length = 0;
 
@@ -41,7 +41,7 @@ export class FrameOutput {
     this.bytes = bytes;
   }
 
-  /** What was written since the last call, as a view that is there until more is written. */
+  /** What was written since the last call, as a view that is valid until more is written. */
   take(): Buffer {
     const taken = this.bytes.subarray(0, this.length);
     this.length = 0;
@@ -49,7 +49,7 @@ export class FrameOutput {
     return taken;
   }
 
-  /** Makes room for so many octets more. */
+  /** Makes room for this many more octets. */
   room(octets: number): void {
     const needed = this.length + octets;
     if (needed <= this.bytes.length) return;
@@ -65,7 +65,7 @@ export class FrameOutput {
     this.length += octets.length;
   }
 
-  /** The header of a DATA frame; `payloadBytes` octets are to follow at once. */
+  /** The header of a DATA frame; `payloadBytes` octets must follow at once. */
   dataHeader(streamId: number, payloadBytes: number, endStream: boolean): void {
     this.#header(payloadBytes, DATA, endStream ? END_STREAM : 0, streamId);
   }
@@ -82,8 +82,8 @@ export class FrameOutput {
   }
 
   /**
-   * Makes the block that was written since `beginHeaders` a HEADERS frame, and CONTINUATION frames where the peer takes
-   * no frames of its size.
+   * Turns the block written since `beginHeaders` into a HEADERS frame, and CONTINUATION frames if it is larger than the
+   * peer's frames may be.
    * @param frameBytes the peer's SETTINGS_MAX_FRAME_SIZE
    */
   endHeaders(start: number, streamId: number, endStream: boolean, frameBytes: number): void {
@@ -96,7 +96,7 @@ export class FrameOutput {
     }
     const continuations = Math.ceil(blockBytes / frameBytes) - 1;
     this.room(continuations * FRAME_HEADER_BYTES);
-    // From the last one on, each moves by as many frame headers as will stand before it.
+    // Starting with the last, each moves by as many frame headers as will stand before it.
     for (let index = continuations; index > 0; index--) {
       const from = blockStart + index * frameBytes;
       const to = Math.min(from + frameBytes, blockStart + blockBytes);

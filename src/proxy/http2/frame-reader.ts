@@ -55,7 +55,7 @@ export class FrameReader {
 
   readonly #limits: FrameLimits;
   readonly #block: BlockAssembly;
-  /** A frame header that comes in pieces, and how much of it is there; all of it once it has been read. */
+  /** A frame header that comes in pieces, and how much of it has come; all of it once it has been read. */
   readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
   #headerBytes = 0;
   #length = 0;
@@ -79,7 +79,7 @@ export class FrameReader {
     return this.#headerBytes > 0 || this.#block.streamId !== 0;
   }
 
-  /** Whether it is DATA that has come in part: the payload has been given as far as it came. */
+  /** Whether the partial frame is DATA: its payload has been passed on as far as it came. */
   get midData(): boolean {
     return this.#headerBytes === FRAME_HEADER_BYTES && this.#type === DATA;
   }
@@ -125,13 +125,13 @@ export class FrameReader {
     this.#taken = 0;
   }
 
-  /** What can be said against a frame before its payload has come; all of it ends the connection. */
+  /** What is wrong with a frame before its payload has come; all of it ends the connection. */
   #headerFault(): FaultReason | undefined {
     if (this.#block.streamId !== 0) {
       if (this.#type !== CONTINUATION) return 'continuation_missing';
       if (this.#streamId !== this.#block.streamId) return 'continuation_unexpected';
     }
-    // Always the connection's: whoever sends one has not read SETTINGS, and its payload is not waited for.
+    // Always the connection's fault: the sender has not read SETTINGS, and its payload is not waited for.
     if (this.#length > this.#limits.frameBytes) return 'frame_too_large';
     const onStream = this.#streamId !== 0;
     switch (this.#type) {
@@ -207,7 +207,7 @@ export class FrameReader {
     const end = Math.min(chunk.length, at + this.#length - this.#taken);
     this.position = end;
     if (this.#taken === 0 && end - at === this.#length) return this.#finish(chunk, at, end);
-    // What means nothing is not held.
+    // Unknown types are not held.
     if (this.#type <= CONTINUATION) {
       if (this.#taken === 0) this.#held = Buffer.allocUnsafe(this.#length);
       chunk.copy(this.#held, this.#taken, at, end);

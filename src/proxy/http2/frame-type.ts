@@ -20,7 +20,7 @@ export const PRIORITY_FLAG = 0x20;
 /** Octets of the header of every frame (RFC 9113 §4.1). */
 export const FRAME_HEADER_BYTES = 9;
 
-/** What every endpoint takes at least (RFC 9113 §4.2), and what SETTINGS_MAX_FRAME_SIZE says at most. */
+/** The least that every endpoint takes (RFC 9113 §4.2), and the most that SETTINGS_MAX_FRAME_SIZE may say. */
 export const MIN_MAX_FRAME_BYTES = 16_384;
 export const MAX_MAX_FRAME_BYTES = 16_777_215;
 

@@ -1,6 +1,6 @@
 /**
- * What a connection brings, frame by frame, as `FrameReader` gives it. Buffers are views of what was read: they are
- * there until the next `read`, and whoever wants to keep them copies them.
+ * What a connection brings, frame by frame, as `FrameReader` gives it. Buffers are views of what was read, valid until
+ * the next `read`: copy them to keep them.
  */
 
 import type { ErrorCode } from './error-code.ts';
@@ -16,7 +16,7 @@ export interface DataPiece {
   readonly windowBytes: number;
   /** Whether the frame ends here. */
   readonly last: boolean;
-  /** Whether the stream ends here: on a frame's last piece alone. */
+  /** Whether the stream ends here: only on a frame's last piece. */
   readonly endStream: boolean;
   /** Whether the whole frame brings nothing: no data and no end. */
   readonly empty: boolean;
@@ -60,7 +60,7 @@ export interface GoawayFrame {
   readonly kind: 'goaway';
   readonly lastStreamId: number;
   readonly code: ErrorCode;
-  /** What a peer says besides; meant for people (gRPC says `too_many_pings` here). */
+  /** Further text from the peer, meant for people (gRPC says `too_many_pings` here). */
   readonly debugData: Buffer;
 }
 
@@ -72,7 +72,7 @@ export interface WindowUpdate {
   readonly increment: number;
 }
 
-/** PRIORITY, which is deprecated (RFC 9113 §5.3), or a type that nobody knows (§5.5). */
+/** PRIORITY, which is deprecated (RFC 9113 §5.3), or an unknown type (§5.5). */
 export interface IgnoredFrame {
   readonly kind: 'ignored';
 }

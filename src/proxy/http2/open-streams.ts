@@ -3,11 +3,11 @@ const FIRST_PLACES = 16;
 /**
  * The streams of a connection that are open or half-closed, by their identifiers.
  *
- * They stand in a table of their own, not in a `Map`: of that each table points to the one that takes its place, so that young
- * collections take streams that are long closed for alive (`../io/members.ts` has the whole of it).
+ * They stand in a table of their own, not in a `Map`: each table of that points to its successor, so that young
+ * collections take streams long closed for alive (`../io/members.ts` explains it in full).
  */
 export class OpenStreams<S extends { readonly id: number }> implements Iterable<S> {
-  /** Each stands at its place, or as near behind it as others left room: there is room for as many again. */
+  /** Each stands at its place, or in the first free one after it; at most half of the places are taken. */
   #places: (S | undefined)[] = new Array(FIRST_PLACES).fill(undefined);
   #size = 0;
 
@@ -19,7 +19,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return this.#places[this.#find(id)];
   }
 
-  /** @param stream of an identifier that is not there. */
+  /** @param stream whose identifier is not in the table. */
   add(stream: S): void {
     this.#size++;
     if (this.#size * 2 > this.#places.length) {
@@ -34,7 +34,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     let free = this.#find(id);
     if (this.#places[free] === undefined) return;
     this.#size--;
-    // Those behind it that would stand there, or before, move up: whoever is looked for is found before the first free place.
+    // Streams after it that belong there, or before, move up, so that every stream is found before the first free place.
     for (let at = this.#after(free); ; at = this.#after(at)) {
       const stream = this.#places[at];
       if (stream === undefined) break;
@@ -45,7 +45,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     this.#places[free] = undefined;
   }
 
-  /** Those that are there now, the oldest first. */
+  /** The present streams, oldest first. */
   [Symbol.iterator](): IterableIterator<S> {
     const streams = this.#places.filter((stream) => stream !== undefined);
     return streams.sort((a, b) => a.id - b.id).values();
@@ -69,7 +69,7 @@ export class OpenStreams<S extends { readonly id: number }> implements Iterable<
     return (place + 1) & (this.#places.length - 1);
   }
 
-  /** How far behind `from` the place `to` is. */
+  /** How far `to` is after `from`. */
   #distance(from: number, to: number): number {
     return (to - from) & (this.#places.length - 1);
   }

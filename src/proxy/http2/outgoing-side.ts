@@ -12,10 +12,10 @@ import { ENDED, RESET_SENT } from './stream-state.ts';
 import { newWindows, type Stream, Streams } from './streams.ts';
 import { ReceiveWindow, SendWindow } from './windows.ts';
 
-/** Why streams are refused as they begin. */
+/** Reasons to refuse a stream as it begins. */
 const REFUSALS: ReadonlySet<FaultReason> = new Set(['too_many_streams', 'going_away']);
 
-/** What one connection says: its frames, and the windows, settings and streams that they go by. */
+/** What one connection sends: its frames, and the windows, settings and streams that govern them. */
 export abstract class OutgoingSide<S extends MessageStream<unknown>> {
   readonly output: FrameOutput;
   readonly peer: PeerSettings;
@@ -66,7 +66,7 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     return this.sendWindow.available <= 0;
   }
 
-  /** Writes the header of a DATA frame; its payload of so many octets, no more than are `sendable`, follows at once. */
+  /** Writes the header of a DATA frame; its payload of `bytes` octets, at most `sendable`, follows at once. */
   sendData(stream: S, bytes: number, endStream: boolean): void {
     this.streams.send(stream, 'data', endStream);
     this.sendWindow.take(bytes);
@@ -90,7 +90,7 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Resets a stream; one that is closed is left as it is. */
+  /** Resets a stream; does nothing if it is closed. */
   reset(stream: S, code: ErrorCode): void {
     if (stream.state.kind === 'closed') return;
     this.runOut.reset(stream.receiveWindow.granted);
@@ -104,7 +104,7 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     this.consumeStream(stream, bytes);
   }
 
-  /** The same for the window of the connection alone: streams that keep up are not to wait for one that does not. */
+  /** The same for the connection's window alone: streams that keep up must not wait for one that does not. */
   consumeConnection(bytes: number): void {
     const increment = this.receiveWindow.consume(bytes);
     if (increment > 0) this.output.windowUpdate(0, increment);
@@ -119,15 +119,15 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (increment > 0) this.output.windowUpdate(stream.id, increment);
   }
 
-  /** DATA came, which may have left the others on the connection next to nothing. */
+  /** DATA came, and may have left the other streams next to no window. */
   protected giveBackWhatIsDue(): void {
     const increment = this.receiveWindow.due();
     if (increment > 0) this.output.windowUpdate(0, increment);
   }
 
   /**
-   * Says that no streams are taken but those that came (RFC 9113 §6.8). `announceGoaway` goes a round trip before. A
-   * client speaks of pushes: it opens no more streams, and those that are open go on.
+   * Tells the peer that no streams are taken but those that came (RFC 9113 §6.8); `announceGoaway` goes a round trip
+   * ahead. A client's GOAWAY is about pushes: it opens no more streams, and open ones go on.
    */
   goaway(code: ErrorCode): void {
     if (this.peer.role === 'client') this.streams.limitTo(this.lastProcessedId);
@@ -135,18 +135,18 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     this.output.goaway(this.lastProcessedId, code);
   }
 
-  /** Says that GOAWAY is about to come, without refusing what is on its way. */
+  /** Announces GOAWAY, without refusing what is on its way. */
   announceGoaway(): void {
     this.output.goaway(MAX_31_BITS, ErrorCode.NO_ERROR);
   }
 
-  /** Sends PING, by which a connection that is dead is told from one that is quiet. */
+  /** Sends PING, which tells a dead connection from a quiet one. */
   ping(opaque: Buffer): void {
     this.pingsUnanswered++;
     this.output.ping(false, opaque);
   }
 
-  /** The highest stream of the peer's that anything was done for. */
+  /** The highest of the peer's streams that anything was done for. */
   protected abstract get lastProcessedId(): number;
 
   protected startSettings(more: readonly (readonly [number, number])[]): void {
@@ -192,21 +192,21 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
   }
 
   /**
-   * A stream was useful work: it goes with one that the peer resets. The owner says so, who knows what an answer has
-   * cost: those that cost nothing are not to pay for requests that do.
+   * A stream was useful work, which allows for one reset by the peer. The owner decides, who knows what an answer has
+   * cost: free answers must not pay for requests that cost something.
    */
   wasUseful(): void {
     this.abuse.earn('reset', 1);
   }
 
-  /** A stream that both sides have ended, and neither has reset, goes with a few frames. */
+  /** A stream that both sides have ended, and neither has reset, allows for a few frames. */
   protected closed(stream: S): void {
     if (stream.state !== ENDED) return;
     this.abuse.earn('window_update', FRAMES_PER_STREAM);
     this.abuse.earn('ping', 1);
   }
 
-  /** Resets a stream for a reason: an open one, or one that is only just refused. */
+  /** Resets a stream for a reason: an open one, or one just being refused. */
   protected failStream(streamId: number, reason: FaultReason): FaultReason | undefined {
     const stream = this.streams.get(streamId);
     this.output.reset(streamId, codeOf(reason));
@@ -223,11 +223,11 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     return stream === undefined ? this.spend('fault') : this.#spendFault();
   }
 
-  /** Resets a stream for a reason, though its own frame may have moved it to its end. */
+  /** Resets a stream for a reason, even if the faulty frame has ended it. */
   protected failMoved(stream: S, reason: FaultReason): FaultReason | undefined {
     if (stream.state.kind !== 'closed') return this.failStream(stream.id, reason);
     this.output.reset(stream.id, codeOf(reason));
-    // However its frame was cut, what comes after it meets a stream that was reset, not one that ended.
+    // However the frame was cut, later ones must meet a stream that was reset, not one that ended.
     stream.state = RESET_SENT;
     this.streams.refuse(stream.id);
     this.handler.broken(stream, { kind: 'fault', reason });
@@ -235,14 +235,14 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
   }
 
   /**
-   * Of a message on an open stream. A client can have streams reset that it alone pays nothing for (MadeYouReset). A malformed answer ends the request that asked for
-   * it, and no other one: each of them was asked for.
+   * A fault of a message on an open stream. A client can provoke resets that cost it nothing (MadeYouReset). A
+   * malformed answer ends only the request that asked for it.
    */
   #spendFault(): FaultReason | undefined {
     return this.peer.role === 'client' ? this.spend('fault') : undefined;
   }
 
-  /** What it costs to have something heeded; what ends the connection where that is too much. */
+  /** Charges the peer for a frame; returns what ends the connection if that is too much. */
   protected spend(kind: AbuseKind): FaultReason | undefined {
     return this.abuse.spend(kind, this.nowMs);
   }

@@ -15,9 +15,9 @@ interface Common {
 export interface OrdinaryRequest extends Common {
   readonly kind: 'ordinary';
   readonly method: string;
-  /** In lower case; as a rule `http` or `https`. */
+  /** In lower case; usually `http` or `https`. */
   readonly scheme: string;
-  /** Of `:authority`, or of Host where that is missing. */
+  /** From `:authority`, or from Host where that is missing. */
   readonly authority: string;
   /** Begins with `/`, or is `*` for OPTIONS. */
   readonly path: string;
@@ -45,13 +45,16 @@ export type RequestSection = OrdinaryRequest | ConnectRequest | ExtendedConnectR
 export interface RequestRules {
   /** Octets of `:path`. */
   readonly targetBytes: number;
-  /** Whether SETTINGS_ENABLE_CONNECT_PROTOCOL was announced: otherwise nobody knows `:protocol`. */
+  /** Whether SETTINGS_ENABLE_CONNECT_PROTOCOL was announced: otherwise `:protocol` is unknown. */
   readonly extendedConnect: boolean;
 }
 
 const MAX_METHOD_BYTES = 32;
 
-/** What these would be to a peer that folds case has its answers framed differently, or its credentials sent back. */
+/**
+ * A peer that folds case would take these for the real ones: it would frame its answers differently, or send
+ * credentials back.
+ */
 const LOOKALIKE = /^(?:HEAD|CONNECT|TRACE)$/i;
 const UPPER_CASE = /^[A-Z]+$/;
 
@@ -59,23 +62,23 @@ const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/;
 
 const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 
-/** The last that were well-formed: requests come in rows, and looking over what each of them says is felt. */
+/** The last well-formed ones: successive requests repeat them, and checking them each time is noticeable. */
 let lastAuthority: string | undefined;
 let lastPath: string | undefined;
 
 const READ = new MadeOf<{ readonly rules: RequestRules; readonly section: RequestSection }>();
 
 /**
- * Reads the fields of a request as they were decoded, which are left as they are. Stricter than the RFC where HTTP/1.1 is, as the same servers read
- * both: the octets of a path, the form of an authority, methods that are others in another case.
+ * Reads the decoded fields of a request, which stay unchanged. Stricter than the RFC where HTTP/1.1 is, as the same
+ * servers read both: the octets of a path, the form of an authority, methods that are others in another case.
  * @returns why the request is malformed. `path_too_long` and `host_differs` are no faults of framing, and may be
- *   answered instead.
+ * answered instead.
  */
 export function readRequest(fields: Fields, rules: RequestRules): RequestSection | FaultReason {
   const known = READ.get(fields);
   if (known?.rules === rules) return known.section;
   const section = read(fields, rules);
-  // Max-Forwards, which means something to these alone, is counted down where it stands.
+  // Max-Forwards, which applies to these alone, is counted down in place.
   if (typeof section !== 'string' && section.method !== 'OPTIONS' && section.method !== 'TRACE') {
     READ.keep(fields, { rules, section }, section.fields);
   }
@@ -188,7 +191,7 @@ function pathFault(path: string, method: string, limitBytes: number): FaultReaso
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }
 
-/** Whether both name the same authority of a scheme: case, and a default port that one leaves out, do not count. */
+/** Whether both name the same authority of a scheme, apart from case and a default port that one omits. */
 function isSameAuthority(scheme: string, one: string, other: string): boolean {
   if (one === other) return true;
   const port = scheme === 'http' || scheme === 'https' ? DEFAULT_PORT[scheme] : /:$/;

@@ -15,7 +15,7 @@ export interface ServerStream<T> extends MessageStream<T> {
   readonly kind: 'server';
 }
 
-/** Requests that can't be served, but that their sender may be told so in an answer. */
+/** Requests that cannot be served, but can be answered with an error. */
 export type RefusedRequest = Extract<FaultReason, 'fields_too_large' | 'path_too_long'>;
 
 export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
@@ -26,11 +26,11 @@ export interface ServerHandler<T> extends StreamHandler<ServerStream<T>> {
     endStream: boolean,
     neverIndexed: readonly string[],
   ): void;
-  /** A request that breaks a rule was reset before it became one. */
+  /** A request broke a rule, and was reset before it became one. */
   malformed(reason: FaultReason): void;
   /**
-   * A request whose head is larger than the limits. It is to be answered, and reset if it is not at its end.
-   * @param fields what the limits let of it be read, for how to answer; nothing about them is checked
+   * A request whose head is larger than the limits. Answer it, and reset it unless it has ended.
+   * @param fields what the limits let through, unchecked; they tell how to answer
    */
   refused(stream: ServerStream<T>, reason: RefusedRequest, fields: readonly string[]): void;
 }
@@ -50,7 +50,7 @@ export class ServerConnection<T> extends Connection<ServerStream<T>> {
     this.#limits = limits;
   }
 
-  /** Says what this side's settings are; the client's preface has been read by whoever told HTTP/2 by it. */
+  /** Sends this side's settings; the client's preface has been read by whoever recognised HTTP/2 by it. */
   start(): void {
     this.startSettings([
       [Setting.MAX_CONCURRENT_STREAMS, this.limits.maxStreams],

@@ -13,11 +13,11 @@ export const Setting = {
   ENABLE_CONNECT_PROTOCOL: 0x8,
 } as const;
 
-/** Until they are said otherwise (RFC 9113 §6.5.2). */
+/** Until SETTINGS say otherwise (RFC 9113 §6.5.2). */
 export const DEFAULT_HEADER_TABLE_BYTES = 4096;
 export const DEFAULT_WINDOW_BYTES = 65_535;
 
-/** Who sends: what a server may not set, a client may. */
+/** The sender: a client may set what a server may not. */
 export type Role = 'client' | 'server';
 
 /** The peer's settings, as far as they have come. */
@@ -25,19 +25,19 @@ export class PeerSettings {
   headerTableBytes = DEFAULT_HEADER_TABLE_BYTES;
   /** Streams that this side may have open at once; without bound until the peer sets one. */
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
-  /** First window of every stream for what is sent. A change also moves the windows of all streams that are open. */
+  /** Initial window of every stream for what is sent. A change also shifts the windows of all open streams. */
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
   /** Largest payload of a frame that may be sent. */
   maxFrameBytes = MIN_MAX_FRAME_BYTES;
-  /** What the peer would rather not receive more of in one field section; advice. */
+  /** The largest field section that the peer wants to receive; advisory. */
   maxFieldSectionBytes = Number.POSITIVE_INFINITY;
   /** Whether extended CONNECT may be sent to it. */
   enableConnectProtocol = false;
 
-  /** The smallest table size that was ever said: the peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
+  /** The smallest table size ever announced: the peer's decoder may insist on hearing of it (RFC 7541 §4.2). */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
-  /** Whose they are. */
+  /** The peer's role. */
   readonly role: Role;
 
   constructor(role: Role) {
@@ -46,7 +46,7 @@ export class PeerSettings {
 
   /**
    * Takes the payload of a SETTINGS frame, setting by setting in order. Unknown ones are ignored.
-   * @returns what is wrong with it, which ends the connection; otherwise it is to be acknowledged.
+   * @returns what is wrong with it, which ends the connection; otherwise it must be acknowledged.
    */
   apply(payload: Buffer): FaultReason | undefined {
     for (let at = 0; at < payload.length; at += 6) {

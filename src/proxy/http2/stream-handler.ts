@@ -1,4 +1,4 @@
-/** What a connection tells of its streams. */
+/** What a connection reports about its streams. */
 
 import type { BodyLength } from './content-length.ts';
 import type { ErrorCode } from './error-code.ts';
@@ -13,10 +13,10 @@ export type Broken =
   | { readonly kind: 'reset'; readonly code: ErrorCode }
   /** The peer broke a rule, and this side reset it. */
   | { readonly kind: 'fault'; readonly reason: FaultReason }
-  /** The peer says by GOAWAY that it has not looked at it: it may be tried again elsewhere. */
+  /** GOAWAY says that the peer has not processed it: it may be retried elsewhere. */
   | { readonly kind: 'unprocessed' };
 
-/** What is told of streams. Buffers are there until the call returns. A handler may send, and reset, as it is called. */
+/** Receives the events of streams. Buffers are valid until the call returns. A handler may send, and reset, within a call. */
 export interface StreamHandler<S> {
   /** A piece of the body, not padding; empty only with `endStream`. */
   data(stream: S, data: Buffer, endStream: boolean): void;
@@ -24,20 +24,20 @@ export interface StreamHandler<S> {
   trailers(stream: S, fields: Fields, neverIndexed: readonly string[]): void;
   /** Nothing more comes, or may be sent. */
   broken(stream: S, how: Broken): void;
-  /** A window grew: of the stream, or where there is none of the connection or of all streams. */
+  /** A window grew: that of `stream`, or, if undefined, that of the connection or of all streams. */
   writable(stream: S | undefined): void;
   /** The peer will take no more streams. */
   goaway(frame: GoawayFrame): void;
-  /** The peer has answered a PING; left out by who sends none. */
+  /** The peer has answered a PING; absent if none is sent. */
   pong?(opaque: Buffer): void;
 }
 
-/** A stream with whatever the handler wants to find there again. */
+/** A stream with the handler's own context. */
 export interface MessageStream<T> extends Stream {
-  /** What the peer's body is held against, once its head has come. */
+  /** Checks the length of the peer's body, once its head has come. */
   body: BodyLength | undefined;
   /** The handler's own. */
   context: T | undefined;
-  /** Whether CONNECT made it a tunnel, in which HEADERS have no place (RFC 9113 §8.5). */
+  /** Whether CONNECT made it a tunnel, which carries no HEADERS (RFC 9113 §8.5). */
   tunnel: boolean;
 }

@@ -1,18 +1,18 @@
 /**
- * The states of a stream (RFC 9113 §5.1), without those that only pushed streams have. Pure: what a frame makes of a
- * state, or which error it is. Frames are judged here by their state alone; what they hold is judged elsewhere.
+ * The states of a stream (RFC 9113 §5.1), without those that only pushed streams have. Pure: a state and a frame give
+ * the next state or an error. Frames are judged here by the state alone; their content is judged elsewhere.
  */
 
 import type { FaultReason } from './fault.ts';
 
 /** How a stream came to its end decides what a late frame of the peer's means. */
 export type Ending =
-  /** Both sides have ended it: the peer can have nothing more to say. */
+  /** Both sides have ended it: the peer can send nothing more. */
   | 'ended'
   /** This side reset it: what the peer sent before it knew is still coming. */
   | 'reset_sent'
   | 'reset_received'
-  /** It was closed so long ago, or passed over, that nothing more is known. */
+  /** Closed too long ago, or passed over: nothing more is known. */
   | 'forgotten';
 
 export type StreamState =
@@ -27,7 +27,7 @@ export type StreamFrame = 'headers' | 'data' | 'reset' | 'window_update';
 
 export type Verdict =
   | { readonly kind: 'next'; readonly state: StreamState }
-  /** Legal, and without meaning for this stream: flow control and HPACK are heeded all the same. */
+  /** Legal but meaningless for this stream; flow control and HPACK still apply. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'stream'; readonly reason: FaultReason }
   | { readonly kind: 'connection'; readonly reason: FaultReason };
@@ -55,7 +55,7 @@ const CLOSED: Verdict = { kind: 'stream', reason: 'stream_closed' };
 const HALF_CLOSED: Verdict = { kind: 'stream', reason: 'stream_half_closed' };
 
 /**
- * What a frame of the peer's makes of a stream.
+ * What a peer's frame does to a stream.
  * @param endStream whether it has END_STREAM; of HEADERS and DATA only
  */
 export function received(state: StreamState, frame: StreamFrame, endStream: boolean): Verdict {
@@ -88,7 +88,7 @@ export function received(state: StreamState, frame: StreamFrame, endStream: bool
   }
 }
 
-/** What a frame of this side's makes of a stream; undefined when it must not be sent. */
+/** The state of a stream after a frame of this side; undefined if it must not be sent. */
 export function sent(state: StreamState, frame: StreamFrame, endStream: boolean): StreamState | undefined {
   const brings = frame === 'headers' || frame === 'data';
   switch (state.kind) {

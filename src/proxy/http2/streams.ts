@@ -1,6 +1,6 @@
 /**
- * The streams of a connection: which are open, which identifiers may come next, and what is known of those that are
- * closed (RFC 9113 §5.1). Only clients open streams, as nobody pushes; a server's connection learns of them by HEADERS.
+ * The streams of a connection: which are open, which identifiers may come next, and what is known of closed ones (RFC
+ * 9113 §5.1). Only clients open streams, as nobody pushes; a server's connection learns of them by HEADERS.
  */
 
 import { SidecarError } from '../../errors.ts';
@@ -62,7 +62,7 @@ export class Streams<S extends Stream = Stream> {
     return this.#highestId;
   }
 
-  /** The last stream that a GOAWAY may name: one that has been named may only become lower (§6.8). */
+  /** The last stream that a GOAWAY may name: later ones may only name a lower one (§6.8). */
   get lastProcessedId(): number {
     return Math.min(this.#highestId, this.#lastId);
   }
@@ -76,21 +76,21 @@ export class Streams<S extends Stream = Stream> {
     return this.#open.get(streamId);
   }
 
-  /** The state of any stream there could be. */
+  /** The state of any stream, open or not. */
   stateOf(streamId: number): StreamState {
     const stream = this.#open.get(streamId);
     if (stream !== undefined) return stream.state;
     if (streamId > this.#highestId || streamId % 2 === 0) return IDLE;
     const state = this.#closed.stateOf(streamId);
-    // This side opened it: it has been, and whatever still comes for it crossed with its end.
+    // This side opened it, so it has existed; whatever still comes for it crossed with its end.
     return this.#role === 'client' && state.kind === 'closed' && state.ending === 'forgotten'
       ? RESET_SENT
       : state;
   }
 
   /**
-   * Judges a frame of the peer's, and moves its stream if that is open. HEADERS that would open a stream are judged, and
-   * then it is `open` that opens it, or `refuse`.
+   * Judges a peer's frame, and moves its stream if that is open. HEADERS that would open a stream are only judged;
+   * `open` or `refuse` must follow.
    */
   receive(streamId: number, frame: StreamFrame, endStream: boolean): Verdict {
     const stream = this.#open.get(streamId);
@@ -109,7 +109,7 @@ export class Streams<S extends Stream = Stream> {
     return received(state, frame, endStream);
   }
 
-  /** Why a stream that HEADERS would open is to be refused. */
+  /** Why a stream that HEADERS would open must be refused. */
   refusalOf(streamId: number, maxConcurrent: number): NotOpened | undefined {
     if (streamId > this.#lastId) return 'going_away';
     return this.#open.size >= maxConcurrent ? 'too_many_streams' : undefined;
@@ -135,18 +135,18 @@ export class Streams<S extends Stream = Stream> {
     return id <= MAX_31_BITS ? id : undefined;
   }
 
-  /** No streams are opened any more; those that are open go on. */
+  /** Opens no more streams; open ones go on. */
   openNoMore(): void {
     this.#opensNoMore = true;
   }
 
-  /** A frame of this side's is sent on a stream that is open, and moves it. */
+  /** Moves an open stream for a frame that this side sends. */
   send(stream: S, frame: StreamFrame, endStream: boolean): void {
     this.move(stream, this.after(stream, frame, endStream));
   }
 
   /**
-   * The state to which a frame of this side's moves a stream, for `move` once the frame has been written.
+   * The state of a stream after a frame of this side, for `move` once the frame has been written.
    * @throws {SidecarError} `internal` when it must not be sent.
    */
   after(stream: S, frame: StreamFrame, endStream: boolean): StreamState {
@@ -160,7 +160,7 @@ export class Streams<S extends Stream = Stream> {
     return state;
   }
 
-  /** GOAWAY was sent or came: streams above `lastId` are none any more. Returns those that are open, which are dropped. */
+  /** GOAWAY was sent or came: streams above `lastId` no longer exist. Returns those that were open, which are dropped. */
   limitTo(lastId: number): S[] {
     this.#lastId = Math.min(this.#lastId, lastId);
     this.openNoMore();
@@ -176,7 +176,7 @@ export class Streams<S extends Stream = Stream> {
     return fits;
   }
 
-  /** Moves a stream that is open to another state. */
+  /** Moves an open stream to another state. */
   move(stream: S, state: StreamState): void {
     stream.state = state;
     if (state.kind !== 'closed') return;

@@ -12,7 +12,7 @@ export class SendWindow {
     this.#available = bytes;
   }
 
-  /** Octets; negative where the peer made the window smaller than what was under way (RFC 9113 §6.9.2). */
+  /** Octets; negative where the peer made the window smaller than what was in flight (RFC 9113 §6.9.2). */
   get available(): number {
     return this.#available;
   }
@@ -30,20 +30,20 @@ export class SendWindow {
     return covered;
   }
 
-  /** WINDOW_UPDATE, or a change of SETTINGS_INITIAL_WINDOW_SIZE, which may take away. False: larger than 2^31-1. */
+  /** WINDOW_UPDATE, or a change of SETTINGS_INITIAL_WINDOW_SIZE, which may shrink it. False: larger than 2^31-1. */
   grow(bytes: number): boolean {
     this.#available += bytes;
     return this.#available <= MAX_31_BITS;
   }
 }
 
-/** Less is given back only where the peer can send nothing more. */
+/** Less is given back only if the peer can send nothing more. */
 const SMALL_STEP_BYTES = 4096;
 
 /**
- * What the peer may still send. The window is given back as what came is consumed, in steps of half its size, so that
- * updates are few and the peer does not run dry. That of a connection is shared: streams that stall may hold more than half of it,
- * and what the others consume is then given back in smaller steps, before they run dry.
+ * What the peer may still send. Consumed octets are given back in steps of half the window, so that updates are few and
+ * the peer does not run dry. A connection's window is shared: stalled streams may hold more than half of it; what the
+ * others consume is then given back in smaller steps, before they run dry.
  */
 export class ReceiveWindow {
   readonly #isShared: boolean;
@@ -59,7 +59,7 @@ export class ReceiveWindow {
     this.#granted = bytes;
   }
 
-  /** Octets that may be held for this window at most. */
+  /** The most octets that may be held for this window. */
   get size(): number {
     return this.#size;
   }
@@ -76,22 +76,22 @@ export class ReceiveWindow {
   }
 
   /**
-   * The increment of a WINDOW_UPDATE that is to be sent now that DATA came, or 0. Where it has taken what was left, and stalls, nothing
-   * more is consumed by which what is owed would be given back.
+   * The increment of a WINDOW_UPDATE due now that DATA came, or 0. If that took what was left, and its stream stalls,
+   * no further `consume` would give back what is owed.
    */
   due(): number {
     return this.#granted < SMALL_STEP_BYTES && this.#runsDry() ? this.#giveBack() : 0;
   }
 
-  /** Octets are done with. Returns the increment of a WINDOW_UPDATE that is to be sent now, or 0. */
+  /** Octets are done with. Returns the increment of a WINDOW_UPDATE due now, or 0. */
   consume(bytes: number): number {
     this.#owed += bytes;
     return this.#owed * 2 >= this.#size || this.#runsDry() ? this.#giveBack() : 0;
   }
 
   /**
-   * Makes the window larger than the settings say (the connection's can be enlarged in no other way). Returns the
-   * increment to be sent.
+   * Makes the window larger than the settings say (the only way to enlarge the connection's). Returns the increment to
+   * be sent.
    */
   enlarge(bytes: number): number {
     this.#owed += bytes;

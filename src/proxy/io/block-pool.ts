@@ -18,7 +18,7 @@ export class BlockPool {
     return this.#spare.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
   }
 
-  /** Nobody may read or write it any more. */
+  /** Takes back a buffer, which nobody may read or write any more. */
   giveBack(block: Buffer): void {
     if (this.#spare.length < this.#maxSpare) this.#spare.push(block);
   }

@@ -2,23 +2,23 @@ import { BlockPool } from './block-pool.ts';
 
 const BLOCK_BYTES = 16 * 1024;
 
-/** Three megabytes: what 48 bodies of 64 KB take. More at once take memory of their own. */
+/** Three megabytes: room for 48 bodies of 64 KB. Beyond that, memory is allocated. */
 const SPARE_BLOCKS = 192;
 
 const BLOCKS = new BlockPool(BLOCK_BYTES, SPARE_BLOCKS);
 
-/** A first piece up to here has memory of its own: as a rule it is all there is. */
+/** A first piece up to this size gets memory of its own: it is usually all there is. */
 const SMALL_BYTES = 4096;
 
 /**
- * Octets that wait, in order. What is added is copied, into blocks that are used again: large bodies that wait a moment would
- * have V8 collect its heap all the time.
+ * A queue of octets. What is added is copied into blocks that are reused: with fresh memory for them, large bodies that
+ * wait a moment would have V8 collect its heap all the time.
  */
 export class ByteQueue {
   #blocks: Buffer[] = [];
   /** Where the first block begins. */
   #start = 0;
-  /** Up to where the last block is filled. */
+  /** Where the content of the last block ends. */
   #end = 0;
   #length = 0;
   /** The first block, while somebody reads it. */
@@ -45,7 +45,7 @@ export class ByteQueue {
     }
   }
 
-  /** What waits, as it lies: it is there until it is taken. */
+  /** What waits, uncopied; valid until it is taken. */
   pieces(): Buffer[] {
     const last = this.#blocks.length - 1;
     return this.#blocks.map((block, at) =>
@@ -53,7 +53,7 @@ export class ByteQueue {
     );
   }
 
-  /** Takes as many octets as lie together, `most` at most, and has them read: they are there until `read` returns. */
+  /** Takes the contiguous octets at the front, `most` at most, and passes them to `read`; they are valid until it returns. */
   take(most: number, read: (octets: Buffer) => void): void {
     const block = this.#blocks[0];
     if (block === undefined) return;
@@ -89,7 +89,7 @@ export class ByteQueue {
     for (const block of blocks) this.#letGo(block);
   }
 
-  /** One that is being read, by whom what it brought about has led here, is left to the collector. */
+  /** A block still being read, by a `read` that led here, is left to the collector. */
   #letGo(block: Buffer): void {
     if (block !== this.#lent && block.length === BLOCK_BYTES) BLOCKS.giveBack(block);
   }

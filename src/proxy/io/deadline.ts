@@ -1,12 +1,12 @@
 import type { Clock } from '../../clock.ts';
 import { afterPoll } from './after-poll.ts';
 
-/** A timer that fires this much after its time fires in a process that was stopped, or busy, and not only waiting. */
+/** A timer this late means that the process was stopped or busy, not only waiting. */
 const LATE_MS = 10;
 
 /**
- * A deadline that is moved far more often than it passes. Moving it later, or taking it away, stores a number; the
- * timer behind it is moved when it fires, so that a request on a warm connection sets no timer.
+ * A deadline that is moved far more often than it passes. Moving it later, or clearing it, stores a number; the timer
+ * behind it is moved when it fires, so that a request on a warm connection sets no timer.
  */
 export class Deadline {
   readonly #clock: Clock;
@@ -26,12 +26,12 @@ export class Deadline {
     if (atMs < this.#timerAtMs) this.#startTimer(atMs, this.#clock.monotonicMs());
   }
 
-  /** Takes it away; the timer is left to find that out. */
+  /** Clears it; the timer finds out when it fires. */
   clear(): void {
     this.#atMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Takes it away for good. */
+  /** Clears it for good. */
   dispose(): void {
     this.clear();
     this.#cancelTimer?.();
@@ -48,7 +48,7 @@ export class Deadline {
     const dueMs = this.#timerAtMs;
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.monotonicMs();
-    // Timers come before sockets in a turn of the event loop: what the others have sent in time is read first.
+    // Timers run before sockets in a turn of the event loop: what peers have sent in time is read first.
     if (nowMs - dueMs > LATE_MS) afterPoll(() => this.#decide());
     else this.#decide();
   }

@@ -1,15 +1,16 @@
-/** What can be among `Members`, of one kind at a time. */
+/** What can be in `Members`, in one of them at a time. */
 export interface Member {
-  /** Where it stands among them. For `Members` alone to set; 0 at first. */
+  /** Its index there. Only `Members` sets it; 0 at first. */
   place: number;
 }
 
 /**
  * Objects that come and go with each request or connection, in no order.
  *
- * A `Set` keeps them all until a full collection. When it cleans up it makes another table, and the old one points to that; once
- * a table has grown old, young collections take what it points to for alive, the next table with all its members, and so on. Where
- * requests were kept in sets, whatever they had allocated was moved to the old generation.
+ * A `Set` keeps its removed members until a full collection. When it cleans up it makes a new table, and the old one
+ * points to that; once a table has grown old, young collections take what it points to for alive: the next table with
+ * all its members, and so on. Where requests were kept in sets, whatever they had allocated was moved to the old
+ * generation.
  */
 export class Members<M extends Member> implements Iterable<M> {
   readonly #members: M[] = [];
@@ -39,7 +40,7 @@ export class Members<M extends Member> implements Iterable<M> {
     this.#members.length = 0;
   }
 
-  /** Those there are now, without any that has gone by the time of its turn. */
+  /** Those that are in now, skipping any that is removed before its turn. */
   *[Symbol.iterator](): Generator<M, void, undefined> {
     for (const member of [...this.#members]) if (this.#has(member)) yield member;
   }

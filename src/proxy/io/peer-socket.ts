@@ -4,8 +4,8 @@ import { systemCodeOf } from '../../errors.ts';
 import { inHex, MAPPED, octetsOf } from '../../socket-tables.ts';
 
 /**
- * Whether a process holds the other end of a connection. `unlisted`: the kernel does not know that end, as when it is on
- * another machine. `unasked`: the kernel could not be asked this time. `unknown`: there is nobody to ask.
+ * Whether a process holds the other end of a connection. `unlisted`: the kernel does not know that end, as when it is
+ * on another machine. `unasked`: the kernel could not be asked this time. `unknown`: there is no table to ask.
  */
 export type Peer = 'held' | 'left' | 'unlisted' | 'unasked' | 'unknown';
 
@@ -15,7 +15,10 @@ const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 /** The kernel gives a page at a time. */
 const PIECE_BYTES = 4096;
 
-/** What there is no table by: on another system, or without this family. Other errors pass, as of want of descriptors. */
+/**
+ * Errors that mean there is no table: on another system, or without this address family. Others pass, such as a lack of
+ * descriptors.
+ */
 const NO_TABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM']);
 
 /** `whole`: all that the tables hold has been read. `broken`: less. `absent`: there is no table. */
@@ -26,8 +29,8 @@ export type ReadSocketTables = (take: (piece: Buffer) => void) => Promise<Tables
 
 /**
  * What became of the peers of these connections, in their order. On the wire a process that has closed its socket, or
- * died, cannot be told from one that has shut down its sending side alone: both send a FIN. The kernel knows, but only
- * tells of all its sockets at once, which takes it tens of milliseconds of another thread when there are many.
+ * died, looks the same as one that has shut down only its sending side: both send a FIN. The kernel knows, but lists
+ * all its sockets at once, which takes tens of milliseconds of another thread when there are many.
  */
 export async function findPeers(
   accepted: readonly Socket[],
@@ -59,8 +62,8 @@ export function peerNames({ localAddress, localPort, remoteAddress, remotePort }
 }
 
 /**
- * Looks for sockets in the text of the kernel's tables, which comes in pieces. Of a row nothing is read but its name:
- * there may be tens of thousands, most of them of connections that are over.
+ * Looks for sockets in the text of the kernel's tables, which comes in pieces. It reads only the name of a row: there
+ * may be tens of thousands, most of them of connections that are over.
  */
 class PeerSearch {
   readonly #found: Map<string, Peer>;
@@ -81,7 +84,7 @@ class PeerSearch {
     this.#rest = text.slice(at);
   }
 
-  /** What was found of a socket that goes by any of these names. */
+  /** What was found of a socket with any of these names. */
   peer(names: readonly string[]): Peer {
     for (const name of names) {
       const found = this.#found.get(name);
@@ -98,7 +101,7 @@ class PeerSearch {
     const name = row.slice(nameStart, nameEnd);
     if (!this.#found.has(name)) return;
     const inode = row.slice(nameEnd + 1, end).split(/\s+/)[6];
-    // Nobody's socket has no inode.
+    // A socket that no process holds has no inode.
     this.#found.set(name, inode === '0' ? 'left' : 'held');
   }
 }

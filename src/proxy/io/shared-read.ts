@@ -1,21 +1,21 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-/** 64 KiB, as clients like to send at once, and the head before them: read, and so passed on, in one piece. */
+/** 64 KiB, as clients like to send at once, and the head before them: read and passed on in one piece. */
 const READ_BYTES = 80 * 1024;
 
 /**
- * Where every socket of the data path reads to. Reads follow one another on the one thread, so one buffer serves them
- * all: no memory is allocated, and none has to be collected, for what a socket has to say.
+ * The buffer that every socket of the data path reads into. Reads follow one another on the one thread, so one buffer
+ * serves them all: reading allocates nothing that would have to be collected.
  */
 const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
 
-/** Up to this length the view of what came is kept: heads and small answers are what comes most. */
+/** Views up to this length are kept: heads and small answers are the most common reads. */
 const LONGEST_VIEW_BYTES = 4096;
 
 const VIEWS: (Buffer | undefined)[] = new Array(LONGEST_VIEW_BYTES + 1).fill(undefined);
 
-/** The first `length` bytes of the shared buffer. Making a view costs more than a small read has to say. */
+/** The first `length` bytes of the shared buffer. Making a view costs more than handling a small read. */
 function sharedView(length: number): Buffer {
   if (length > LONGEST_VIEW_BYTES) return SHARED.subarray(0, length);
   let view = VIEWS[length];
@@ -26,7 +26,7 @@ function sharedView(length: number): Buffer {
   return view;
 }
 
-/** Takes what came. The bytes are there until it returns: who wants to keep them copies them. */
+/** Takes what came. The bytes are valid until it returns: copy them to keep them. */
 export type TakeBytes = (chunk: Buffer) => void;
 
 /** The `onread` option of a socket that is to be read through `take`. */
@@ -48,7 +48,7 @@ interface ReadParts {
 
 const READ_PARTS = findReadParts();
 
-/** Whether accepted connections are read as those that were dialled. Without it they cost more, and work as well. */
+/** Whether accepted connections are read like dialled ones. If not, they cost more and work as well. */
 export const sharesAcceptedReads = READ_PARTS !== undefined;
 
 /** Undefined on a Node that keeps them elsewhere. */
@@ -69,8 +69,8 @@ function sharedSocket(): SocketConstructorOpts {
 }
 
 /**
- * Reads an accepted connection through `take`. Node's servers do not have the option that its clients have, so that it is
- * set where Node keeps it; a connection over TLS, or on a Node that keeps it elsewhere, is read by events.
+ * Reads an accepted connection through `take`. Node's servers lack the option that its clients have, so it is set where
+ * Node keeps it; a connection over TLS, or on a Node that keeps it elsewhere, is read by events.
  * @param accepted just now, so that nothing of it has been read
  */
 export function acceptShared(accepted: Socket, take: TakeBytes): void {

@@ -1,20 +1,20 @@
-/** So many places of those who have had their turn are left behind before the others move up. */
+/** This many used-up places may be left behind before the others move up. */
 const MOST_PLACES_LEFT = 32;
 
 /**
- * Those who wait for their turn, each once, the longest first. For some hundreds: to leave, or to stand in it already, takes a look at
- * all; whoever comes first has his turn, or goes behind the others, without one. (Why it is no `Set`: see `Members`.)
+ * A queue of waiters, each in it once, longest waiting first. For some hundreds: adding one, or removing one that is
+ * not first, scans them all; taking the first, or moving it to the back, does not. (Why it is no `Set`: see `Members`.)
  */
 export class Turns<T> {
   readonly #waiting: (T | undefined)[] = [];
-  /** Where the first of them stands. */
+  /** Where the first waiter stands. */
   #first = 0;
 
   get any(): boolean {
     return this.#waiting.length > this.#first;
   }
 
-  /** Waits behind the others, or where it waits already. */
+  /** Adds it at the back, unless it waits already. */
   add(one: T): void {
     if (!this.#waiting.includes(one, this.#first)) this.#waiting.push(one);
   }
@@ -27,7 +27,7 @@ export class Turns<T> {
     return at !== -1;
   }
 
-  /** Waits behind the others from now on, if it waited; says whether it did. */
+  /** Moves it to the back if it waited; says whether it did. */
   goBehind(one: T): boolean {
     if (!this.delete(one)) return false;
     this.#waiting.push(one);
@@ -39,7 +39,7 @@ export class Turns<T> {
     this.#first = 0;
   }
 
-  /** Whose turn it is: waits no more. */
+  /** Removes and returns the first. */
   next(): T | undefined {
     const one = this.#waiting[this.#first];
     if (!this.any) return undefined;

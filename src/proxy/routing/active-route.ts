@@ -10,12 +10,12 @@ export interface ActiveRoute {
   readonly config: RouteConfig;
   readonly matcher: RouteMatcher;
   readonly upstream: UpstreamStreams;
-  /** Absent where no token is to go. */
+  /** Absent where no token is sent. */
   readonly bearer: BearerSource | undefined;
   /** Absent where the token is `Authorization: Bearer …`. */
   readonly placement: TokenPlacement | undefined;
   readonly observer: RouteObserver;
 }
 
-/** What activates a route: opens its upstream's streams, and finds who counts. */
+/** Activates a route: opens its upstream's streams, and finds its observer. */
 export type ActivateRoute = (config: RouteConfig, bearer: BearerSource | undefined) => ActiveRoute;

@@ -9,33 +9,33 @@ import type { AskedDestination } from './forward-destination.ts';
 import type { ForwardProxy } from './forward-proxy.ts';
 import type { HostList } from './host-list.ts';
 
-/** A host that connections are to which end here, and the list that it is on. */
+/** A host whose connections end here, and the list that it is on. */
 export interface ListedHost {
   readonly list: HostList;
   readonly asked: AskedDestination;
 }
 
-/** Finds where requests go. Another one may take its place at any time: nobody keeps what is behind it. */
+/** Finds where requests go. Another finder may replace it at any time: do not keep what is behind it. */
 export interface DestinationFinder {
-  /** Names that a Host may have, where requests of other sites are refused; absent where they are not looked for. */
+  /** Names that Host may have where cross-site requests are refused; absent where they are not checked. */
   readonly ownNames: ReadonlySet<string> | undefined;
   /** @throws {SidecarError} `destination_not_allowed`, `bad_request` or `route_not_found`. */
   find(request: IncomingRequest): Destination;
   /**
-   * Where a request goes that came on a connection to a listed host. One that is no longer listed gets no token.
+   * The destination of a request that came on a connection to a listed host. A host no longer listed gets no token.
    * @throws {SidecarError} `destination_not_allowed`, `misdirected_request` or `bad_request`.
    */
   findListed(host: ListedHost, request: IncomingRequest): Destination;
   /**
-   * What serves connections to a listed host, before there is a request.
+   * The route of connections to a listed host, before there is a request.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   routeTo(host: ListedHost): ActiveRoute;
-  /** Whether a redirected connection to `asked` is one to a host that gets the token. */
+  /** Whether redirected connections to `asked` get the token. */
   listsRedirected(asked: AskedDestination): boolean;
-  /** What counts, and makes, connections to where a redirected one was going, which pass as they are. */
+  /** The route that makes and counts connections to where a redirected one was going, which pass as they are. */
   routePast(original: ListenAddress): ActiveRoute;
-  /** What the upstream of each route speaks, by the route's name; undefined where that is not known. */
+  /** The protocol of each route's upstream, by route name; undefined if unknown. */
   spoken(): ReadonlyMap<string, Protocol | undefined>;
   /** Closes every connection to an upstream. */
   close(): void;
@@ -89,7 +89,7 @@ export class Destinations implements DestinationFinder {
     return new Map(this.routes.map(({ config, upstream }) => [config.name, upstream.speaks]));
   }
 
-  /** Of hosts on lists, and what passes beside them: those that have been activated so far. */
+  /** The routes activated so far for listed hosts, and for what passes beside them. */
   get listedRoutes(): readonly ActiveRoute[] {
     const { forwardProxy, captured, redirected } = this;
     return [forwardProxy, captured, redirected].flatMap((list) => list?.activeRoutes ?? []);

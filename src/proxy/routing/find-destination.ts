@@ -38,7 +38,7 @@ export function destinationOf(
   return { route, target: upstreamTarget(route.config, route.matcher, target), tunnel: false };
 }
 
-/** Whether a path that climbs, as far as it likes, stays where it was sent: there is no other path to get to. */
+/** Whether a path may climb as far as it likes without leaving its route: the route is given every path. */
 function takesEveryPath(route: ActiveRoute | undefined, routes: readonly ActiveRoute[]): boolean {
   return route?.config.upstream.basePath === '' && routes.every(({ matcher }) => matcher.prefix === '');
 }

@@ -24,8 +24,8 @@ export function allowedDestination(
 
 /**
  * Where a request to a listed (or, without `destination`, a passed) host is sent. The dialled host, the Host field and
- * the certificate's name all come from here, so that they cannot diverge. Port 80, spelt out or not, is plain http's own:
- * what is upgraded goes to 443.
+ * the certificate's name all come from here, so that they cannot diverge. Port 80, explicit or not, belongs to plain
+ * http: an upgraded request goes to 443.
  */
 export function forwardUpstream(asked: AskedDestination, destination?: AllowedDestination): Upstream {
   const protocol = destination?.upgradeToTls === true ? 'https' : asked.scheme;
@@ -41,17 +41,15 @@ export function forwardUpstream(asked: AskedDestination, destination?: AllowedDe
 }
 
 /**
- * `*.example.com` stands for every name below example.com, at any depth, and not for example.com itself. What only ends like one is
- * no name: SNI may hold any octet, and what matches is dialled, certified and written into a CONNECT.
+ * `*.example.com` stands for every name below example.com, at any depth, but not for example.com itself. The host must
+ * be a valid name: SNI may hold any octet, and what matches is dialled, certified and written into a CONNECT.
  */
 function matchesHost(pattern: string, host: string): boolean {
   if (!pattern.startsWith('*.')) return pattern === host;
   return host.endsWith(pattern.slice(1)) && isDnsName(host);
 }
 
-/**
- * A destination without a port allows the well-known ones only: the list is of services, not of every port of a host.
- */
+/** A destination without a port allows the well-known ones only: the list names services, not every port of a host. */
 function matchesPort({ port }: AllowedDestination, asked: AskedDestination): boolean {
   const askedPort = asked.port ?? DEFAULT_PORTS[asked.scheme];
   if (port === undefined) return askedPort === DEFAULT_PORTS.http || askedPort === DEFAULT_PORTS.https;

@@ -20,15 +20,15 @@ import type { RefusedHosts } from './refused-hosts.ts';
 import { hostName } from './routes.ts';
 
 export interface ForwardProxyOptions {
-  /** Whose hosts these are. */
+  /** The list that these hosts are on. */
   readonly list: HostList;
   readonly config: ForwardProxyConfig;
   readonly bearerOf: (destination: AllowedDestination) => BearerSource;
   readonly activate: ActivateRoute;
-  /** Remembers whom the list has kept out. */
+  /** Remembers the hosts that the list has kept out. */
   readonly refused: RefusedHosts;
   readonly log: Logger;
-  /** The one in whose place it comes: where its destinations are still listed, they are activated at once. */
+  /** The proxy that this one replaces: its destinations that are still listed are activated at once. */
   readonly before?: ForwardProxy | undefined;
 }
 
@@ -38,12 +38,12 @@ interface KnownDestination {
   readonly listed: AllowedDestination | undefined;
 }
 
-/** Destinations whose connections are kept; with wildcards an app could otherwise open pools without end. */
+/** Destinations whose connections are kept; wildcards would otherwise let an app open any number of pools. */
 const MOST_POOLS = 256;
 
 type ForwardedHead = Pick<IncomingRequest, 'target' | 'host' | 'method'>;
 
-/** With the form of its target, which is its path as a rule. */
+/** With the form of its target, which is usually a path. */
 type ListedHead = ForwardedHead & Pick<IncomingRequest, 'targetForm'>;
 
 /**
@@ -56,7 +56,7 @@ export class ForwardProxy {
   readonly #routes = new Map<string, KnownDestination>();
 
   constructor({ before, ...options }: ForwardProxyOptions) {
-    // Without the one before, which would keep its own, and so on: each with its credentials and their last tokens.
+    // Without `before`, which would keep its own predecessor, and so on: each with its credentials and their last tokens.
     this.#options = options;
     for (const { host, port, upgradeToTls } of options.config.allow) {
       if (upgradeToTls || isLoopbackHost(host)) continue;
@@ -65,7 +65,7 @@ export class ForwardProxy {
     if (before !== undefined) this.#goOn(before);
   }
 
-  /** Those that have been activated, and not forgotten since. */
+  /** Routes that are activated and not yet forgotten. */
   get activeRoutes(): readonly ActiveRoute[] {
     return [...this.#routes.values()].map(({ active }) => active);
   }
@@ -80,7 +80,7 @@ export class ForwardProxy {
       throw new SidecarError('bad_request', 'the request target must be an http or https URL');
     }
     const { scheme, authority, pathAndQuery } = parts;
-    // The RFC has a proxy take the target's word. Two names in one request are two destinations to somebody.
+    // The RFC has a proxy trust the target. But two names in one request are two destinations to some reader.
     if (head.host !== undefined && head.host.toLowerCase() !== authority.toLowerCase()) {
       throw new SidecarError('bad_request', 'the Host field and the request target name different hosts');
     }
@@ -95,7 +95,8 @@ export class ForwardProxy {
   }
 
   /**
-   * The destination of a CONNECT (RFC 9110 §9.3.6), which never carries a token itself: a tunnel, or what ends here.
+   * The destination of a CONNECT (RFC 9110 §9.3.6), which never carries a token itself: a tunnel, or a connection that
+   * ends here.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   tunnelDestination(head: ForwardedHead): Destination {
@@ -147,13 +148,13 @@ export class ForwardProxy {
   }
 
   /**
-   * What serves connections to `asked` that end here.
+   * The route of connections to `asked` that end here.
    * @throws {SidecarError} `destination_not_allowed`.
    */
   listedRoute(asked: AskedDestination): ActiveRoute {
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
-    // Where new connections are tunnelled, those that end here go on: an app would ask on them again and again.
+    // Even where new connections are tunnelled, those that end here go on: an app would keep asking on them.
     if (listed === undefined || config.connect === 'deny') throw this.#notAllowed(asked);
     return this.#routeTo(asked, listed);
   }
@@ -163,7 +164,7 @@ export class ForwardProxy {
     return allowedDestination(this.#options.config, asked) !== undefined;
   }
 
-  /** What serves connections that pass to where they were going, listed or not: bytes, without a token. */
+  /** The route of connections that pass to where they were going, listed or not: bytes, without a token. */
   routePast({ host, port }: ListenAddress): ActiveRoute {
     const authority = host.includes(':') ? `[${host}]` : host;
     return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
@@ -186,7 +187,7 @@ export class ForwardProxy {
     return { route: this.#routeTo(asked, listed), target, tunnel: true, listed: asked };
   }
 
-  /** A tunnel is bytes to the address that was asked for; what is upgraded or injected elsewhere has no part in it. */
+  /** A tunnel is bytes to the address that was asked for: nothing is upgraded or injected. */
   #tunnelTo(asked: AskedDestination, listed: AllowedDestination | undefined, target: string): Destination {
     const upstream = forwardUpstream(
       { ...asked, scheme: 'http' },
@@ -219,7 +220,7 @@ export class ForwardProxy {
 
   #routeVia(upstream: Upstream, listed: AllowedDestination | undefined): ActiveRoute {
     const name = `${HOST_LISTS[this.#options.list].prefix}:${listed?.host ?? 'other'}`;
-    // Entries of one host, for other ports, may lead to one upstream: each has a credential of its own.
+    // Entries for different ports of one host may lead to one upstream, each with its own credential.
     const entry = listed === undefined ? 'other' : this.#options.config.allow.indexOf(listed);
     const key = `${entry} ${upstream.protocol}://${upstream.authority}`;
     const known = this.#routes.get(key);
@@ -278,7 +279,7 @@ function portOf(authority: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Whether an authority, as Host or `:authority` has it, is what was asked for: with or without the port of its scheme. */
+/** Whether an authority from Host or `:authority` is what was asked for, with or without the port of its scheme. */
 function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
   const standard = DEFAULT_PORTS[scheme];
   return hostName(authority) === host && (portOf(authority) ?? standard) === (port ?? standard);

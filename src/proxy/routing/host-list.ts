@@ -1,7 +1,7 @@
-/** By which list a host gets the token: that of the forward proxy, of captured hosts, or of redirected connections. */
+/** The list by which a host gets the token: the forward proxy's, that of captured hosts, or of redirected connections. */
 export type HostList = 'forwardProxy' | 'captured' | 'redirected';
 
-/** What the routes of a list are called by in metrics and logs, and the list in sentences. */
+/** The prefix of a list's routes in metrics and logs, and the list's name in sentences. */
 export const HOST_LISTS = {
   forwardProxy: { prefix: 'forward', what: 'the forward proxy' },
   captured: { prefix: 'capture', what: 'captured hosts' },

@@ -9,14 +9,14 @@ export interface RefusedHost {
   readonly lastAtMs: number;
 }
 
-/** Apps may ask for hosts without end. */
+/** Apps may ask for any number of hosts. */
 const MOST_HOSTS = 16;
-/** Names are no longer (RFC 1035 §2.3.4); a port comes behind it. */
+/** The longest name (RFC 1035 §2.3.4) and a port after it. */
 const LONGEST = 253 + 6;
 
-/** The hosts that were asked for and are on no list, the latest of them. */
+/** The latest hosts that were asked for and are on no list. */
 export class RefusedHosts {
-  /** The one refused longest ago first. */
+  /** Least recently refused first. */
   readonly #hosts = new Map<string, RefusedHost>();
   readonly #clock: Clock;
 

@@ -5,7 +5,7 @@ export interface OriginTarget {
   readonly query: string;
 }
 
-/** Servers take these, too, for a segment's end before they resolve dot segments. */
+/** Some servers end a segment at these, too, before they resolve dot segments. */
 const SEGMENT_ENDS = /\/|%2f|%5c/i;
 
 /** Takes a target in origin-form or asterisk-form apart (RFC 9112 §3.2). */

@@ -19,16 +19,16 @@ export function hostName(authority: string): string {
 }
 
 /**
- * The first route whose host and path prefix match; `authority` is the request's Host. Prefixes match by whole segments, as a Kubernetes Ingress
- * `Prefix` path does: `/a` and `/a/` match `/a`, `/a/` and `/a/x`, but not `/ab`. `*` (RFC 9112 §3.2.4) is
- * matched by the prefix `/` alone.
+ * The first route whose host and path prefix match; `authority` is the request's Host. Prefixes match by whole
+ * segments, as a Kubernetes Ingress `Prefix` path does: `/a` and `/a/` match `/a`, `/a/` and `/a/x`, but not `/ab`. `*`
+ * (RFC 9112 §3.2.4) is matched by the prefix `/` alone.
  */
 export function matchRoute<Route extends { readonly matcher: RouteMatcher }>(
   routes: readonly Route[],
   authority: string | undefined,
   path: string,
 ): Route | undefined {
-  // For every request: `find` would make a function each time.
+  // Runs for every request: `find` would allocate a function each time.
   for (const route of routes) {
     const { host, prefix } = route.matcher;
     if (hasHost(authority, host) && hasPrefix(path, prefix)) return route;

@@ -4,7 +4,7 @@ import type { PassedBytes } from '../tunnel/passed-bytes.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
-/** Who serves a connection that was given up, as that knows it. */
+/** The new server of a given-up connection, as the connection sees it. */
 export interface ConnectionHeir {
   /** Whether a request is being served. */
   readonly busy: boolean;
@@ -21,10 +21,10 @@ export interface GivenUpConnection extends TunnelEnd {
 }
 
 /**
- * What an exchange knows of the app's side: one request and the way back to who asked. HTTP/1.1 offers one stream of a
- * connection after another, HTTP/2 many at once. The exchange is told of the request's body, of an app that keeps up
- * again or has left, and of the answer's end, by whoever made it; nothing is asked of a stream after `end`, `answer`,
- * `cut` or `becomeTunnel`.
+ * The app's side as an exchange sees it: one request and the way back to the client. An HTTP/1.1 connection offers one
+ * stream after another, HTTP/2 many at once. Whoever made the exchange tells it about the request's body, an app that
+ * keeps up again or has left, and the answer's end. A stream is not used after `end`, `answer`, `cut` or
+ * `becomeTunnel`.
  */
 export interface AppStream {
   /** Whether the app has sent its request whole. */
@@ -37,25 +37,25 @@ export interface AppStream {
   inform(head: AnswerHead): void;
   /** Begins the final answer, and passes its head on with the next flush. */
   respond(head: AnswerHead, body: AnswerBody): void;
-  /** The next piece of the answer's body, which is copied or gone when this returns. */
+  /** The next piece of the answer's body, copied or sent by the time this returns. */
   data(slice: Buffer): void;
   /** Says whether the app keeps up; if not, the exchange is told once it does. */
   flush(): boolean;
-  /** @param patienceMs how long the app may take to read what the system has not taken yet. */
+  /** @param patienceMs how long the app may take to read what the system has not accepted yet. */
   end(trailers: Fields, patienceMs: number): void;
-  /** Answers in the proxy's own name, from head to end; the rest of the request is of no interest any more. */
+  /** Sends a whole answer in the proxy's own name; the rest of the request is ignored. */
   answer(own: OwnAnswer, patienceMs: number): void;
-  /** Ends the answer amid it, so that the app knows that it is not whole. @param why what the app is told of it, where it can be. */
+  /** Cuts the answer short, so that the app knows it is incomplete. @param why is told to the app where possible. */
   cut(why: SidecarError<ProxyErrorCode>): void;
   /** Takes no more of the request until `proceed`. */
   hold(): void;
-  /** Goes on where `hold` stopped. A stream that has ended takes no notice. */
+  /** Goes on where `hold` stopped. Does nothing on a stream that has ended. */
   proceed(): void;
   /**
    * Becomes a tunnel, from here on bytes both ways.
    * @param switched the upstream's 101 for the app; undefined for the answer to a CONNECT.
-   * @param idleMs without a byte in either direction for this long it is cut.
-   * @param bytes counts what passes, where somebody wants to know.
+   * @param idleMs the tunnel is cut after this long without a byte in either direction.
+   * @param bytes counts what passes; undefined where nobody needs it.
    */
   becomeTunnel(
     switched: AnswerHead | undefined,
@@ -63,6 +63,9 @@ export interface AppStream {
     idleMs: number,
     bytes: PassedBytes | undefined,
   ): void;
-  /** Answers a CONNECT with 200 and gives its connection up; undefined, and nothing done, where others share that. */
+  /**
+   * Answers a CONNECT with 200 and gives up its connection; does nothing and returns undefined where other streams
+   * share it.
+   */
   giveUp(): GivenUpConnection | undefined;
 }

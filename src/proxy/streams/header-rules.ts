@@ -1,4 +1,4 @@
-/** Which fields pass, which stay, which are made anew. */
+/** Which fields pass, which are dropped, which are remade. */
 
 import { HOP_FIELD } from '../../hop-field.ts';
 import { lowerCaseName } from '../http/field-names.ts';
@@ -22,28 +22,28 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Options that say something of the connection and name no field that would pass. */
+/** Options that describe the connection and name no field that would pass. */
 const PLAIN_OPTIONS: ReadonlySet<string> = new Set(['close', ...HOP_BY_HOP]);
 
 /** If `Connection` could name these away, a client could strip the token, the framing or the loop guard. */
 const NEVER_NOMINATED: ReadonlySet<string> = new Set(['authorization', 'content-length', 'host', HOP_FIELD]);
 
 /**
- * Nearly every field that no rule names is told by its length and first letter, before a string is made to compare its
- * name in lower case: 1 where a name of that shape has to be looked at.
+ * Length and first letter rule out nearly every field that no rule names, before a lower-case copy of its name is made:
+ * 1 where a name of that shape must be compared.
  */
 const REQUEST_SHAPES = shapesOf([...HOP_BY_HOP, ...NEVER_NOMINATED, 'trailer']);
 const ANSWER_SHAPES = shapesOf([...HOP_BY_HOP, 'content-length', 'trailer', ERROR_FIELD, HOP_FIELD]);
 
-/** What the proxy makes of a request, as far as its fields tell. */
+/** What decides how the proxy changes a request's fields. */
 export type UpstreamFieldRules = Pick<
   OutgoingRequest,
   'authority' | 'authorization' | 'keepClientAuthorization' | 'instanceId' | 'upgrade'
 >;
 
 /**
- * How a request's body leaves: in chunks, or as one that trailers may follow all the same; `empty` is none where the
- * method anticipates one, so that `content-length: 0` is said if the client said nothing (RFC 9110 §8.6).
+ * How a request's body leaves: `chunked` in chunks, or in any other form that trailers may follow; `empty` is no body
+ * where the method anticipates one, so that `content-length: 0` is added if the client said nothing (RFC 9110 §8.6).
  */
 export type RequestBodyForm = 'chunked' | 'empty' | 'plain';
 
@@ -66,7 +66,7 @@ export function upstreamFields(
   return passed;
 }
 
-/** With the same token above all. */
+/** Whether both rules are the same; the token above all. */
 export function isSameRule(one: UpstreamFieldRules, other: UpstreamFieldRules): boolean {
   return (
     one.authorization === other.authorization &&
@@ -149,8 +149,8 @@ export function hasPassed(fields: Fields, instanceId: string): boolean {
 }
 
 /**
- * The protocols offered in Upgrade (RFC 9110 §7.8); undefined when Connection does not name it or it names none. HTTP/2 is none of them
- * (RFC 9113 §3.1 takes `h2c` back): requests would pass that no route, token or policy has seen.
+ * The protocols offered in Upgrade (RFC 9110 §7.8); undefined if Connection does not name Upgrade, or nothing is
+ * offered. `h2c` is left out (RFC 9113 §3.1 withdraws it): its requests would bypass routes, tokens and policy.
  */
 export function offeredProtocols({ fields, connectionOptions }: FieldSection): string | undefined {
   if (!connectionOptions.includes('upgrade')) return undefined;
@@ -161,7 +161,7 @@ export function offeredProtocols({ fields, connectionOptions }: FieldSection): s
 export interface AnswerFieldRules {
   readonly status: number;
   /**
-   * How its body leaves: in chunks, or in frames of a version that delimits it by itself; trailers may follow these.
+   * How the body leaves: in chunks, or in frames of a version that delimits it by itself; trailers may follow both.
    * `plain` is anything else.
    */
   readonly body: 'chunked' | 'framed' | 'plain';
@@ -203,7 +203,7 @@ export function informationFields(section: FieldSection): Fields {
   return answerFields(section, { status: 100, body: 'plain' });
 }
 
-/** Names of fields, in lower case, that Connection takes away; undefined where there are none but the usual. */
+/** Lower-case names of fields that Connection removes; undefined where it names only the usual ones. */
 function nominatedNames({ connectionOptions }: FieldSection): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const option of connectionOptions) {
@@ -220,7 +220,7 @@ function shapesOf(names: readonly string[]): Uint8Array {
   return shapes;
 }
 
-/** The same for both cases of the first letter. */
+/** Equal for both cases of the first letter. */
 function shapeOf(name: string): number {
   return name.length * 32 + (name.charCodeAt(0) & 0x1f);
 }

@@ -2,16 +2,16 @@ import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { TargetForm } from '../http/target-form.ts';
 
-/** A field section with the names of fields that are for the next hop alone. */
+/** A field section with the names of fields meant for the next hop alone. */
 export interface FieldSection {
   readonly fields: Fields;
   /** Options of the Connection fields, in lower case (RFC 9110 §7.6.1); HTTP/2 has none. */
   readonly connectionOptions: readonly string[];
-  /** Names of fields that may be put in no table of HPACK on their way (RFC 7541 §7.1.3); of HTTP/2 alone. */
+  /** Names of fields that no HPACK table on the way may hold (RFC 7541 §7.1.3); HTTP/2 only. */
   readonly neverIndexed?: readonly string[];
 }
 
-/** The head of a request of the app, as every version of HTTP has it. */
+/** The head of an app's request, in any version of HTTP. */
 export interface IncomingRequest extends FieldSection {
   readonly protocol: Protocol;
   readonly method: string;
@@ -21,18 +21,18 @@ export interface IncomingRequest extends FieldSection {
   readonly host: string | undefined;
   /** Max-Forwards is counted down in place. */
   readonly fields: string[];
-  /** Octets of the body, where they were declared. */
+  /** The declared length of the body in octets, if any. */
   readonly contentLength: number | undefined;
 }
 
-/** The head of an answer of an upstream. */
+/** The head of an upstream's answer. */
 export interface AnswerHead extends FieldSection {
   readonly status: number;
   /** May be empty; HTTP/2 has none. */
   readonly reason: string;
 }
 
-/** Whether a body follows an answer's head: none, one of the length that Content-Length says, or one that ends at its end. */
+/** The body that follows an answer's head: none, one of the length in Content-Length, or one of unknown length. */
 export type AnswerBody = 'none' | 'length' | 'open';
 
 /** An answer of the proxy's own. */

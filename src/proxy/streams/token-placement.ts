@@ -1,7 +1,7 @@
 /**
- * Where a token goes in a request that does not want it as `Authorization: Bearer`: in fields of other names or schemes, in
- * the place of a placeholder, or in a query parameter. What the app itself put into those places, or into Authorization,
- * makes room: the upstream is shown one identity.
+ * Where a token goes when it is not sent as `Authorization: Bearer`: in fields of other names or schemes, in place of a
+ * placeholder, or in a query parameter. It replaces whatever the app put there or into Authorization: the upstream sees
+ * one identity.
  */
 
 import type { Injection } from '../../config/config.ts';
@@ -12,20 +12,20 @@ import type { FieldSection, IncomingRequest } from './message.ts';
 /** What every Authorization value of a bearer source begins with (RFC 6750 §2.1). */
 const BEARER = 'Bearer ';
 
-/** HTTP/2's name of the target, as a field that may be in no table. */
+/** HTTP/2's name for the target, as a field that no table may hold. */
 const PATH = ':path';
 
 type InjectionInto<Place extends Injection['into']> = Extract<Injection, { readonly into: Place }>;
 
-/** What a request becomes, as far as its fields tell. */
+/** The fields of a request with its token in place. */
 type PlacedSection = Pick<FieldSection, 'connectionOptions'> & { readonly fields: string[] };
 
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];
   readonly #placeholders: readonly (InjectionInto<'placeholder'> & { readonly alike: string })[];
-  /** Names of parameters as `parameterName` has them. */
+  /** Parameter names as normalised by `parameterName`. */
   readonly #parameters: readonly { readonly parameter: string; readonly alike: string }[];
-  /** Names of fields as `alike` has them. */
+  /** Field names as normalised by `alike`. */
   readonly #owned: ReadonlySet<string>;
   readonly #neverIndexed: readonly string[];
   readonly #placed = new MadeOf<{
@@ -49,7 +49,7 @@ export class TokenPlacement {
     ];
   }
 
-  /** Whether the request shows an identity of the app's own, beside which no token may stand. */
+  /** Whether the request carries an identity of the app's own, which no token may stand beside. */
   isShownOwn({ fields, target }: Pick<IncomingRequest, 'fields' | 'target'>): boolean {
     for (let at = 0; at < fields.length; at += 2) {
       const name = fields[at] as string;
@@ -58,7 +58,7 @@ export class TokenPlacement {
     return this.#parameters.length > 0 && withoutParameters(target, this.#parameters) !== target;
   }
 
-  /** Whether a token would be seen in what becomes of the request: a placeholder that is not there is not swapped. */
+  /** Whether the outgoing request would carry a token: a placeholder that is missing cannot be swapped. */
   takesToken({ fields }: Pick<IncomingRequest, 'fields'>): boolean {
     if (this.#headers.length > 0 || this.#parameters.length > 0) return true;
     for (let at = 0; at < fields.length; at += 2) {
@@ -72,7 +72,7 @@ export class TokenPlacement {
     return this.#owned.has(alike(name));
   }
 
-  /** The value with `token` for the placeholder; undefined where the field has none that is to be swapped. */
+  /** The value with `token` in place of the placeholder; undefined if the field has none to swap. */
   swapped(name: string, value: string, token: string): string | undefined {
     if (this.#placeholders.length === 0) return undefined;
     const key = alike(name);
@@ -82,7 +82,7 @@ export class TokenPlacement {
     return found && value.slice(0, value.length - found.placeholder.length) + token;
   }
 
-  /** The request with the token in its places, and without what stood there. @param authorization of a bearer source. */
+  /** The request with the token in its places, replacing what stood there. @param authorization of a bearer source. */
   place(request: IncomingRequest, authorization: string | undefined): IncomingRequest {
     const known = this.#placed.get(request.fields);
     let section = known?.section;
@@ -93,7 +93,7 @@ export class TokenPlacement {
     return { ...request, ...section, neverIndexed: this.#marksOf(request) };
   }
 
-  /** The request with the app's own identity in those places, to be put in no table either (RFC 7541 §7.1.3). */
+  /** The request with the app's own identity kept in those places; no table may hold that either (RFC 7541 §7.1.3). */
   keepOwn(request: IncomingRequest): IncomingRequest {
     const marked = this.#marksOf(request);
     const names = request.fields.filter((name, at) => at % 2 === 0 && this.owns(name));
@@ -105,7 +105,7 @@ export class TokenPlacement {
     return marked.length === 0 ? this.#neverIndexed : [...marked, ...this.#neverIndexed];
   }
 
-  /** The target with the token as its parameters, and without what stood there. */
+  /** The target with the token as its parameters, replacing what stood there. */
   target(target: string, authorization: string | undefined): string {
     // OPTIONS on the server as a whole has no query.
     if (this.#parameters.length === 0 || target === '*') return target;
@@ -132,7 +132,7 @@ export class TokenPlacement {
         continue;
       }
       const swapped = token === undefined ? undefined : this.swapped(name, value, token);
-      // Whoever repeats a placeholder gets one token: which of two fields counts would be each reader's guess.
+      // A repeated placeholder is swapped once: readers would disagree on which of two fields counts.
       if (swapped === undefined || filled.has(alike(name))) continue;
       filled.add(alike(name));
       placed.push(name, swapped);
@@ -150,7 +150,7 @@ export class TokenPlacement {
   }
 }
 
-/** Servers that hand fields to programs as variables (RFC 3875 §4.1.18) take an underscore for a dash. */
+/** Servers that hand fields to programs as variables (RFC 3875 §4.1.18) treat an underscore as a dash. */
 function alike(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }
@@ -161,7 +161,7 @@ function endsInPlaceholder(value: string, placeholder: string): boolean {
   return /^(?:[A-Za-z0-9!#$%&'*+.^_`|~-]+ +)?$/.test(value.slice(0, -placeholder.length));
 }
 
-/** The target without the parameters of these names, in any spelling that a reader might take for theirs. */
+/** The target without these parameters, in any spelling that a reader might take for theirs. */
 function withoutParameters(target: string, parameters: readonly { readonly alike: string }[]): string {
   const mark = target.indexOf('?');
   if (mark === -1) return target;
@@ -176,7 +176,10 @@ function withoutParameters(target: string, parameters: readonly { readonly alike
   return query === '' ? target.slice(0, mark) : `${target.slice(0, mark)}?${query}`;
 }
 
-/** A parameter's name as the least exact of readers knows it: decoded, in lower case, without brackets, dots and spaces as underscores. */
+/**
+ * A parameter's name as the most lenient reader knows it: decoded, in lower case, without brackets, dots and spaces as
+ * underscores.
+ */
 function parameterName(text: string): string {
   const octets = text.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
@@ -188,7 +191,7 @@ function parameterName(text: string): string {
     .replace(/[.+ -]/g, '_');
 }
 
-/** What goes between a target and another parameter. */
+/** The separator between a target and one more parameter. */
 function joint(target: string): '?' | '&' | '' {
   const mark = target.indexOf('?');
   if (mark === -1) return '?';

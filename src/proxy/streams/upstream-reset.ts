@@ -1,8 +1,8 @@
 import { SidecarError } from '../../errors.ts';
 
-/** An upstream that speaks HTTP/2 has reset the request (RFC 9113 §6.4). */
+/** An HTTP/2 upstream has reset the request (RFC 9113 §6.4). */
 export class UpstreamReset extends SidecarError<'upstream_protocol_error'> {
-  /** As it came: what an app that speaks HTTP/2 may be told, too. */
+  /** As received; an app that speaks HTTP/2 may be told it too. */
   readonly http2Code: number;
 
   constructor(message: string, http2Code: number) {

@@ -7,8 +7,8 @@ import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 /**
  * What became of a request whose connection failed:
  * - `unsent`: nothing of it has left this machine;
- * - `unprocessed`: the upstream says that it has not looked at it (RFC 9113 §8.7), and has not answered before;
- * - `unanswered`: the connection had been idle, and ended without a byte of an answer: most likely closed meanwhile;
+ * - `unprocessed`: the upstream says that it has not processed it (RFC 9113 §8.7), and had not answered;
+ * - `unanswered`: the connection had been idle and closed without a byte of an answer: most likely closed meanwhile;
  * - `lost`: anything else. The upstream may have acted on it.
  */
 export type RequestFate = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
@@ -16,39 +16,39 @@ export type RequestFate = 'unsent' | 'unprocessed' | 'unanswered' | 'lost';
 /** A request on its way upstream: what the app sent, and what the proxy makes of it. */
 export interface OutgoingRequest {
   readonly from: IncomingRequest;
-  /** The request target sent there. */
+  /** The request target sent upstream. */
   readonly target: string;
   /** The upstream's name for itself: Host or `:authority`. */
   readonly authority: string;
   /** Authorization value to inject; undefined injects none. */
   readonly authorization: string | undefined;
-  /** Pass the client's own Authorization fields, in which case none is injected beside them. */
+  /** Passes the client's own Authorization fields; none is injected beside them. */
   readonly keepClientAuthorization: boolean;
-  /** Of this proxy, for the loop guard. */
+  /** Identifies this proxy to the loop guard. */
   readonly instanceId: string;
-  /** Protocols to offer in Upgrade; undefined where none is to be switched to. */
+  /** Protocols to offer in Upgrade; undefined to offer none. */
   readonly upgrade: string | undefined;
   /** Whether `data` and `end` follow. */
   readonly hasBody: boolean;
 }
 
-/** One request to an upstream and its answer, as an exchange knows it. Lent by `UpstreamStreams`. */
+/** One request to an upstream and its answer, as an exchange sees it. Lent by `UpstreamStreams`. */
 export interface UpstreamStream {
-  /** The version of HTTP that the upstream gets, as is certain once `ready`. */
+  /** The HTTP version sent upstream; certain once `ready`. */
   readonly protocol: Protocol;
   /** Whether the request may be sent. */
   readonly ready: boolean;
   /** Whether the system has taken all that was written. */
   readonly allTaken: boolean;
-  /** For CONNECT and after `switched`: gives itself up to be one end of a tunnel. */
+  /** For CONNECT and after `switched`: becomes one end of a tunnel. */
   readonly tunnelEnd: TunnelEnd;
   /**
-   * Writes the head, to leave with the next flush; all of the request where no body follows.
+   * Writes the head, or the whole request where no body follows; it leaves with the next flush.
    * @param nowMs on the monotonic clock: from then on the answer is due.
    * @throws {SidecarError} `internal` when anything in it could end a line.
    */
   send(request: OutgoingRequest, nowMs: number): void;
-  /** The next piece of the request's body, which is copied when this returns. */
+  /** The next piece of the request's body, copied by the time this returns. */
   data(slice: Buffer): void;
   /** Says that the request has been written whole: from now on the answer is due. */
   end(trailers: Fields, nowMs: number): void;
@@ -63,47 +63,47 @@ export interface UpstreamStream {
   hold(): void;
   /** Goes on where `hold` stopped. */
   proceed(): void;
-  /** Lets the user go who does not want the rest of the held answer. */
+  /** Releases a user who does not want the rest of the held answer. */
   discard(): void;
-  /** Lets the user go, and cuts the request. */
+  /** Releases the user, and cuts the request. */
   abandon(): void;
-  /** Takes back what was lent and not used. */
+  /** Takes back the stream, unused. */
   giveBack(): void;
 }
 
 /** The streams to one upstream. */
 export interface UpstreamStreams {
-  /** What the upstream speaks with a request that came by HTTP/2; undefined before it was asked. */
+  /** The version that the upstream speaks for requests that came by HTTP/2; undefined until it was asked. */
   readonly speaks: Protocol | undefined;
   /**
-   * A stream of a connection that stands, or of one that is about to be made; one that is not ready says so to `user`
-   * once it is.
-   * @param request the one that is to be sent: what it came by, and what it needs, decide what it may leave by.
-   * @param trustMs of a connection idle for so long or longer it is first found out whether it still stands.
+   * A stream of an open connection, or of one about to be made. One that is not ready calls `connected` of `user` once
+   * it is.
+   * @param request the one to send: the version it came by and what it needs decide which version it may leave by.
+   * @param trustMs a connection idle for this long or longer is first checked to be open.
    */
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream;
-  /** A stream of a connection that is about to be made. */
+  /** A stream of a connection about to be made. */
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /**
-   * A stream for a request that the upstream refused by REFUSED_STREAM: of another connection where there is one, otherwise
-   * of one that is about to be made, or of the same. It is not ready, and says so to `user` once it is.
+   * A stream for a request that the upstream refused with REFUSED_STREAM: of another connection where there is one,
+   * otherwise of one about to be made, or of the same. It is not ready, and calls `connected` of `user` once it is.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
-  /** A connection for CONNECT, which gives itself up once it stands. */
+  /** A connection for CONNECT, which becomes a tunnel end once it is open. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
-  /** Closes connections that carry no request, so that the next one is begun on a new connection. */
+  /** Closes connections that carry no request, so that the next request starts on a new one. */
   discardIdle(): void;
-  /** Takes them out of use: connections end with the requests that they carry. */
+  /** Takes the connections out of use: each closes once its requests have ended. */
   retire(): void;
-  /** Closes every connection, and makes none reusable any more. */
+  /** Closes every connection, and lets none be reused. */
   close(): void;
 }
 
-/** Who has sent a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
+/** The sender of a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
   /**
-   * The connection stands: the request may be sent.
-   * @param instead takes the place of the stream that was acquired, where the upstream has chosen another version of HTTP.
+   * The connection is open: the request may be sent.
+   * @param instead replaces the acquired stream where the upstream has chosen another HTTP version.
    */
   connected(instead?: UpstreamStream): void;
   /** An informational answer other than 101. */
@@ -114,7 +114,7 @@ export interface UpstreamUser {
   switched(head: AnswerHead): void;
   answerData(slice: Buffer): void;
   answerEnded(trailers: Fields): void;
-  /** All that came in one piece has been passed. */
+  /** Everything that came in one piece has been passed on. */
   flushAnswer(): void;
   /** The connection takes more of the request. */
   upstreamReady(): void;

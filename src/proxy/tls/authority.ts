@@ -41,11 +41,11 @@ export interface LeafCertificate {
 }
 
 export interface Authority {
-  /** PEM of the root: what apps are to trust. Its key is gone. */
+  /** PEM of the root, for apps to trust. Its key is gone. */
   readonly root: string;
   /**
-   * A certificate for one name. Whether it is one of the listed is the caller's to know; for another name every verifier
-   * refuses it, by the constraints of what signed it.
+   * A certificate for one name, which the caller must know to be listed: for any other, every verifier refuses it by
+   * the constraints of its issuer.
    * @param nowMs Unix time in ms.
    */
   issue(name: string, nowMs: number): LeafCertificate;
@@ -66,7 +66,7 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
 /** Apps whose clocks are behind must accept them, too. */
 const BACKDATED_MS = HOUR_MS;
 
-/** Apps read what they trust when they start: as long as any pod lives. */
+/** Longer than any pod lives: apps read what they trust when they start. */
 const AUTHORITY_MS = 10 * YEAR_MS;
 
 export const LEAF_MS = 24 * HOUR_MS;
@@ -74,10 +74,10 @@ export const LEAF_MS = 24 * HOUR_MS;
 /** Every address (RFC 5280 §4.2.1.10). */
 const ADDRESSES = ['0.0.0.0/0', '::/0'];
 
-/** Makes a root that signs one intermediate and nothing else, ever; and that intermediate. */
+/** Makes a root, which signs one intermediate and nothing else, ever; and that intermediate. */
 export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: AuthorityOptions): Authority {
   const { root, certificate, issuer, keys } = signIntermediate(names, nowMs, newKeys);
-  // All names have one: whoever could read it could read each.
+  // One key for all names: whoever could read it could read each.
   const leaf = newKeys();
   const key = leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   return {
@@ -90,11 +90,11 @@ export function createAuthority({ names, nowMs, newKeys = newKeyPairNow }: Autho
   };
 }
 
-/** A function of its own, so that nothing that lives on remembers the key of the root. */
+/** A function of its own, so that nothing that lives on keeps the root's key. */
 function signIntermediate(names: readonly string[], nowMs: number, newKeys: () => KeyPair) {
   const rootKeys = newKeys();
   const keys = newKeys();
-  // Of this start of this pod: verifiers look issuers up by name.
+  // Unique to this start of this pod: verifiers look up issuers by name.
   const mark = randomBytes(8).toString('hex');
   const rootName = commonName(`${INTERCEPTION_ROOT} ${mark}`);
   const issuer = commonName(`token-sidecar interception ${mark}`);
@@ -124,7 +124,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
         extension(id_ce_basicConstraints, new BasicConstraints({ cA: true, pathLenConstraint: 0 }), true),
         mayCertify,
         extension(id_ce_extKeyUsage, new ExtendedKeyUsage([id_kp_serverAuth])),
-        // In the intermediate, since verifiers need not look at those of what they trust (RFC 5280 §6.1.1).
+        // In the intermediate, since verifiers may ignore those of a trust anchor (RFC 5280 §6.1.1).
         extension(id_ce_nameConstraints, constraintsTo(names), true),
         subjectKeyIdentifier(keys.publicKey),
         authorityKeyIdentifier(rootKeys.publicKey),
@@ -135,7 +135,7 @@ function signIntermediate(names: readonly string[], nowMs: number, newKeys: () =
   return { root, certificate, issuer, keys };
 }
 
-/** A name permits what is below it as well: that is taken out again, where nothing of it is listed. */
+/** A permitted name also permits all names below it; those are excluded again where none of them is listed. */
 function constraintsTo(names: readonly string[]): NameConstraints {
   const listed = new Set(names.map((name) => name.replace(/^\*\./, '')));
   const exact = names.filter(

@@ -1,9 +1,9 @@
 /**
- * What a TLS client says first (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides what it is shown: the name it asks
- * for and the protocols it offers. Nothing is decided about keys here: the same octets go on to OpenSSL.
+ * The first message of a TLS client (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides what the client is
+ * shown: the name it asks for and the protocols it offers. Keys are left to OpenSSL, which gets the same octets.
  */
 
-/** With the key shares of post-quantum groups a ClientHello has two kilobytes. */
+/** With post-quantum key shares, a ClientHello takes two kilobytes. */
 export const MOST_HELLO_BYTES = 16 * 1024;
 
 export interface ClientHello {
@@ -16,7 +16,7 @@ export interface ClientHello {
 
 export type ClientHelloReading =
   | ClientHello
-  /** It goes on: more octets are wanted. */
+  /** Incomplete: more octets are needed. */
   | { readonly kind: 'partial' }
   | { readonly kind: 'malformed'; readonly why: string };
 
@@ -30,7 +30,7 @@ const HOST_NAME = 0;
 
 const PARTIAL: ClientHelloReading = { kind: 'partial' };
 
-/** @param octets all that has come. */
+/** @param octets everything that has come so far. */
 export function readClientHello(octets: Buffer): ClientHelloReading {
   const message = messageIn(octets);
   if (!Buffer.isBuffer(message)) return message;
@@ -42,7 +42,7 @@ export function readClientHello(octets: Buffer): ClientHelloReading {
   }
 }
 
-/** The body of the handshake message, put together of its records (RFC 8446 §5.1). */
+/** The body of the handshake message, assembled from its records (RFC 8446 §5.1). */
 function messageIn(octets: Buffer): Buffer | ClientHelloReading {
   const pieces: Buffer[] = [];
   let wanted = 4;
@@ -114,7 +114,7 @@ function tooLong(): ClientHelloReading {
   return malformed(`a ClientHello of more than ${MOST_HELLO_BYTES} octets`);
 }
 
-/** Throws RangeError where less is there than is said to be. */
+/** Throws RangeError where a length exceeds what is there. */
 class Reader {
   readonly #octets: Buffer;
   #at = 0;
@@ -136,7 +136,7 @@ class Reader {
     return this.#take(bytes).readUIntBE(0, bytes);
   }
 
-  /** What follows its length, which has so many octets. */
+  /** The content that follows its length, which takes `lengthBytes` octets. */
   vector(lengthBytes: number): Buffer {
     return this.#take(this.number(lengthBytes));
   }

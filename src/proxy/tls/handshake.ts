@@ -9,7 +9,7 @@ import { MOST_HELLO_BYTES, readClientHello } from './client-hello.ts';
 import { failureOf } from './client-verdict.ts';
 import { ALPN_NAMES, chooseProtocol, mustAskUpstream } from './offered-protocol.ts';
 
-/** From its beginning to the end of the handshake; an upstream that is asked first is waited for no longer. */
+/** Limit for the whole handshake, including the wait for an upstream that is asked first. */
 export const HANDSHAKE_MS = 10_000;
 
 /** A fatal alert, before anything is encrypted (RFC 8446 §6): unrecognized_name. */
@@ -18,13 +18,13 @@ const UNRECOGNIZED_NAME = Buffer.from([21, 3, 3, 0, 2, 2, 112]);
 export interface HandshakeOptions {
   readonly connection: Pick<GivenUpConnection, 'socket' | 'takeOver'>;
   readonly clock: Clock;
-  /** That the connection is to, lower-case. */
+  /** The host that the connection is to, lower-case. */
   readonly host: string;
   /** What the app is shown. */
   readonly contextFor: (host: string) => SecureContext;
   /** What the upstream speaks, where that is known. */
   readonly spoken: () => Protocol | undefined;
-  /** Finds it out, and calls back once unless it is ended. */
+  /** Finds out what the upstream speaks, and calls back once unless ended by the returned function. */
   readonly ask: (onKnown: (spoken: Protocol | undefined) => void) => () => void;
   /** Its requests follow. Called in the turn in which the handshake ended. */
   readonly onSecured: (socket: TLSSocket) => void;
@@ -35,7 +35,7 @@ export interface HandshakeOptions {
 type Phase =
   /** The ClientHello is still coming. */
   | { readonly kind: 'reading'; readonly octets: Buffer }
-  /** The upstream is asked what it speaks. Reading goes on: a connection that nobody reads hides that its app has left. */
+  /** The upstream is asked what it speaks. Reading goes on: an unread connection hides that its app has left. */
   | { readonly kind: 'asking'; readonly end: () => void; readonly octets: Buffer }
   | { readonly kind: 'securing'; readonly tls: TLSSocket }
   | { readonly kind: 'over' };
@@ -43,8 +43,8 @@ type Phase =
 const OVER: Phase = { kind: 'over' };
 
 /**
- * The server's side of TLS on a connection to a host of the app's choice: what it asks for is read first, so that the name is
- * checked, and the upstream asked, before anything is shown.
+ * The server's side of TLS on a connection to a host of the app's choice. The ClientHello is read first, so that the
+ * name is checked, and the upstream asked, before a certificate is shown.
  */
 export class Handshake {
   readonly #options: HandshakeOptions;
@@ -65,11 +65,11 @@ export class Handshake {
     this.#socket.resume();
     const early = connection.takeOver((chunk) => this.#read(chunk));
     if (early !== undefined) this.#read(early);
-    // Ended before: nobody else will say so.
+    // Already ended: no event will follow.
     if (this.#socket.readableEnded) this.#onEnd();
   }
 
-  // Once there is TLS its own end and close tell more.
+  // Once there is TLS, its own end and close tell more.
   readonly #onEnd = (): void => {
     if (this.#phase.kind !== 'securing') this.#fail('client_tls_error', 'was given up by the app');
   };
@@ -83,7 +83,7 @@ export class Handshake {
     if (phase.kind !== 'reading' && phase.kind !== 'asking') return;
     const octets = Buffer.concat([phase.octets, chunk]);
     if (phase.kind === 'asking') {
-      // Before it has been answered a client has little to add to its ClientHello.
+      // Until it is answered, a client has little to add to its ClientHello.
       if (octets.length <= 2 * MOST_HELLO_BYTES) this.#phase = { ...phase, octets };
       else this.#fail('client_tls_error', 'went on without waiting for an answer');
       return;
@@ -131,7 +131,7 @@ export class Handshake {
       choice.kind === 'unsaid'
         ? {}
         : { ALPNProtocols: [choice.kind === 'none' ? ALPN_NAMES.http1 : choice.name] };
-    // What comes next is for OpenSSL to read, after what has been read here.
+    // OpenSSL reads on from here, beginning with what has been read already.
     this.#socket.pause();
     this.#socket.unshift(octets);
     const tls = new TLSSocket(this.#socket, {
@@ -146,11 +146,11 @@ export class Handshake {
       failure ??= error;
       tls.destroy();
     });
-    // After the handshake Node tells of errors of TLS only here, and leaves the socket as it is.
+    // After the handshake Node reports TLS errors only here, and leaves the socket as it is.
     tls.on('_tlsError', () => {
       if (this.#phase.kind === 'over') tls.destroy();
     });
-    // An end amid the handshake would leave it half open.
+    // An end during the handshake would leave the socket half-open.
     const onEnd = (): unknown => tls.destroy();
     tls.once('end', onEnd);
     tls.once('close', () => {
@@ -170,7 +170,7 @@ export class Handshake {
     if (phase.kind === 'over') return;
     this.#let();
     if (phase.kind === 'asking') phase.end();
-    // What was written, an alert, leaves first.
+    // An alert that was written leaves first.
     if (phase.kind === 'securing') phase.tls.destroy();
     else this.#socket.destroySoon();
     this.#options.onFailed(
@@ -186,7 +186,7 @@ export class Handshake {
   }
 }
 
-/** OpenSSL's own words where there are any: the message puts the places in its source around them, and a line end. */
+/** OpenSSL's own words, if any: the message surrounds them with source positions and a line end. */
 function wordsOf(failure: Error & { readonly reason?: unknown }): string {
   return typeof failure.reason === 'string' ? failure.reason : failure.message;
 }

@@ -2,7 +2,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { Authority } from './authority.ts';
 
-/** With wildcards an app could otherwise have certificates made without end. */
+/** Wildcards would otherwise let an app have any number of certificates made. */
 export const MOST_LEAVES = 128;
 
 /** A certificate is replaced when less than this part of its life is left. */
@@ -14,7 +14,7 @@ interface Kept {
   readonly renewAtMs: number;
 }
 
-/** What the sidecar shows apps, by name: made when it is first asked for, kept while it is used, replaced before it ends. */
+/** The certificates that apps are shown, by name: made on first use, kept while used, replaced before they expire. */
 export class LeafContexts {
   readonly #authority: Authority;
   readonly #clock: Clock;
@@ -44,7 +44,7 @@ export class LeafContexts {
   #make(name: string, nowMs: number): Kept {
     const { chain, key, expiresAtMs } = this.#authority.issue(name, nowMs);
     return {
-      // Apps show no certificates: nobody is trusted to sign them, and the public roots are not loaded for it.
+      // Apps show no certificates: no authority is trusted to sign them, which saves loading the public roots.
       context: createSecureContext({ cert: chain, key, ca: [], minVersion: 'TLSv1.2' }),
       renewAtMs: expiresAtMs - (expiresAtMs - nowMs) * RENEWED_AT,
     };

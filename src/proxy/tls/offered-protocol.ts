@@ -3,21 +3,21 @@ import type { Protocol } from '../http/protocol.ts';
 /** Names of ALPN (RFC 7301 §6). */
 export const ALPN_NAMES: Readonly<Record<Protocol, string>> = { http1: 'http/1.1', h2: 'h2' };
 
-/** What an app is told of the protocol: a name, nothing since it asked for nothing, or that there is none in common. */
+/** The protocol that an app is told: a name, nothing since it asked for nothing, or that there is none in common. */
 export type ProtocolChoice =
   | { readonly kind: 'chosen'; readonly name: string }
   | { readonly kind: 'unsaid' }
   | { readonly kind: 'none' };
 
-/** Whether what the upstream speaks decides: an app that offers one alone, or none, has decided itself. */
+/** Whether the upstream decides: an app that offers only one protocol, or none, has decided itself. */
 export function mustAskUpstream(offered: readonly string[] | undefined): boolean {
   return offered?.includes(ALPN_NAMES.h2) === true && offered.includes(ALPN_NAMES.http1);
 }
 
 /**
- * What the app is answered by ALPN: what the upstream speaks, if the app offers it. An app that offers only the other one
- * has that: requests are translated where they can be, and those that cannot are told so in words.
- * @param spoken by the upstream; undefined where that is not known.
+ * The ALPN answer to the app: what the upstream speaks, if the app offers it. An app that offers only the other one
+ * gets that: requests are translated where possible, and the rest are answered with an error that says so.
+ * @param spoken by the upstream; undefined if unknown.
  */
 export function chooseProtocol(
   offered: readonly string[] | undefined,

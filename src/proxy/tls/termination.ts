@@ -14,7 +14,7 @@ import { askUpstream } from './upstream-question.ts';
 /** Handshakes under way at once. Each costs a signature. */
 export const MOST_HANDSHAKES = 256;
 
-/** Where the certificates come from that apps are shown. */
+/** The source of the certificates that apps are shown. */
 export interface Leaves {
   contextFor(host: string): SecureContext;
 }
@@ -25,16 +25,16 @@ export interface TlsTerminationOptions {
   readonly context: () => AppContext;
 }
 
-/** A connection whose TLS is to end here, and what it is to. */
+/** A connection whose TLS ends here, and its destination. */
 export interface TerminatedConnection {
   readonly connection: Omit<GivenUpConnection, 'writer'>;
   readonly listed: ListedHost;
   readonly route: ActiveRoute;
-  /** The handshake has come to its end, or failed. */
+  /** The handshake has succeeded or failed. */
   readonly onOver: () => void;
 }
 
-/** Ends the TLS of apps for listed hosts, and serves what they ask inside of it as the listener serves all else. */
+/** Ends the TLS of apps for listed hosts, and serves the requests inside as the listener serves all others. */
 export class TlsTermination {
   readonly #options: TlsTerminationOptions;
   #handshakes = 0;
@@ -100,7 +100,7 @@ export class TlsTermination {
   }
 }
 
-/** The only failure that the app's owner can mend. */
+/** The only failure that the app's owner can fix. */
 function withAdvice(error: SidecarError<CountedErrorCode>): SidecarError<CountedErrorCode> {
   if (error.code !== 'client_rejected_certificate') return error;
   return new SidecarError(

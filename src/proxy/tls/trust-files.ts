@@ -4,19 +4,19 @@ import { dirname, join, resolve } from 'node:path';
 import { systemCodeOf } from '../../errors.ts';
 import { trustStoreOf } from '../../x509/trust-store.ts';
 
-/** What apps are given to trust: for runtimes that add to what they trust, that replace it, and for the JVM. */
+/** Trust files for apps: for runtimes that add to what they trust, for those that replace it, and for the JVM. */
 export const TRUST_FILES = { root: 'ca.crt', bundle: 'bundle.pem', trustStore: 'truststore.p12' } as const;
 
-/** Everybody may know them: they are public, and apps run as any user. */
+/** Readable by everyone: they are public, and apps run as any user. */
 const MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
 
 /**
- * Leaves the files in the directory, which is made where there is none. Each takes the place of an earlier one as a whole, so
- * that nobody reads half of it.
+ * Writes the files to the directory, which is created if missing. Each replaces an earlier one as a whole, so that
+ * nobody reads half of it.
  * @param root PEM of the sidecar's own authority.
- * @param publicRoots PEM of those that are trusted anyway.
- * @returns whether an earlier start has left another root there: apps that began under it do not trust this one.
+ * @param publicRoots PEM of the roots that are trusted anyway.
+ * @returns whether an earlier start had left another root there: apps that began under it do not trust this one.
  * @throws {Error} the system's, where they cannot be written.
  */
 export async function writeTrustFiles(
@@ -31,12 +31,12 @@ export async function writeTrustFiles(
     replace(join(directory, TRUST_FILES.bundle), all.join('')),
     replace(join(directory, TRUST_FILES.trustStore), trustStoreOf(all)),
   ]);
-  // The last one: who finds it finds the others.
+  // Written last: whoever finds it finds the others.
   await replace(join(directory, TRUST_FILES.root), root);
   return before !== undefined && before !== root;
 }
 
-/** Those above it that are not there either are made for everybody, too: there is no other way to the files. */
+/** Missing directories above it are opened to everyone, too: the files are reached through them. */
 async function makeForAll(directory: string): Promise<void> {
   const first = await mkdir(directory, { recursive: true });
   if (first === undefined) return;
@@ -58,7 +58,7 @@ async function replace(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}`;
   try {
     await writeFile(temporary, content, { mode: MODE, flag: 'wx' });
-    // Whatever the umask has left of it.
+    // Sets what the umask may have taken away.
     await chmod(temporary, MODE);
     await rename(temporary, path);
   } catch (error) {

@@ -15,9 +15,9 @@ const ANY_REQUEST: IncomingRequest = {
 };
 
 /**
- * Finds out what an upstream speaks before anything is asked of it: by a connection, verified as any other, which is then
- * kept for the first request.
- * @param onKnown is called once, unless it is ended before; undefined where no connection could be made.
+ * Finds out what an upstream speaks before any request, by a connection that is verified like any other and kept for
+ * the first request.
+ * @param onKnown is called once, unless ended before; undefined if no connection could be made.
  * @returns what ends it.
  */
 export function askUpstream(
@@ -40,7 +40,7 @@ export function askUpstream(
     },
     upstreamFailed() {
       stream = undefined;
-      // The request will fail the same way, and its app will be told of it in words.
+      // The request will fail the same way, with an error that its app can read.
       tell(undefined);
     },
     // Nothing is sent, so nothing is answered.

@@ -1,6 +1,4 @@
-/**
- * How much of one request has passed: of its body and its answer's, without what frames them; of a tunnel, all of it. Bytes.
- */
+/** Bytes that have passed for one request: of its body and its answer's, without framing; of a tunnel, all of them. */
 export interface PassedBytes {
   fromApp: number;
   toApp: number;

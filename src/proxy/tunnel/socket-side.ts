@@ -4,13 +4,13 @@ import type { GatheredWriter } from '../io/gathered-writer.ts';
 import type { TakeBytes } from '../io/shared-read.ts';
 import type { TunnelEvents, TunnelSide } from './tunnel-side.ts';
 
-/** A connection that gives itself up to become one end of a tunnel. */
+/** A connection given up to become one end of a tunnel. */
 export interface TunnelEnd {
   readonly socket: Socket;
   readonly writer: Pick<GatheredWriter, 'bytes' | 'flush'>;
   /**
-   * Bytes go to `take` from here on.
-   * @returns those that came already.
+   * Passes bytes to `take` from here on.
+   * @returns those already read.
    */
   takeOver(take: TakeBytes): Buffer | undefined;
 }
@@ -34,7 +34,7 @@ export class SocketSide implements TunnelSide {
     socket.resume();
     const early = this.#end.takeOver((chunk) => events.bytes(chunk));
     if (early !== undefined) events.bytes(early);
-    // Ended before there was a tunnel: nobody else will say so.
+    // Ended before there was a tunnel: no event will follow.
     if (socket.readableEnded) events.ended();
   }
 
@@ -63,7 +63,7 @@ export class SocketSide implements TunnelSide {
     this.#end.socket.destroy();
   }
 
-  /** TLS, which has an end of its own, sends none. */
+  /** A TLS connection destroyed like this ends without its close_notify. */
   breakOff(): void {
     const { socket } = this.#end;
     if (socket instanceof TLSSocket) socket.destroy();

@@ -1,12 +1,12 @@
 /**
- * How one side of a tunnel closed: `whole` after both of its directions had ended, `dropped` before that and without a
- * fault, `broken` by one.
+ * How one side of a tunnel closed: `whole` after both of its directions had ended, `dropped` before that without a
+ * fault, `broken` by a fault.
  */
 export type Closing = 'whole' | 'dropped' | 'broken';
 
-/** What one side of a tunnel tells. */
+/** The events of one side of a tunnel. */
 export interface TunnelEvents {
-  /** Bytes came; they are there until this returns. */
+  /** Bytes came; they are valid until this returns. */
   bytes(chunk: Buffer): void;
   /** Nothing more will come. */
   ended(): void;
@@ -17,11 +17,11 @@ export interface TunnelEvents {
 
 /** One side of a tunnel: a socket, or a stream that shares its connection with others. */
 export interface TunnelSide {
-  /** Tells `events` from here on; first of what came already. */
+  /** Reports to `events` from here on, beginning with bytes that came already. */
   open(events: TunnelEvents): void;
-  /** Passes on bytes, which are copied when this returns. Says whether the peer keeps up; if not, `writable` tells when. */
+  /** Passes on bytes, copied by the time this returns. Says whether the peer keeps up; if not, `writable` follows. */
   write(chunk: Buffer): boolean;
-  /** Says to the peer that nothing more follows. */
+  /** Tells the peer that nothing more follows. */
   end(): void;
   /** Takes no more from the peer until `resume`. */
   pause(): void;
@@ -30,6 +30,6 @@ export interface TunnelSide {
   close(): void;
   /** Closes at once. */
   drop(): void;
-  /** Closes so that the peer cannot take what it got for all there was. */
+  /** Closes so that the peer cannot mistake what it got for everything. */
   breakOff(): void;
 }

@@ -13,26 +13,29 @@ import { UpstreamTls } from './tls.ts';
 /** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
 const ADDRESS_ATTEMPT_MS = 1_000;
 
-/** So that a peer that is gone without a word is found out in a tunnel, too. */
+/** Finds out about a peer that has vanished, in a tunnel too. */
 const TCP_PROBE_MS = 60_000;
 
 export interface DialerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly network: Network;
-  /** Called when what was trusted, or shown, in connections that were made before no longer is. */
+  /** Called when the trust or identity of existing connections is no longer valid. */
   onTlsChange(): void;
-  /** Makes the connections of routes that have a proxy on their way. */
+  /** Makes the connections of routes that go through a proxy. */
   readonly dialThrough?: DialThrough | undefined;
   /** Where its connections may not lead. */
   readonly keptFrom?: KeptFrom | undefined;
-  /** Is told of connections that stand. */
+  /** Observes open connections. */
   readonly observer: UpstreamObserver;
 }
 
 export type DialThrough = (dial: EgressDial) => TLSSocket | undefined;
 
-/** Makes the connections of one route, over TCP or TLS. The name is looked up anew for each; those that wait for it at once share a lookup. */
+/**
+ * Makes the connections of one route, over TCP or TLS. Each looks up the name anew; those that wait for it at once
+ * share a lookup.
+ */
 export class Dialer {
   readonly #route: RouteConfig;
   readonly #network: Network;
@@ -59,7 +62,7 @@ export class Dialer {
   }
 
   /**
-   * A connection that is being made: `connect`, and over TLS `secureConnect`, say how far it is.
+   * A connection that is being made: `connect`, and over TLS `secureConnect`, tell its progress.
    * @param protocols offered by ALPN (RFC 7301), the preferred first; none is offered when absent.
    */
   dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
@@ -71,7 +74,7 @@ export class Dialer {
       noDelay: true,
       keepAlive: true,
       keepAliveInitialDelay: TCP_PROBE_MS,
-      // Each direction ends by itself, in a tunnel; elsewhere the end of one is acted upon.
+      // In a tunnel each direction ends by itself; elsewhere the end of one is acted upon.
       allowHalfOpen: true,
       autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(timeouts.connectMs / 2)),
     };
@@ -86,7 +89,7 @@ export class Dialer {
       secureContext: tls.context,
       // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
       servername: this.#route.tls.serverName ?? (isIP(upstream.host) === 0 ? upstream.host : ''),
-      // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
+      // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
       rejectUnauthorized: true,
       ...(session === undefined ? {} : { session }),
       ...(protocols === undefined ? {} : { ALPNProtocols: [...protocols] }),
@@ -134,7 +137,7 @@ export class Dialer {
     return this.#keptFrom?.refusal(made);
   }
 
-  /** Looks at the TLS files no more. */
+  /** Stops watching the TLS files. */
   close(): void {
     this.#tls?.close();
   }

@@ -12,19 +12,19 @@ export interface DiallingOptions {
   readonly dialer: Dialer;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** Over TLS, offered by ALPN; undefined where it is plain TCP. */
+  /** Offered by ALPN over TLS; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
   /** Name resolution, TCP and TLS together. */
   readonly connectMs: number;
   /**
-   * The connection stands; who is told takes it over at once.
-   * @param chosen by the upstream, of what was offered.
+   * The connection is open; the callee takes it over at once.
+   * @param chosen by the upstream, among those offered.
    */
   onStands(dialling: Dialling, chosen: string | undefined): void;
   onFailed(dialling: Dialling, error: SidecarError<ProxyErrorCode>): void;
 }
 
-/** A connection that is being made, before it is known what will be spoken on it. */
+/** A connection that is being made, before its protocol is known. */
 export class Dialling {
   readonly socket: Socket;
   readonly #options: DiallingOptions;
@@ -46,18 +46,18 @@ export class Dialling {
     this.socket.once('secureConnect', this.#onStands);
     this.socket.on('error', this.#onError);
     this.socket.on('close', this.#onClose);
-    // With a socket to end: it may find none before.
+    // Set last: a deadline that passes at once needs a socket to close.
     this.#deadline.set(clock.monotonicMs() + connectMs);
   }
 
-  /** Hands the connection over: bytes go to `take` from here on, and what becomes of it is the taker's to see. */
+  /** Hands the connection over: bytes go to `take` from here on, and the taker watches over the connection. */
   handTo(take: TakeBytes): Socket {
     this.#let();
     this.#take = take;
     return this.socket;
   }
 
-  /** The same for who reads as a socket does. */
+  /** The same for a reader in the form of a socket's `onread`. */
   handToReader({ callback }: OnReadOpts): Socket {
     return this.handTo((chunk) => {
       callback(chunk.length, chunk);
@@ -67,13 +67,13 @@ export class Dialling {
   abandon(): void {
     if (this.#phase === 'over') return;
     this.#let();
-    // Whatever is still to be said of it is of no interest.
+    // Later errors no longer matter.
     this.socket.on('error', () => this.socket.destroy());
     this.socket.destroy();
   }
 
   readonly #onConnect = (): void => {
-    // Before a word is said: it could be this program that answers, and asks the same in its turn.
+    // Before anything is sent: the answer could come from this program, which would ask the same in turn.
     const refusal = this.#options.dialer.refusal(this.socket);
     if (refusal !== undefined) this.#fail(refusal);
     else if (this.#options.protocols === undefined) this.#onStands();
@@ -110,7 +110,7 @@ export class Dialling {
   }
 }
 
-/** Node throws at once where it takes an argument for wrong. Whoever waits learns of it as of any other failure: later, and once. */
+/** Node throws at once on an argument that it rejects. The caller learns of it as of any other failure: later, and once. */
 function begun(dial: () => Socket): Socket {
   try {
     return dial();

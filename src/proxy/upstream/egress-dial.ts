@@ -1,4 +1,4 @@
-/** TLS to an upstream inside of a tunnel through a proxy. Loaded only where a route has one. */
+/** TLS to an upstream inside a tunnel through a proxy. Loaded only where a route has one. */
 
 import type { OnReadOpts, TcpNetConnectOpts } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
@@ -18,10 +18,13 @@ export interface EgressDial {
   readonly network: Network;
 }
 
-/** A little sooner than who waits for the connection, so that it is the proxy that is named. */
+/** A little sooner than the connection's own deadline, so that the error names the proxy. */
 const SOONER = 0.95;
 
-/** The connection as `Network.connectTls` makes it, `connect` said when the tunnel stands; undefined where the host is to be reached directly. */
+/**
+ * The connection as `Network.connectTls` makes it, with `connect` emitted once the tunnel is open; undefined if the
+ * host is reached directly.
+ */
 export function dialThrough(dial: EgressDial): TLSSocket | undefined {
   const { proxy, tcp, tls, connectMs, clock, network } = dial;
   if (!goesThrough(proxy, tcp.host)) return undefined;
@@ -42,14 +45,14 @@ export function dialThrough(dial: EgressDial): TLSSocket | undefined {
     throw error;
   }
   watchEnd(socket, tunnel);
-  // Over a stream Node has no use for the option.
+  // Over a stream Node ignores the option.
   socket.on('data', (chunk: Buffer) => readInto(tcp.onread, chunk));
   return socket;
 }
 
 /**
- * Node ends a TLS socket by `push(null)`, amid the tunnel's `data` when close_notify has come, and amid its `end` when nothing but
- * that has. The socket's own `end` may be much later, when its reader goes on.
+ * Node ends a TLS socket by `push(null)`: during the tunnel's `data` when close_notify has come, and during its `end`
+ * when only that has. The socket's own `end` may come much later, when its reader goes on.
  */
 function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
   let cut: boolean | undefined;
@@ -61,7 +64,7 @@ function watchEnd(socket: TLSSocket, tunnel: EgressTunnel): void {
   };
 }
 
-/** As much at once as the reader's buffer holds. */
+/** Passes at most what the reader's buffer holds at a time. */
 function readInto({ buffer, callback }: OnReadOpts, chunk: Buffer): void {
   const target = typeof buffer === 'function' ? buffer() : buffer;
   for (let at = 0; at < chunk.length; at += target.length) {

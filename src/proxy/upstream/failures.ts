@@ -13,9 +13,9 @@ export class UpstreamFailures {
     this.#authority = authority;
   }
 
-  /** @param phase how far the connection had come when the error met it. */
+  /** @param phase how far the connection had come when the error occurred. */
   of(error: Error, phase: string): SidecarError<ProxyErrorCode> {
-    // Of our own making: it says all there is.
+    // Our own error: it says all there is.
     if (error instanceof SidecarError) return asProxyError(error);
     const reason = systemCodeOf(error) ?? messageOf(error);
     switch (phase) {
@@ -38,7 +38,7 @@ export class UpstreamFailures {
     return this.#failure('upstream_protocol_error', 'closed the connection without an answer');
   }
 
-  /** Over TLS anyone on the way can end a TCP connection; the end of an answer is the upstream's word (RFC 9112 §9.8). */
+  /** Anyone on the path can end a TCP connection; over TLS only the upstream can end its answer (RFC 9112 §9.8). */
   cut(): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',
@@ -82,7 +82,7 @@ export class UpstreamFailures {
     return this.#failure('upstream_timeout', 'did not answer PING: the connection is dead');
   }
 
-  /** Nothing is sent that it would refuse (RFC 9113 §6.5.2). @param bytes as the setting counts them. */
+  /** What the upstream would refuse is not sent (RFC 9113 §6.5.2). @param bytes as the setting counts them. */
   sectionTooLarge(what: 'head' | 'trailers', bytes: number, mostBytes: number): SidecarError<ProxyErrorCode> {
     const whose = what === 'head' ? 'the head, with what the sidecar adds to it, is' : 'the trailers are';
     return this.#failure(
@@ -100,7 +100,7 @@ export class UpstreamFailures {
     );
   }
 
-  /** A gRPC call on a route of HTTP/1.1. @param protocol that would have it go out as HTTP/2. */
+  /** A gRPC call on a route of HTTP/1.1. @param protocol the setting that would send it as HTTP/2. */
   routeCarriesNoGrpc(protocol: 'h2' | 'h2c'): SidecarError<ProxyErrorCode> {
     return this.#failure(
       'upstream_protocol_error',

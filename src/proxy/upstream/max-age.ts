@@ -1,6 +1,6 @@
 /**
- * For how long requests are begun on a connection, so that a change of the name's addresses, or of who listens there,
- * reaches every connection. Up to a fifth less, at random: those made together do not end together.
+ * How long a connection takes new requests, so that a change of the name's addresses, or of who listens there, reaches
+ * every connection. Up to a fifth less, at random, so that those made together do not end together.
  */
 const MAX_AGE_MS = 5 * 60_000;
 const MAX_AGE_JITTER = 0.2;

@@ -1,6 +1,6 @@
 import type { UpstreamUser } from '../streams/upstream-stream.ts';
 
-/** Stands for the user of a connection that is made before anybody wants it. Nothing that it is told needs doing. */
+/** The user of a connection that is made before it is needed. It ignores every event. */
 export const NOBODY: UpstreamUser = {
   connected() {},
   informed() {},

@@ -1,12 +1,12 @@
-/** What has idle connections to give up. */
+/** A holder of idle connections that can be closed. */
 export interface IdleHolder {
   /** Closes the connection that has been idle longest; says whether there was one. */
   closeOldestIdle(): boolean;
 }
 
 /**
- * Counts the upstream connections of all pools. Those in use are as many as the app may have connections; idle ones
- * make room for them, so that what one route keeps costs no other, nor a probe, its descriptors.
+ * Counts the upstream connections of all pools. As many may be in use as the app may have connections; idle ones make
+ * room for them, so that what one route keeps idle takes descriptors from no other route, nor from a probe.
  */
 export class OpenUpstreams {
   readonly #most: number;
@@ -21,7 +21,7 @@ export class OpenUpstreams {
     this.#most = most;
   }
 
-  /** A pool's, from here on. */
+  /** Includes a pool's connections from here on. */
   add(holder: IdleHolder): void {
     this.#holders.add(holder);
   }
@@ -30,13 +30,13 @@ export class OpenUpstreams {
     this.#holders.delete(holder);
   }
 
-  /** Whether another may be made: there is room, or something idle that makes some. */
+  /** Whether another may be made: there is room, or an idle one makes some. */
   mayOpen(): boolean {
     if (this.#open >= this.#most) this.#makeRoom();
     return this.#open < this.#most;
   }
 
-  /** Open at once at the most, where any of them is idle. */
+  /** The most open at once while any of them is idle. */
   get most(): number {
     return this.#most;
   }
@@ -52,13 +52,13 @@ export class OpenUpstreams {
     this.#tellOfRoom();
   }
 
-  /** A connection carries no request any more: it may make room. */
+  /** A connection no longer carries a request: it may make room. */
   idled(): void {
     this.#tellOfRoom();
   }
 
   /**
-   * Calls back, once, when a connection has closed or become idle: `mayOpen` may have another answer then.
+   * Calls back, once, when a connection has closed or become idle: `mayOpen` may answer differently then.
    * @param callback is called in a turn of its own; the same one is kept once.
    */
   tellOfRoom(callback: () => void): void {
@@ -79,7 +79,7 @@ export class OpenUpstreams {
   #makeRoom(): void {
     for (const holder of this.#holders) {
       if (!holder.closeOldestIdle()) continue;
-      // The next time it is another's turn.
+      // Next time it is another's turn.
       this.#holders.delete(holder);
       this.#holders.add(holder);
       return;

@@ -1,4 +1,4 @@
-/** Where this program itself listens, which is no destination for those who ask its forward proxy for any. */
+/** This program's own listeners, which its forward proxy does not reach for apps. */
 
 import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../config/config.ts';
@@ -12,8 +12,8 @@ export interface KeptFrom {
 }
 
 /**
- * What listens on loopback trusts whoever comes from there, and through the forward proxy everybody does. It is judged by
- * where a connection has led, since names, and 0.0.0.0, lead here as well.
+ * A listener on loopback trusts whoever connects from there, and through the forward proxy everybody would. What counts
+ * is where a connection has led, since names, and 0.0.0.0, lead here as well.
  */
 export class OwnListeners implements KeptFrom {
   readonly #ports = new Set<number>();
@@ -34,7 +34,7 @@ export class OwnListeners implements KeptFrom {
   }
 }
 
-/** Where it listens in the place of hosts: a captured host that is found there would be asked for by this program, of itself. */
+/** Where it listens in place of hosts: for a captured host found there, this program would ask itself. */
 export class CapturedAddresses implements KeptFrom {
   readonly #addresses = new Set<string>();
 

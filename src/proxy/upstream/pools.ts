@@ -17,7 +17,7 @@ import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
 import type { KeptFrom } from './own-listeners.ts';
 
-/** For so long an upstream that chose HTTP/1.1 is not asked again for what it cannot carry. */
+/** How long an upstream that chose HTTP/1.1 is not asked again for what that cannot carry. */
 const CHOICE_HOLDS_MS = 60_000;
 
 const H2_ALONE = ['h2'];
@@ -40,9 +40,9 @@ export interface UpstreamPoolsOptions {
 }
 
 /**
- * The connections of one route to its upstream: those of HTTP/1.1 and those of HTTP/2, and which of them a request takes.
- * With `protocol: auto` a request that came by HTTP/1.1 stays with it, and only one that came by HTTP/2 asks the upstream,
- * by ALPN, what it speaks; so no connection is made for nothing.
+ * One route's connections to its upstream, by HTTP/1.1 and by HTTP/2, and the choice between them. With `protocol:
+ * auto` a request that came by HTTP/1.1 leaves by it, and only one that came by HTTP/2 asks the upstream, by ALPN, what
+ * it speaks; so no connection is wasted.
  */
 export class UpstreamPools implements UpstreamStreams {
   readonly #options: UpstreamPoolsOptions;
@@ -108,7 +108,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
-    // Over HTTP/1.1 nobody refuses.
+    // HTTP/1.1 has no REFUSED_STREAM.
     return this.#http2?.acquireAgain(request, user) ?? this.acquireNew(request, user);
   }
 
@@ -150,8 +150,8 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   /**
-   * An app has as many requests and tunnels of HTTP/2 as it likes on one connection, and here each takes one of its own:
-   * those of HTTP/1.1, one to a connection of the app, may find them all taken.
+   * An app can have any number of HTTP/2 requests and tunnels on one connection, and here each takes a connection of
+   * its own; those of HTTP/1.1, one to a connection of the app, may then find all of them taken.
    */
   #http1For(user: UpstreamUser): UpstreamStream {
     const { all } = this.#options;

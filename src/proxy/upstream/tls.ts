@@ -7,7 +7,7 @@ import { messageOf, SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
 import type { UpstreamObserver } from '../observer.ts';
 
-/** How often the files are looked at. Certificates are renewed long before they end. */
+/** How often the files are checked. Certificates are renewed long before they expire. */
 const LOOK_MS = 10_000;
 
 const FILES = [
@@ -16,13 +16,13 @@ const FILES = [
   ['keyFile', 'key'],
 ] as const;
 
-/** PEM, by the name that Node has for it. */
+/** PEM, by Node's name for it. */
 type Material = Partial<Record<(typeof FILES)[number][1], string>>;
 
 export interface UpstreamTlsOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called when other certificates or another key are in use from now on. */
+  /** Called when other certificates or another key come into use. */
   onChange(): void;
   readonly observer: Pick<UpstreamObserver, 'certificatesInUse'>;
 }
@@ -56,7 +56,7 @@ export class UpstreamTls {
   }
 
   get context(): SecureContext {
-    // The system's trust takes time to load: not before it is needed.
+    // The system's roots take time to load: not before they are needed.
     this.#context ??= contextOf(this.#material);
     return this.#context;
   }
@@ -93,7 +93,7 @@ export class UpstreamTls {
       );
       const material: Material = Object.fromEntries(read);
       if (FILES.every(([, key]) => material[key] === this.#material[key])) return;
-      // Throws while a certificate and a key do not belong together: the next look may find the other one, too.
+      // Throws while certificate and key do not match: the next check may find the other one, too.
       this.#context = contextOf(material);
       this.#material = material;
       this.#session = undefined;
@@ -134,7 +134,7 @@ function pathsOf(tls: TlsConfig) {
   });
 }
 
-/** @throws {Error} when a part is not what it should be, or certificate and key do not belong together. */
+/** @throws {Error} when a part is not what it should be, or certificate and key do not match. */
 function contextOf(material: Material): SecureContext {
   // Node takes a file without certificates for trust in nobody.
   if (material.ca !== undefined) new X509Certificate(material.ca);

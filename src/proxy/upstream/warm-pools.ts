@@ -5,11 +5,11 @@ import type { UpstreamStreams } from '../streams/upstream-stream.ts';
 export interface ConnectedRoute {
   readonly config: RouteConfig;
   readonly upstream: UpstreamStreams;
-  /** Absent where no token is to go. */
+  /** Absent where no token is sent. */
   readonly bearer: object | undefined;
 }
 
-/** The connections of one configuration, for routes of the next that make theirs in the same way. */
+/** One configuration's connections, for routes of the next that connect in the same way. */
 export class WarmPools {
   readonly #pools = new Map<string, UpstreamStreams[]>();
 
@@ -22,12 +22,12 @@ export class WarmPools {
     }
   }
 
-  /** Those that the route may go on with; they are its own from here on. */
+  /** The connections that the route may go on with; they are its own from here on. */
   take(config: RouteConfig, hasToken: boolean): UpstreamStreams | undefined {
     return this.#pools.get(wayOf(config, hasToken))?.pop();
   }
 
-  /** Those that nobody has taken end with the requests that they carry. */
+  /** Retires what nobody has taken: it closes once its requests have ended. */
   retireRest(): void {
     for (const pools of this.#pools.values()) for (const pool of pools) pool.retire();
     this.#pools.clear();
@@ -35,8 +35,8 @@ export class WarmPools {
 }
 
 /**
- * All that decides how connections are made and how long they are waited for. Whether a token goes there does, too: where
- * none does, they may not lead to the program itself.
+ * Everything that decides how connections are made and how long they are waited for. That includes whether a token goes
+ * there: without one, they may not lead to the program itself.
  */
 function wayOf(
   { name, upstream, timeouts, tls, egressProxy, protocol }: RouteConfig,

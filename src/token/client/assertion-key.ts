@@ -6,23 +6,23 @@ import { parseCertificate } from './certificate.ts';
 
 export interface AssertionKey {
   readonly algorithm: AssertionAlgorithm;
-  /** The `kid` that the provider knows the public key by. */
+  /** The `kid` under which the provider knows the public key. */
   readonly keyId?: string;
-  /** The `x5t#S256` of the certificate that the provider knows the public key by. */
+  /** The `x5t#S256` of the certificate under which the provider knows the public key. */
   readonly certificateThumbprint?: string;
   readonly privateKey: KeyObject;
 }
 
 export interface AssertionKeySettings {
-  /** Instead of the JWK's `kid` or, where there is none, the thumbprint of the public key (RFC 7638). */
+  /** Overrides the JWK's `kid` and, where there is none, the thumbprint of the public key (RFC 7638). */
   readonly keyId?: string | undefined;
-  /** Instead of the JWK's `alg` or, where there is none, the first that the key is made for. */
+  /** Overrides the JWK's `alg` and, where there is none, the first algorithm that suits the key. */
   readonly algorithm?: AssertionAlgorithm | undefined;
-  /** PEM. With it the thumbprint of the certificate names the key, and a `kid` is sent only where one is given. */
+  /** PEM. With it, the certificate's thumbprint names the key, and a `kid` is sent only if one is given. */
   readonly certificate?: string | undefined;
 }
 
-/** What a text should have been, as a noun phrase. Nothing of it is in there. */
+/** What a text should have been, as a noun phrase. Holds nothing of the text. */
 export interface UnusableKey {
   readonly in: 'key' | 'certificate';
   readonly expected: string;
@@ -76,7 +76,7 @@ function wrongKey(expected: string): UnusableKey {
   return { in: 'key', expected };
 }
 
-/** Undefined when the text holds no private key, or one that a passphrase protects. */
+/** Undefined if the text holds no private key, or one that a passphrase protects. */
 export function parsePrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -103,7 +103,7 @@ function importJwk(jwk: Jwk): KeyObject | undefined {
   }
 }
 
-/** Those that the key may sign (RFC 7518 §3, RFC 8037 §3.1), the usual one first. */
+/** The algorithms that the key may sign with (RFC 7518 §3, RFC 8037 §3.1), the usual one first. */
 function algorithmsOf(key: KeyObject): readonly AssertionAlgorithm[] {
   const { namedCurve, modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -134,7 +134,7 @@ function keysFor(algorithm: AssertionAlgorithm): string {
 /** SHA-256 of the public key's required members, in lexical order and without white space (RFC 7638 §3.2). */
 function thumbprint(privateKey: KeyObject): string {
   const { crv, e, kty, n, x, y } = createPublicKey(privateKey).export({ format: 'jwk' });
-  // JSON leaves out what a type of key does not have, and keeps the order.
+  // JSON leaves out members that a type of key lacks, and keeps the order.
   const members = JSON.stringify({ crv, e, kty, n, x, y });
   return createHash('sha256').update(members).digest('base64url');
 }

@@ -9,7 +9,7 @@ import { type SigningClient, signingClient } from './private-key-jwt.ts';
 import type { PublicClient } from './public-client.ts';
 import { CERTIFICATE_FILES, type CertifiedClient, certifiedClient } from './tls-client-auth.ts';
 
-/** A method with everything it takes: one of these alone is enough to prove who the client is. */
+/** A method with everything it takes: one of these is enough to prove who the client is. */
 export type ClientCredentials =
   | BasicClient
   | PostClient
@@ -20,7 +20,7 @@ export type ClientCredentials =
 
 type Settings = Pick<CredentialSettings, 'clientId' | 'clientAuth'>;
 
-/** Methods that name no client unless they are told to. */
+/** Methods that name a client only if one is configured. */
 const NAMELESS: ReadonlySet<ClientAuthentication['method']> = new Set(['kubernetes_jwt', 'none']);
 
 /** The files that the method reads in the credential's directory. */

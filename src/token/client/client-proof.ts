@@ -1,4 +1,4 @@
-/** How the client proves itself to the token endpoint (RFC 6749 §2.3): one file a method. */
+/** How the client proves itself to the token endpoint (RFC 6749 §2.3): one file per method. */
 
 import type { Clock } from '../../clock.ts';
 import type { ClientCredentials } from './client-credentials.ts';
@@ -10,9 +10,9 @@ import { nameClient } from './public-client.ts';
 import { proveByCertificate } from './tls-client-auth.ts';
 
 /**
- * What one request carries to show who the client is; an assertion is made, or read, for this request alone.
+ * What one request carries to show who the client is. An assertion is signed, or read, anew for each request.
  * @param tokenUrl where the request goes.
- * @throws {UnusableFile} when the token that vouches for the client cannot be read now.
+ * @throws {UnusableFile} if the token that vouches for the client cannot be read now.
  */
 export async function proveClient(
   credentials: ClientCredentials,

@@ -26,7 +26,7 @@ export function proveInForm({ clientId, clientSecret }: PostClient): ProofOfClie
   return { parameters: { client_id: clientId, client_secret: clientSecret } };
 }
 
-/** The id and the secret as Basic has them, before Base64. */
+/** The id and the secret as Basic joins them, before Base64. */
 export function basicPair({ clientId, clientSecret, encoding }: Omit<BasicClient, 'method'>): string {
   const encode = encoding === 'form' ? formEncode : (text: string) => text;
   return `${encode(clientId)}:${encode(clientSecret)}`;

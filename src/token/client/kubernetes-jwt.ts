@@ -7,14 +7,14 @@ import { isJwt, type MountedFiles } from './mounted-files.ts';
 import { assertionParameters, type ProofOfClient } from './proof-of-client.ts';
 
 /**
- * Somebody else vouches for the client, in a token that is replaced hourly. It is read anew for each grant and no part
- * of these credentials, which stay the same when it changes.
+ * The cluster vouches for the client, in a token that is replaced hourly. The token is read anew for each grant and is
+ * no part of these credentials, which stay the same when it changes.
  */
 export interface AttestedClient {
   readonly method: 'kubernetes_jwt';
   readonly directory: string;
   readonly tokenFile: string;
-  /** Not sent unless configured: Keycloak refuses one that is not the token's own subject. */
+  /** Sent only if configured: Keycloak refuses an id that is not the token's own subject. */
   readonly clientId: string | undefined;
 }
 
@@ -27,15 +27,15 @@ export function attestedClient(
   return { method: 'kubernetes_jwt', tokenFile, directory: files.directory, clientId };
 }
 
-/** @throws {UnusableFile} when the token cannot be read now. */
+/** @throws {UnusableFile} if the token cannot be read now. */
 export async function proveByAttestation(client: AttestedClient): Promise<ProofOfClient> {
   const token = assertionParameters(await readJwtFile(client.directory, client.tokenFile));
   return { parameters: client.clientId === undefined ? token : { client_id: client.clientId, ...token } };
 }
 
 /**
- * A JWT that somebody else keeps fresh, as it is now.
- * @throws {UnusableFile} when it cannot be read or is none.
+ * The present text of a JWT that somebody else keeps fresh.
+ * @throws {UnusableFile} if it cannot be read or is no JWT.
  */
 async function readJwtFile(directory: string, name: string): Promise<string> {
   const reading = await readMountedSecret(directory, [name]);

@@ -5,9 +5,9 @@ import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
 
 export interface MountedFiles {
   readonly directory: string;
-  /** A file that is among those the Secret was read for. */
+  /** The content of a file that was read with the Secret. */
   content(name: string): string;
-  /** @param expected what the file should be, as a noun phrase. Nothing of the file itself is in it. */
+  /** @param expected what the file should be, as a noun phrase. Holds nothing of the file itself. */
   malformed(name: string, expected: string): UnusableSecret;
 }
 
@@ -22,7 +22,7 @@ export function mountedFiles(directory: string, files: Readonly<Record<string, s
   };
 }
 
-/** The form of a JWS in compact serialization (RFC 7515 §3.1); whether it is valid is the provider's to say. */
+/** Whether a text has the form of a JWS in compact serialization (RFC 7515 §3.1); the provider judges its validity. */
 export function isJwt(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text);
 }

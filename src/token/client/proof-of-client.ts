@@ -9,7 +9,7 @@ export interface ProofOfClient {
 /** RFC 7523 §2.2. */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The parameters of a client that shows a JWT about itself. */
+/** The parameters of a client that proves itself with a JWT. */
 export function assertionParameters(jwt: string): Record<string, string> {
   return { client_assertion_type: ASSERTION_TYPE, client_assertion: jwt };
 }

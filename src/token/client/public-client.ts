@@ -1,10 +1,10 @@
-/** `none`: the client proves nothing, because the grant itself is proof, or asks for none (RFC 7591 §2). */
+/** `none`: the client proves nothing, because the grant itself is proof or needs none (RFC 7591 §2). */
 
 import type { ProofOfClient } from './proof-of-client.ts';
 
 export interface PublicClient {
   readonly method: 'none';
-  /** Not sent unless configured. */
+  /** Sent only if configured. */
   readonly clientId: string | undefined;
 }
 

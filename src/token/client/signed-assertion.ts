@@ -1,32 +1,32 @@
-/** Assertions that are signed here (RFC 7523 §3): a client's about itself, and those that are a grant. */
+/** Assertions that are signed here (RFC 7523 §3): a client's about itself, and those that serve as a grant. */
 
 import { constants, sign } from 'node:crypto';
 import type { AssertionKey } from './assertion-key.ts';
 
 export interface AssertionFacts {
   readonly issuer: string;
-  /** `sub`; not sent where there is none. */
+  /** `sub`; left out if undefined. */
   readonly subject?: string | undefined;
   readonly audience: string;
   /** Milliseconds since the Unix epoch. */
   readonly nowMs: number;
   /** From now to `exp`. */
   readonly lifetimeSeconds: number;
-  /** The `jti` claim; never the same twice. Not sent where there is none. */
+  /** The `jti` claim; never the same twice. Left out if undefined. */
   readonly assertionId?: string | undefined;
   /** Claims besides those above. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * How far behind ours a provider's clock may be: what was issued in its future is refused by many, and by one second by
- * some (ory/fosite). `iat` and `nbf` are put back by this much.
+ * How far a provider's clock may be behind ours: many refuse what was issued in their future, some (ory/fosite) by as
+ * little as a second. `iat` and `nbf` are set back by this much.
  */
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 /**
- * A signed assertion. Not with a JOSE library: with the algorithm fixed by the key and nothing to parse or verify,
- * compact serialization (RFC 7515 §7.1) is these lines, and a library would cost every pod its memory.
+ * A signed assertion. No JOSE library: with the algorithm fixed by the key and nothing to parse or verify, compact
+ * serialization (RFC 7515 §7.1) is these few lines, and a library would cost every pod its memory.
  */
 export function signAssertion(key: AssertionKey, facts: AssertionFacts): string {
   const now = Math.floor(facts.nowMs / 1000);
@@ -54,7 +54,7 @@ function signature({ algorithm, privateKey }: AssertionKey, input: Buffer): Buff
   const digest = `sha${algorithm.slice(2)}`;
   switch (algorithm.slice(0, 2)) {
     case 'ES':
-      // RFC 7518 §3.4: the two numbers side by side, not the DER that Node gives otherwise.
+      // RFC 7518 §3.4: the two numbers side by side, not Node's default DER.
       return sign(digest, input, { key: privateKey, dsaEncoding: 'ieee-p1363' });
     case 'PS':
       // RFC 7518 §3.5: a salt as long as the digest.

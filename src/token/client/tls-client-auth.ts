@@ -14,7 +14,7 @@ export interface CertifiedClient {
   readonly privateKey: string;
 }
 
-/** As a Secret of type `kubernetes.io/tls` names them. */
+/** The names in a Secret of type `kubernetes.io/tls`. */
 export const CERTIFICATE_FILES = ['tls.crt', 'tls.key'] as const;
 
 export function certifiedClient(clientId: string, files: MountedFiles): CertifiedClient | UnusableSecret {

@@ -1,6 +1,6 @@
 /**
- * Exchanges of which so many are under way at once: the rest waits in line, in turns between the callers that they are for, and may
- * leave it. Where callers are not told apart, one has all of the room.
+ * Runs a limited number of exchanges at once. The rest wait in line, take turns between callers, and may leave. Where
+ * callers are not told apart, one has all of the room.
  */
 
 import type { Clock } from '../../clock.ts';
@@ -12,14 +12,14 @@ export interface ExchangeLineLimits {
   readonly patienceMs: number;
 }
 
-/** Why the wait for its turn has ended. */
+/** How the wait for a turn ended. */
 export type Turn = 'come' | 'left' | 'too_late' | 'crowded_out';
 
 export interface Place {
   readonly turn: Promise<Turn>;
   /** Leaves the line, if its turn has not come. @returns whether it has left. */
   leave(): boolean;
-  /** What began when its turn came has ended. */
+  /** Frees the place: the exchange that began at this turn is over. */
   end(): void;
 }
 
@@ -28,9 +28,9 @@ type Waiting = (turn: Turn) => void;
 export class ExchangeLine {
   readonly #clock: Clock;
   readonly #limits: ExchangeLineLimits;
-  /** In the order of their turns: whoever's exchange begins goes to the end. */
+  /** In the order of their turns: a caller goes to the end when one of its exchanges begins. */
   readonly #lines = new Map<string | undefined, Set<Waiting>>();
-  /** Under way, of each caller. */
+  /** Exchanges under way, by caller. */
   readonly #of = new Map<string | undefined, number>();
   #waiting = 0;
   #underWay = 0;
@@ -74,7 +74,7 @@ export class ExchangeLine {
     };
   }
 
-  /** The last place is for another caller than has all the others. */
+  /** A caller never takes the last place if it has all the others. */
   #mayBegin(of: string | undefined): boolean {
     const places = of === undefined ? this.#limits.atOnce : this.#limits.atOnce - 1;
     return this.#underWay < this.#limits.atOnce && (this.#of.get(of) ?? 0) < places;
@@ -91,7 +91,7 @@ export class ExchangeLine {
     }
   }
 
-  /** Where the line is full, who came last of the caller that has most in it gives way to one that has less. */
+  /** If the line is full, the caller with the most in it loses its latest entry to a caller with fewer. */
   #makeRoom(of: string | undefined): boolean {
     if (this.#waiting < this.#limits.mostWaiting) return true;
     let longest: Set<Waiting> = new Set();

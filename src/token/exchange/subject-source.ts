@@ -1,4 +1,4 @@
-/** A credential whose tokens are exchanged for those of the requests themselves: none is held before somebody asks. */
+/** A credential whose tokens are exchanged for those of the requests themselves: none is held before a request asks. */
 
 import type { AwaitsGrant, BearerSource } from '../bearer-source.ts';
 import type { Credentials, CredentialsReading } from '../credentials.ts';
@@ -56,7 +56,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     const durationMs = clock.monotonicMs() - monotonicMs;
     if (outcome.result !== 'success') {
       log.warn({ result, detail: outcome.detail }, 'the token of a request was not exchanged');
-      // It is the request's error, and counted there: anybody may send what nobody exchanges.
+      // The request's own error, and counted there: anybody may send a token that nobody exchanges.
       if (isOfSubject(outcome)) return outcome;
       lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
       refusesAll = isOfEverybody(outcome);
@@ -84,7 +84,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     loaded.resolve();
   }
 
-  /** There is no token but for a subject. */
+  /** There is no token without a subject. */
   function withoutSubject(): TokenUnavailable {
     return new TokenUnavailable(`credential ${config.name}: tokens are exchanged for those of requests`, 0);
   }

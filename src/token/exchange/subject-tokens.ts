@@ -1,7 +1,7 @@
 /**
- * Tokens that were exchanged for those of requests (RFC 8693): each is for its own subject and for no other, whose token is
- * known here by its SHA-256 alone. At most so many subjects and bytes are kept; whoever was not asked for longest goes first.
- * What was not granted is kept apart: anybody may send it, and it takes no granted token's place.
+ * Tokens that were exchanged for those of requests (RFC 8693). Each serves its own subject only, whose token is known
+ * here just by its SHA-256. The number of subjects and their bytes are bounded; the least recently used goes first.
+ * Failures are kept apart: anybody may cause them, and they take no granted token's place.
  */
 
 import { createHash } from 'node:crypto';
@@ -19,22 +19,22 @@ import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
 export const MOST_SUBJECTS = 1000;
 /** Subjects that are known to have none. */
 export const MOST_FAILED = 1000;
-/** Of all their tokens. */
+/** Total size of all their tokens. */
 export const MOST_BYTES = 8 * 1024 * 1024;
-/** Exchanges under way or in line; further subjects are turned away, of the caller that has most in line. */
+/** Exchanges under way or in line. Beyond that the caller with the most in line is turned away first. */
 export const MOST_EXCHANGES = 256;
 
-/** For so long a subject that was refused is refused again without being asked about. */
+/** For this long a refused subject is refused again without asking the provider. */
 const REFUSED_FOR_MS = 5000;
-/** For so long a provider that did not answer is not asked for anybody, and one that cannot answer not for the subject. */
+/** For this long a provider that did not answer is not asked for any subject, and one that cannot answer not for the same. */
 const AWAY_FOR_MS = 1000;
-/** For so long one that rejects the client is not asked for anybody: asking again locks it out. */
+/** For this long a provider that rejects the client is not asked for any subject: asking again would lock the client out. */
 const REJECTED_FOR_MS = 30_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** A token that was refused by an upstream is exchanged anew no sooner than this after it was. */
+/** A token that an upstream refused is exchanged anew no sooner than this after it was exchanged. */
 const YOUNGEST_REPLACED_MS = 30_000;
 
-/** A result whose subject has ended by our clock is for the requests that wait for it. */
+/** How long a result is kept if its subject has expired by our clock: it serves the requests that wait for it. */
 const OF_ENDED_FOR_MS = 1000;
 
 export function isOfSubject({ result, blames }: RefusedGrant): boolean {
@@ -42,8 +42,8 @@ export function isOfSubject({ result, blames }: RefusedGrant): boolean {
 }
 
 /**
- * Whether every subject would fare alike: the client is rejected, or no answer came at all. Any other answer may be the
- * doing of one subject, whose caller must not be able to turn the others away.
+ * Whether every subject would fare alike: the client is rejected, or no answer came at all. One subject may have caused
+ * any other answer, and its caller must not be able to turn the others away.
  */
 export function isOfEverybody(refusal: RefusedGrant): boolean {
   return refusal.blames === 'client' || isNoAnswer(refusal);
@@ -55,7 +55,7 @@ function isNoAnswer({ result, blames }: RefusedGrant): boolean {
 
 /** One request that wants a token. */
 export interface Asker extends TokenWaiter {
-  /** Whose it is, where callers are told apart. */
+  /** Who sends the request, where callers are told apart. */
   readonly caller?: string | undefined;
 }
 
@@ -63,7 +63,7 @@ interface Exchanging {
   token: Promise<string>;
   readonly place: Place;
   readonly askers: Set<Asker>;
-  /** Once it has begun, where it is traced. */
+  /** The trace, once the exchange has begun, where it is traced. */
   trace: GrantTrace | undefined;
 }
 
@@ -71,7 +71,7 @@ interface Exchanging {
 interface Wanted {
   readonly key: string;
   readonly subject: string;
-  /** Whose turn it takes. */
+  /** The caller whose turn it takes. */
   readonly caller: string | undefined;
   readonly begun: AwaitsGrant;
 }
@@ -82,9 +82,7 @@ interface Held {
   readonly sendableUntil: Instant;
 }
 
-/**
- * Why there is no token. Not the error itself: what is kept of where it was thrown holds the request that it was thrown for.
- */
+/** Why there is no token. Not the error itself: its stack would hold on to the request that it was thrown for. */
 type Why =
   | { readonly code: 'subject_token_refused'; readonly message: string }
   | { readonly code: 'token_unavailable'; readonly message: string; readonly retryAfterMs: number };
@@ -92,35 +90,35 @@ type Why =
 interface Failed {
   readonly why: Why;
   readonly untilMs: number;
-  /** `failed` is no verdict on the subject, but maybe of its doing. */
+  /** `failed` is no verdict on the subject, which may have caused it all the same. */
   readonly kind: 'refused' | 'failed';
 }
 
 export interface SubjectTokensOptions {
-  /** Of the credential, for messages. */
+  /** The credential's name, for messages. */
   readonly name: string;
   readonly clock: Clock;
-  /** Exchanges that are asked for at once. Of what waits for its turn the provider knows nothing. */
+  /** Exchanges under way at once. The provider knows nothing of those in line. */
   readonly atOnce: number;
-  /** For so long an exchange waits for its turn. */
+  /** How long an exchange waits for its turn. */
   readonly patienceMs: number;
-  /** Never rejects. @param begun is told at once of the exchange, where it is traced. */
+  /** Never rejects. @param begun called at once with the exchange's trace, where it is traced. */
   exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse>;
 }
 
 export class SubjectTokens {
   readonly #options: SubjectTokensOptions;
-  /** By SHA-256 of the subject's token, as in all of these. */
+  /** By SHA-256 of the subject's token, like the maps below. */
   readonly #exchanging = new Map<string, Exchanging>();
-  /** Who was asked for last is at the end. */
+  /** The most recently used is at the end. */
   readonly #held = new Map<string, Held>();
   /** In the order of their failures. */
   readonly #failed = new Map<string, Failed>();
   readonly #line: ExchangeLine;
   #bytes = 0;
-  /** While the provider is away, as far as is known. */
+  /** Set while the provider is believed to be away. */
   #away: { readonly why: Why; readonly untilMs: number } | undefined;
-  /** The caller that had no answer, where none has come to anybody since. */
+  /** The caller that got no answer, while nobody has got one since. */
   #unanswered: string | undefined;
 
   constructor(options: SubjectTokensOptions) {
@@ -131,7 +129,7 @@ export class SubjectTokens {
     });
   }
 
-  /** Subjects that are known, but for those whose exchange is under way. */
+  /** Known subjects, without those whose exchange is under way. */
   get size(): number {
     return this.#held.size + this.#failed.size;
   }
@@ -141,7 +139,7 @@ export class SubjectTokens {
     return this.#exchanging.size;
   }
 
-  /** The client has other credentials: whether they do is to be found out. */
+  /** The client has other credentials: failures of the old ones say nothing of them. */
   forgetFailure(): void {
     this.#away = undefined;
     for (const [key, { kind }] of this.#failed) if (kind === 'failed') this.#failed.delete(key);
@@ -157,8 +155,8 @@ export class SubjectTokens {
   }
 
   /**
-   * The same, exchanged where none is held. Whoever asks for one subject meanwhile waits for the same exchange. It leaves the line
-   * when all of these have gone.
+   * The same, exchanged if none is held. Requests for the same subject share one exchange, which leaves the line once
+   * all of them have gone.
    * @throws {SidecarError} `subject_token_refused`.
    * @throws {TokenUnavailable}
    */
@@ -173,7 +171,7 @@ export class SubjectTokens {
     return this.#begin(key, subject, asker);
   }
 
-  /** Another than `refused`; undefined where there is none, or it was exchanged so lately that another will not help. */
+  /** A value other than `refused`; undefined if there is none, or it was exchanged so lately that another will not help. */
   async replace(subject: string, refused: string, asker?: Asker): Promise<string | undefined> {
     const key = keyOf(subject);
     const held = this.#held.get(key);
@@ -186,7 +184,7 @@ export class SubjectTokens {
       const other = await this.obtain(subject, asker);
       return other === refused ? undefined : other;
     } catch (error) {
-      // The caller passes the 401 on; what the provider said was logged where it said it.
+      // The caller passes the 401 on; the provider's answer was logged where it arrived.
       if (error instanceof SidecarError) return undefined;
       throw error;
     }
@@ -215,7 +213,7 @@ export class SubjectTokens {
     askers.add(asker);
     asker.gone?.addEventListener('abort', () => {
       askers.delete(asker);
-      // At once: nobody is to wait for what does not come.
+      // At once: nobody should join an exchange that will not come.
       if (askers.size === 0 && place.leave()) this.#forget(key, exchanging);
     });
     return untilGone(token, asker.gone, () => this.#ownDoing(this.#whyNot('left')));
@@ -231,7 +229,7 @@ export class SubjectTokens {
     if (away !== undefined && this.#options.clock.monotonicMs() < away.untilMs) throw errorOf(away.why);
   }
 
-  /** That an exchange has not begun says nothing of the provider, nor of the subject. */
+  /** An exchange that has not begun says nothing of the provider or the subject. */
   #ownDoing(why: string): TokenUnavailable {
     return new TokenUnavailable(`credential ${this.#options.name}: ${why}`, AWAY_FOR_MS);
   }
@@ -274,7 +272,7 @@ export class SubjectTokens {
     return authorization;
   }
 
-  /** What a subject may do ends with its own token. */
+  /** A subject's token is sent no longer than the subject itself lives. */
   #sendableUntil(subject: string, requestedAt: Instant, lifetimeMs: number): Instant {
     const own = ownLifetime(subject, requestedAt.wallMs);
     if (own === undefined) return later(requestedAt, sendableMs(lifetimeMs));
@@ -286,8 +284,8 @@ export class SubjectTokens {
   }
 
   /**
-   * A caller may bring it about that no answer comes, by a token that something before the provider drops: where callers are told
-   * apart, the provider is away once two of them had none.
+   * A caller can cause a missing answer, by a token that something before the provider drops. Where callers are told
+   * apart, the provider counts as away only once two of them got no answer.
    */
   #concernsAll(caller: string | undefined, refusal: RefusedGrant): boolean {
     const before = this.#unanswered;
@@ -339,7 +337,7 @@ export class SubjectTokens {
   }
 
   #keepFailed(key: string, failed: Failed): void {
-    // What it had is of no use any more: it was refused, or has ended.
+    // Its token is useless now: refused, or expired.
     this.#drop(key);
     this.#failed.delete(key);
     this.#failed.set(key, failed);
@@ -353,7 +351,7 @@ function errorOf(why: Why): SidecarError {
   return new SidecarError(why.code, why.message);
 }
 
-/** A token is known by what nobody can turn back into it. */
+/** Identifies a token by a hash that nobody can turn back into it. */
 function keyOf(subject: string): string {
   return createHash('sha256').update(subject, 'latin1').digest('base64');
 }

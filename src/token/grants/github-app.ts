@@ -1,6 +1,6 @@
 /**
- * `jwt_bearer` for an installation of a GitHub App: no grant of OAuth, but a JWT that is shown as a bearer token, a body of
- * JSON and an answer of its own shape (docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app).
+ * `jwt_bearer` for an installation of a GitHub App. Not an OAuth grant: a JWT sent as a bearer token, a JSON body, and
+ * an answer of its own shape (docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app).
  */
 
 import type { JwtBearerGrant } from '../../config/config.ts';

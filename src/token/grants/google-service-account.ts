@@ -1,5 +1,5 @@
 /**
- * `jwt_bearer` with the key file of a Google service account: RFC 7523 §2.1, with the scope inside of the assertion
+ * `jwt_bearer` with the key file of a Google service account: RFC 7523 §2.1, with the scope inside the assertion
  * (developers.google.com/identity/protocols/oauth2/service-account).
  */
 
@@ -22,7 +22,7 @@ type GoogleGrant = Extract<JwtBearerGrant, { readonly kind: 'google_service_acco
 
 const EXPECTED = 'a key file of a Google service account: JSON with its type, client_email and private_key';
 
-/** The file's `token_uri` is not followed: where secrets go is for the configuration to say. */
+/** The file's `token_uri` is not followed: the configuration alone says where secrets go. */
 export function serviceAccount(
   { keyFile }: GoogleGrant,
   files: MountedFiles,
@@ -49,7 +49,7 @@ export function askForServiceAccount(
   const { scope, ...others } = config;
   const assertion = signAssertion(key, {
     issuer: email,
-    // Somebody of the domain in whose name the account may act.
+    // A user of the domain in whose name the account may act.
     subject: grant.subject,
     audience: grant.audience ?? tokenUrl,
     nowMs,

@@ -9,7 +9,7 @@ export interface GrantRequest {
   readonly body: { readonly type: string; readonly text: string };
   /** The media type of the answer; JSON unless given. */
   readonly accept?: string;
-  /** For an answer that is not that of RFC 6749 §5: its fields in, those of the RFC out. */
+  /** For an answer unlike RFC 6749 §5: maps its fields to the RFC's. */
   readonly translate?: TranslateAnswer;
 }
 
@@ -19,23 +19,24 @@ export type TranslateAnswer = (
   providerNowMs: number,
 ) => Readonly<Record<string, unknown>>;
 
-/** For whom and where a request is made. */
+/** For whom and to where a request is made. */
 export interface GrantOccasion {
   readonly proof: ProofOfClient;
   readonly tokenUrl: string;
   /** Wall time in ms. */
   readonly nowMs: number;
-  /** The token of a request, where that is exchanged. */
+  /** The request's own token, where it is exchanged. */
   readonly subject?: string | undefined;
-  /** The token that an upstream has refused, where the endpoint takes that. */
+  /** The token that an upstream has refused, if the endpoint wants to know. */
   readonly refused?: string | undefined;
 }
 
 type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;
 
 /**
- * A form (RFC 6749 §4.4.2, appendix B) with what the grant needs, what proves the client, and what the credential asks for.
- * @param own of the grant, `grant_type` among them; what is undefined is left out.
+ * A form (RFC 6749 §4.4.2, appendix B) with what the grant needs, what proves the client, and what the credential asks
+ * for.
+ * @param own the grant's parameters, with `grant_type`; undefined ones are left out.
  */
 export function formRequest(
   own: Readonly<Record<string, string | undefined>>,

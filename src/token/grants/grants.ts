@@ -1,4 +1,4 @@
-/** Every grant: which files it reads, what they must hold, and what it asks the provider for. */
+/** Every grant: the files it reads, what they must hold, and its request to the provider. */
 
 import type { CredentialSettings, JwtBearerGrant } from '../../config/config.ts';
 import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
@@ -11,7 +11,7 @@ import { askByAssertion, type SigningParty, signingParty } from './jwt-bearer.ts
 import { type MountedToken, mountedToken } from './static-token.ts';
 import { askByExchange, exchangedFiles, unusableExchange } from './token-exchange.ts';
 
-/** What a grant needs beside the client; nothing for most. */
+/** What a grant needs beside the client; for most, nothing. */
 export type GrantMaterial = SigningParty | ServiceAccount | GithubApp | MountedToken;
 
 type Settings = Pick<CredentialSettings, 'grant' | 'clientId'>;
@@ -32,7 +32,7 @@ export function grantFiles({ grant, clientId }: Settings): readonly string[] {
   }
 }
 
-/** Whether the grant says who signs, so that no client id has to be read for it. */
+/** Whether the grant names the signer, so that no client id has to be read. */
 function namesItself(grant: JwtBearerGrant): boolean {
   return grant.kind === 'google_service_account' || grant.issuer !== undefined;
 }
@@ -65,8 +65,8 @@ export function understandGrant(
 }
 
 /**
- * What one request for a token is.
- * @throws {UnusableFile} when something that is read for it alone cannot be read now.
+ * One request for a token.
+ * @throws {UnusableFile} if a file that is read anew for each request cannot be read now.
  */
 export async function grantRequest(
   config: CredentialSettings,
@@ -87,6 +87,6 @@ export async function grantRequest(
       return askForInstallation(grant, material, occasion);
     }
   }
-  // The credentials were understood by the same settings.
+  // Cannot happen: the credentials were understood by the same settings.
   throw new Error(`the grant ${grant.type} was given the credentials of another`);
 }

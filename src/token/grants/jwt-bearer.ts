@@ -1,4 +1,4 @@
-/** `jwt_bearer`: an assertion that is signed here is the grant (RFC 7523 §2.1), as Salesforce has it. */
+/** `jwt_bearer`: an assertion that is signed here is the grant (RFC 7523 §2.1), as with Salesforce. */
 
 import { randomUUID } from 'node:crypto';
 import type { CredentialSettings, JwtBearerGrant } from '../../config/config.ts';
@@ -10,7 +10,7 @@ import { formRequest, type GrantOccasion, type GrantRequest } from './grant-requ
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
-/** Providers allow three minutes at least; one request needs seconds. */
+/** Providers allow at least three minutes; one request needs seconds. */
 export const ASSERTION_SECONDS = 60;
 
 export interface SigningParty {
@@ -21,7 +21,7 @@ export interface SigningParty {
 
 type Rfc7523Grant = Extract<JwtBearerGrant, { readonly kind: 'rfc7523' }>;
 
-/** @param clientId stands for the issuer where none is configured. */
+/** @param clientId the issuer if none is configured. */
 export function signingParty(
   { keyFile, certificateFile, keyId, algorithm, issuer }: Rfc7523Grant,
   clientId: string,

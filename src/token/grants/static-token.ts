@@ -1,4 +1,4 @@
-/** `static`: the token is mounted, and nobody is asked for it. */
+/** `static`: the token is mounted, and no provider is asked. */
 
 import type { StaticGrant } from '../../config/config.ts';
 import type { UnusableSecret } from '../../credentials/mounted-secret.ts';
@@ -17,7 +17,7 @@ export function mountedToken({ tokenFile }: StaticGrant, files: MountedFiles): M
   return files.malformed(tokenFile, 'a token: one line of visible ASCII, up to 64 KiB');
 }
 
-/** It lives until it is replaced, unless it says itself when it ends. */
+/** It lives until it is replaced, unless it states its own end. */
 export function readMountedToken({ token }: MountedToken, nowMs: number): TokenResponse {
   const own = ownLifetime(token, nowMs);
   if (own === undefined)

@@ -1,4 +1,7 @@
-/** `token_exchange`: a token that somebody else keeps fresh, or a request's own, is changed into one for the upstream (RFC 8693 §2.1). */
+/**
+ * `token_exchange`: exchanges a token that somebody else keeps fresh, or a request's own, for one for the upstream
+ * (RFC 8693 §2.1).
+ */
 
 import { join } from 'node:path';
 import type { CredentialSettings, TokenExchangeGrant } from '../../config/config.ts';
@@ -9,11 +12,11 @@ import { formRequest, type GrantOccasion, type GrantRequest } from './grant-requ
 
 const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
-/** One line of what a header could carry: a token of any kind. */
+/** Any kind of token: one line that a header could carry. */
 const TOKEN_TEXT = /^[\x21-\x7e]+$/;
 const EXPECTED = 'a token: one line of visible ASCII';
 
-/** Whether what is exchanged is the token of each request. */
+/** Whether each request's own token is exchanged. */
 export function exchangesForRequests({ grant }: Pick<CredentialSettings, 'grant'>): boolean {
   return grant?.type === 'token_exchange' && grant.subjectTokenFile === undefined;
 }
@@ -22,20 +25,20 @@ export function exchangedFiles({ subjectTokenFile, actorTokenFile }: TokenExchan
   return [subjectTokenFile, actorTokenFile].filter((file) => file !== undefined);
 }
 
-/** What is wrong with the mounted tokens. They are read anew for each grant, and are no part of the credentials. */
+/** What is wrong with the mounted tokens. They are read anew for each grant and are no part of the credentials. */
 export function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles): UnusableSecret | undefined {
   const wrong = exchangedFiles(grant).find((name) => !TOKEN_TEXT.test(files.content(name)));
   return wrong === undefined ? undefined : files.malformed(wrong, EXPECTED);
 }
 
-/** @throws {UnusableFile} when a token cannot be read now. */
+/** @throws {UnusableFile} if a token cannot be read now. */
 export async function askByExchange(
   grant: TokenExchangeGrant,
   config: CredentialSettings,
   { proof, subject }: GrantOccasion,
 ): Promise<GrantRequest> {
   const { directory } = config;
-  // Both of one version of the volume.
+  // Both from the same version of the volume.
   const reading = await readMountedSecret(directory, exchangedFiles(grant));
   if (reading.state !== 'loaded') throw new UnusableFile(reading.detail);
   const tokens = Object.entries(reading.values);

@@ -1,4 +1,4 @@
-/** A credential's token as a file, for programs that read it there: whole, and present while the token may be sent. */
+/** A credential's token as a file, for programs that read it: always whole, and present only while the token may be sent. */
 
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
@@ -17,27 +17,27 @@ export interface TokenFileOptions {
 }
 
 export interface TokenFile {
-  /** Holds the token of this source from now on: it takes the place of the one before in one step. */
+  /** From now on holds this source's token, which replaces the one before in one step. */
   follow(source: TokenFileOptions['source']): void;
   /** Removes the file. Never rejects. */
   close(): Promise<void>;
 }
 
-/** After a failure to write or remove it. */
+/** The wait after a failure to write or remove the file. */
 const AGAIN_MS = 5000;
 
-/** After a failure, which may leave the file before, or a part of the new one. */
+/** A failure may have left the old file, or a part of the new one. */
 const UNKNOWN = Symbol('what is there is to be found out');
 
 /** A suspended machine's timers stand still while the token grows old. */
 const LONGEST_SLEEP_MS = 15_000;
 
-/** Of `statfs`, for what is kept in memory: tmpfs and ramfs. */
+/** Types by `statfs` of file systems in memory: tmpfs and ramfs. */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
 
 /**
- * Follows the source from now on. What an earlier start has left is removed: nobody knows how long that lives.
- * @throws {SidecarError} `configuration` when the file cannot be made.
+ * Follows the source from now on. Removes what an earlier start has left: its expiry is unknown.
+ * @throws {SidecarError} `configuration` if the file cannot be made.
  */
 export async function openTokenFile(options: TokenFileOptions): Promise<TokenFile> {
   const { config, clock, log } = options;
@@ -50,7 +50,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   let syncing: Promise<void> | undefined;
   let isOutdated = false;
 
-  /** Makes the file what it should be, and once more where it is called meanwhile. */
+  /** Brings the file up to date, once more if called meanwhile. */
   function sync(): Promise<void> {
     isOutdated = true;
     syncing ??= syncUntilSettled().finally(() => {
@@ -71,7 +71,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
     }
   }
 
-  /** Says whether it went well. */
+  /** Returns whether it succeeded. */
   async function bringTo(token: string | undefined): Promise<boolean> {
     try {
       if (token === undefined) await removeBoth(path);
@@ -89,7 +89,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   }
 
   try {
-    // Twice what will be done, with nothing in it.
+    // Tries both operations, with an empty file.
     await replace(config, '');
     await removeBoth(path);
     const { type } = await statfs(dirname(path));
@@ -121,19 +121,16 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
   };
 }
 
-/**
- * Whoever reads the path meanwhile gets the content before, or the new one whole. Where it fails, nothing of the new
- * content is left.
- */
+/** Readers of the path see the old content or the new, each whole. A failure leaves nothing of the new content. */
 async function replace({ path, mode, group }: TokenFileConfig, content: string): Promise<void> {
   const incoming = incomingOf(path);
-  // Of a start that was killed amid this.
+  // Left by a start that was killed while writing.
   await remove(incoming);
   const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
   const file = await open(incoming, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o600);
   try {
     try {
-      // Before there is anything to read.
+      // Set before there is anything to read.
       if (group !== undefined) await file.chown((await file.stat()).uid, group);
       await file.chmod(mode);
       await file.writeFile(content);
@@ -147,12 +144,12 @@ async function replace({ path, mode, group }: TokenFileConfig, content: string):
   }
 }
 
-/** Where a token is written before it takes the file's place. */
+/** Where a token is written before it replaces the file. */
 function incomingOf(path: string): string {
   return join(dirname(path), `.${basename(path)}.incoming`);
 }
 
-/** The second of them even where the first cannot be removed. */
+/** Removes the second even if the first cannot be removed. */
 async function removeBoth(path: string): Promise<void> {
   try {
     await remove(incomingOf(path));

@@ -1,8 +1,8 @@
-/** From the bytes of an answer to its text: decompressed, decoded, and bounded on either side of that. */
+/** Turns the bytes of an answer into text: decompressed, decoded, and bounded before and after. */
 
 import { systemCodeOf } from '../../errors.ts';
 
-/** A token and its JSON are a few KiB; a provider that sends more is not read to the end. Bytes, after decompression too. */
+/** A token and its JSON are a few KiB; more than this is not read. Bytes, before and after decompression. */
 export const MAX_ANSWER_BYTES = 256 * 1024;
 
 /** The provider sent more than is read. The message may be shown: it holds nothing of the answer. */
@@ -12,12 +12,12 @@ export class OverlongAnswer extends Error {
   }
 }
 
-/** The body is not what Content-Encoding says. The message may be shown: it holds nothing of the answer. */
+/** The body does not match its Content-Encoding. The message may be shown: it holds nothing of the answer. */
 export class GarbledAnswer extends Error {}
 
 type Decompress = 'unzip' | 'brotliDecompress';
 
-/** Content codings that some send unasked (RFC 9110 §8.4.1). */
+/** Content codings that some providers send unasked (RFC 9110 §8.4.1). */
 const CODINGS: Readonly<Record<string, Decompress | 'none'>> = {
   identity: 'none',
   gzip: 'unzip',
@@ -44,7 +44,7 @@ export async function decodeBody(
 }
 
 function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buffer> {
-  // Loaded here: few providers compress.
+  // Loaded only here: few providers compress.
   const zlib = process.getBuiltinModule('node:zlib');
   return new Promise((resolve, reject) => {
     const bound = { maxOutputLength: MAX_ANSWER_BYTES };
@@ -58,10 +58,7 @@ function decompress(how: Decompress, bytes: Buffer, coding: string): Promise<Buf
   });
 }
 
-/**
- * JSON is UTF-8 (RFC 8259 §8.1), and yet some send it in another charset, or with a byte order mark, which a decoder
- * takes away.
- */
+/** JSON is UTF-8 (RFC 8259 §8.1), yet some providers use another charset, or a byte order mark, which a decoder removes. */
 function decodeText(bytes: Buffer, contentType: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder('utf-16le').decode(bytes);
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder('utf-16be').decode(bytes);
@@ -73,7 +70,7 @@ function decoderFor(charset: string): TextDecoder {
   try {
     return new TextDecoder(charset);
   } catch {
-    // Nobody knows that charset. Of the characters of a token all differ little from ASCII.
+    // An unknown charset. Most agree with ASCII on the characters of a token.
     return new TextDecoder();
   }
 }

@@ -1,4 +1,4 @@
-/** The token endpoint of an issuer, found by its metadata: kept, and looked up again now and then. */
+/** Finds an issuer's token endpoint in its metadata, which is kept and looked up again now and then. */
 
 import type { Clock } from '../../clock.ts';
 import {
@@ -9,9 +9,9 @@ import {
 } from './issuer-metadata.ts';
 import type { ProviderAnswer } from './provider-request.ts';
 
-/** The issuer answered with something by which no token endpoint can be found. The message may be shown. */
+/** The issuer's answer leads to no token endpoint. The message may be shown. */
 export class UndiscoveredProvider extends Error {
-  /** `unavailable` where asking again may help soon. */
+  /** `unavailable` if asking again soon may help. */
   readonly result: 'unavailable' | 'invalid_response';
 
   constructor(result: UndiscoveredProvider['result'], message: string) {
@@ -22,20 +22,20 @@ export class UndiscoveredProvider extends Error {
 
 export interface Discovery {
   /**
-   * The metadata of now. What is older than an hour is asked for again, and so is what has been doubted; while the
-   * issuer gives none, the last stays in use.
-   * @param get asks the issuer; what it throws is thrown on while nothing is known.
-   * @throws {UndiscoveredProvider} while nothing is known.
+   * The current metadata. It is looked up again after an hour, or sooner if doubted; if the issuer then gives none, the
+   * last stays in use.
+   * @param get asks the issuer; its errors are rethrown while no metadata is known.
+   * @throws {UndiscoveredProvider} while no metadata is known.
    */
   metadata(get: (url: URL) => Promise<ProviderAnswer>): Promise<IssuerMetadata>;
-  /** The last that was found. */
+  /** The last metadata found. */
   known(): IssuerMetadata | undefined;
-  /** A grant has failed in a way that an endpoint that has moved would explain. */
+  /** A grant has failed in a way that a moved endpoint would explain. */
   doubt(): void;
 }
 
 const FRESH_MS = 3600_000;
-/** A provider that is away is not asked for two things where it was for one. */
+/** So that a provider that is away is not asked for metadata and a token each time. */
 const DOUBTED_FRESH_MS = 60_000;
 
 export function discovery(expected: IssuerExpectation, clock: Clock): Discovery {
@@ -53,7 +53,7 @@ export function discovery(expected: IssuerExpectation, clock: Clock): Discovery 
         found = await lookUp(expected, get);
       } catch (error) {
         if (found === undefined) throw error;
-        // It is away, or broken: the endpoint may well be there.
+        // The issuer is away, or broken: the endpoint may well be there.
         freshMs = DOUBTED_FRESH_MS;
       }
       return found;

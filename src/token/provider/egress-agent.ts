@@ -1,4 +1,4 @@
-/** Requests to a provider by way of a proxy. Loaded only where a credential has one. */
+/** Requests to a provider through an egress proxy. Loaded only if a credential has one. */
 
 import type { Agent } from 'node:http';
 import { connect as connectTcp } from 'node:net';
@@ -10,15 +10,15 @@ import { goesThrough } from '../../egress/goes-through.ts';
 
 export interface EgressOptions {
   readonly proxy: EgressProxyConfig;
-  /** From the beginning of a connection to the proxy's consent. */
+  /** From the start of a connection to the proxy's consent. */
   readonly withinMs: number;
   readonly clock: Clock;
 }
 
-/** A little sooner than who waits for the answer, so that it is the proxy that is named. */
+/** A little sooner than the request's own timeout, so that the error names the proxy. */
 const SOONER = 0.95;
 
-/** Has the agent, one for TLS, make its connections inside of tunnels from now on, but for hosts that are reached directly. */
+/** Makes the agent, one for TLS, connect through tunnels from now on, except to hosts that are reached directly. */
 export function takeThrough(agent: Agent, { proxy, withinMs, clock }: EgressOptions): void {
   const connectDirectly = agent.createConnection.bind(agent);
   agent.createConnection = (options, callback) => {

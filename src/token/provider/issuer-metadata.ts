@@ -1,6 +1,7 @@
 /**
- * What an issuer's metadata says of its token endpoint (OpenID Connect Discovery 1.0 §4, RFC 8414 §3): pure. The document
- * comes over the network and decides where secrets go, so it is believed no further than the issuer's own address.
+ * What an issuer's metadata says of its token endpoint (OpenID Connect Discovery 1.0 §4, RFC 8414 §3). Pure. The
+ * document comes over the network and decides where secrets go, so it is trusted no further than the issuer's own
+ * address.
  */
 
 import { isLoopbackHost, serverUrl } from '../../config/values.ts';
@@ -15,9 +16,9 @@ export interface IssuerMetadata {
 }
 
 export interface IssuerExpectation {
-  /** As it was configured; the document has to name it letter by letter. */
+  /** As configured; the document has to name it letter by letter. */
   readonly issuerUrl: string;
-  /** The client shows a certificate: it goes to the endpoint that asks for one, where there is such (RFC 8705 §5). */
+  /** The client shows a certificate: its requests go to the mTLS endpoint, if there is one (RFC 8705 §5). */
   readonly showsCertificate: boolean;
   /** Secrets may travel over http to another machine. */
   readonly permitsClearText: boolean;
@@ -33,7 +34,7 @@ export function metadataUrls(issuerUrl: string): readonly string[] {
   ];
 }
 
-/** @returns the metadata, or what is wrong with the document, as a clause. Of the document no more is in it than a URL. */
+/** @returns the metadata, or what is wrong with the document, as a clause that repeats at most a URL of it. */
 export function readIssuerMetadata(
   body: string,
   foundAt: string,
@@ -59,7 +60,7 @@ export function readIssuerMetadata(
 
 const LONGEST_URL = 2048;
 
-/** Why secrets do not go there; undefined where they do. */
+/** Why secrets must not go there; undefined if they may. */
 function wrongEndpoint(
   tokenUrl: unknown,
   { issuerUrl, permitsClearText }: IssuerExpectation,
@@ -72,7 +73,7 @@ function wrongEndpoint(
   if (url.hash !== '') return 'it has a fragment';
   const issuer = new URL(issuerUrl);
   if (url.protocol === 'http:' && issuer.protocol === 'https:') return 'it is not https, as the issuer is';
-  // An issuer on this machine needs no permission to be asked; others do.
+  // An issuer on this machine needs no permission for http; others do.
   if (url.protocol === 'http:' && !isLoopbackHost(url.hostname) && !permitsClearText)
     return 'it is not https: allowInsecureTokenUrl permits http';
   if (isLoopbackHost(url.hostname) && !isLoopbackHost(issuer.hostname))
@@ -86,7 +87,7 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-/** A URL as far as it may be shown. */
+/** The URL, as far as it may be shown. */
 function shownUrl(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
   return serverUrl.parse(value) === undefined ? '(no plain URL)' : value;

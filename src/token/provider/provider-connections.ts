@@ -1,4 +1,4 @@
-/** The connections to the provider, made anew when what they trust or show has changed. */
+/** The connections to the provider, renewed when the certificates that they trust or show have changed. */
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -15,12 +15,12 @@ import type { ClientCredentials } from '../client/client-credentials.ts';
 
 export interface ProviderConnections {
   /**
-   * The agent for requests of this client, which has as many connections at a time as it may. Another certificate, its own or the
-   * authority's, means another agent: no connection and no TLS session outlives the certificate it was made with.
-   * @throws {UnusableFile} when the authority's certificates cannot be read.
+   * The agent for this client's requests, which bounds their connections. A changed certificate, the client's or the
+   * authority's, means a new agent: no connection and no TLS session outlives the certificate that it was made with.
+   * @throws {UnusableFile} if the authority's certificates cannot be read.
    */
   with(credentials: ClientCredentials, protocol: ProviderProtocol): Promise<Agent>;
-  /** Closes the idle connection. A request in flight is for whoever sent it to give up. */
+  /** Closes the idle connection. A request in flight is left to its sender. */
   close(): void;
 }
 
@@ -34,10 +34,10 @@ interface TlsMaterial {
   readonly servername: string | undefined;
 }
 
-/** An idle connection is closed after so many ms, or a second before the provider says that it does (Keep-Alive). */
+/** An idle connection is closed after this many ms, or a second before the provider would close it (Keep-Alive). */
 const IDLE_MS = 4000;
 
-/** @param lookup finds the provider's name; the system's unless given. */
+/** @param lookup resolves the provider's name; the system's resolver by default. */
 export function providerConnections(
   {
     name: credential,
@@ -47,7 +47,7 @@ export function providerConnections(
   }: Pick<CredentialConfig, 'name' | 'tls' | 'egressProxy' | 'requestTimeoutMs'>,
   clock: Clock,
   lookup: LookupFunction | undefined,
-  /** At once. */
+  /** Connections at once. */
   most = 1,
   certificates?: CertificateMetrics,
 ): ProviderConnections {
@@ -87,7 +87,7 @@ function createAgent(
     keepAlive: true,
     maxSockets: most,
     timeout: IDLE_MS,
-    // Said aloud, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
+    // Explicit, so that NODE_USE_ENV_PROXY cannot take secrets elsewhere: HTTP_PROXY is often this very sidecar.
     proxyEnv: {},
     ...(lookup === undefined ? {} : { lookup }),
   };
@@ -96,12 +96,12 @@ function createAgent(
     ...connections,
     ...material,
     ALPNProtocols: ['http/1.1'],
-    // Said aloud, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
     rejectUnauthorized: true,
   });
 }
 
-/** Closes the idle connection; that of a request in flight is closed when the request ends. */
+/** Closes the idle connection; that of a request in flight closes when the request ends. */
 function retire(agent: Agent): void {
   agent.maxFreeSockets = 0;
   for (const idle of Object.values(agent.freeSockets)) {

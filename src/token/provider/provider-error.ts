@@ -1,13 +1,13 @@
-/** What a provider says of a refusal (RFC 6749 §5.2), made fit to be shown: short, plain, and without a secret. */
+/** What a provider says of a refusal (RFC 6749 §5.2), made fit to be shown: short, plain, and without secrets. */
 
 export interface ProviderError {
-  /** `error`, or what stands for it. */
+  /** `error`, or its substitute. */
   readonly code: string;
-  /** `error_description`, or what stands for it. */
+  /** `error_description`, or its substitute. */
   readonly description?: string;
 }
 
-/** RFC 6749 §5.2 and the registered extensions: words of the protocol, whatever a client is called. */
+/** RFC 6749 §5.2 and the registered extensions: words of the protocol, shown even if a client has such a name. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_client',
@@ -26,14 +26,14 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
 const LONGEST_CODE = 64;
 const LONGEST_DESCRIPTION = 200;
 
-/** What is longer is a page, not a sentence, and looking for secrets in it takes long. Characters. */
+/** Anything longer is a page, not a sentence, and searching it for secrets takes long. Characters. */
 const LONGEST_READ = 4096;
 
 const WITHHELD = '[…]';
 
 /**
- * The error that an answer's object carries; undefined when it carries none. Beside the standard strings it reads an
- * object in the place of `error`, as some APIs have it.
+ * The error in an answer's object; undefined if it holds none. Beside the standard strings it reads an object in place
+ * of `error`, as some APIs send it.
  */
 export function readProviderError(
   fields: Readonly<Record<string, unknown>> | undefined,
@@ -57,7 +57,7 @@ function isNameOrNumber(value: unknown): value is string | number {
   return (typeof value === 'string' && value !== '') || typeof value === 'number';
 }
 
-/** `code: description`, fit to be shown. @param secrets what must not be in it, whatever its form. */
+/** `code: description`, fit to be shown. @param secrets must not appear in it, in any form. */
 export function showProviderError({ code, description }: ProviderError, secrets: readonly string[]): string {
   const shown = REGISTERED_ERRORS.has(code) ? code : cleaned(code, secrets, LONGEST_CODE);
   return description === undefined
@@ -67,14 +67,15 @@ export function showProviderError({ code, description }: ProviderError, secrets:
 
 function cleaned(text: string, secrets: readonly string[], longest: number): string {
   if (text.length > LONGEST_READ) return WITHHELD;
-  // First what cannot be seen, which might part a secret; then the secrets; then what might be one; then the length.
+  // The order matters: invisible characters first, as they might split a secret; then secrets; then what looks like
+  // one; then the length.
   let shown = plain(text);
   for (const secret of secrets) shown = withhold(shown, secret);
   shown = shown.replace(/[A-Za-z0-9_~+/=.%-]{16,}/g, (word) => (looksLikeToken(word) ? WITHHELD : word));
   return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
 }
 
-/** In the characters that are shown, without those that cannot be seen. */
+/** Normalized, without invisible characters. */
 function plain(text: string): string {
   return withoutReferences(text)
     .normalize('NFKC')
@@ -91,7 +92,7 @@ const NAMED_REFERENCES: Readonly<Record<string, string>> = {
   apos: "'",
 };
 
-/** Without the character references of HTML, in which some providers write what they repeat. */
+/** Decodes HTML character references, which some providers use when they repeat input. */
 function withoutReferences(text: string): string {
   return text.replace(
     /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi,
@@ -105,7 +106,7 @@ function withoutReferences(text: string): string {
 
 function withhold(text: string, secret: string): string {
   if (secret === '') return text;
-  // Of a secret this short, what is left around it tells where it stood.
+  // Around a secret this short, the rest of the text would show where it stood.
   if (secret.length < 3) return text.includes(secret) ? WITHHELD : text;
   const forms = [
     secret,
@@ -119,13 +120,13 @@ function withhold(text: string, secret: string): string {
   ];
   let shown = text;
   for (const form of forms.filter((one) => one !== '').sort((a, b) => b.length - a.length)) {
-    // Whatever its case: providers change that.
+    // In any case: providers change upper and lower case.
     shown = shown.replace(new RegExp(form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'giu'), WITHHELD);
   }
   return shown;
 }
 
-/** Long words of letters alone are names of errors; with digits, or very long, they may be what opens a door. */
+/** Long words of letters alone are names of errors; with digits, or very long, they may be secrets. */
 function looksLikeToken(word: string): boolean {
   return /\d/.test(word) || word.length > 48 || /[a-z][A-Z].*[a-z][A-Z].*[a-z][A-Z]/.test(word);
 }

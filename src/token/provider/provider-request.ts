@@ -1,4 +1,4 @@
-/** One request to the provider and its whole answer, whatever that is: a redirect is one too. */
+/** One request to the provider and its whole answer, whatever the status: a redirect is an answer too. */
 
 import type { Agent, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -9,47 +9,47 @@ import { decodeBody, MAX_ANSWER_BYTES, OverlongAnswer } from './answer-body.ts';
 
 export interface ProviderRequest {
   readonly url: URL;
-  /** Whose connection it goes over. */
+  /** The agent whose connection carries the request. */
   readonly agent: Agent;
-  /** Sent by POST where there is one. */
+  /** Makes it a POST. */
   readonly body?: { readonly type: string; readonly text: string };
   /** The Authorization field, for clients that prove themselves there. */
   readonly authorization?: string | undefined;
-  /** What the answer should be; JSON unless given. */
+  /** The media type wanted; JSON by default. */
   readonly accept?: string | undefined;
 }
 
 export interface ProviderAnswer {
   readonly status: number;
   readonly contentType: string;
-  /** The Retry-After field, when there is one. */
+  /** The Retry-After field, if present. */
   readonly retryAfter: string | undefined;
-  /** The Date field, when there is one: the provider's own clock. */
+  /** The Date field, if present: the provider's own clock. */
   readonly date: string | undefined;
   /** Decompressed and decoded. */
   readonly body: string;
 }
 
 /**
- * A kept connection ended before it brought a byte of an answer: the provider had closed it, most likely, before it saw
- * the request. Another request goes over a new connection.
+ * A kept-alive connection ended before the first byte of an answer: most likely the provider had closed it before it
+ * saw the request. The next request uses a new connection.
  */
 export class StaleConnection extends Error {
   readonly code: string;
 
-  /** @param code the system's, of what ended it. */
+  /** @param code the system's code for what ended the connection. */
   constructor(code: string) {
     super(`a kept connection was closed: ${code}`);
     this.code = code;
   }
 }
 
-/** Firewalls in front of some providers answer 403 to what names no program. */
+/** Firewalls before some providers answer 403 to a request without a User-Agent. */
 const USER_AGENT = `token-sidecar/${VERSION}`;
 
 /**
- * Rejects with the signal's reason once it is aborted, and otherwise with an error that has the system's code, or the
- * parser's (HPE_…) where the answer is not HTTP.
+ * Rejects with the signal's reason once it is aborted, otherwise with an error that has the system's code, or the
+ * parser's (HPE_…) if the answer is not HTTP.
  * @throws {OverlongAnswer}
  * @throws {GarbledAnswer}
  * @throws {StaleConnection}
@@ -63,7 +63,7 @@ export function sendProviderRequest(
     const request = http.request(url, {
       agent,
       method: body === undefined ? 'GET' : 'POST',
-      // Said aloud, so that NODE_OPTIONS cannot make Node guess at answers.
+      // Explicit, so that NODE_OPTIONS cannot make Node guess at answers.
       insecureHTTPParser: false,
       headers: {
         ...(body === undefined ? {} : { 'content-type': body.type }),
@@ -81,7 +81,7 @@ export function sendProviderRequest(
       decodeBody(bytes, headers['content-encoding'], contentType).then(
         (decoded) =>
           resolve({
-            // It has one: this is a client.
+            // Always set on the client side.
             status: statusCode as number,
             contentType,
             retryAfter: headers['retry-after'],
@@ -94,7 +94,7 @@ export function sendProviderRequest(
 
     function fail(error: unknown): void {
       signal.removeEventListener('abort', giveUp);
-      // Without the error: the socket may have nobody left who listens for one.
+      // Without the error: the socket may have no listener left for it.
       request.destroy();
       const code = systemCodeOf(error);
       const unanswered = connection !== undefined && connection.socket.bytesRead === connection.bytesBefore;
@@ -111,10 +111,10 @@ export function sendProviderRequest(
       connection = { socket, bytesBefore: socket.bytesRead };
     });
     request.on('error', (error) => {
-      // What comes after an answer, or becomes of the connection then, does not make it less whole.
+      // Neither later bytes nor the connection's end make a complete answer less whole.
       if (!response?.complete) fail(error);
     });
-    // Unasked-for: a status like any other that brings no token, but Node hands it over with its socket.
+    // An unasked-for upgrade is a status like any other without a token, but Node hands it over with its socket.
     request.once('upgrade', (switched, socket) => {
       socket.destroy();
       finish(switched, Buffer.alloc(0));
@@ -132,7 +132,7 @@ export function sendProviderRequest(
       arrived.on('error', fail);
       arrived.once('end', () => finish(arrived, Buffer.concat(chunks)));
     });
-    // A string in one call goes out with the head, and with its length.
+    // A string in one call goes out together with the head, and with its length.
     request.end(body?.text);
   });
 }

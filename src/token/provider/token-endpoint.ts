@@ -1,4 +1,4 @@
-/** The realm's token endpoint, as a client sees it: one POST, one verdict. */
+/** The provider's token endpoint, as a client sees it: one POST, one verdict. */
 
 import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
@@ -31,23 +31,23 @@ import {
   type TokenResponse,
 } from './token-response.ts';
 
-/** What else there is to say of one request for a token. */
+/** Options of one request for a token. */
 export interface TokenRequest {
   /** The token to exchange, where requests bring it. */
   readonly subject?: string;
-  /** The token that an upstream has refused, for an endpoint that takes that. */
+  /** The token that an upstream has refused, for an endpoint that wants to know. */
   readonly refused?: string | undefined;
-  /** Is told the status of the token endpoint's answer, once there is one. */
+  /** Called with the status of the token endpoint's answer, once there is one. */
   readonly answered?: (status: number) => void;
 }
 
 export interface TokenEndpoint {
   /**
-   * Requests one token by the credential's grant. Never rejects: whatever goes wrong is a
-   * verdict too. Bounded by the credential's request timeout; `signal` gives up sooner.
+   * Requests one token by the credential's grant. Never rejects: any failure is a verdict too. Bounded by the
+   * credential's request timeout; `signal` gives up sooner.
    */
   requestToken(credentials: Credentials, signal: AbortSignal, request?: TokenRequest): Promise<TokenResponse>;
-  /** Where tokens are asked for; undefined while the issuer has not yet said. */
+  /** Where tokens are requested; undefined while the issuer has not yet said. */
   tokenUrl(): string | undefined;
   /** What the issuer's metadata says, once a request has asked for it. */
   metadata(): IssuerMetadata | undefined;
@@ -55,18 +55,18 @@ export interface TokenEndpoint {
   close(): Promise<void>;
 }
 
-/** The name of errors of the way out, whose code is loaded where it is used. */
+/** The name of egress errors, whose code is loaded only where it is used. */
 const EGRESS_FAILURE: EgressFailure['name'] = 'EgressFailure';
 
-/** Connections at once, where there is not one token at a time to be had. A request that waits for one is on the clock. */
+/** Connections at once, if requests bring tokens to exchange. Waiting for one counts towards the timeout. */
 export const CONNECTIONS_FOR_REQUESTS = 8;
 
 const TIMED_OUT = Symbol('the request timeout has passed');
 
 /**
- * @param lookup finds the provider's name; the system's unless given.
- * @param onAnswer is shown each answer, of metadata and with the token in it, before it is judged.
- * @param certificates is told of those that are in use.
+ * @param lookup resolves the provider's name; the system's resolver by default.
+ * @param onAnswer called with each answer, metadata and tokens included, before it is judged.
+ * @param certificates records those in use.
  */
 export function createTokenEndpoint(
   config: CredentialConfig,
@@ -145,7 +145,7 @@ export function createTokenEndpoint(
       return await post(credentials, signal, request);
     } catch (error) {
       if (!(error instanceof StaleConnection)) throw error;
-      // A second grant does no harm. A second use of an assertion might (RFC 7523 §3, `jti`): this makes another.
+      // A second grant does no harm. Using an assertion twice might (RFC 7523 §3, `jti`), so this makes a new one.
       return await post(credentials, signal, request);
     }
   }
@@ -178,7 +178,7 @@ export function createTokenEndpoint(
   };
 }
 
-/** What a provider might repeat in its answer. An assertion, or a key, is known by its length. */
+/** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */
 function confidentialParts(credentials: Credentials): readonly string[] {
   const { material } = credentials;
   return [...clientParts(credentials), ...(material === undefined ? [] : namesIn(material))];
@@ -220,7 +220,7 @@ function describeFailure(error: unknown, timeoutMs: number): RefusedGrant {
   if (code?.startsWith('HPE_')) {
     return { result: 'invalid_response', detail: `not an HTTP answer (${code})` };
   }
-  // A library's message may quote what it was parsing; its code cannot.
+  // A library's message may quote its input; its code cannot.
   return {
     result: 'unavailable',
     detail: code ?? (error instanceof UnusableFile ? error.message : 'unknown error'),

@@ -1,15 +1,15 @@
-/** How long a token lives, by what the answer and the token itself say of it. */
+/** How long a token lives, according to the answer and to the token itself. */
 
 import { parseObject } from '../json-object.ts';
 
-/** Ten years. More is not a lifetime but a way to say that there is no end, or a mistake. */
+/** Ten years. A longer lifetime means no end, or is a mistake. */
 export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 
-/** What a token without end is taken for: renewed daily, it follows what changes at the provider. */
+/** The lifetime assumed for an endless token: renewed daily, it follows changes at the provider. */
 const ENDLESS_MS = 24 * 3600 * 1000;
 
 export interface AnswerTimes {
-  /** The Date field, when there is one: the provider's own clock. */
+  /** The Date field, if present: the provider's own clock. */
   readonly date?: string | undefined;
   /** Wall time of the request: a lifetime counts from here. */
   readonly requestedAtMs: number;
@@ -20,7 +20,7 @@ export interface AnswerTimes {
 /** A lifetime in ms from the moment the request was sent, or why there is none. */
 export type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
 
-/** @param defaultMs of a token that says nothing of its life, neither beside nor in itself. */
+/** @param defaultMs for a token whose lifetime neither the answer nor the token states. */
 export function lifetimeOf(
   accessToken: string,
   expiresIn: unknown,
@@ -41,9 +41,9 @@ export function lifetimeOf(
   const ownMs = own?.lifetimeMs ?? own?.issuedForMs;
   if (stated === 'endless') return { lifetimeMs: ownMs ?? ENDLESS_MS };
   const statedMs = stated === undefined ? undefined : lifetimeFromSeconds(stated);
-  // The upstream looks at the token, not at what came with it.
+  // The upstream looks at the token, not at the answer that brought it.
   if (statedMs !== undefined) return { lifetimeMs: Math.min(statedMs, ownMs ?? statedMs) };
-  // Some say 0 of a token whose end is in itself.
+  // Some say 0 for a token that states its own end.
   if (stated === 0 && ownMs !== undefined) return { lifetimeMs: ownMs };
   return { wrong: 'expires_in is not a number of seconds from 1' };
 }
@@ -64,16 +64,16 @@ function lifetimeFromSeconds(seconds: number): number | undefined {
 export interface OwnLifetime {
   /** `exp` is past, by a clock that may be wrong. */
   readonly hasEnded: boolean;
-  /** What is left of it; undefined when it has ended, or seems to by a clock that is wrong. */
+  /** The remaining lifetime; undefined if the token has expired, or seems to by a wrong clock. */
   readonly lifetimeMs: number | undefined;
-  /** `exp - iat`, which no clock of ours can falsify; undefined when it makes no sense. */
+  /** `exp - iat`, which no clock of ours can falsify; undefined if it makes no sense. */
   readonly issuedForMs: number | undefined;
 }
 
 /**
- * The lifetime by the token's own word: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request, the
- * shorter of the two, because one of the clocks may be wrong and the token may come from the provider's cache. Unverified: that is
- * the upstream's part. Undefined for what is no JWT, or one without `exp`.
+ * The lifetime that the token itself states: a JWT's `exp` (RFC 7519 §4.1), counted from `iat` and from the request,
+ * whichever is shorter, because either clock may be wrong and the token may come from the provider's cache. Unverified:
+ * that is the upstream's part. Undefined for anything but a JWT with `exp`.
  */
 export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime | undefined {
   const parts = token.split('.');
@@ -91,13 +91,13 @@ export function ownLifetime(token: string, requestedAtMs: number): OwnLifetime |
   };
 }
 
-/** How far apart clocks may be that still count as the same. */
+/** Clocks this close count as the same. */
 const CLOCK_TOLERANCE_MS = 10_000;
 
 /**
- * When the request was sent, by the clock that tokens are dated by: the provider's where it tells it and it is another
- * than ours. Its Date is that of the answer, which is later: such a token ends too early by what the grant took.
- * Without a Date nobody confirms our clock, and what it says of a token's end is not certain.
+ * When the request was sent, by the clock that dates tokens: the provider's, if it sends a Date that differs from ours.
+ * That Date is the answer's, which is later: such a token expires early by the time that the grant took. Without a Date
+ * nothing confirms our clock, and its word on a token's end is not certain.
  */
 export function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: AnswerTimes): {
   readonly wallMs: number;
@@ -109,7 +109,7 @@ export function requestedAtByProvider({ date, requestedAtMs, receivedAtMs }: Ans
   return { wallMs: agrees ? requestedAtMs : saidMs, certain: true };
 }
 
-/** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined when absent or nonsense. */
+/** Retry-After as seconds or an HTTP date (RFC 9110 §10.2.3), in ms from `nowMs`; undefined if absent or nonsense. */
 export function parseRetryAfter(field: string | undefined, nowMs: number): number | undefined {
   if (field === undefined) return undefined;
   if (/^\d{1,9}$/.test(field)) return Number(field) * 1000;

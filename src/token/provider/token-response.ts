@@ -12,9 +12,9 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /** From the moment the request was sent; infinite of one that is mounted and says of no end. */
+  /** From the moment the request was sent; infinite for a mounted token that states no end. */
   readonly lifetimeMs: number;
-  /** Of one that another has asked for: how long ago its request was sent. Absent of one that was asked for here. */
+  /** For a token that another process requested: how long ago its request was sent. Absent for our own. */
   readonly sharedAgeMs?: number;
   /** The endpoint can be told which token an upstream has refused. */
   readonly takesRefusals?: true;
@@ -24,26 +24,26 @@ export interface RefusedGrant {
   /**
    * - `rejected`: the provider understood and refuses; asking again with the same credentials will not help soon.
    * - `unavailable`: it could not be reached or cannot answer now.
-   * - `invalid_response`: it answered something that is no token.
+   * - `invalid_response`: its answer is no token.
    */
   readonly result: 'rejected' | 'unavailable' | 'invalid_response';
   /** For logs and the status page: the status, and what the provider says of it as far as that may be shown. */
   readonly detail: string;
   /**
-   * Whom a refusal blames; absent where no answer came, or one that is neither a token nor a refusal.
-   * - `client`: whoever asks with it, of whatever subject (RFC 6749 §5.2).
-   * - `subject`: the token that was to be exchanged (RFC 8693 §2.2.2), or what else was asked with.
-   * - `unsaid`: it says of neither.
+   * Whom a refusal blames; absent if no answer came, or one that is neither a token nor a refusal.
+   * - `client`: the client, whatever the subject (RFC 6749 §5.2).
+   * - `subject`: the token to be exchanged (RFC 8693 §2.2.2), or another part of the request.
+   * - `unsaid`: neither.
    */
   readonly blames?: 'client' | 'subject' | 'unsaid' | undefined;
-  /** What the provider asked for with Retry-After. */
+  /** The wait that the provider asked for with Retry-After. */
   readonly retryAfterMs?: number | undefined;
 }
 
-/** Tokens are sent as a header with every request: what is longer would be refused by the upstream's own limits. */
+/** A token is sent as a header with every request: upstreams' own limits would refuse a longer one. */
 export const MAX_TOKEN_BYTES = 64 * 1024;
 
-/** Errors that pass: the provider cannot answer now. Every other is a verdict on what was asked for. */
+/** Temporary errors: the provider cannot answer now. Any other is a verdict on the request. */
 const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
   'server_error',
   'temporarily_unavailable',
@@ -52,7 +52,7 @@ const PASSING_ERRORS: ReadonlySet<string | undefined> = new Set([
 
 const OF_CLIENT: ReadonlySet<string | undefined> = new Set(['invalid_client', 'unauthorized_client']);
 
-/** RFC 8693 §2.2.2 has `invalid_request`; others say more. */
+/** RFC 8693 §2.2.2 has `invalid_request`; others are more specific. */
 const OF_SUBJECT: ReadonlySet<string | undefined> = new Set([
   'invalid_request',
   'invalid_grant',
@@ -61,25 +61,25 @@ const OF_SUBJECT: ReadonlySet<string | undefined> = new Set([
   'access_denied',
 ]);
 
-/** Of which one of these errors is a verdict on what was sent. */
+/** With one of these statuses an error is a verdict on the request. */
 const REFUSING_STATUSES: ReadonlySet<number> = new Set([400, 401, 403]);
 
-/** RFC 6749 §5.1 has 200; some create a token. */
+/** RFC 6749 §5.1 has 200; some answer 201, as they create a token. */
 const GRANTING_STATUSES: ReadonlySet<number> = new Set([200, 201]);
 
 export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
 
-/** What the credential says of answers. */
+/** What the credential expects of answers. */
 export interface ExpectedAnswer {
-  /** Lifetime of a token that comes with none and is no JWT. */
+  /** The lifetime of a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
-  /** Take a token whose type is not said, or is a name of the provider's own. */
+  /** Accept a token whose type is missing, or a name of the provider's own. */
   readonly tokenType?: 'any' | undefined;
-  /** For an answer that is not that of RFC 6749 §5: its fields in, those of the RFC out. */
+  /** For an answer unlike RFC 6749 §5: maps its fields to the RFC's. */
   readonly translate?: TranslateAnswer | undefined;
 }
 
-/** @param secrets what must not be repeated, should the provider say it: the client's secret and id. */
+/** @param secrets must not be repeated, should the provider do so: the client's secret and id. */
 export function readTokenResponse(
   answer: EndpointAnswer,
   expected: ExpectedAnswer,
@@ -115,7 +115,7 @@ function classifyRefusal(status: number, error: string | undefined): RefusedGran
   if (status === 408 || status === 429 || status >= 500) return 'unavailable';
   // RFC 9110 §15.5.2 and §15.5.4: not to be repeated with the same credentials.
   if (status === 401 || status === 403) return 'rejected';
-  // Without an error of its own, a 400 came from something in between, not from the provider's judgement.
+  // A 400 without an error code comes from an intermediary, not from the provider's judgement.
   return error !== undefined && (status === 200 || status === 400) ? 'rejected' : 'invalid_response';
 }
 
@@ -147,11 +147,11 @@ function readGrant(
   };
 }
 
-/** Why a text cannot be sent as a token; undefined where it can. */
+/** Why a text cannot be sent as a token; undefined if it can. */
 export function wrongToken(accessToken: unknown): string | undefined {
   if (typeof accessToken !== 'string' || accessToken === '') return 'access_token is missing';
-  // RFC 6749 appendix A.12 has all of visible ASCII, and real tokens have it. A space would end the credentials in the
-  // header, a control the header itself.
+  // RFC 6749 appendix A.12 allows all of visible ASCII, and real tokens use it. A space would end the credentials in
+  // the header, a control character the header itself.
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     return 'access_token has a character that no header can carry: a space, a control, or one beyond ASCII';
   }
@@ -160,14 +160,14 @@ export function wrongToken(accessToken: unknown): string | undefined {
     : undefined;
 }
 
-/** Tokens that are worth nothing without a signature or proof beside them, which nobody here makes. By lower-case name. */
+/** Types that need a signature or proof beside the token, which nobody here makes. By lower-case name. */
 const PROOF_TYPES: ReadonlyMap<string, string> = new Map([
   ['dpop', 'DPoP'],
   ['mac', 'MAC'],
   ['pop', 'PoP'],
 ]);
 
-/** RFC 6749 §5.1: required, case-insensitive. Another type asks for a scheme we do not speak. */
+/** RFC 6749 §5.1: required, case-insensitive. Another type needs a scheme that we do not speak. */
 function wrongType(tokenType: unknown, { tokenType: accepted }: ExpectedAnswer): string | undefined {
   const name = typeof tokenType === 'string' ? tokenType.trim() : undefined;
   const proof = name === undefined ? undefined : PROOF_TYPES.get(name.toLowerCase());

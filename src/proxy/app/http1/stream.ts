@@ -14,7 +14,7 @@ import { SocketSide, type TunnelEnd } from '../../tunnel/socket-side.ts';
 import { runTunnel } from '../../tunnel/tunnel.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
 
-/** A refused request's body is read, to keep the connection, if no more than this can follow. */
+/** To keep the connection, a refused request's body is read if no more than this can follow. */
 const WORTH_DROPPING_BYTES = 64 * 1024;
 
 /** The answer to a CONNECT. */
@@ -23,7 +23,7 @@ const CONNECTED = serializeResponseHead(200, 'Connection Established', []);
 /** How the answer's body is delimited for the app (RFC 9112 §6.3); `none` has none. */
 type AnswerFraming = 'none' | 'length' | 'chunked' | 'close';
 
-/** The connection of a stream, as that knows it. */
+/** A stream's connection, as the stream sees it. */
 export interface Http1Carrier extends TunnelEnd {
   readonly writer: GatheredWriter;
   /** Whether the next answer is the last. */
@@ -39,8 +39,8 @@ export interface Http1Carrier extends TunnelEnd {
    */
   endAnswer(stream: Http1AppStream, last: boolean, patienceMs: number): void;
   /**
-   * Ends the connection amid an answer, by which the app knows that it is not whole.
-   * @param byReset where a proper end would say that it is.
+   * Closes the connection amid an answer, so that the app knows it is incomplete.
+   * @param byReset where a proper close would mean that it is complete.
    */
   cut(byReset: boolean): void;
   /** As in `GivenUpConnection`, for what has been taken over. */
@@ -51,7 +51,7 @@ export interface Http1Carrier extends TunnelEnd {
 
 /**
  * One request of an HTTP/1.1 connection while it is read, served and answered: a stage of that connection. What is
- * HTTP/1.1's own of an answer is decided and written here: framing, Connection, 100-continue.
+ * specific to HTTP/1.1 in an answer is decided and written here: framing, Connection, 100-continue.
  */
 export class Http1AppStream implements AppStream {
   readonly kind = 'serving';
@@ -114,7 +114,7 @@ export class Http1AppStream implements AppStream {
     const { status } = head;
     this.#framing = this.#framingFor(status, body);
     const fields = answerFields(head, { status, body: this.#framing === 'chunked' ? 'chunked' : 'plain' });
-    // Whether the body follows after a final answer without 100 is the client's choice: nothing else can (RFC 9110 §10.1.1).
+    // After a final answer without 100 the client chooses whether the body follows: nothing else can (RFC 9110 §10.1.1).
     this.#last = this.#mustClose() || this.#framing === 'close' || this.awaitsContinue;
     const section = this.#last ? [...fields, 'connection', 'close'] : fields;
     this.#carrier.writer.text(serializeResponseHead(status, head.reason, section));

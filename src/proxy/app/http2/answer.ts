@@ -12,7 +12,7 @@ const SECTIONS = new MadeOf<{ readonly status: number; readonly section: Fields 
 export function answerSection(head: AnswerHead): Fields {
   const { status, fields } = head;
   const known = SECTIONS.get(fields);
-  // Fields of HTTP/2 have no Connection that could take others away.
+  // HTTP/2 has no Connection field that could take others away.
   if (known?.status === status) return known.section;
   const made = section(status, answerFields(head, { status, body: 'framed' }));
   SECTIONS.keep(fields, { status, section: made }, made);
@@ -38,7 +38,7 @@ function section(status: number, fields: Fields): string[] {
   return [':status', String(status)].concat(withLowerCaseNames(fields));
 }
 
-/** What came by HTTP/2 is as it has to be. */
+/** What came by HTTP/2 is in lower case already. */
 function withLowerCaseNames(fields: Fields): Fields {
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] as string;

@@ -2,26 +2,26 @@ import type { Fields } from '../../http/fields.ts';
 import type { Member } from '../../io/members.ts';
 import type { Http2Outlet } from './outlet.ts';
 
-/** A stream of the app, as its connection tells it what happens: a request that is served, or one that is refused. */
+/** A stream of the app, which receives events from its connection: a request that is served, or one that is refused. */
 export interface ConnectionStream extends Member {
   /** Whether the app has ended its side of the stream. */
   readonly inputEnded: boolean;
   /** How long the app may take to read what it was answered last. */
   readonly patienceMs: number;
-  /** A piece of the body came; it is there until this returns. */
+  /** A piece of the body came; valid until this returns. */
   takeData(data: Buffer, endStream: boolean): void;
   takeTrailers(fields: Fields): void;
-  /** All that came in one read has been passed. */
+  /** Everything from one read has been passed. */
   afterRead(): void;
   /** The app has reset the stream, or left; nothing more comes and nothing can be sent. */
   gone(byReset: boolean): void;
   /** The stream's window has grown. */
   mayGoOn(): void;
-  /** The app will say nothing more, and has not said enough. */
+  /** The app will send nothing more, and its request is incomplete. */
   leave(): void;
 }
 
-/** The connection of a stream, as that knows it. */
+/** A stream's connection, as the stream sees it. */
 export interface Http2StreamCarrier {
   readonly outlet: Http2Outlet<ConnectionStream>;
   /** The stream is over on this side. */

@@ -27,13 +27,13 @@ import { Http2RefusedStream } from './refused-stream.ts';
 import { incomingRequest } from './request.ts';
 import { Http2AppStream } from './stream.ts';
 
-/** How long a connection that is to close goes on being read: closing at once could reset the last frames away. */
+/** How long a closing connection goes on being read: closing at once could destroy the last frames by a reset. */
 const LINGER_MS = 1_000;
 
-/** How long the last GOAWAY waits for those requests that left before the first one came (RFC 9113 §6.8). */
+/** How long the last GOAWAY waits for requests that left before the first one came (RFC 9113 §6.8). */
 const ROUND_TRIP_MS = 1_000;
 
-/** By PING its round trip is known, and later that the app has read all its answers. */
+/** Payloads of PING: one measures the round trip, the other shows that the app has read all its answers. */
 const LEAVING = Buffer.from('leaving.');
 const PARTING = Buffer.from('parting.');
 
@@ -47,12 +47,12 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   readonly #preface = new PrefaceReader();
   readonly #codec: ServerConnection<ConnectionStream>;
   readonly #streams = new Members<ConnectionStream>();
-  /** Streams to which something came in this read. */
+  /** Streams that this read brought something for. */
   #touched: ConnectionStream[] = [];
   #phase: Phase = OPEN;
   /** When the connection ends if no request comes. */
   #idleUntilMs: number;
-  /** How long the app may take to read its answers, and how many have been sent, had been at the last PING, are read. */
+  /** Until when the app may read its answers; how many have been sent, had been at the last PING, and are read. */
   #readUntilMs = 0;
   #answers = 0;
   #answersPinged = 0;
@@ -97,7 +97,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
       if (!stream.inputEnded) stream.leave();
     }
     if (!this.busy) this.#close();
-    // For a client that has left, upstreams are not to go on working.
+    // Upstreams must not go on working for a client that has left.
     else this.#endWatch ??= this.#context.peers.watch(this.socket, () => this.socket.destroy());
   }
 
@@ -134,7 +134,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.drain();
   }
 
-  /** Ends the connection without losing a request: those that come before the app can know are answered. */
+  /** Ends the connection without losing a request: those sent before the app can know are answered. */
   drain(): void {
     if (this.#phase.kind !== 'open') return;
     this.#phase = LEAVING_PHASE;
@@ -144,7 +144,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.outlet.flush();
   }
 
-  // What the codec tells.
+  // Events of the codec.
 
   request(
     stream: ServerStream<ConnectionStream>,
@@ -172,7 +172,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   malformed(): void {
-    // It is told by a reset; what there is to count is a request that was not valid.
+    // A reset tells the app; here it counts as an invalid request.
     this.#context.noRoute.turnedAway('bad_request', 400, 'h2');
   }
 
@@ -202,7 +202,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     else stream.context.mayGoOn();
   }
 
-  /** The app opens no more streams, but for what is on its way. */
+  /** The app opens no more streams, except for those on their way. */
   goaway(): void {
     this.drain();
   }
@@ -232,7 +232,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     stream.context = context;
     this.#streams.add(context);
     this.#touched.push(context);
-    // A client that is asked before its first request may fail that one, for want of a connection to send it on.
+    // A client that is asked to leave before its first request may fail that one, having no connection to send it on.
     if (this.#context.load.phase === 'leaving') this.drain();
   }
 
@@ -249,14 +249,17 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     return this.#codec.receive(at === 0 ? chunk : chunk.subarray(at), this.#nowMs());
   }
 
-  /** Without a request the connection ends in time, and sooner where part of a frame has come and the rest does not. */
+  /** An idle connection closes in time, and sooner if part of a frame has come and the rest does not. */
   #beIdle(): void {
     const partSinceMs = this.#codec.midFrameSinceMs ?? Number.POSITIVE_INFINITY;
     const partUntilMs = partSinceMs + this.#context.generation().limits.headerTimeoutMs;
     this.#deadline.set(Math.min(this.#idleUntilMs, partUntilMs));
   }
 
-  /** Beside requests, too, a head or another frame has to come whole in time; how slow a body may be is theirs to say. */
+  /**
+   * During requests, too, a head or another frame must be complete in time; how slow a body may be is for its request
+   * to say.
+   */
   #boundFrame(): void {
     const sinceMs = this.#codec.heldSinceMs;
     if (sinceMs === undefined) this.#deadline.clear();
@@ -277,8 +280,8 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
   }
 
   /**
-   * Ends the connection when the app has read its last answer. An app that still reads writes as well, WINDOW_UPDATE;
-   * on a connection that was closed it would be answered by a reset, which throws away what has not been read.
+   * Closes the connection once the app has read its last answer. An app that still reads also writes WINDOW_UPDATE; a
+   * closed connection would answer that with a reset, which throws away what has not been read.
    */
   #part(): void {
     // One that has ended its side writes nothing more.
@@ -305,7 +308,7 @@ export class Http2AppConnection implements Speaker, Http2StreamCarrier, ServerHa
     this.#context.log.warn({ reason }, 'a connection of the app was ended: it asks for more than it may');
   }
 
-  /** Says all is said, and goes on reading for a while: until `readUntilMs` if the system has not taken all by then. */
+  /** Half-closes, and goes on reading for a while: until `readUntilMs` if the system has not taken everything by then. */
   #close(readUntilMs = this.#readUntilMs): void {
     this.#phase = CLOSING;
     this.outlet.flush();

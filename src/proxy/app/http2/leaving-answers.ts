@@ -3,7 +3,7 @@ import type { Clock } from '../../../clock.ts';
 import { Deadline } from '../../io/deadline.ts';
 import { Turns } from '../../io/turns.ts';
 
-/** An answer of which the last frame has been written. */
+/** An answer whose last frame has been written. */
 export interface LeavingAnswer {
   /** How long the app may take to read it, in ms. */
   readonly patienceMs: number;
@@ -11,15 +11,15 @@ export interface LeavingAnswer {
   left(): void;
 }
 
-/** Those that were flushed together, and wait for the system to take them. */
+/** Answers that were flushed together, and wait for the system to take them. */
 interface Batch {
   readonly answers: readonly LeavingAnswer[];
   readonly untilMs: number;
 }
 
 /**
- * The answers of one connection that have been written whole and not yet left: a socket takes what it is given long before
- * the system does, for an app that does not read.
+ * The answers of one connection that have been written whole and not yet left: if the app does not read, a socket takes
+ * what it is given long before the system does.
  */
 export class LeavingAnswers {
   readonly #socket: Socket;
@@ -37,7 +37,7 @@ export class LeavingAnswers {
     this.#deadline = new Deadline(clock, () => guarded(() => this.#endLate()));
   }
 
-  /** The last frame of an answer has been written, and is to be flushed. */
+  /** The last frame of an answer has been written, and must be flushed. */
   add(answer: LeavingAnswer): void {
     this.#written.push(answer);
   }
@@ -55,7 +55,7 @@ export class LeavingAnswers {
     const batch: Batch = { answers, untilMs: this.#clock.monotonicMs() + patienceMs };
     this.#batches.add(batch);
     this.#setDeadline();
-    // Called behind all that was written before, and when the socket is given up.
+    // Called after everything written before, and when the socket is given up.
     this.#socket.write('', () => this.#guarded(() => this.#end(batch)));
   }
 

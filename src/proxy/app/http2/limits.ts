@@ -3,22 +3,22 @@ import { DEFAULT_ABUSE_LIMITS } from '../../http2/abuse.ts';
 import { FIELD_OVERHEAD_BYTES } from '../../http2/field-section.ts';
 import type { ServerLimits } from '../../http2/server-connection.ts';
 
-/** The smallest that SETTINGS_MAX_FRAME_SIZE may be, and what is said of it before any SETTINGS. */
+/** The smallest SETTINGS_MAX_FRAME_SIZE, and its value before any SETTINGS. */
 const FRAME_BYTES = 16_384;
 
 /** Pseudo-fields of a request, which HTTP/1.1 has in its first line. */
 const PSEUDO_FIELDS = 4;
 
-/** A section that is too large by so much is still decoded, so that its request is answered and the others go on. */
+/** A section up to this many times too large is still decoded, so that its request is answered and the others go on. */
 const BLOCK_FACTOR = 4;
 
-/** Of one field block; a whole one has room in five. */
+/** CONTINUATION frames of one field block; a whole one fits in five. */
 const CONTINUATIONS = 32;
 
-/** Of HPACK's table for what an app sends: what there is before any SETTINGS. */
+/** Size of the HPACK table for what an app sends: the default before any SETTINGS. */
 const TABLE_BYTES = 4096;
 
-/** Bounds on a connection of the app that speaks HTTP/2, as the configuration has them for every version. */
+/** Limits of an app's HTTP/2 connection, from those configured for every version. */
 export function serverLimits(limits: ProxyLimits): ServerLimits {
   const sectionBytes = limits.headerBytes + limits.headerCount * FIELD_OVERHEAD_BYTES;
   const { maxStreams, streamWindowBytes, connectionWindowBytes } = limits.http2;

@@ -8,18 +8,18 @@ import { Turns } from '../../io/turns.ts';
 import type { Carrier } from '../app-connection.ts';
 import { type LeavingAnswer, LeavingAnswers } from './leaving-answers.ts';
 
-/** What is gathered leaves at once from so much on. */
+/** What is gathered leaves at once from this size on. */
 const GATHERED_BYTES = 64 * 1024;
 
-/** Up to here data is copied behind the header of its frame; larger pieces are written beside it. */
+/** Data up to this size is copied after the header of its frame; larger pieces are written beside it. */
 const SMALL_BYTES = 1024;
 
-/** An app that takes no more of what it is told, data apart, is not listened to any more: what it asks would be kept for it. */
+/** An app with more unread than this is not read any more: answers to what it asks, data apart, would pile up. */
 const MOST_UNREAD_BYTES = 256 * 1024;
 
 /** An answer for which there was no room. */
 export interface WaitingAnswer {
-  /** Sends one frame if there is one and it is allowed; whether it did. */
+  /** Sends one frame if there is one and it is allowed; says whether it did. */
   step(): boolean;
   /** There was room: tells whoever waits, if nothing waits any more. */
   settle(): void;
@@ -28,11 +28,11 @@ export interface WaitingAnswer {
 }
 
 /**
- * The way out of one HTTP/2 connection, which its streams share: what is said in one turn of the event loop leaves in one
- * write, and answers for which there is no room wait for their turn.
+ * The way out of one HTTP/2 connection, shared by its streams: everything from one turn of the event loop leaves in one
+ * write, and answers without room wait for their turn.
  */
 export class Http2Outlet<T> {
-  /** Does what a timer, or the end of a turn, brings about: should it throw, that costs this connection. */
+  /** Runs what a timer, or the end of a turn, triggers: if it throws, only this connection is lost. */
   readonly guarded: Carrier['guarded'];
   readonly #socket: Socket;
   readonly #codec: ServerConnection<T>;
@@ -62,7 +62,7 @@ export class Http2Outlet<T> {
     return this.#codec.sendable(stream);
   }
 
-  /** @param neverIndexed names of fields that may be put in no table on their way (RFC 7541 §6.2.3). */
+  /** @param neverIndexed names of fields that no table on the way may hold (RFC 7541 §6.2.3). */
   sendFields(
     stream: ServerStream<T>,
     fields: Fields,
@@ -73,7 +73,7 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** Sends no more than is `sendable`. The octets are copied when this returns. */
+  /** Sends at most what is `sendable`. The octets are copied by the time this returns. */
   sendData(stream: ServerStream<T>, data: Buffer, endStream: boolean): void {
     this.#codec.sendData(stream, data.length, endStream);
     const { output } = this.#codec;
@@ -87,7 +87,7 @@ export class Http2Outlet<T> {
     else this.flushSoon();
   }
 
-  /** So many octets of a body have left this program: as many more may come. */
+  /** Octets of a body have left this program: as many more may come. */
   consume(stream: ServerStream<T>, bytes: number): void {
     if (bytes === 0) return;
     this.#codec.consume(stream, bytes);
@@ -99,7 +99,7 @@ export class Http2Outlet<T> {
     this.flushSoon();
   }
 
-  /** A stream has ended that an upstream was asked for. */
+  /** A stream has ended for which an upstream was asked. */
   wasUseful(): void {
     this.#codec.wasUseful();
   }
@@ -149,7 +149,7 @@ export class Http2Outlet<T> {
     if (socket.writableLength > MOST_UNREAD_BYTES) socket.pause();
   }
 
-  /** The same once this turn of the event loop has heard all its sockets. */
+  /** Flushes once this turn of the event loop has read all its sockets. */
   flushSoon(): void {
     if (this.#flushIsDue) return;
     this.#flushIsDue = true;
@@ -159,7 +159,7 @@ export class Http2Outlet<T> {
     });
   }
 
-  /** Nobody waits any more. */
+  /** Disposes of everything that waits. */
   dispose(): void {
     for (const sender of this.#waiting.all()) sender.dispose();
     this.#leaving.dispose();

@@ -1,13 +1,13 @@
 /** How far a connection is. */
 export type Phase =
   | { readonly kind: 'open' }
-  /** GOAWAY was announced; the last one follows when what is on its way has come. */
+  /** GOAWAY was announced; the last one follows once what is on its way has come. */
   | { readonly kind: 'leaving' }
-  /** The last GOAWAY was sent: the connection ends with the streams that it has. */
+  /** The last GOAWAY was sent: the connection closes with its last stream. */
   | { readonly kind: 'left' }
   /** The last answer has been sent, and the app is asked by PING whether it has read it. */
   | { readonly kind: 'parting' }
-  /** All is said; what comes is not looked at. */
+  /** Everything has been written; what comes is ignored. */
   | { readonly kind: 'closing' };
 
 export const OPEN: Phase = { kind: 'open' };

@@ -12,8 +12,8 @@ const REQUESTS = new MadeOf<{
 }>();
 
 /**
- * A request of HTTP/2 as every version has it. `:authority` is the host it is for, and never a destination by itself: a
- * target that names one, as a forward proxy takes it, has HTTP/2 for CONNECT alone.
+ * An HTTP/2 request in the form of every version. `:authority` is the host that it is for, and never a destination by
+ * itself: only for CONNECT does HTTP/2 have a target that names one, as for a forward proxy.
  */
 export function incomingRequest(section: RequestSection, neverIndexed: readonly string[]): IncomingRequest {
   const known = REQUESTS.get(section.fields);

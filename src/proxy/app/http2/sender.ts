@@ -30,8 +30,8 @@ const BODY: Progress = { kind: 'body' };
 const OVER: Progress = { kind: 'over' };
 
 /**
- * Sends one answer as the windows and the socket allow. What they do not allow waits here: no more than came before
- * whoever brings it was told, by `flush`, to wait.
+ * Sends one answer as far as the windows and the socket allow. The rest waits here: no more than comes before `flush`
+ * tells its source to wait.
  */
 export class Http2Sender<T> implements WaitingAnswer {
   readonly #outlet: Http2Outlet<T>;
@@ -40,7 +40,7 @@ export class Http2Sender<T> implements WaitingAnswer {
   readonly #events: SenderEvents;
   readonly #waiting = new ByteQueue();
   #progress = BEFORE;
-  /** Whether somebody waits to hear that there is room. */
+  /** Whether `caughtUp` is due once there is room. */
   #awaited = false;
   /** Trailers, once nothing more follows. */
   #end: Fields | undefined;
@@ -63,7 +63,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#progress = { kind: 'head', fields, neverIndexed };
   }
 
-  /** The next piece of the body, which is copied or gone when this returns. */
+  /** The next piece of the body, copied or sent by the time this returns. */
   data(slice: Buffer): void {
     if (this.#progress.kind === 'over') return;
     let at = 0;
@@ -89,14 +89,14 @@ export class Http2Sender<T> implements WaitingAnswer {
   /** Says that nothing follows but trailers. @param patienceMs how long the app may take to make room for what waits. */
   end(trailers: Fields, patienceMs: number): void {
     this.#end = trailers;
-    // A tunnel ends for its upstream first, and then as a whole: who was waited for already is waited for no longer.
+    // A tunnel ends for its upstream first, and then as a whole: a wait already begun is not extended.
     if (this.flush() || this.#patience !== undefined) return;
     const clock = this.#clock;
     this.#patience = new Deadline(clock, () => this.#outlet.guarded(() => this.#events.tooLate()));
     this.#patience.set(clock.monotonicMs() + patienceMs);
   }
 
-  /** Sends one frame if there is one and it is allowed; whether it did. */
+  /** Sends one frame if there is one and it is allowed; says whether it did. */
   step(): boolean {
     if (this.#progress.kind === 'before' || this.#progress.kind === 'over') return false;
     const trailers = this.#end;
@@ -115,7 +115,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     }
     if (trailers === undefined) return false;
     if (endsWithBody) this.#outlet.sendData(this.#stream, NOTHING, true);
-    // Which of them may be put in a table is not known any more, so that none is.
+    // Which of them may be put in a table is no longer known, so none is.
     else this.#outlet.sendFields(this.#stream, trailers, true, trailers);
     this.#sent();
     return true;
@@ -136,7 +136,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     this.#events.caughtUp();
   }
 
-  /** Nothing more is sent, and nobody is told. */
+  /** Sends nothing more, and reports nothing. */
   dispose(): void {
     this.#progress = OVER;
     this.#awaited = false;
@@ -154,7 +154,7 @@ export class Http2Sender<T> implements WaitingAnswer {
     return true;
   }
 
-  /** How many of so many octets may be sent in one frame. */
+  /** How many of `bytes` octets may be sent in one frame. */
   #allowed(bytes: number): number {
     return this.#outlet.room ? Math.min(bytes, this.#outlet.sendable(this.#stream)) : 0;
   }

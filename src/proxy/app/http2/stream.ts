@@ -21,7 +21,7 @@ import { Http2Tunnel, type TunnelStream } from './tunnel.ts';
 
 const NO_TRAILERS: Fields = [];
 
-/** Codes of an upstream’s reset that mean the same to the app; the others speak of a connection that is not its own. */
+/** Codes of an upstream's reset that mean the same to the app; all others concern a connection that is not its own. */
 const PASSED_ON: ReadonlySet<number> = new Set([ErrorCode.CANCEL, ErrorCode.ENHANCE_YOUR_CALM]);
 
 /** The head of the answer to a CONNECT. */
@@ -49,7 +49,7 @@ export class Http2AppStream
   #onHold: boolean;
   /** Passed on, and not yet given back to the window. */
   #passedBytes = 0;
-  /** With which the app has ended its side. */
+  /** The trailers with which the app has ended its side. */
   #trailers = NO_TRAILERS;
   #endPassed: boolean;
   #continued = false;
@@ -72,7 +72,7 @@ export class Http2AppStream
     this.#stream = stream;
     this.#request = request;
     this.inputEnded = endStream;
-    // What a CONNECT brings after its head is the tunnel's.
+    // Whatever follows a CONNECT's head is the tunnel's.
     this.requestWhole = endStream || request.method === 'CONNECT';
     this.#endPassed = this.requestWhole && request.method !== 'CONNECT';
     this.#onHold = request.method === 'CONNECT';
@@ -176,7 +176,7 @@ export class Http2AppStream
     this.afterRead();
   }
 
-  /** Nothing switches protocols here (RFC 9113 §8.6), so it is the answer to a CONNECT. */
+  /** HTTP/2 does not switch protocols (RFC 9113 §8.6), so this is the answer to a CONNECT. */
   becomeTunnel(_switched: undefined, to: TunnelEnd, idleMs: number, bytes: PassedBytes | undefined): void {
     const { clock } = this.#context;
     this.#tunnel = new Http2Tunnel(this);
@@ -187,7 +187,7 @@ export class Http2AppStream
     runTunnel(this.#tunnel, new SocketSide(to), { clock, idleMs, bytes });
   }
 
-  /** Other requests share it. */
+  /** Other requests share the connection. */
   giveUp(): undefined {
     return undefined;
   }
@@ -211,7 +211,7 @@ export class Http2AppStream
     else this.#tunnel.writable();
   }
 
-  /** The answer has been handed over. What the app still has to say of its request is of no use (RFC 9113 §8.1). */
+  /** The answer has been handed over. The rest of the app's request is not needed (RFC 9113 §8.1). */
   sent(): void {
     if (this.#tunnel !== undefined) {
       this.#tunnel.outputEnded();
@@ -251,7 +251,7 @@ export class Http2AppStream
   }
 
   #release(): void {
-    // The connection's window is for the others.
+    // Other streams need the connection's window.
     this.#carrier.outlet.consume(this.#stream, this.#passedBytes + this.#held.length);
     this.#passedBytes = 0;
     this.#held.clear();
@@ -268,7 +268,7 @@ export class Http2AppStream
       this.exchange.takeBody(data);
     } catch (error) {
       const cause = asProxyError(error);
-      // The others are the app's to see to, and counted.
+      // All other errors are the app's to handle, and counted.
       if (cause.code === 'internal') logFailure(this.#context.log, 'none', cause);
       this.exchange.fail(cause);
     }
@@ -282,7 +282,7 @@ export class Http2AppStream
     else this.#tunnel.inputEnded();
   }
 
-  /** What is on hold stays counted, so that no more comes than was allowed. */
+  /** What is on hold stays counted against the window, so that no more comes than was allowed. */
   #giveBack(): void {
     const bytes = this.#passedBytes;
     if (this.#onHold && !this.exchange.over) return;

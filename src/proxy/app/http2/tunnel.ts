@@ -1,7 +1,7 @@
 import { ErrorCode } from '../../http2/error-code.ts';
 import type { TunnelEvents, TunnelSide } from '../../tunnel/tunnel-side.ts';
 
-/** The stream of a tunnel, as that knows it. */
+/** A tunnel's stream, as the tunnel sees it. */
 export interface TunnelStream {
   /** Sends bytes; says whether the app keeps up. */
   write(chunk: Buffer): boolean;
@@ -9,17 +9,17 @@ export interface TunnelStream {
   endOutput(): void;
   hold(): void;
   proceed(): void;
-  /** The stream is over; resets it where the app has not ended its side, or `code` says how it broke. */
+  /** The stream is over; resets it if the app has not ended its side, or `code` says how it broke. */
   finish(code: ErrorCode | undefined): void;
 }
 
-/** A stream of HTTP/2 that CONNECT made one side of a tunnel (RFC 9113 §8.5). */
+/** An HTTP/2 stream that CONNECT made one side of a tunnel (RFC 9113 §8.5). */
 export class Http2Tunnel implements TunnelSide {
   readonly #stream: TunnelStream;
   #events: TunnelEvents | undefined;
   #inputEnded = false;
   #outputEnded = false;
-  /** Whether the upstream has closed: the stream is over with what is still to be sent. */
+  /** Whether the upstream has closed: the stream is over once everything pending has been sent. */
   #closing = false;
   #over = false;
 
@@ -62,7 +62,7 @@ export class Http2Tunnel implements TunnelSide {
     this.#finish(ErrorCode.CONNECT_ERROR);
   }
 
-  // What the stream tells.
+  // Events of the stream.
 
   bytes(chunk: Buffer): void {
     this.#events?.bytes(chunk);
@@ -74,7 +74,7 @@ export class Http2Tunnel implements TunnelSide {
     if (this.#outputEnded) this.#finish(undefined);
   }
 
-  /** All that was to be sent has been handed over, and the end after it. */
+  /** Everything to be sent has been handed over, its end too. */
   outputEnded(): void {
     this.#outputEnded = true;
     if (this.#inputEnded || this.#closing) this.#finish(undefined);
@@ -84,7 +84,7 @@ export class Http2Tunnel implements TunnelSide {
     this.#events?.writable();
   }
 
-  /** @param byReset whether the app said so of this stream, and did not leave. */
+  /** @param byReset whether the app reset this stream, rather than left. */
   gone(byReset: boolean): void {
     if (this.#over) return;
     this.#over = true;

@@ -28,8 +28,8 @@ export interface FieldSectionLimits {
 export interface DecodedFields {
   readonly kind: 'fields';
   /**
-   * Name, value, name, value, …; every octet one char of the same code (latin1). Nothing about them is checked. Once a
-   * block has come again they are lasting: it gives the same array each time.
+   * Name, value, name, value, …; every octet one char of the same code (latin1). They are unchecked. Once a block has
+   * come again they are lasting: it gives the same array each time.
    */
   readonly fields: string[];
   /** Names of fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
@@ -39,7 +39,7 @@ export interface DecodedFields {
 /** The section is larger than the limits. */
 export interface TooLarge {
   readonly kind: 'too_large';
-  /** Those that come before the first that is too much. */
+  /** The fields before the first that is too much. */
   readonly fields: string[];
 }
 
@@ -52,14 +52,14 @@ interface KnownBlock {
   readonly decoded: DecodedFields;
   /** Name, value, … of what it puts in the table each time. */
   readonly additions: readonly string[];
-  /** The version of the table for which it means that, if it refers to what is there. */
+  /** The table version that this holds for, if the block refers to entries there. */
   readonly refersTo: number | undefined;
 }
 
-/** Blocks that are known again: heads and trailers of a few calls. Larger ones cost more to keep than it is worth. */
+/** Blocks that are remembered: heads and trailers of a few calls. Larger ones cost more to keep than they save. */
 const KNOWN_BLOCKS = 8;
 const KNOWN_BLOCK_BYTES = 256;
-/** A few octets can say much, by the table. Counted as limits of sections are. */
+/** A few octets can stand for much, through the table. Counted as the limits of sections are. */
 const KNOWN_SECTION_BYTES = 4096;
 
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
@@ -73,7 +73,7 @@ export class HpackDecoder {
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
-  /** What blocks said that came last. */
+  /** The latest blocks and their meaning. */
   readonly #known = new Map<string, KnownBlock>();
   /** Of the block that is being decoded: whether it refers to the table, and what it puts there. */
   #refers = false;
@@ -84,18 +84,18 @@ export class HpackDecoder {
     this.#limits = limits;
   }
 
-  /** While it is the same, the same block means the same fields and changes nothing, if it changed nothing before. */
+  /** While it stays the same, a block that changed nothing still means the same fields and changes nothing. */
   get tableVersion(): number {
     return this.#table.version;
   }
 
-  /** Says that the peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE, which bounds the table from here on (§4.2). */
+  /** The peer has acknowledged a SETTINGS_HEADER_TABLE_SIZE, which bounds the table from here on (§4.2). */
   setLimit(bytes: number): void {
     this.#limitBytes = bytes;
     this.#updateDue = this.#table.maxBytes > bytes;
   }
 
-  /** Decodes one whole block. After a fault the decoder is of no more use. */
+  /** Decodes one whole block. After a fault the decoder can no longer be used. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
     if (block.length > KNOWN_BLOCK_BYTES || this.#updateDue) return this.#decode(block);
     const key = block.toString('latin1');
@@ -119,7 +119,7 @@ export class HpackDecoder {
     const additions = this.#additions;
     if (decoded.kind !== 'fields' || (this.#refers && additions.length > 0)) return decoded;
     if (this.#sectionBytes > KNOWN_SECTION_BYTES) return decoded;
-    // Every version but that of its own additions is a change that the block makes beside them.
+    // Any further version is a change that the block makes beside its additions.
     if (this.#table.version !== version + additions.length / 2) return decoded;
     if (this.#known.size === KNOWN_BLOCKS) this.#known.clear();
     this.#known.set(key, { decoded, additions, refersTo: this.#refers ? version : undefined });
@@ -172,7 +172,7 @@ export class HpackDecoder {
       }
       bytesLeft -= name.length + value.length + ENTRY_OVERHEAD_BYTES;
       fieldsLeft--;
-      // What is too much is not kept, but read to its end for the table's sake.
+      // What is too much is dropped, but decoded to the end to keep the table in step.
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
     }
     if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
@@ -180,7 +180,7 @@ export class HpackDecoder {
     return { kind: 'fields', fields, neverIndexed };
   }
 
-  /** Table size updates stand at the beginning of a block alone (§4.2). */
+  /** Table size updates may stand only at the beginning of a block (§4.2). */
   #readSizeUpdates(block: Buffer): boolean {
     while (this.#at < block.length && ((block[this.#at] as number) & 0xe0) === 0x20) {
       const bytes = this.#integer(block, 0x1f);

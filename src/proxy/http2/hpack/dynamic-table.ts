@@ -1,4 +1,4 @@
-/** What every entry is counted as beside its octets (RFC 7541 §4.1). */
+/** What every entry counts beside its octets (RFC 7541 §4.1). */
 export const ENTRY_OVERHEAD_BYTES = 32;
 
 const FIRST_CAPACITY = 16;
@@ -11,7 +11,7 @@ export class DynamicTable {
   /** Changes whenever an entry comes or goes: while it is the same, the same block means the same fields. */
   version = 0;
 
-  /** Rings of a power of two. */
+  /** Rings; their length is a power of two. */
   #names: string[] = new Array(FIRST_CAPACITY).fill('');
   #values: string[] = new Array(FIRST_CAPACITY).fill('');
   /** Where the newest is, and how many there are. */
@@ -47,7 +47,7 @@ export class DynamicTable {
     return this.#values[(this.#newest - index) & (this.#values.length - 1)] as string;
   }
 
-  /** Adds an entry, for which others may go; one that is larger than the table leaves it empty (§4.4). */
+  /** Adds an entry, evicting others as needed; one that is larger than the table leaves it empty (§4.4). */
   add(name: string, value: string): void {
     const bytes = name.length + value.length + ENTRY_OVERHEAD_BYTES;
     this.version++;

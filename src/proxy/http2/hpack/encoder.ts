@@ -1,6 +1,6 @@
 /**
- * Encodes field blocks with the static table and literals alone (RFC 7541 §6): what is written depends on nothing that
- * was written before, and leaves nothing in the peer's table. A field may be appended to any block so.
+ * Encodes field blocks with the static table and literals alone (RFC 7541 §6): a block depends on nothing written before,
+ * and leaves nothing in the peer's table. A field may therefore be appended to any block.
  *
  * ```ts
  * const start = output.beginHeaders();
@@ -30,28 +30,28 @@ const NONE: readonly string[] = [];
 /** Credentials: no peer on the way may put them in a table, from which they could be guessed (§7.1.3). */
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'proxy-authorization']);
 
-/** Up to here chars are copied one by one; calling into the system's own copying costs as much. */
+/** Up to this length chars are copied one by one; calling the system's own copying costs as much. */
 const SHORT_CHARS = 32;
 
 /** A block depends on its fields alone, and is the same for every peer. */
 const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly block: Buffer }>();
 
-/** What may stand in no field: what ends a line for some reader, and what is no octet. */
+/** Chars that no field may hold: those that end a line for some reader, and those that are no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
 
-/** Of all connections: it may be part of a large head, and hold it for as long as a connection is quiet. */
+/** Shared by all connections: it may keep a large head alive, which each quiet connection would do otherwise. */
 let lastLong = '';
 
 export class HpackEncoder {
   /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
   #updateDue = false;
   #emptied = false;
-  /** Whether the block that was begun last says so. */
+  /** Whether the block begun last says so. */
   #updateWritten = false;
 
   /**
-   * Says what SETTINGS_HEADER_TABLE_SIZE the peer has announced. Nothing is ever put in its table; but one that has
-   * become smaller than it was has to be acknowledged in the next block, which is done by making it empty for good.
+   * Takes the SETTINGS_HEADER_TABLE_SIZE that the peer has announced. Nothing is ever put in its table; but one that
+   * has shrunk must be acknowledged in the next block, which is done by emptying it for good.
    */
   setPeerTableSize(bytes: number): void {
     if (bytes < DEFAULT_HEADER_TABLE_BYTES && !this.#emptied) this.#updateDue = true;
@@ -67,7 +67,7 @@ export class HpackEncoder {
     this.#emptied = true;
   }
 
-  /** The block that was begun last is not sent: what it was to say of the table is still due. */
+  /** The block begun last is not sent: its table size update is still due. */
   abandon(): void {
     if (!this.#updateWritten) return;
     this.#updateWritten = false;
@@ -85,7 +85,7 @@ export class HpackEncoder {
     const start = output.length;
     this.#fields(output, fields, neverIndexed);
     if (!isLasting(fields)) return;
-    // Of its own, so that it holds no larger memory.
+    // In memory of its own, so that it keeps no larger one alive.
     const block = Buffer.allocUnsafeSlow(output.length - start);
     output.bytes.copy(block, 0, start, output.length);
     BLOCKS.keep(fields, { neverIndexed, block });
@@ -142,7 +142,7 @@ export class HpackEncoder {
     output.length = at;
   }
 
-  /** The second line of defence. A long string is as a rule the token, the same in thousands of requests. */
+  /** The second line of defence. A long string is usually the token, the same in thousands of requests. */
   #lookOver(text: string): void {
     if (text === lastLong) return;
     if (NOT_IN_FIELD.test(text)) refuse();

@@ -1,6 +1,6 @@
 /**
- * Reads Huffman-coded strings (RFC 7541 §5.2). Nothing is written so: on the short ways that this proxy is made for,
- * time is worth more than octets.
+ * Reads Huffman-coded strings (RFC 7541 §5.2). Nothing is written Huffman-coded: on the short paths that this proxy is
+ * made for, time is worth more than octets.
  *
  * The code of Appendix B is canonical: it follows from the lengths of its codes alone, in bits, one for each octet and
  * one for EOS.
@@ -23,7 +23,7 @@ export const CODE_LENGTHS: readonly number[] = `
 
 const EOS = 256;
 const MAX_BITS = 30;
-/** Bits that the first table looks at: all that nearly every string is made of have codes that are no longer. */
+/** Bits that the first table looks at: nearly every string consists of octets whose codes are no longer. */
 const SHORT_BITS = 8;
 
 /** By the next eight bits: length of the code in the upper octet, its symbol in the lower; 0 where the code is longer. */
@@ -88,7 +88,7 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
       bits -= entry >>> 8;
       continue;
     }
-    // Rare: bit after bit from the ninth on.
+    // Rare: bit by bit from the ninth on.
     bits -= SHORT_BITS;
     let code = (pending >>> bits) & 0xff;
     let codeBits = SHORT_BITS;

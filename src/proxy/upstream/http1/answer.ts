@@ -6,7 +6,7 @@ import type { ResponseHead } from '../../http1/response-head.ts';
 import type { AnswerBody } from '../../streams/message.ts';
 import { reusableForMs } from '../keep-alive.ts';
 
-/** Answers may carry larger heads than the app may send; cookies and policies do. */
+/** Answers may have larger heads than the app may send: cookies and policies make them so. */
 export const ANSWER_LIMITS: HeadLimits = { headerBytes: 128 * 1024, headerCount: 1000, targetBytes: 0 };
 
 /** The final answer whose head has been passed. */

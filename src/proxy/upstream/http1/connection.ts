@@ -23,22 +23,22 @@ import type { Busy, Idle, UpstreamState } from './state.ts';
 const WORTH_READING_BYTES = 64 * 1024;
 const WORTH_READING_MS = 1_000;
 
-/** A whole TLS record (RFC 8446 §5.1): of what was read at once more is likely to follow. */
+/** A full TLS record (RFC 8446 §5.1): more of the same read is likely to follow. */
 const RECORD_BYTES = 16_384;
 
-/** What has come leaves before it is more than this. */
+/** What has come is flushed once it is this much. */
 const MOST_GATHERED_BYTES = 64 * 1024;
 
 export interface UpstreamConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request is begun after that; one that is in progress ends in peace. */
+  /** No request is begun after that; one in progress may finish. */
   readonly maxAgeMs: number;
   connect(onread: OnReadOpts): Socket;
-  /** Why the connection may not be used now that it is seen where it has led. */
+  /** Why the connection may not be used, judged by where it has led. */
   refusal?(made: Socket): SidecarError<ProxyErrorCode> | undefined;
-  /** The connection has been made, and is the user's at once. */
+  /** Whether the connection has been made already, and is the user's at once. */
   readonly stands?: boolean;
   /** Called when it carries no request and another one may follow. */
   onReusable(connection: UpstreamConnection): void;
@@ -105,9 +105,9 @@ export class UpstreamConnection {
   }
 
   /**
-   * Lends an idle connection out again, or gives it up if it can carry no request any more.
-   * @param trustMs idle for so long or longer, it is first found out whether the upstream has closed it meanwhile. That
-   *   takes a turn of the event loop; then `connected` is called.
+   * Lends an idle connection out again, or gives it up if it can no longer carry a request.
+   * @param trustMs if idle for this long or longer, it is first checked whether the upstream has closed it. That takes
+   * a turn of the event loop; then `connected` is called.
    */
   lend(user: UpstreamUser, trustMs: number, now: Instant): boolean {
     const idle = this.#state;
@@ -132,7 +132,7 @@ export class UpstreamConnection {
     return true;
   }
 
-  /** Takes back what was lent and not used. */
+  /** Takes the connection back, unused. */
   giveBack(): void {
     const lent = this.#state;
     if (lent.kind !== 'lent') return;
@@ -178,7 +178,7 @@ export class UpstreamConnection {
     this.#deadline.set(this.#nowMs() + this.#options.route.timeouts.idleMs);
   }
 
-  /** Reads no more than has been read until `resume`: the app has to catch up. */
+  /** Reads nothing more until `resume`: the app has to catch up. */
   pause(): void {
     const busy = this.#state;
     if (busy.kind === 'busy' && busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -195,7 +195,7 @@ export class UpstreamConnection {
   hold(): void {
     const busy = this.#state;
     if (busy.kind !== 'busy') return;
-    // Nothing of this answer has been passed: what came of its head is no part of what is gathered from `proceed` on.
+    // Nothing of this answer has been passed: what came of its head does not count as gathered from `proceed` on.
     busy.gatheredBytes = 0;
     this.#state = { kind: 'held', busy, bytes: new ByteQueue(), end: undefined };
     if (busy.answer !== undefined) busy.answer.wasHeld = true;
@@ -216,7 +216,7 @@ export class UpstreamConnection {
     this.resume();
   }
 
-  /** Lets the user go who does not want the rest of the held answer; what is near its end is read to it, else cut. */
+  /** Releases a user who does not want the rest of the held answer, which is read out if near its end, otherwise cut. */
   discardAnswer(): void {
     const held = this.#state;
     const answer = held.kind === 'held' && held.busy.requestWhole ? held.busy.answer : undefined;
@@ -230,7 +230,7 @@ export class UpstreamConnection {
     this.socket.resume();
   }
 
-  /** Lets the user go, and cuts the connection. */
+  /** Releases the user, and cuts the connection. */
   abandon(): void {
     if (this.#state.kind === 'given-up') return;
     this.#state = GIVEN_UP;
@@ -239,7 +239,7 @@ export class UpstreamConnection {
     this.#options.onGone(this);
   }
 
-  /** Carries no further request than the one that it may carry now. */
+  /** Carries no request after the present one. */
   retire(): void {
     this.#retiresAt = LONG_AGO;
   }
@@ -259,7 +259,7 @@ export class UpstreamConnection {
     return bytes;
   }
 
-  /** Whom it was made for is its state's to know: what listens to the socket would remember him for as long as that lasts. */
+  /** Only the state knows the user: a listener on the socket would keep the user alive as long as the socket. */
   #connected(): void {
     const made = this.#state;
     if (made.kind !== 'connecting' && made.kind !== 'securing') return;
@@ -286,7 +286,7 @@ export class UpstreamConnection {
         state.end ??= end;
         break;
       case 'securing':
-        // Node says by an error of its own what this end means.
+        // Node reports what this end means by an error of its own.
         if (typeof end === 'object') this.#fail(end, true);
         break;
       case 'busy':
@@ -335,14 +335,14 @@ export class UpstreamConnection {
       case 'given-up':
         break;
       default:
-        // Whatever comes unasked is no answer to a request that is yet to be sent.
+        // Unsolicited bytes are no answer to a later request.
         this.#fail(this.#failures.unasked(), true);
     }
   }
 
   /**
-   * Reads what came while nothing was to be passed on; an answer that was whole by then ends here, though nothing came. It is
-   * read in one piece: what follows the end of the answer in another would pass for an answer to the next request.
+   * Reads what came while on hold; an answer that was whole by then ends here, even if nothing came. It is read in one
+   * piece: what follows the end of the answer in another would pass for an answer to the next request.
    */
   #readHeld(bytes: ByteQueue): void {
     const pieces = bytes.pieces();
@@ -361,7 +361,7 @@ export class UpstreamConnection {
       if (state.kind !== 'busy' && state.kind !== 'discarding') return;
       const { answer } = state;
       if (answer?.body.complete) {
-        // More than the answer is nothing that could be trusted to belong to the next one.
+        // Bytes beyond the answer cannot be trusted to belong to the next one.
         if (at < chunk.length) answer.persistent = false;
         this.#endAnswer(answer);
         return;
@@ -382,7 +382,7 @@ export class UpstreamConnection {
     }
   }
 
-  /** TLS brings each record by itself: those that came together leave in one write. */
+  /** TLS delivers records one by one: those that came together leave in one write. */
   #passOn(busy: Busy, cameBytes: number): void {
     const isFirst = busy.gatheredBytes === 0;
     busy.gatheredBytes += cameBytes;
@@ -390,7 +390,7 @@ export class UpstreamConnection {
     else if (isFirst) setImmediate(() => this.#flushLater(busy));
   }
 
-  /** As amid a read, whatever goes wrong costs this answer, and nothing beside it. */
+  /** As during a read, a failure costs only this answer. */
   #flushLater(busy: Busy): void {
     try {
       this.#flush(busy);
@@ -491,7 +491,7 @@ export class UpstreamConnection {
   }
 }
 
-/** Whether the upstream may have closed it by now, for all that it has said. */
+/** Whether the upstream may have closed it by now, by all that it has said. */
 function isSpent({ since, reusableForMs }: Idle, now: Instant): boolean {
   return elapsedMs(since, now) >= reusableForMs;
 }

@@ -4,8 +4,8 @@ import { TLSSocket } from 'node:tls';
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
 
 /**
- * How what an upstream has to say ended: said by it, cut by anyone on the way (TCP's FIN on a TLS connection without
- * close_notify, RFC 8446 §6.1), or broken.
+ * How an upstream's bytes ended: `said` by the upstream, `cut` by anyone on the path (TCP's FIN on a TLS connection
+ * without close_notify, RFC 8446 §6.1), or broken.
  */
 export type StreamEnd = 'said' | 'cut' | SidecarError<ProxyErrorCode>;
 
@@ -14,20 +14,20 @@ interface TlsHandle {
   readonly _parent?: { readStart?(): number };
 }
 
-/** TLS inside of a stream, of whose TCP connection Node knows nothing: whoever makes one says how to ask. */
+/** TLS inside a stream, whose TCP connection Node does not know: its creator says how to ask. */
 const INSIDE_OF_STREAMS = new WeakMap<Socket, () => boolean>();
 
-/** @param said whether it was the upstream that ended what it had to say; asked amid the socket's `end`. */
+/** @param said whether the upstream itself has ended; asked during the socket's `end`. */
 export function tellEnd(socket: Socket, said: () => boolean): void {
   INSIDE_OF_STREAMS.set(socket, said);
 }
 
 /**
- * Whether the upstream itself ended what it had to say; asked amid the socket's `end`. OpenSSL knows it and Node does not
- * tell. It shows in who was being read: after close_notify the TCP connection is still read, so that starting to read it
- * is refused; after a mere FIN it is not. A paused connection is not read at all, so that no FIN was: only close_notify,
+ * Whether the upstream itself has ended; asked during the socket's `end`. OpenSSL knows, and Node does not tell. It
+ * shows in what was being read: after close_notify the TCP connection is still read, so that starting to read it is
+ * refused; after a mere FIN it is not. A paused connection is not read, so that no FIN was seen: only close_notify,
  * deciphered with what came before the pause, can have ended it. On a Node that keeps its connections elsewhere every
- * end passes for one that was said.
+ * end passes for `said`.
  */
 export function wasSaid(socket: Socket): boolean {
   const said = INSIDE_OF_STREAMS.get(socket);

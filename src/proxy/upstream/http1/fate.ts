@@ -9,7 +9,7 @@ import type { UpstreamState } from './state.ts';
 export function fateOf(state: UpstreamState, byPeer: boolean, anyLeft: boolean): RequestFate {
   if (state.kind === 'examined' || state.kind === 'lent') return 'unsent';
   if (state.kind !== 'busy' || !byPeer) return 'lost';
-  // Of a write that the system refused at once nothing has left.
+  // Nothing has left if the system refused the write at once.
   if (!anyLeft) return 'unsent';
   return state.reused && !state.anyAnswer ? 'unanswered' : 'lost';
 }

@@ -21,8 +21,8 @@ export interface PoolOptions {
 }
 
 /**
- * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, the last used
- * first, so that those beyond the need grow old and are closed.
+ * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, most
+ * recently used first, so that surplus ones grow old and are closed.
  */
 export class Http1Pool implements IdleHolder {
   readonly #route: RouteConfig;
@@ -39,7 +39,7 @@ export class Http1Pool implements IdleHolder {
     this.#failures = new UpstreamFailures(route.upstream.authority);
   }
 
-  /** A stream of a connection that stands, if one is idle. */
+  /** A stream of an idle connection, if there is one. */
   acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
     if (this.#idle.length === 0) return undefined;
     const now = this.#options.clock.now();
@@ -54,7 +54,7 @@ export class Http1Pool implements IdleHolder {
     return this.#make(user, (onread) => this.#options.dialer.dial(onread), false);
   }
 
-  /** A stream of a connection that another has made, and that turned out to speak HTTP/1.1. */
+  /** A stream of a connection made elsewhere that turned out to speak HTTP/1.1. */
   adopt(dialling: Dialling, user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => dialling.handToReader(onread), true);
   }
@@ -85,7 +85,7 @@ export class Http1Pool implements IdleHolder {
     for (const stream of this.#open) stream.abandon();
   }
 
-  /** Connections that stand end with the requests that they carry; those that are made from now on do not. */
+  /** Retires open connections: each closes with the request that it carries. New ones are not affected. */
   renew(): void {
     this.discardIdle();
     for (const { connection } of this.#open) connection.retire();

@@ -24,15 +24,15 @@ export interface Busy {
   /** Whether a byte of an answer has come, an informational one included. */
   anyAnswer: boolean;
   answer: AnswerInProgress | undefined;
-  /** Came, and has not been passed on to its end. */
+  /** Bytes that have come and are not flushed yet. */
   gatheredBytes: number;
 }
 
-/** Reading has stopped at the head of an answer; what comes all the same, and how it ends, is kept until it goes on. */
+/** Reading has stopped at the head of an answer; what still comes, and how it ends, is kept until reading goes on. */
 export interface Held {
   readonly kind: 'held';
   readonly busy: Busy;
-  /** TLS gives all that it has deciphered of one read, on hold or not: in as many pieces as there were records. */
+  /** TLS delivers everything deciphered from one read, on hold or not, in as many pieces as there were records. */
   readonly bytes: ByteQueue;
   end: StreamEnd | undefined;
 }
@@ -42,16 +42,16 @@ export type UpstreamState =
   /** The TCP connection, then the TLS session, is being made. */
   | { readonly kind: 'connecting' | 'securing'; readonly user: UpstreamUser }
   | Idle
-  /** Lent out; before the request is sent it is found out whether the upstream has closed meanwhile. */
+  /** Lent out; first it is checked whether the upstream has closed meanwhile. */
   | { readonly kind: 'examined'; readonly user: UpstreamUser; readonly idle: Idle }
   /** Lent out; the request may be sent. `idle` is what it was before, unless it is new. */
   | { readonly kind: 'lent'; readonly user: UpstreamUser; readonly idle: Idle | undefined }
   | Busy
   | Held
-  /** Nobody wants the rest of the answer: it is read to its end if that is near. */
+  /** The rest of the answer is not wanted: it is read to its end if that is near. */
   | { readonly kind: 'discarding'; readonly answer: AnswerInProgress; bytes: number }
   /** A 101 has come, and these bytes with it. */
   | { readonly kind: 'switching'; readonly user: UpstreamUser; readonly bytes: Buffer | undefined }
-  /** Somebody else's: a tunnel. */
+  /** Given to a tunnel. */
   | { readonly kind: 'taken-over' }
   | { readonly kind: 'given-up' };

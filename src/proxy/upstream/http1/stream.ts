@@ -8,12 +8,12 @@ import type { OutgoingRequest, UpstreamStream } from '../../streams/upstream-str
 import type { TunnelEnd } from '../../tunnel/socket-side.ts';
 import type { UpstreamConnection } from './connection.ts';
 
-/** Methods without a body by nature; of any other, a missing content-length says nothing (RFC 9110 §8.6). */
+/** Methods without a body by nature; for any other, a missing content-length says nothing (RFC 9110 §8.6). */
 const BODILESS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
 /**
- * Writes requests as HTTP/1.1 has them, one after another: a connection offers this one stream for its life. Fields of
- * this hop, and where the body ends, are said here.
+ * Writes requests of HTTP/1.1, one after another: a connection offers this one stream for its life. Fields of this hop,
+ * and where the body ends, are decided here.
  */
 export class Http1UpstreamStream implements UpstreamStream, Member {
   place = 0;
@@ -42,7 +42,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     const { from, hasBody, target } = request;
     connection.begin(from.method);
     const http2 = from.protocol === 'h2';
-    // A length of its own would take its trailers from a message of HTTP/2.
+    // A Content-Length would strip an HTTP/2 message of its trailers.
     this.#chunked =
       hasBody && (from.contentLength === undefined || (http2 && hasField(from.fields, 'trailer')));
     const section = http2 ? asHttp1(from, this.#chunked) : from;
@@ -91,7 +91,7 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     this.connection.proceed();
   }
 
-  /** What is near its end is read to it, so that the connection can be used again; else that is cut. */
+  /** An answer near its end is read out, so that the connection can be used again; otherwise the connection is cut. */
   discard(): void {
     this.connection.discardAnswer();
   }
@@ -110,7 +110,7 @@ function bodyForm({ from, hasBody }: OutgoingRequest, chunked: boolean): Request
   return hasBody || BODILESS.has(from.method) ? 'plain' : 'empty';
 }
 
-/** The fields of a request of HTTP/2 as HTTP/1.1 takes them: one Cookie, and one way to say where the body ends. */
+/** The fields of an HTTP/2 request in HTTP/1.1 form: one Cookie, and one way to say where the body ends. */
 function asHttp1({ fields, connectionOptions }: FieldSection, chunked: boolean): FieldSection {
   const joined = joinCookies([...fields]);
   if (!chunked) return { fields: joined, connectionOptions };

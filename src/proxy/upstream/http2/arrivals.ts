@@ -8,7 +8,7 @@ import type { WireStream } from './outlet.ts';
 
 /** What comes for the connection as a whole. */
 export interface ArrivalEvents {
-  /** The upstream has refused a request unseen. */
+  /** The upstream has refused a request without processing it. */
   onRefused(): void;
   /** The upstream takes no further requests. */
   onGoaway(): void;
@@ -18,10 +18,10 @@ export interface ArrivalEvents {
   onMayOpen(): void;
 }
 
-/** What comes on one HTTP/2 connection: each request is told what came for it. */
+/** Receives what comes on one HTTP/2 connection, and passes it to the request concerned. */
 export class Arrivals implements ClientHandler<CarriedStream> {
   readonly #events: ArrivalEvents;
-  /** Those that what is being read has brought something for. */
+  /** Streams that the present read has brought something for. */
   #touched: CarriedStream[] = [];
   #refuses = false;
   #answeredAny = false;
@@ -46,7 +46,7 @@ export class Arrivals implements ClientHandler<CarriedStream> {
     return this.#goaway;
   }
 
-  /** All that came in one piece has been told. */
+  /** Everything that came in one piece has been passed on. */
   pieceEnded(nowMs: number): void {
     const touched = this.#touched;
     if (touched.length === 0) return;

@@ -11,7 +11,7 @@ export type Failure = { readonly error: SidecarError<ProxyErrorCode>; readonly f
 
 /** What has come since the user asked to hold. */
 export interface Held {
-  /** No more than the window of the stream, as that is not given back meanwhile. */
+  /** No more than the stream's window, which is not given back meanwhile. */
   readonly data: ByteQueue;
   end: { readonly trailers: Fields } | Failure | undefined;
 }
@@ -22,7 +22,7 @@ export interface AnswerTimeouts {
   readonly idleMs: number;
 }
 
-/** A request that is being sent on a connection, or its answer read: how far it is, and when something is due. */
+/** A request that is being sent on a connection, or its answer read: its progress, and when something is due. */
 export class CarriedRequest {
   readonly kind = 'busy';
   readonly connection: Http2Connection;
@@ -43,7 +43,7 @@ export class CarriedRequest {
   answered = false;
   paused = false;
   held: Held | undefined;
-  /** Octets of the answer that the window has not been given back for. */
+  /** Octets of the answer not yet given back to the window. */
   #unreturned = 0;
 
   /** @param bodyBytes where that is known and no trailers can follow. */
@@ -77,7 +77,7 @@ export class CarriedRequest {
 
   /** Bytes have moved, or there was room for more. */
   touch(nowMs: number): void {
-    // How long the user takes is not the upstream's to answer for.
+    // The user's delay is not the upstream's fault.
     if (this.held !== undefined || (this.sending.whole && !this.answered)) return;
     this.#due(nowMs + this.#timeouts.idleMs);
   }
@@ -91,7 +91,7 @@ export class CarriedRequest {
     return !this.behind;
   }
 
-  /** So many octets of the answer have come. */
+  /** Octets of the answer have come. */
   came(bytes: number): void {
     this.#unreturned += bytes;
     this.connection.outlet.came(bytes);
@@ -111,14 +111,14 @@ export class CarriedRequest {
     this.dueAtMs = Number.POSITIVE_INFINITY;
   }
 
-  /** It failed while it was held: what the upstream has said so far is held still, and nothing more is sent. */
+  /** The request failed while held: what the upstream has sent so far stays held, and nothing more is sent. */
   endHeld(held: Held, failure: Failure): void {
     held.end ??= failure;
     this.sending.stop();
     this.connection.outlet.waitNoMore(this.#stream);
   }
 
-  /** Leaves the connection to the others; what is not over on the wire is reset. */
+  /** Leaves the connection to the others; resets the stream if it is not over. */
   leave(): void {
     this.dueAtMs = Number.POSITIVE_INFINITY;
     this.connection.outlet.reset(this.wire);

@@ -3,7 +3,7 @@ import type { AnswerSection } from '../../http2/answer-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import type { Member } from '../../io/members.ts';
 
-/** What a request on a connection is told by it. Buffers are there until the call returns. */
+/** What a connection tells a request on it. Buffers are valid until the call returns. */
 export interface CarriedStream extends Member {
   /** On the monotonic clock: when `tooLate` is to be called. */
   readonly dueAtMs: number;
@@ -15,13 +15,13 @@ export interface CarriedStream extends Member {
   dataCame(data: Buffer, endStream: boolean): void;
   /** Trailers, and with them the end. */
   trailersCame(fields: string[]): void;
-  /** All that came in one piece has been passed. */
+  /** Everything that came in one piece has been passed. */
   pieceEnded(nowMs: number): void;
-  /** The stream has ended, and not by itself. */
+  /** The stream was broken off. */
   brokenOff(how: Broken): void;
   /** @param byPeer whether the upstream or the network ended it, rather than a bound or a rule of the sidecar. */
   connectionFailed(error: SidecarError<ProxyErrorCode>, byPeer: boolean): void;
-  /** Sends one frame of what waits; says whether more may follow, or it is `stuck` as it was. */
+  /** Sends one frame of what waits; says whether more may follow, or nothing could be sent. */
   sendWaiting(): 'stuck' | 'more' | 'done';
   tooLate(): void;
 }

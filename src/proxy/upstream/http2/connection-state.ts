@@ -2,13 +2,13 @@
 export type ConnectionState =
   | { readonly kind: 'open' }
   /**
-   * Before further requests are sent it is found out whether the upstream is still there. `behind`: the question itself
-   * waited for the system to take what was written before it.
+   * Checks that the upstream is still there before further requests are sent. `behind`: PING itself was waiting for the
+   * system to take what was written before it.
    */
   | { readonly kind: 'examined'; readonly untilMs: number; readonly behind: boolean }
-  /** Carries no further requests, and ends with those that it carries. */
+  /** Carries no further requests, and closes with its present ones. */
   | { readonly kind: 'ending' }
-  /** All is said; what was said last is leaving. */
+  /** Everything has been written; the last of it is leaving. */
   | { readonly kind: 'closing'; readonly untilMs: number }
   | { readonly kind: 'gone' };
 

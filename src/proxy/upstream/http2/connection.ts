@@ -31,13 +31,13 @@ export interface Http2ConnectionOptions {
   readonly route: RouteConfig;
   readonly clock: Clock;
   readonly failures: UpstreamFailures;
-  /** No request is begun after that; those that are in progress end in peace. */
+  /** No request is begun after that; those in progress may finish. */
   readonly maxAgeMs: number;
-  /** Streams that are taken for allowed until the upstream says how many are. */
+  /** Streams assumed to be allowed until the upstream says how many are. */
   readonly assumedStreams: number;
-  /** Whether further requests keep off it while slow readers hold all that they may of it. */
+  /** Whether further requests avoid it while slow readers hold all that they may of it. */
   mayStandAside(): boolean;
-  /** Called when another request may be sent on it, and may not have been before. */
+  /** Called when another request may be sent on it that could not be sent before. */
   onFree(connection: Http2Connection): void;
   /** Called in the same turn in which it becomes unfit for further requests. */
   onGone(connection: Http2Connection): void;
@@ -47,7 +47,7 @@ export interface Http2ConnectionOptions {
   onAllowed(streams: number): void;
 }
 
-/** What PING carries has no meaning: whatever comes after it shows that the upstream is there. */
+/** The content of PING has no meaning: whatever comes after it shows that the upstream is there. */
 const PING = Buffer.from('sidecar?');
 
 /** One HTTP/2 connection to an upstream: its socket, and the requests that share it. */
@@ -76,7 +76,7 @@ export class Http2Connection {
     this.#options = options;
     const { clock, maxAgeMs, failures } = options;
     this.#arrivals = new Arrivals({
-      // Who is refused decides by it where to go.
+      // A refused request decides by it where to go.
       onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
       onGoaway: () => this.retire(),
       onWritable: () => this.#windowGrew(),
@@ -99,7 +99,7 @@ export class Http2Connection {
     socket.on('end', () => this.#fail(this.#ended(), true));
     socket.on('drain', () => {
       this.#guarded(() => {
-        // Whoever waits for room has it before the others fill it.
+        // Requests that wait for room get it before those on the connection fill it.
         this.#offer();
         this.outlet.serveWaiting();
       });
@@ -114,12 +114,12 @@ export class Http2Connection {
     this.outlet.flushSoon();
   }
 
-  /** Requests that may be sent at once. */
+  /** How many requests may be sent right now. */
   get free(): number {
     return this.#state.kind === 'open' && this.outlet.takesMore ? this.#room : 0;
   }
 
-  /** Requests that may be sent once it is known that the upstream is there, and the socket takes more. */
+  /** How many requests may be sent once the upstream is known to be there, and the socket takes more. */
   get freeSoon(): number {
     const state = this.#state;
     const comes = state.kind === 'examined' ? !state.behind : state.kind === 'open' && !this.outlet.takesMore;
@@ -135,13 +135,13 @@ export class Http2Connection {
     return this.#arrivals.refuses;
   }
 
-  /** Whether an answer has come on it: an upstream that ends it now has most likely not seen what was sent last. */
+  /** Whether an answer has come on it: an upstream that closes it now has most likely not seen what was sent last. */
   get reused(): boolean {
     return this.#arrivals.answeredAny;
   }
 
   /**
-   * Prepares it for another request: one that was quiet is examined first, and `onFree` called when it may be used.
+   * Prepares it for another request: a quiet connection is checked first, and `onFree` called once it may be used.
    * @param trustMs as in `UpstreamStreams`.
    */
   prepare(trustMs: number, now: Instant): void {
@@ -168,7 +168,7 @@ export class Http2Connection {
     this.#offer();
   }
 
-  /** Carries no further request than those that it carries now. */
+  /** Carries no requests beyond its present ones. */
   retire(): void {
     if (this.#state.kind !== 'open' && this.#state.kind !== 'examined') return;
     this.#state = ENDING;
@@ -187,7 +187,7 @@ export class Http2Connection {
     if (kind !== 'closing') this.#options.onClosed();
   }
 
-  /** Has `tooLate` called on a stream whose `dueAtMs` has come. */
+  /** Has `tooLate` called on a stream once its `dueAtMs` has come. */
   due(atMs: number): void {
     if (atMs >= this.#lookAtMs) return;
     this.#lookAtMs = atMs;
@@ -198,14 +198,14 @@ export class Http2Connection {
     return this.#options.clock.monotonicMs();
   }
 
-  /** Says that it may be lent, unless it has grown too old for that. */
+  /** Offers the connection, unless it has grown too old. */
   #offer(): void {
     if (this.#state.kind !== 'open') return;
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     else this.#options.onFree(this);
   }
 
-  /** Streams that may be opened beside those that are. */
+  /** How many more streams may be opened. */
   get #room(): number {
     if (!this.#codec.mayOpen || this.#windowStuck) return 0;
     // A further answer would wait for apps that have nothing to do with it.
@@ -215,7 +215,7 @@ export class Http2Connection {
     return Math.max(0, Math.min(allowed, MOST_STREAMS) - this.#streams.size);
   }
 
-  /** Whether the window of the connection has let nothing leave for so long that it is not waited for. */
+  /** Whether the connection's window has let nothing leave for so long that requests go elsewhere. */
   get #windowStuck(): boolean {
     return this.#shut.watches && this.outlet.windowShut && this.#shut.shutMs(this.nowMs()) >= STUCK_MS;
   }
@@ -232,7 +232,7 @@ export class Http2Connection {
     this.#guarded(() => this.#read(chunk));
   }
 
-  /** Whatever goes wrong inside costs the requests of this connection, and nothing beside it. */
+  /** A failure inside costs only the requests of this connection. */
   #guarded(act: () => void): void {
     try {
       act();
@@ -260,7 +260,7 @@ export class Http2Connection {
     this.outlet.flushFramesSoon();
   }
 
-  /** For how long nothing has come, by the clock that says more: either may have stood still. */
+  /** How long nothing has come, by the clock that says more: either may have stood still. */
   #quietMs(now: Instant): number {
     const { monotonicMs, wallMs } = this.#heardAt;
     return Math.max(now.monotonicMs - monotonicMs, now.wallMs - wallMs);
@@ -279,7 +279,7 @@ export class Http2Connection {
     return Math.min(PING_MS, this.#options.route.timeouts.connectMs);
   }
 
-  /** Whether the upstream is there is asked of it. */
+  /** Asks the upstream whether it is there. */
   #ping(now: Instant): void {
     const untilMs = now.monotonicMs + this.#pingMs;
     this.#state = { kind: 'examined', untilMs, behind: false };
@@ -288,17 +288,17 @@ export class Http2Connection {
     this.due(untilMs);
   }
 
-  /** Whether the question waited for the socket until now: its time begins when it has left. */
+  /** Whether PING was still waiting in the socket: its time begins once it has left. */
   #askedBehind(nowMs: number): boolean {
     const waits = this.#stuck.anyWaits;
     if (this.#state.kind !== 'examined' || !(waits || this.#state.behind)) return false;
     this.#state = { kind: 'examined', untilMs: nowMs + this.#pingMs, behind: waits };
-    // It is not waited for with what waits for room.
+    // Requests that wait for room go elsewhere.
     if (waits) this.#options.onFree(this);
     return true;
   }
 
-  /** Has socket and window looked at for as long as something waits for them. */
+  /** Schedules checks of socket and window for as long as something waits for them. */
   #watch(): void {
     const { takesMore, windowShut } = this.outlet;
     if (this.#state.kind === 'gone' || (takesMore && !windowShut && !this.#shut.watches)) return;
@@ -314,11 +314,11 @@ export class Http2Connection {
     const { kind } = this.#state;
     if (kind !== 'open' && kind !== 'examined') return;
     if (stuckMs >= STUCK_FOR_GOOD_MS) this.retire();
-    // What waits for room on it has another made.
+    // Requests that wait for room on it get another connection made.
     else if (stuckMs >= STUCK_MS || this.#windowStuck) this.#options.onFree(this);
   }
 
-  /** Whether it has said meanwhile that it is not there shows in what has come and was not read. */
+  /** Lets unread bytes come first: they show whether the upstream has closed meanwhile. */
   #poll(): void {
     const examined: ConnectionState = { kind: 'examined', untilMs: Number.POSITIVE_INFINITY, behind: false };
     this.#state = examined;
@@ -354,7 +354,7 @@ export class Http2Connection {
     for (const stream of streams) stream.connectionFailed(error, byPeer);
   }
 
-  /** Says that all is said, and closes once that has left. @param code of GOAWAY, unless it has been written. */
+  /** Writes GOAWAY, and closes once everything has left. @param code of GOAWAY, unless it has been written. */
   #close(code: ErrorCode | undefined): void {
     if (this.#state.kind === 'gone' || this.#state.kind === 'closing') return;
     const ended = this.#state.kind === 'ending';
@@ -374,7 +374,7 @@ export class Http2Connection {
     const nowMs = this.nowMs();
     if (this.#state.kind === 'gone') return;
     if (this.#state.kind === 'closing') {
-      // What was due before it began to close is not this.
+      // Earlier deadlines no longer apply.
       if (this.#state.untilMs > nowMs) this.due(this.#state.untilMs);
       else this.abandon();
       return;
@@ -384,7 +384,7 @@ export class Http2Connection {
       return;
     }
     this.#lookWhetherStuck(nowMs);
-    // One that may carry nothing more is not looked at before a request: it would keep the next from being made.
+    // A connection without room is not checked for age before a request, and would keep the next one from being made.
     if (isPast(this.#retiresAt, this.#options.clock.now())) this.retire();
     if (this.#idleUntilMs <= nowMs) {
       this.#close(ErrorCode.NO_ERROR);

@@ -3,12 +3,12 @@ import type { FrameOutput } from '../../http2/frame-output.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { CarriedStream } from './carried-stream.ts';
 
-/** Up to here a payload is copied behind the header of its frame; larger ones are written beside it. */
+/** A payload up to this size is copied after the header of its frame; larger ones are written beside it. */
 const SMALL_BYTES = 1024;
 
 /**
- * Takes the frames of one connection to its socket: what requests, answers and windows have to say in one turn of the event
- * loop leaves in one write.
+ * Takes the frames of one connection to its socket: everything that requests, answers and windows write in one turn of
+ * the event loop leaves in one write.
  */
 export class FrameWriter {
   readonly #socket: Socket;
@@ -35,13 +35,13 @@ export class FrameWriter {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Says that the head of a request was written: it is told once some of that has left. */
+  /** The head of a request was written: its stream is told once some of that has left. */
   wrote(stream: CarriedStream): void {
     this.#unflushed.push(stream);
     this.flushSoon();
   }
 
-  /** The payload that belongs to the header of DATA that was written last. */
+  /** The payload for the DATA header that was written last. */
   payload(bytes: Buffer): void {
     if (bytes.length <= SMALL_BYTES) {
       this.#output.octets(bytes);
@@ -58,7 +58,7 @@ export class FrameWriter {
     setImmediate(() => this.flush());
   }
 
-  /** The same where frames may have been written. */
+  /** The same if frames have been written. */
   flushFramesSoon(): void {
     if (this.#output.length > 0) this.flushSoon();
   }
@@ -73,7 +73,7 @@ export class FrameWriter {
     this.#onFlushed();
   }
 
-  /** Sends nothing more. What is too much for one block has left before the flush. */
+  /** Sends nothing more. What exceeds one block has left before the flush. */
   end(): void {
     this.#tellLeft();
     this.#writer.clear();

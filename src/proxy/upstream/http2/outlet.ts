@@ -10,8 +10,8 @@ import { UnreadBytes } from './unread-bytes.ts';
 export type WireStream = ClientStream<CarriedStream>;
 
 /**
- * The way out of one HTTP/2 connection, which its requests share: what they say in one turn of the event loop leaves in one
- * write, those for which there is no room wait for their turn, and windows are given back as answers are passed on.
+ * The way out of one HTTP/2 connection, shared by its requests: everything from one turn of the event loop leaves in
+ * one write, requests without room wait for their turn, and windows are given back as answers are passed on.
  */
 export class UpstreamOutlet {
   readonly #codec: ClientConnection<CarriedStream>;
@@ -21,7 +21,7 @@ export class UpstreamOutlet {
 
   /**
    * @param onFlushed is called when all that was written has been given to the socket.
-   * @param onRead is called when `awaitsReaders` is true no more.
+   * @param onRead is called when `awaitsReaders` is no longer true.
    */
   constructor(
     socket: Socket,
@@ -44,7 +44,7 @@ export class UpstreamOutlet {
     return this.#codec.windowShut && this.#turns.any;
   }
 
-  /** Whether nothing more comes on the connection before apps have read what came: they hold as much of it as they may. */
+  /** Whether apps hold as much unread as they may: nothing more comes on the connection until they have read. */
   get awaitsReaders(): boolean {
     return this.#unread.isFull;
   }
@@ -54,7 +54,7 @@ export class UpstreamOutlet {
     return this.#codec.peer.maxFieldSectionBytes;
   }
 
-  /** Begins a request; undefined where the upstream has come to allow none. */
+  /** Begins a request; undefined if the upstream no longer allows any. */
   request(
     stream: CarriedStream,
     fields: readonly string[],
@@ -102,30 +102,30 @@ export class UpstreamOutlet {
     this.#turns.clear();
   }
 
-  /** Has those that wait send on, as far as there is room. */
+  /** Lets waiting streams send, as far as there is room. */
   serveWaiting(): void {
     this.#turns.run(this);
   }
 
   /** Ends a request, with trailers where there are any. */
   end(wire: WireStream, trailers: readonly string[]): void {
-    // Of trailers none is put in a table: which of them may be is not known any more (RFC 7541 §6.2.3).
+    // No trailer is put in a table: which of them may be is no longer known (RFC 7541 §6.2.3).
     if (trailers.length > 0) this.#codec.sendFields(wire, trailers, true, trailers);
     else this.#codec.sendData(wire, 0, true);
   }
 
-  /** Ends a stream that the upstream has not ended, or that this side has not. */
+  /** Resets a stream that either side has not ended. */
   reset(wire: WireStream): void {
     this.#codec.reset(wire, ErrorCode.CANCEL);
     this.#writer.flushFramesSoon();
   }
 
-  /** So many octets of an answer have come, and are the program's to hold until `passedOn`. */
+  /** Octets of an answer have come, for the program to hold until `passedOn`. */
   came(bytes: number): void {
     this.#unread.came(bytes);
   }
 
-  /** So many octets of an answer have left the program, or are of no interest any more. */
+  /** Octets of an answer have left the program, or are no longer wanted. */
   passedOn(wire: WireStream, bytes: number): void {
     this.#unread.left(bytes);
     this.#codec.consumeStream(wire, bytes);
@@ -137,7 +137,7 @@ export class UpstreamOutlet {
     this.#writer.flushSoon();
   }
 
-  /** The same where frames may have been written. */
+  /** The same if frames have been written. */
   flushFramesSoon(): void {
     this.#writer.flushFramesSoon();
   }

@@ -13,9 +13,12 @@ import { MOST_ASIDE, MOST_STREAMS, STREAMS_BEFORE_SETTINGS } from './limits.ts';
 import { type Http2StreamOptions, Http2UpstreamStream } from './stream.ts';
 import { type Waiting, WaitingLine } from './waiting-line.ts';
 
-/** What became of a connection that turned out to speak HTTP/1.1. */
+/** Takes connections that turned out to speak HTTP/1.1. */
 export interface Http1Fallback {
-  /** Lends it out for this request, instead of the stream that waited. @throws {SidecarError} if it cannot carry it. */
+  /**
+   * Lends it out for this request, in place of the stream that waited.
+   * @throws {SidecarError} if it cannot carry the request.
+   */
   lend(dialling: Dialling, waiting: Http2UpstreamStream): UpstreamStream;
   /** Keeps it for a later request. */
   keep(dialling: Dialling): void;
@@ -27,9 +30,9 @@ export interface Http2PoolOptions {
   readonly all: OpenUpstreams;
   /** A number in [0, 1). */
   readonly random: () => number;
-  /** What is offered by ALPN; undefined where it is plain TCP. */
+  /** Offered by ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
-  /** Who takes connections on which the upstream has chosen HTTP/1.1; they fail where there is nobody. */
+  /** Takes connections on which the upstream chose HTTP/1.1; without it, they fail. */
   readonly fallback: Http1Fallback | undefined;
 }
 
@@ -49,7 +52,7 @@ export class Http2Pool implements IdleHolder {
   readonly #line: WaitingLine;
   #made = 0;
   #retired = false;
-  /** Requests that one connection is expected to carry at once; none where the upstream said so last. */
+  /** Requests that one connection is expected to carry at once; zero if the upstream said so last. */
   #streamsEach = STREAMS_BEFORE_SETTINGS;
   #spoken: 'h2' | 'http1' | undefined;
   #spokenAtMs = Number.NEGATIVE_INFINITY;
@@ -86,12 +89,12 @@ export class Http2Pool implements IdleHolder {
     return this.#spoken;
   }
 
-  /** Whether a connection stands that may carry further requests, now or later. */
+  /** Whether an open connection may carry further requests, now or later. */
   get stands(): boolean {
     return this.#usable.size > 0;
   }
 
-  /** Whether the upstream chose so recently. */
+  /** Whether the upstream made its last choice less than `ms` ago. */
   saidWithin(ms: number): boolean {
     return this.#options.clock.monotonicMs() - this.#spokenAtMs < ms;
   }
@@ -104,7 +107,7 @@ export class Http2Pool implements IdleHolder {
       if (connection.free === 0) continue;
       connection.prepare(trustMs, now);
       if (connection.free === 0) continue;
-      // Those who wait for a connection that is still to be made do not want this one.
+      // Only those that wait for an open connection come first; the others wait for one still to be made.
       if (this.#line.anyForWhatStands) break;
       stream.lend(connection);
       return stream;
@@ -118,14 +121,14 @@ export class Http2Pool implements IdleHolder {
   }
 
   /**
-   * As in `UpstreamStreams`. One more connection is made for it where there is only one: an upstream that refuses under load
-   * is asked again on what stands, and gets no connection for each request that it refuses.
+   * As in `UpstreamStreams`. A second connection is made for it if there is only one: an upstream that refuses under
+   * load is asked again on open connections, and gets no connection for each refusal.
    * @throws {SidecarError} `overloaded` when too many wait.
    */
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     const anew = this.#usable.size < 2 && this.#streamsEach > 0 && this.#options.all.mayOpen();
     const stream = this.#wait(this.#streamFor(request, user), anew ? this.#comingNext : 0, true);
-    // Whoever refused it is still being read, and may say more about what it takes.
+    // The connection that refused it is still being read, and may say more about what it takes.
     setImmediate(() => this.#serve());
     return stream;
   }
@@ -159,20 +162,20 @@ export class Http2Pool implements IdleHolder {
     for (const connection of this.#open) connection.abandon();
   }
 
-  /** Connections that stand end with the requests that they carry; those that are made from now on do not. */
+  /** Retires open connections: each closes with the requests that it carries. New ones are not affected. */
   renew(): void {
     for (const connection of [...this.#usable.keys()]) connection.retire();
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);
     this.#serve();
   }
 
-  /** The number of the next connection that will stand. */
+  /** The number of the next connection that will open. */
   get #comingNext(): number {
     const [coming] = this.#diallings.values();
     return coming ?? this.#made;
   }
 
-  /** Whether few connections, those that end among them, wait for apps to read. */
+  /** Whether few connections, including those that are ending, wait for apps to read. */
   get #fewAwaitReaders(): boolean {
     let count = 0;
     for (const { outlet } of this.#open) if (outlet.awaitsReaders) count += 1;
@@ -236,7 +239,7 @@ export class Http2Pool implements IdleHolder {
 
   #lacksRoom(): boolean {
     if (this.#line.length === 0) return false;
-    // An upstream that takes no request says so on every connection: the next word of it is waited for.
+    // An upstream that takes no request says so on every connection: wait until it says otherwise.
     if (this.#streamsEach === 0 && this.#usable.size > 0) return false;
     return this.#line.exceeds((lowest) => this.#roomToCome(lowest));
   }
@@ -251,7 +254,7 @@ export class Http2Pool implements IdleHolder {
     return room;
   }
 
-  /** What is not known yet is waited for: a connection that turns out to be of another kind would have been for nothing. */
+  /** Unknown room counts as unlimited: until it is known, a further connection might be made for nothing. */
   #roomOfOne(): number {
     if (this.#spoken === 'http1') return 1;
     const known = this.#spoken === 'h2' && this.#streamsEach > 0;
@@ -344,9 +347,9 @@ export class Http2Pool implements IdleHolder {
     this.#diallings.delete(dialling);
     this.#options.all.closed();
     const last = Math.max(...this.#diallings.values(), ...this.#usable.values());
-    // What refused one may take it by now.
+    // A connection that refused one may take it by now.
     for (const stream of this.#line.takeHopeless(last, this.#usable.size > 0)) stream.notConnected(error);
-    // No other is made for those that still wait before something has changed: it would most likely fail as this one.
+    // No other is made for those that still wait until something changes: it would most likely fail, too.
     this.#lendOut();
     this.#closeUnneeded();
   }
@@ -356,7 +359,7 @@ export class Http2Pool implements IdleHolder {
     this.#closeUnneeded();
   }
 
-  /** Out of use, it keeps no connection for later. */
+  /** Once retired, it keeps no connection for later. */
   #closeUnneeded(): void {
     if (!this.#retired || this.#line.length > 0) return;
     for (const dialling of [...this.#diallings.keys()]) this.#drop(dialling);

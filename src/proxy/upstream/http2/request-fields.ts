@@ -5,7 +5,7 @@ import { MadeOf } from '../../http/lasting-fields.ts';
 import { isSameRule, upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
-/** What HTTP/1.1 says of a connection or of framing, and HTTP/2 otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
+/** Fields about the connection or framing, which HTTP/2 expresses otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
 const LEFT_BEHIND: ReadonlySet<string> = new Set(['connection', 'host', 'transfer-encoding', 'upgrade']);
 
 const SECTIONS = new MadeOf<{
@@ -15,10 +15,11 @@ const SECTIONS = new MadeOf<{
 }>();
 
 /**
- * The field section of a request as HTTP/2 has it: pseudo-fields, then what the rules of every version let pass, with
- * names in lower case.
+ * The HTTP/2 field section of a request: pseudo-fields, then what the rules of every version let pass, with names in
+ * lower case.
  * @param scheme of the upstream.
- * @throws {SidecarError} `upstream_protocol_error` when it wants to become a WebSocket, which this upstream is not asked for.
+ * @throws {SidecarError} `upstream_protocol_error` when it wants to become a WebSocket, which this upstream is not
+ * asked for.
  */
 export function requestFields(request: OutgoingRequest, scheme: 'http' | 'https'): Fields {
   const { fields } = request.from;
@@ -41,7 +42,7 @@ function isSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
 
 function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
   const { from, target, authority, hasBody, upgrade } = request;
-  // Of other protocols the client has to expect that they are not switched to (RFC 9110 §7.8).
+  // For other protocols, the client must expect that no switch happens (RFC 9110 §7.8).
   if (upgrade !== undefined && membersOf(upgrade).some(isWebSocket)) {
     throw new SidecarError(
       'upstream_protocol_error',

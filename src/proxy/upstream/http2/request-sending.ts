@@ -49,13 +49,13 @@ export class RequestSending {
     this.#trailers = trailers;
   }
 
-  /** Nothing more can be sent: what waits is of no use, nor is what still comes. */
+  /** Nothing more can be sent: drops what waits, and what still comes. */
   stop(): void {
     this.#stopped = true;
     this.#waiting.clear();
   }
 
-  /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was. */
+  /** Sends one frame of what waits; says whether there was nothing, nothing could be sent, or something was sent. */
   sendOne(): 'nothing' | 'stuck' | 'sent' {
     if (!this.#mayFollow) this.stop();
     if (this.keepsUp) return 'nothing';
@@ -69,13 +69,13 @@ export class RequestSending {
   finish(): boolean {
     if (this.whole || this.#trailers === undefined || !this.keepsUp) return false;
     this.whole = true;
-    // The last octet of a known number has ended it.
+    // With a known length, the last octet has ended it already.
     if (this.#mayFollow) this.#outlet.end(this.#wire, this.#trailers);
     this.#outlet.flushSoon();
     return true;
   }
 
-  /** Whether this side of the stream is open still. */
+  /** Whether this side of the stream is still open. */
   get #mayFollow(): boolean {
     const { state } = this.#wire;
     return (

@@ -25,7 +25,7 @@ export class SendTurns {
     this.#stuck.clear();
   }
 
-  /** Has them send on, a frame each in turn, for as long as any can. */
+  /** Lets them send, one frame each in turn, for as long as any can. */
   run(socket: { readonly takesMore: boolean }): void {
     while (socket.takesMore) {
       const stream = this.#waiting.next();

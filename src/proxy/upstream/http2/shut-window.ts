@@ -1,4 +1,4 @@
-/** Watches for how long the window of the connection, which its requests share, has kept back what they have to send. */
+/** Tracks how long the connection's window, which its requests share, has held back what they have to send. */
 export class ShutWindow {
   #sinceMs: number | undefined;
 
@@ -8,7 +8,7 @@ export class ShutWindow {
     else this.#sinceMs ??= nowMs;
   }
 
-  /** Whether it was shut when it was seen last: it is to be looked at again. */
+  /** Whether it was shut when last seen, and must be looked at again. */
   get watches(): boolean {
     return this.#sinceMs !== undefined;
   }

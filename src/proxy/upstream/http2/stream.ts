@@ -25,7 +25,7 @@ export interface Http2StreamOptions {
   readonly scheme: 'http' | 'https';
   readonly failures: UpstreamFailures;
   readonly timeouts: AnswerTimeouts;
-  /** Called when one that waits for a connection is not wanted any more. */
+  /** Called when one that waits for a connection is no longer wanted. */
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
@@ -126,7 +126,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (busy.kind === 'busy') busy.touch(busy.connection.nowMs());
   }
 
-  /** The window is not given back until `resume`: the upstream may send what it still has leave to, and no more. */
+  /** The window is not given back until `resume`: the upstream may send what it is still allowed, and no more. */
   pause(): void {
     if (this.#state.kind === 'busy') this.#state.paused = true;
   }
@@ -256,7 +256,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
       if (!busy.sending.keepsUp) return 'more';
     }
     if (busy.sending.finish()) busy.requestSent(busy.connection.nowMs());
-    // Who holds is told when that ends: it may not want another byte of the app before.
+    // A user that holds is told when that ends: until then it may not want another byte of the app.
     if (busy.held === undefined) this.#tellReady(busy);
     return 'done';
   }
@@ -273,7 +273,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     this.#fail(busy, { error: failures.tooLate('answer', timeouts.responseMs), fate: 'lost' });
   }
 
-  /** What is wrong with a field section that is larger than the upstream takes. */
+  /** The error for a field section that is larger than the upstream takes. */
   #tooLarge(
     what: 'head' | 'trailers',
     fields: readonly string[],
@@ -312,7 +312,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #failed(failure: Failure): void {
     const state = this.#state;
     if (state.kind === 'busy') {
-      // What is wrong inside is never passed over for a request that succeeds later.
+      // An internal error is never masked by a request that succeeds later.
       if (state.held === undefined || failure.error.code === 'internal') this.#fail(state, failure);
       else state.endHeld(state.held, failure);
     } else if (state.kind === 'lent') {
@@ -325,11 +325,11 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
   #fail(busy: CarriedRequest, { error, fate }: Failure): void {
     this.#state = OVER;
     busy.leave();
-    // Who has answered has looked at it, whatever it says.
+    // An upstream that has answered has looked at the request, whatever it says.
     this.user.upstreamFailed(error, busy.anyAnswer ? 'lost' : fate);
   }
 
-  /** What follows the head for the app, which over HTTP/1.1 has to be told where it ends, even at once. */
+  /** What follows the head for the app; over HTTP/1.1 an app must be told where the body ends, even if at once. */
   #bodyOf({ status, contentLength }: AnswerSection, isHead: boolean, endStream: boolean): AnswerBody {
     if (isHead || status === 204 || status === 304) return 'none';
     if (endStream && this.request.protocol === 'h2') return 'none';

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** What a socket tells of what waits in it. */
+/** What a socket reveals about what waits in it. */
 type Waits = Pick<Socket, 'writableLength' | 'bytesWritten'>;
 
 /**
- * Watches what waits in a socket for the system to take it. A socket does not say when some of it was taken: that is seen
- * by looking, and no earlier.
+ * Watches what waits in a socket for the system to take it. A socket does not report when some of it was taken: only
+ * looking shows it.
  */
 export class StuckSocket {
   readonly #socket: Waits;
@@ -20,7 +20,7 @@ export class StuckSocket {
     return this.#socket.writableLength > 0;
   }
 
-  /** Looks: for how long, in ms, the system has been seen to take nothing though something waited. */
+  /** Looks, and tells for how long, in ms, the system has been seen to take nothing though something waited. */
   stuckMs(nowMs: number): number {
     if (!this.anyWaits) {
       this.#waits = undefined;
@@ -31,7 +31,7 @@ export class StuckSocket {
     return nowMs - this.#waits.sinceMs;
   }
 
-  /** Whether something waited when it was looked at last: it is to be looked at again. */
+  /** Whether something waited at the last look, so that another is needed. */
   get watches(): boolean {
     return this.#waits !== undefined;
   }

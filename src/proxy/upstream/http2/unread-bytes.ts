@@ -1,9 +1,9 @@
 import { MOST_UNREAD_BYTES } from './limits.ts';
 
 /**
- * What has come on a connection and has not been read by the apps it is for. Up to a bound the connection's window is
- * given back as soon as something comes, so that an app that reads slowly stops its own answer alone, by the window of its
- * stream; beyond that bound not before something has left, and no further request belongs on the connection meanwhile.
+ * What has come on a connection and has not been read by its apps. Up to a bound the connection's window is given back
+ * as soon as something comes, so that a slow app stops only its own answer, by its stream's window; beyond that bound
+ * only once something has left, and meanwhile no further request belongs on the connection.
  */
 export class UnreadBytes {
   readonly #giveBack: (bytes: number) => void;
@@ -14,7 +14,7 @@ export class UnreadBytes {
 
   /**
    * @param giveBack to the window of the connection.
-   * @param onRoom is called when `isFull` is true no more.
+   * @param onRoom is called when `isFull` is no longer true.
    */
   constructor(giveBack: (bytes: number) => void, onRoom: () => void, most = MOST_UNREAD_BYTES) {
     this.#giveBack = giveBack;
@@ -22,7 +22,7 @@ export class UnreadBytes {
     this.#most = most;
   }
 
-  /** Whether the window of the connection is given back no more until something has left. */
+  /** Whether the connection's window is not given back until something has left. */
   get isFull(): boolean {
     return this.#unread > this.#most;
   }

@@ -8,7 +8,7 @@ export interface Waiting {
   readonly stream: Http2UpstreamStream;
   /** The number of the first connection that it may have. */
   from: number;
-  /** Whether one refused it before: it goes to another, and back to that one rather than nowhere. */
+  /** Whether a connection refused it before: it goes to another, and back to that one rather than nowhere. */
   readonly refused: boolean;
   readonly sinceMs: number;
 }
@@ -64,12 +64,12 @@ export class WaitingLine {
     return index === -1 ? undefined : this.#waiting.splice(index, 1)[0]?.stream;
   }
 
-  /** Whether any would have a connection that stands, whichever it is. */
+  /** Whether any would take an open connection, whichever it is. */
   get anyForWhatStands(): boolean {
     return this.#waiting.some(({ from }) => from === 0);
   }
 
-  /** Gives each that has room what is found for it. */
+  /** Lends each one what is found for it. */
   lendOut<T>(
     find: (waiting: Waiting) => T | undefined,
     lend: (stream: Http2UpstreamStream, found: T) => void,
@@ -84,7 +84,7 @@ export class WaitingLine {
       }
       this.#waiting.splice(index, 1);
       lend(waiting.stream, found);
-      // Its user may have changed all of this.
+      // Its user may have changed the line.
       index = 0;
     }
   }
@@ -99,9 +99,9 @@ export class WaitingLine {
   }
 
   /**
-   * Takes those for whom no connection is to come any more.
-   * @param last the number of the last connection that stands or is being made.
-   * @param anyStands whether what refused a request may take it by now.
+   * Takes those that no further connection will come for.
+   * @param last the number of the last connection that is open or being made.
+   * @param anyStands whether a connection that refused a request may take it by now.
    */
   takeHopeless(last: number, anyStands: boolean): readonly Http2UpstreamStream[] {
     const hopeless: Http2UpstreamStream[] = [];
