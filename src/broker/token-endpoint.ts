@@ -31,9 +31,15 @@ export const DECISION_MS = 8000;
  */
 export const MOST_WAITING = 2048;
 
+/** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
+export const MOST_WAITING_OF_ONE = 128;
+
 export interface TokenEndpointOptions {
-  /** At once where the token is known. */
-  readonly verify: (token: string) => Verdict | Promise<Verdict>;
+  /**
+   * At once if the token is known.
+   * @param mayWait whether anybody may be asked. If not, the last verdict holds; undefined without one.
+   */
+  readonly verify: (token: string, mayWait: boolean) => Verdict | Promise<Verdict> | undefined;
   readonly credentials: BrokeredCredentials;
   readonly grants: Grants;
   readonly clock: Clock;
@@ -48,6 +54,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const rates = createCallerRates(clock);
   const wholeLog = withoutRepeatLimit(log);
   let waiting = 0;
+  /** By token. */
+  const waitingWith = new Map<string, number>();
 
   function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;
@@ -104,19 +112,28 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     return result;
   }
 
-  /** One too many is told so at once. */
   async function awaitVerdict(
     verdict: Promise<Verdict>,
     beganAtMs: number,
     request: TokenRequest,
   ): Promise<Verdict | 'late'> {
-    const patienceMs = waiting < MOST_WAITING ? DECISION_MS : 0;
-    waiting += 1;
+    const { assertion } = request;
+    const count = (change: 1 | -1): void => {
+      waiting += change;
+      const left = (waitingWith.get(assertion) ?? 0) + change;
+      if (left === 0) waitingWith.delete(assertion);
+      else waitingWith.set(assertion, left);
+    };
+    count(1);
     try {
-      return await byDeadline(verdict, beganAtMs + patienceMs, request);
+      return await byDeadline(verdict, beganAtMs + DECISION_MS, request);
     } finally {
-      waiting -= 1;
+      count(-1);
     }
+  }
+
+  function mayWait({ assertion }: TokenRequest): boolean {
+    return waiting < MOST_WAITING && (waitingWith.get(assertion) ?? 0) < MOST_WAITING_OF_ONE;
   }
 
   /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
@@ -212,7 +229,8 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       const request = readTokenRequest(address, body);
       if (request.kind === 'refused') return tell({ answer: request });
       asked = request;
-      const verdict = verify(request.assertion);
+      // Verifying one too many would keep its token for as long as it takes, answered or not.
+      const verdict = verify(request.assertion, mayWait(request)) ?? 'late';
       const decision =
         verdict instanceof Promise
           ? awaitVerdict(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))

@@ -100,9 +100,9 @@ export async function connectBroker(
   });
   return {
     endpoint: createTokenEndpoint({
-      verify(token) {
+      verify(token, mayWait) {
         const known = verifier.known(token);
-        return known?.isDue === false ? known.verdict : verifier.verify(token);
+        return known?.isDue === false || !mayWait ? known?.verdict : verifier.verify(token);
       },
       credentials,
       grants,
