@@ -60,7 +60,10 @@ export class SocketSide implements TunnelSide {
   }
 
   drop(): void {
-    this.#end.socket.destroy();
+    const { socket } = this.#end;
+    // An end amid what was written would say that it is all.
+    if (socket.writableLength > 0) this.breakOff();
+    else socket.destroy();
   }
 
   /** A TLS connection destroyed like this ends without its close_notify. */

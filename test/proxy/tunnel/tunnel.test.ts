@@ -153,6 +153,16 @@ describe('when one side closes', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('the app after both ends, an upstream that has not taken everything in time is reset: an end would say that it has', async () => {
+    const { app, upstream, clock } = tunnel();
+    Object.assign(upstream.sink, { stuck: true, destroySoon: () => {} });
+    await upstream.end();
+    app.say('rest');
+    await app.end();
+    await clock.advance(IDLE_MS);
+    expect(upstream.ending).toBe('reset');
+  });
+
   it('the app by a fault, the upstream is reset', async () => {
     const { app, upstream } = tunnel();
     app.sink.on('error', () => {});
