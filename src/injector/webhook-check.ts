@@ -52,9 +52,12 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
   let told: string | undefined;
   for (;;) {
     const attemptMs = timeoutMs === 0 ? ATTEMPT_MS : leftOf(ATTEMPT_MS);
-    const reason = await whyUnanswered(api, namespace, { timeoutMs: attemptMs, signal });
-    if (reason === undefined) return;
+    const why = await whyUnanswered(api, namespace, { timeoutMs: attemptMs, signal });
+    if (why === undefined) return;
     if (signal.aborted) throw new SidecarError('kubernetes_api', 'asked to stop before the webhook answered');
+    // An attempt that was cut short says less than the one before. Timers may be a millisecond early.
+    const wasCut = attemptMs < ATTEMPT_MS && leftOf(EVERY_MS) <= 1;
+    const reason = wasCut ? (told ?? why) : why;
     if (reason !== told) onWaiting(reason);
     told = reason;
     await pause(leftOf(EVERY_MS));

@@ -80,6 +80,23 @@ it('gives no attempt more than is left', async () => {
   expect(asked.map(({ options }) => options?.timeoutMs)).toEqual([5000, 2500]);
 });
 
+it('gives up with the reason of an attempt that had its time, not with the end of the last one', async () => {
+  const clock = new ManualClock();
+  const { api } = serverWith(REFUSED);
+  /** The API server waits for the webhook for 3 s. */
+  const slow: KubernetesApi = {
+    ...api,
+    async request<T>(...request: Parameters<KubernetesApi['request']>) {
+      const timeoutMs = request[2]?.timeoutMs ?? 0;
+      await clock.advance(Math.min(3000, timeoutMs));
+      if (timeoutMs < 3000) throw new KubernetesApiError('POST /…: aborted due to timeout');
+      return await api.request<T>(...request);
+    },
+  };
+
+  await expect(wait(slow, { clock })).rejects.toThrow('connection refused');
+});
+
 it('asks once where there is no time to wait, for as long as that takes', async () => {
   const { api, asked } = serverWith(REFUSED);
 
