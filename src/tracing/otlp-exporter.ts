@@ -40,11 +40,16 @@ export function openOtlpExporter(
   };
 }
 
-/** What the files hold by now. @throws the system's error where one cannot be read, which fails the export. */
+/** What the files hold by now. @throws {Error} if one cannot be read or holds nothing of use, which fails the export. */
 function read(files: CollectorFiles): CollectorFiles {
-  return Object.fromEntries(
-    Object.entries(files).map(([name, path]) => [name, readBoundedFileSync(path, MAX_PEM_BYTES)]),
-  );
+  return Object.fromEntries(Object.entries(files).map(([name, path]) => [name, readPem(path)]));
+}
+
+/** TLS takes an empty text for none: it would trust whomever the system trusts, and show no certificate. */
+function readPem(path: string): string {
+  const text = readBoundedFileSync(path, MAX_PEM_BYTES);
+  if (!text.includes('-----BEGIN ')) throw new Error(`${path} holds no PEM`);
+  return text;
 }
 
 /** The exporter may try once more by itself. */

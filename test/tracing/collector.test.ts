@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, LookupFunction } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { resolveTracing, type TracingConfig } from '../../src/config/resolve-tracing.ts';
 import { openTracing } from '../../src/tracing/open-tracing.ts';
@@ -165,6 +165,30 @@ it('a file that has gone fails an export, and no other', async () => {
   span();
   await requests.nth(0);
 });
+
+it.each(['ca.crt', 'tls.crt', 'tls.key'] as const)(
+  'an empty %s fails an export: without it everybody would be trusted whom the system trusts, or nobody shown',
+  async (name) => {
+    const before = getCACertificates('default');
+    setDefaultCACertificates([authority.cert]);
+    onTestFinished(() => setDefaultCACertificates(before));
+    const { url, requests } = await startCollector('https', (response) => response.end());
+    const { cert, key } = authority.issue('shop');
+    const paths = await written({ 'ca.crt': authority.cert, 'tls.crt': cert, 'tls.key': key });
+    const { span, reasons, close } = openTraced({
+      OTEL_EXPORTER_OTLP_ENDPOINT: url,
+      OTEL_EXPORTER_OTLP_CERTIFICATE: paths['ca.crt'],
+      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: paths['tls.crt'],
+      OTEL_EXPORTER_OTLP_CLIENT_KEY: paths['tls.key'],
+    });
+    // As where it is being written anew.
+    await writeFile(paths[name], '');
+    span();
+    await close(10_000);
+    expect(requests.all).toEqual([]);
+    expect(reasons()).toEqual([`${paths[name]} holds no PEM`]);
+  },
+);
 
 const TOO_LATE = 'the collector has not answered in whole within 10000 ms';
 
