@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { refusingPort } from '../../support/free-port.ts';
 import { FIRST } from '../fake-bearer.ts';
 import { get, ok } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
@@ -62,14 +63,8 @@ describe('an upstream that does not speak HTTP/2', () => {
 });
 
 it('an upstream that nobody listens at is unreachable, for all that wait', async () => {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
   const upstream = {
-    address: { host: '127.0.0.1', port },
+    address: { host: '127.0.0.1', port: await refusingPort() },
     protocol: overTls ? ('https' as const) : ('http' as const),
   };
   const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2 } });
