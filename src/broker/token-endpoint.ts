@@ -10,6 +10,7 @@ import { type BrokeredCredential, type BrokeredCredentials, isSame } from './bro
 import { createCallerRates } from './caller-rates.ts';
 import type { Grants } from './grants.ts';
 import { type Address, readTokenRequest, type TokenRequest } from './token-request.ts';
+import { WaitingPlaces } from './waiting-places.ts';
 
 /**
  * Never throws or rejects, and answers within `DECISION_MS` of the request's head: at once where the caller is known and a token
@@ -24,15 +25,6 @@ export type TokenEndpoint = (
 
 /** Sidecars wait 10 s. */
 export const DECISION_MS = 8000;
-
-/**
- * Requests that wait for the verdict on their tokens, those among them whose callers have gone: no connection bounds these. Who
- * shows a token that is known does not wait.
- */
-export const MOST_WAITING = 2048;
-
-/** Of them with one token: a pod with 32 credentials asks for each up to three times in its first seconds. */
-export const MOST_WAITING_OF_ONE = 128;
 
 export interface TokenEndpointOptions {
   /**
@@ -53,9 +45,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   const { verify, credentials, grants, clock, log } = options;
   const rates = createCallerRates(clock);
   const wholeLog = withoutRepeatLimit(log);
-  let waiting = 0;
-  /** By token. */
-  const waitingWith = new Map<string, number>();
+  const places = new WaitingPlaces();
 
   function decide(request: TokenRequest, caller: ServiceAccountCaller): BrokerAnswer | Promise<BrokerAnswer> {
     const { namespace, serviceAccount } = caller;
@@ -99,10 +89,10 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
   /** What is begun goes on after the deadline, for the next who asks. */
   async function byDeadline<T>(
     work: Promise<T>,
-    endsAtMs: number,
+    beganAtMs: number,
     { profile, credential }: Pick<Address, 'profile' | 'credential'>,
   ): Promise<T | 'late'> {
-    const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
+    const leftMs = Math.max(0, beganAtMs + DECISION_MS - clock.monotonicMs());
     const result = await within(leftMs, work, clock);
     if (result === 'late') {
       work.catch((error: unknown) =>
@@ -117,23 +107,12 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     beganAtMs: number,
     request: TokenRequest,
   ): Promise<Verdict | 'late'> {
-    const { assertion } = request;
-    const count = (change: 1 | -1): void => {
-      waiting += change;
-      const left = (waitingWith.get(assertion) ?? 0) + change;
-      if (left === 0) waitingWith.delete(assertion);
-      else waitingWith.set(assertion, left);
-    };
-    count(1);
+    const leave = places.take(request.assertion);
     try {
-      return await byDeadline(verdict, beganAtMs + DECISION_MS, request);
+      return await byDeadline(verdict, beganAtMs, request);
     } finally {
-      count(-1);
+      leave();
     }
-  }
-
-  function mayWait({ assertion }: TokenRequest): boolean {
-    return waiting < MOST_WAITING && (waitingWith.get(assertion) ?? 0) < MOST_WAITING_OF_ONE;
   }
 
   /** Lines of what is within a caller's rate are all printed; of the rest the first of each kind, and their number. */
@@ -183,9 +162,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
     }
     const answer = decide(request, by.caller);
     if (!(answer instanceof Promise)) return answer;
-    return byDeadline(answer, beganAtMs + DECISION_MS, request).then((made) =>
-      made === 'late' ? late() : made,
-    );
+    return byDeadline(answer, beganAtMs, request).then((made) => (made === 'late' ? late() : made));
   }
 
   function judge(
@@ -230,7 +207,7 @@ export function createTokenEndpoint(options: TokenEndpointOptions): TokenEndpoin
       if (request.kind === 'refused') return tell({ answer: request });
       asked = request;
       // Verifying one too many would keep its token for as long as it takes, answered or not.
-      const verdict = verify(request.assertion, mayWait(request)) ?? 'late';
+      const verdict = verify(request.assertion, places.hasOneFor(request.assertion)) ?? 'late';
       const decision =
         verdict instanceof Promise
           ? awaitVerdict(verdict, beganAtMs, request).then((made) => judge(request, made, beganAtMs))

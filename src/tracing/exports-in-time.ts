@@ -23,8 +23,8 @@ interface UnderWay {
 const MOST_AT_ONCE = 30;
 
 /**
- * @param open makes an exporter. Each has one export at a time. One whose time is up is never used again: nothing that it may
- * still do counts; nor is one that failed: the certificates that it was made with may be of yesterday.
+ * @param open makes an exporter. Each runs one export at a time. One that has failed or run out of time is never used again:
+ * nothing that it may still do counts, and its certificates may be outdated.
  * @param timeoutMs for one export, all of it.
  */
 export function exportsInTime(open: () => EndableExporter, timeoutMs: number, clock: Clock): EndableExporter {

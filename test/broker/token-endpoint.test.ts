@@ -3,7 +3,6 @@ import { OF_ONE_CALLER } from '../../src/broker/caller-rates.ts';
 import {
   createTokenEndpoint,
   DECISION_MS,
-  MOST_WAITING,
   type TokenEndpointOptions,
 } from '../../src/broker/token-endpoint.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -259,94 +258,6 @@ it('says no in time when what it waits for is slower than sidecars are patient, 
     { msg: 'a request failed' },
     { ...who, result: 'server_error' },
   ]);
-});
-
-it('has so many requests wait for a verdict, however many have gone without it, and answers the next at once', async () => {
-  const { log } = captureLog();
-  const clock = new ManualClock();
-  const endpoint = createTokenEndpoint({
-    verify: (_token, mayWait) => (mayWait ? new Promise<never>(() => undefined) : undefined),
-    credentials: { unread: () => undefined, find: () => undefined, now: () => undefined },
-    grants: { answer: () => Promise.reject(new Error('unasked')), size: 0, close: () => Promise.resolve() },
-    clock,
-    log,
-  });
-  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
-  let answered = 0;
-  let asked = 0;
-  const ask = async (): Promise<void> => {
-    const answer = await endpoint(address, Buffer.from(formOf(`a.b.c${asked++}`)), clock.monotonicMs());
-    expect(answer).toMatchObject({ code: 'temporarily_unavailable' });
-    answered += 1;
-  };
-  const all = Array.from({ length: MOST_WAITING + 1 }, ask);
-  await clock.advance(1);
-  expect(answered).toBe(1);
-  await clock.advance(DECISION_MS);
-  expect(answered).toBe(MOST_WAITING + 1);
-  all.push(ask());
-  await clock.advance(1);
-  expect(answered).toBe(MOST_WAITING + 1);
-  await clock.advance(DECISION_MS);
-  await Promise.all(all);
-});
-
-it('verifies nothing more while so many wait: the last verdict holds, and without one callers are told so', async () => {
-  const { log } = captureLog();
-  const clock = new ManualClock();
-  const caller = { kind: 'service_account', namespace: 'shop', serviceAccount: 'web' } as const;
-  let underWay = 0;
-  const endpoint = createTokenEndpoint({
-    verify(token, mayWait) {
-      if (mayWait === false) return token === 'k.n.own' ? { kind: 'accepted', caller } : undefined;
-      underWay += 1;
-      return new Promise<never>(() => undefined);
-    },
-    credentials: { unread: () => undefined, find: () => undefined, now: () => undefined },
-    grants: { answer: () => Promise.reject(new Error('unasked')), size: 0, close: () => Promise.resolve() },
-    clock,
-    log,
-  });
-  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
-  const ask = async (token: string) =>
-    await endpoint(address, Buffer.from(formOf(token)), clock.monotonicMs());
-  const all = Array.from({ length: MOST_WAITING + 100 }, (_, n) => ask(`a.b.c${n}`));
-  const known = ask('k.n.own');
-  await clock.advance(1);
-  expect(underWay).toBe(MOST_WAITING);
-  expect(await known).toMatchObject({ code: 'unauthorized_client' });
-  await clock.advance(DECISION_MS);
-  await Promise.all(all);
-});
-
-it('has few wait with one token, so that one pod leaves room for all others', async () => {
-  const { log } = captureLog();
-  const clock = new ManualClock();
-  const verified: string[] = [];
-  const endpoint = createTokenEndpoint({
-    verify(token, mayWait) {
-      if (!mayWait) return undefined;
-      verified.push(token);
-      return new Promise<never>(() => undefined);
-    },
-    credentials: { unread: () => undefined, find: () => undefined, now: () => undefined },
-    grants: { answer: () => Promise.reject(new Error('unasked')), size: 0, close: () => Promise.resolve() },
-    clock,
-    log,
-  });
-  const address = { kind: 'address', profile: 'payments', credential: 'payments' } as const;
-  const ask = async (token: string) =>
-    await endpoint(address, Buffer.from(formOf(token)), clock.monotonicMs());
-  const all = Array.from({ length: MOST_WAITING }, () => ask('a.b.c'));
-  all.push(ask('o.t.her'));
-  await clock.advance(1);
-  expect(verified).toContain('o.t.her');
-  await clock.advance(DECISION_MS);
-  expect(await Promise.all(all)).toHaveLength(MOST_WAITING + 1);
-  const before = verified.length;
-  void ask('a.b.c');
-  expect(verified).toHaveLength(before + 1);
-  await clock.advance(DECISION_MS);
 });
 
 it('tells of what fails after its request was answered', async () => {

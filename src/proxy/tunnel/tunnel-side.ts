@@ -28,7 +28,7 @@ export interface TunnelSide {
   resume(): void;
   /** Closes once what was written has left. */
   close(): void;
-  /** Closes at once. */
+  /** Closes at once, as `breakOff` does if the peer has not taken all that was written. */
   drop(): void;
   /** Closes so that the peer cannot mistake what it got for everything. */
   breakOff(): void;

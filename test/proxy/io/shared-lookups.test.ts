@@ -224,41 +224,31 @@ describe('a lookup whose answer does not come', () => {
     expect(told).toEqual([2, 0, 1]);
   });
 
-  it('has a few others of its name beside it, and leaves places to other names', async () => {
+  it.each([
+    ['a few others of its name', SYSTEM_BOUNDS],
+    ['if it is asked of DNS, no other of its name', DNS_BOUNDS],
+  ])('has %s beside it, and leaves places to other names', async (_, bounds) => {
     const clock = new ManualClock();
     const asked: string[] = [];
-    const lookups = new SharedLookups((name) => void asked.push(name), SYSTEM_BOUNDS, clock);
+    const lookups = new SharedLookups((name) => void asked.push(name), bounds, clock);
     for (let second = 0; second < 10; second++) {
       lookups.ask(NAME, {}, () => {});
       await clock.advance(SHARED_MS);
     }
-    expect(asked).toEqual(Array.from({ length: SYSTEM_BOUNDS.ofOne }, () => NAME));
+    expect(asked).toEqual(Array.from({ length: bounds.ofOne }, () => NAME));
     lookups.ask('other.example.com', {}, () => {});
     expect(asked.at(-1)).toBe('other.example.com');
   });
 });
 
-describe('a name that is asked of DNS', () => {
-  it('waits for none that is not answered, of whatever kind', async () => {
-    const { lookup, asked } = heldLookup();
-    const names = Array.from({ length: 100 }, (_, index) => `${index}.example.com`);
-    const network = networkWithLookup(lookup, new Set(names));
-    const others = Array.from({ length: SYSTEM_BOUNDS.atOnce }, (_, index) => `other-${index}.example.com`);
-    for (const host of [...others, ...names]) {
-      for (const dial of [network.connectTcp, network.connectTls])
-        given(dial({ host: host.toUpperCase(), port: 1 }));
-    }
-    expect(asked).toEqual([...others, ...names].map((name) => name.toUpperCase()));
-  });
-
-  it('is asked for once for all who wait, however long that takes', async () => {
-    const clock = new ManualClock();
-    const asked: string[] = [];
-    const lookups = new SharedLookups((name) => void asked.push(name), DNS_BOUNDS, clock);
-    for (let second = 0; second < 10; second++) {
-      lookups.ask(NAME, {}, () => {});
-      await clock.advance(SHARED_MS);
-    }
-    expect(asked).toEqual([NAME]);
-  });
+it('a name that is asked of DNS waits for none that is not answered, of whatever kind', () => {
+  const { lookup, asked } = heldLookup();
+  const names = Array.from({ length: 100 }, (_, index) => `${index}.example.com`);
+  const network = networkWithLookup(lookup, new Set(names));
+  const others = Array.from({ length: SYSTEM_BOUNDS.atOnce }, (_, index) => `other-${index}.example.com`);
+  for (const host of [...others, ...names]) {
+    for (const dial of [network.connectTcp, network.connectTls])
+      given(dial({ host: host.toUpperCase(), port: 1 }));
+  }
+  expect(asked).toEqual([...others, ...names].map((name) => name.toUpperCase()));
 });
