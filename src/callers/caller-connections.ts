@@ -4,9 +4,9 @@ import type { Socket } from 'node:net';
 
 export interface CallerConnections {
   /**
-   * Counts a connection until it closes. Above the bound one gives way: at the address with the most, the one longest
-   * without a request. If no other address has more than the new connection's, an answered connection gives way or,
-   * without any, the new one: handshakes under way may finish.
+   * Counts a connection until it closes. Above the bound one gives way: at the address with the most, the new connection
+   * included, the one longest without a request. If other addresses tie with the new connection's for the most, an
+   * answered connection of theirs gives way or, without any, the new one: handshakes under way may finish.
    */
   admit(socket: Socket): void;
   /** Marks a connection as busy with a request. Returns false if it already is: requests must not overlap. */

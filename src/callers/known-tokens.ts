@@ -37,9 +37,10 @@ export interface KnownTokens {
 export const MOST_KNOWN = 20_000;
 
 /**
- * A caller with more tokens than this makes room for others; up to this only for its own. The kubelet replaces a token
- * once in its life: a pod has the old and the new one, of each volume. Tokens bound to no pod may have more holders,
- * who all count as one caller: the tokens beyond stay while nobody else needs the room.
+ * A caller with this many tokens makes room for its own next one, and with more for others' too; with no more it gives
+ * way to others only if no caller has more. The kubelet replaces a token once in its life: a pod has the old and the
+ * new one, of each volume. Tokens bound to no pod may have more holders, who all count as one caller: its tokens beyond
+ * this number stay while nobody else needs the room.
  */
 export const KEPT_OF_ONE_CALLER = 8;
 

@@ -40,8 +40,8 @@ export function afterForcedRenewal(record: UpstreamRecord | undefined, nowMs: nu
 }
 
 /**
- * How many upstreams are remembered for one credential, the latest first. Names come and go with the configuration, and
- * in the broker with the namespaces that report.
+ * How many upstreams are remembered for one credential: those heard of last. Names come and go with the configuration,
+ * and in the broker with the namespaces that report.
  */
 const MOST_REMEMBERED = 256;
 

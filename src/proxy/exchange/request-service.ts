@@ -34,7 +34,7 @@ export interface ServedExchange {
   readonly isGrpc: boolean;
   /** Undefined where the request is not followed. */
   readonly follower: RequestFollower | undefined;
-  /** Whether the answer is complete, or cut for good. */
+  /** Whether the answer is complete, was cut, or has nobody left to go to. */
   readonly over: boolean;
   /** Whether the head of the final answer has been written. */
   readonly begun: boolean;

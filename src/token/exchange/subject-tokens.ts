@@ -26,7 +26,10 @@ export const MOST_EXCHANGES = 256;
 
 /** For this long a refused subject is refused again without asking the provider. */
 const REFUSED_FOR_MS = 5000;
-/** For this long a provider that did not answer is not asked for any subject, and one that cannot answer not for the same. */
+/**
+ * For this long a provider that did not answer is not asked for any subject, and one that said that it cannot answer now
+ * is not asked again for the subject that it said so of.
+ */
 const AWAY_FOR_MS = 1000;
 /** For this long a provider that rejects the client is not asked for any subject: asking again would lock the client out. */
 const REJECTED_FOR_MS = 30_000;
