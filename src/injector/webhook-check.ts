@@ -50,21 +50,23 @@ export async function waitForWebhook(api: KubernetesApi, options: WebhookCheckOp
   // In whole milliseconds, as timeouts take them.
   const leftOf = (ms: number) => Math.min(ms, Math.ceil(remainingMs(deadline, clock.now())));
   let told: string | undefined;
+  /** The last attempt may be cut short, and say no more than that: the reason before it is given, too. */
+  let before: string | undefined;
   for (;;) {
     const attemptMs = timeoutMs === 0 ? ATTEMPT_MS : leftOf(ATTEMPT_MS);
-    const why = await whyUnanswered(api, namespace, { timeoutMs: attemptMs, signal });
-    if (why === undefined) return;
+    const reason = await whyUnanswered(api, namespace, { timeoutMs: attemptMs, signal });
+    if (reason === undefined) return;
     if (signal.aborted) throw new SidecarError('kubernetes_api', 'asked to stop before the webhook answered');
-    // An attempt that was cut short says less than the one before. Timers may be a millisecond early.
-    const wasCut = attemptMs < ATTEMPT_MS && leftOf(EVERY_MS) <= 1;
-    const reason = wasCut ? (told ?? why) : why;
-    if (reason !== told) onWaiting(reason);
-    told = reason;
+    if (reason !== told) {
+      before = told;
+      told = reason;
+      onWaiting(reason);
+    }
     await pause(leftOf(EVERY_MS));
     if (isPast(deadline, clock.now())) {
       throw new SidecarError(
         'kubernetes_api',
-        `the webhook did not answer the API server within ${timeoutMs} ms: ${reason}`,
+        `the webhook did not answer the API server within ${timeoutMs} ms: ${reason}${before === undefined ? '' : `; before that: ${before}`}`,
       );
     }
   }

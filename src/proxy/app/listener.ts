@@ -5,6 +5,7 @@ import { listenOn } from '../../listen.ts';
 import { problemOf } from '../exchange/problem-answer.ts';
 import { isDraining } from '../exchange/proxy-load.ts';
 import type { Protocol } from '../http/protocol.ts';
+import { dropConnection } from '../io/cut-off.ts';
 import { Members } from '../io/members.ts';
 import { sharesAcceptedReads } from '../io/shared-read.ts';
 import { AcceptedConnection } from './accepted-connection.ts';
@@ -84,7 +85,7 @@ export class Listener {
     // Every call has its own bound: a second, shorter one takes precedence.
     const cancel = this.#context.clock.after(timeoutMs, () => {
       this.#context.load.phase = 'cutting';
-      for (const { socket } of this.#connections) socket.destroy();
+      for (const { socket } of this.#connections) dropConnection(socket);
       for (const socket of this.#refused) socket.destroy();
     });
     await this.#drained;

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
+import { cutOff, dropConnection } from '../io/cut-off.ts';
 import type { GatheredWriter } from '../io/gathered-writer.ts';
 import type { TakeBytes } from '../io/shared-read.ts';
 import type { TunnelEvents, TunnelSide } from './tunnel-side.ts';
@@ -60,16 +60,10 @@ export class SocketSide implements TunnelSide {
   }
 
   drop(): void {
-    const { socket } = this.#end;
-    // An end amid what was written would say that it is all.
-    if (socket.writableLength > 0) this.breakOff();
-    else socket.destroy();
+    dropConnection(this.#end.socket);
   }
 
-  /** A TLS connection destroyed like this ends without its close_notify. */
   breakOff(): void {
-    const { socket } = this.#end;
-    if (socket instanceof TLSSocket) socket.destroy();
-    else socket.resetAndDestroy();
+    cutOff(this.#end.socket);
   }
 }

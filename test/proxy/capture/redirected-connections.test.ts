@@ -11,6 +11,7 @@ import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
+import { stillQueues } from '../../wire/kernel-queues.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { ReceivedBytes } from '../../wire/received-bytes.ts';
@@ -529,6 +530,25 @@ it('a host that is taken off the list while it runs gets no token any more, on o
 });
 
 describe('draining', () => {
+  it('resets what passes and is cut before all was taken: an end would say that it is all', async () => {
+    const server = await startServer();
+    const { sidecar, ipv4 } = await redirecting({ original: server.address });
+    const app = new Socket({ allowHalfOpen: true });
+    onTestFinished(() => void app.destroy());
+    let how = 'nothing';
+    app.on('end', () => (how = 'end')).on('error', () => (how = 'reset'));
+    app.connect(ipv4.port, ipv4.address);
+    app.pause();
+    app.write('SSH-2.0-app\r\n');
+    const { socket } = await server.connection();
+    socket.write(Buffer.alloc(64 * 1024 * 1024));
+    await stillQueues([app], () => socket.writableLength, 6);
+    await sidecar.proxy.drain(0);
+    app.resume();
+    await until(() => how !== 'nothing');
+    expect(how).toBe('reset');
+  });
+
   it('ends what has not spoken and what is idle, and lets what passes end by itself', async () => {
     const upstream = await startTlsUpstream();
     const { sidecar, secured, connected } = await redirecting({

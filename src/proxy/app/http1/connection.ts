@@ -6,6 +6,7 @@ import { isDraining } from '../../exchange/proxy-load.ts';
 import type { BodyDecoder } from '../../http1/body-decoder.ts';
 import { type HeadReader, requestHeadReader } from '../../http1/head-reader.ts';
 import type { RequestHead } from '../../http1/request-head.ts';
+import { cutOff } from '../../io/cut-off.ts';
 import type { Deadline } from '../../io/deadline.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { TakeBytes } from '../../io/shared-read.ts';
@@ -144,8 +145,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
    * @param byReset where a proper end would say that it is.
    */
   cut(byReset: boolean): void {
-    // TLS has an end of its own, which is not sent.
-    if (byReset && !(this.socket instanceof TLSSocket)) this.socket.resetAndDestroy();
+    if (byReset) cutOff(this.socket);
     else this.socket.destroy();
   }
 
