@@ -350,7 +350,7 @@ export interface CapturedHost extends ForwardingPolicy {
   readonly ports: readonly number[];
   /** Ports where clear-text HTTP is expected. */
   readonly clearPorts: readonly number[];
-  /** Send requests that came in clear over TLS, from port 80 to port 443. */
+  /** Send requests that came in clear over TLS: to port 443 if they came to port 80. */
   readonly upgradeToTls: boolean;
 }
 

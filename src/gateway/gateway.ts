@@ -20,7 +20,7 @@ import { Strangers } from './strangers.ts';
 /** Connections whose caller is not known yet, at once; fewer if few connections may be open. */
 export const MOST_STRANGERS = 512;
 
-/** One part may have at most this fraction of the total. */
+/** One part may have at most the total divided by this. */
 const PART_OF_ALL = 4;
 
 /** Used if neither the system nor the configuration bounds connections. */

@@ -1,6 +1,6 @@
 /**
  * Connections whose caller is not known yet: in their handshake, or before their first admitted request. Their number
- * is bounded. A new one displaces the oldest from the address that has the most, so that a flood displaces its own.
+ * is bounded. One more displaces the oldest from the address that has the most, so that a flood displaces its own.
  */
 export class Strangers {
   readonly #most: () => number;

@@ -226,10 +226,10 @@ export async function startTokenListener(options: TokenListenerOptions): Promise
   };
 }
 
-/** Names Istio as the likely holder of the port: another container's process cannot be seen from here. */
+/** The telemetry port of Istio's sidecar, which is also this service's default port. */
 const ISTIO_PORT = 15090;
 
-/** Another sidecar in the pod may hold the port, which looking at this process does not show. */
+/** Names Istio as the likely holder of the port: another container's process cannot be seen from here. */
 function namingIstio(error: unknown, { port }: ListenAddress): unknown {
   if (!(error instanceof SidecarError) || port !== ISTIO_PORT) return error;
   if (systemCodeOf(error.cause) !== 'EADDRINUSE') return error;

@@ -264,7 +264,7 @@ function standingOf(standing: StandingReport): { readonly sentence: string; read
 
 const ONLY_LOOPBACK = html`<p class="dim">To ask for a token or to change the log level, come by <code>kubectl port-forward</code>.</p>`;
 
-/** Levels that change how much is logged, the quietest first; the omitted ones would hide warnings. */
+/** Levels that change how much is logged, the quietest first; the omitted ones would hide errors. */
 const OFFERED_LEVELS = LOG_LEVELS.filter((level) => level !== 'fatal' && level !== 'silent').toReversed();
 
 function logLevels(current: string): Html {

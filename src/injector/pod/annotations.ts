@@ -36,7 +36,10 @@ export const HOSTS = 'token-sidecar.dev/hosts';
 /** Names of TokenProfiles of the pod's namespace, or of ClusterTokenProfiles, by commas. */
 export const PROFILE = 'token-sidecar.dev/profile';
 
-/** Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. It replaces the other settings. */
+/**
+ * Name of a ConfigMap with the key `token-sidecar.yaml`, for more than one route. The operator's defaults for provider
+ * and upstream then do not apply.
+ */
 export const CONFIG_MAP = 'token-sidecar.dev/config-map';
 
 /** Name of a ConfigMap with the key `ca.crt`: CAs in PEM that the sidecar trusts besides the public ones. */
