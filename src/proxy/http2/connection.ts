@@ -28,7 +28,8 @@ import { trailersFault } from './field-section.ts';
 import type { DataPiece, Frame, GoawayFrame, HeadersFrame } from './frame.ts';
 import { FrameOutput } from './frame-output.ts';
 import { FrameReader } from './frame-reader.ts';
-import { type DecodedFields, HpackDecoder, type TooLarge } from './hpack/decoder.ts';
+import { HpackDecoder, type TooLarge } from './hpack/decoder.ts';
+import { type DecodedFields, KnownBlocks } from './hpack/known-blocks.ts';
 import { OutgoingSide } from './outgoing-side.ts';
 import type { Role } from './settings.ts';
 import type { MessageStream, StreamHandler } from './stream-handler.ts';
@@ -51,7 +52,7 @@ export abstract class Connection<S extends MessageStream<unknown>> extends Outgo
   constructor(role: Role, limits: ConnectionLimits, handler: StreamHandler<S>, output = new FrameOutput()) {
     super(role, limits, handler, output);
     this.#reader = new FrameReader(limits.frames);
-    this.#decoder = new HpackDecoder(limits.section);
+    this.#decoder = new HpackDecoder(limits.section, new KnownBlocks());
   }
 
   /** Since when part of a frame has been waiting for its rest, if any is: the peer is slow or gone, not idle. */

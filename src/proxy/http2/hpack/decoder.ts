@@ -12,11 +12,12 @@
  * ```
  */
 
-import { makeLasting } from '../../http/lasting-fields.ts';
 import { type ConnectionFault, connectionFault, type FaultReason } from '../fault.ts';
+import type { Fields } from '../field-section.ts';
 import { DEFAULT_HEADER_TABLE_BYTES } from '../settings.ts';
 import { DynamicTable, ENTRY_OVERHEAD_BYTES } from './dynamic-table.ts';
 import { decodeHuffman } from './huffman.ts';
+import { type DecodedFields, type KnownBlocks, keyOfBlock } from './known-blocks.ts';
 import { STATIC_ENTRIES, STATIC_NAMES, STATIC_VALUES } from './static-table.ts';
 
 export interface FieldSectionLimits {
@@ -25,42 +26,14 @@ export interface FieldSectionLimits {
   readonly sectionFields: number;
 }
 
-export interface DecodedFields {
-  readonly kind: 'fields';
-  /**
-   * Name, value, name, value, …; every octet one char of the same code (latin1). They are unchecked. Once a block has
-   * come again they are lasting: it gives the same array each time.
-   */
-  readonly fields: string[];
-  /** Names of fields that came never indexed, and must be passed on so (RFC 7541 §6.2.3). */
-  readonly neverIndexed: readonly string[];
-}
-
 /** The section is larger than the limits. */
 export interface TooLarge {
   readonly kind: 'too_large';
   /** The fields before the first that is too much. */
-  readonly fields: string[];
+  readonly fields: Fields;
 }
 
 const NONE: readonly string[] = [];
-
-const NO_ADDITIONS: string[] = [];
-
-/** A block that came, and what it means when it comes again. */
-interface KnownBlock {
-  readonly decoded: DecodedFields;
-  /** Name, value, … of what it puts in the table each time. */
-  readonly additions: readonly string[];
-  /** The table version that this holds for, if the block refers to entries there. */
-  readonly refersTo: number | undefined;
-}
-
-/** Blocks that are remembered: heads and trailers of a few calls. Larger ones cost more to keep than they save. */
-const KNOWN_BLOCKS = 8;
-const KNOWN_BLOCK_BYTES = 256;
-/** A few octets can stand for much, through the table. Counted as the limits of sections are. */
-const KNOWN_SECTION_BYTES = 4096;
 
 /** Octets of an integer after its prefix: four hold 2^28, more than any block has. */
 const MAX_INTEGER_OCTETS = 4;
@@ -73,15 +46,15 @@ export class HpackDecoder {
   #updateDue = false;
   #at = 0;
   #fault: FaultReason = 'hpack_truncated';
-  /** The latest blocks and their meaning. */
-  readonly #known = new Map<string, KnownBlock>();
   /** Of the block that is being decoded: whether it refers to the table, and what it puts there. */
   #refers = false;
-  #additions: string[] = NO_ADDITIONS;
-  #sectionBytes = 0;
+  #additions: readonly string[] = NONE;
+  readonly #known: KnownBlocks | undefined;
 
-  constructor(limits: FieldSectionLimits) {
+  /** @param known without it, each block is read. */
+  constructor(limits: FieldSectionLimits, known?: KnownBlocks) {
     this.#limits = limits;
+    this.#known = known;
   }
 
   /** While it stays the same, a block that changed nothing still means the same fields and changes nothing. */
@@ -97,32 +70,27 @@ export class HpackDecoder {
 
   /** Decodes one whole block. After a fault the decoder can no longer be used. */
   decode(block: Buffer): DecodedFields | TooLarge | ConnectionFault {
-    if (block.length > KNOWN_BLOCK_BYTES || this.#updateDue) return this.#decode(block);
-    const key = block.toString('latin1');
-    const known = this.#known.get(key);
-    if (known === undefined || (known.refersTo !== undefined && known.refersTo !== this.#table.version)) {
-      return this.#decodeAndKeep(block, key);
+    const blocks = this.#known;
+    const key = keyOfBlock(block);
+    if (blocks === undefined || key === undefined || this.#updateDue) return this.#decode(block);
+    const table = this.#table;
+    const known = blocks.get(key, table.version);
+    if (known !== undefined) {
+      const { decoded, additions } = known;
+      for (let at = 0; at < additions.length; at += 2) {
+        table.add(additions[at] as string, additions[at + 1] as string);
+      }
+      return decoded;
     }
-    const { decoded, additions } = known;
-    for (let at = 0; at < additions.length; at += 2) {
-      this.#table.add(additions[at] as string, additions[at + 1] as string);
-    }
-    makeLasting(decoded.fields);
-    return decoded;
-  }
 
-  #decodeAndKeep(block: Buffer, key: string): DecodedFields | TooLarge | ConnectionFault {
-    const { version } = this.#table;
-    this.#refers = false;
-    this.#additions = NO_ADDITIONS;
+    const { version } = table;
     const decoded = this.#decode(block);
     const additions = this.#additions;
-    if (decoded.kind !== 'fields' || (this.#refers && additions.length > 0)) return decoded;
-    if (this.#sectionBytes > KNOWN_SECTION_BYTES) return decoded;
     // Any further version is a change that the block makes beside its additions.
-    if (this.#table.version !== version + additions.length / 2) return decoded;
-    if (this.#known.size === KNOWN_BLOCKS) this.#known.clear();
-    this.#known.set(key, { decoded, additions, refersTo: this.#refers ? version : undefined });
+    const addsOnly = table.version === version + additions.length / 2;
+    if (decoded.kind === 'fields' && addsOnly && !(this.#refers && additions.length > 0)) {
+      blocks.keep(key, { decoded, additions, refersTo: this.#refers ? version : undefined });
+    }
     return decoded;
   }
 
@@ -132,7 +100,9 @@ export class HpackDecoder {
     let neverIndexed = NONE as string[];
     let bytesLeft = this.#limits.sectionBytes;
     let fieldsLeft = this.#limits.sectionFields;
+    let additions = NONE as string[];
     this.#at = 0;
+    this.#refers = false;
     if (!this.#readSizeUpdates(block)) return connectionFault(this.#fault);
 
     while (this.#at < block.length) {
@@ -163,8 +133,8 @@ export class HpackDecoder {
         value = literalValue;
         if (indexed) {
           table.add(name, value);
-          if (this.#additions === NO_ADDITIONS) this.#additions = [];
-          this.#additions.push(name, value);
+          if (additions === NONE) additions = [];
+          additions.push(name, value);
         } else if (octet >= 0x10) {
           if (neverIndexed === NONE) neverIndexed = [];
           neverIndexed.push(name);
@@ -176,7 +146,7 @@ export class HpackDecoder {
       if (bytesLeft >= 0 && fieldsLeft >= 0) fields.push(name, value);
     }
     if (bytesLeft < 0 || fieldsLeft < 0) return { kind: 'too_large', fields };
-    this.#sectionBytes = this.#limits.sectionBytes - bytesLeft;
+    this.#additions = additions;
     return { kind: 'fields', fields, neverIndexed };
   }
 
