@@ -18,6 +18,11 @@ describe('an answer passes whole', () => {
       `${message('HTTP/1.1 200 OK', [CHUNKED])}5;a="b;c"\r\nhello\r\n00;z\r\n\r\n`,
       'hello',
     ],
+    [
+      'chunked with padded sizes',
+      `${message('HTTP/1.1 200 OK', [CHUNKED])}5   \r\nhello\r\n0\t \r\n\r\n`,
+      'hello',
+    ],
     ['chunked and empty', `${message('HTTP/1.1 200 OK', [CHUNKED])}${LAST_CHUNK}`, ''],
     ['without a reason phrase', 'HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok', 'ok'],
     ['of an HTTP/1.0 upstream', 'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok', 'ok'],
@@ -199,6 +204,28 @@ describe('an answer that breaks off has no clean end', () => {
     arrived.connection.reset();
 
     await expect(client.response()).rejects.toThrow();
+  });
+});
+
+describe('a 204 that announces a body passes without it, on a connection that carries no other', () => {
+  it.each([
+    ['in chunks, and has none', message('HTTP/1.1 204 No Content', [CHUNKED])],
+    ['in chunks, and has an empty one', message('HTTP/1.1 204 No Content', [CHUNKED], LAST_CHUNK)],
+    ['of a length, and has it', message('HTTP/1.1 204 No Content', ['Content-Length: 5'], 'hello')],
+  ])('%s', async (_, bytes) => {
+    const upstream = await startUpstream(inTurn(answering(bytes), answering(ok('second'))));
+    const sidecar = await startSidecar({ upstream });
+    const client = await sidecar.connect();
+
+    const answer = await client.send(get('/1')).response();
+
+    expect(answer).toMatchObject({ status: 204, body: '' });
+    expect([answer.head.value('content-length'), answer.head.value('transfer-encoding')]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect((await client.send(get('/2')).response()).body).toBe('second');
+    expect(upstream.connections).toHaveLength(2);
   });
 });
 

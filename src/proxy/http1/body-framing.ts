@@ -33,22 +33,28 @@ export function frameRequest(control: ControlFields): BodyFraming {
  *
  * @throws {MessageRefused} `interim_closes` for a 1xx other than 101 after which, by its own word or version, nothing
  *   may follow: the final answer would be read on a connection that has been given up.
- * @throws {MessageRefused} `body_not_allowed` for a 1xx, 204, 205 or 2xx to CONNECT that announces a body: readers
- *   disagree on whether to believe the status or the field. `Content-Length: 0`, which is common, is let through.
+ * A 204 has no body, whatever it announces: every reader believes the status. No answer may follow it on its connection.
+ *
+ * @throws {MessageRefused} `body_not_allowed` for a 1xx, 205 or 2xx to CONNECT that announces a body: readers disagree
+ *   on whether to believe the status or the field. `Content-Length: 0`, which is common, is let through.
  */
 export function frameResponse(head: ResponseHead, requestMethod: string): BodyFraming {
   const { status } = head;
   const tunnels = status === 101 || (requestMethod === 'CONNECT' && status >= 200 && status < 300);
-  if (status < 200 || status === 204 || tunnels) {
-    if (head.chunked || (head.contentLength ?? 0) > 0)
-      throw new MessageRefused('response', 'body_not_allowed');
+  if (status < 200 || tunnels) {
+    if (announcesBody(head)) throw new MessageRefused('response', 'body_not_allowed');
     if (status < 200 && !tunnels && !head.persistent) throw new MessageRefused('response', 'interim_closes');
     return tunnels ? TUNNEL : NONE;
   }
-  if (requestMethod === 'HEAD' || status === 304) return NONE;
+  if (requestMethod === 'HEAD' || status === 204 || status === 304) return NONE;
   if (status === 205 && (head.contentLength ?? 0) > 0)
     throw new MessageRefused('response', 'body_not_allowed');
   return announced(head) ?? CLOSE;
+}
+
+/** Whether the head says that octets of a body follow. */
+export function announcesBody({ chunked, contentLength = 0 }: ControlFields): boolean {
+  return chunked || contentLength > 0;
 }
 
 function announced(control: ControlFields): BodyFraming | undefined {

@@ -72,9 +72,19 @@ function afterWord(octet: number, afterSpace: ExtensionPosition): ExtensionPosit
   return isWhitespace(octet) ? afterSpace : undefined;
 }
 
-/** Whether the line may end here. */
-export function mayEndExtension(position: ExtensionPosition): boolean {
-  return position === NAME || position === VALUE || position === AFTER_QUOTED;
+/** Whether the line may end here. @param padded whether blanks may end it. */
+export function mayEndExtension(position: ExtensionPosition, padded: boolean): boolean {
+  switch (position) {
+    case NAME:
+    case VALUE:
+    case AFTER_QUOTED:
+      return true;
+    case AFTER_NAME:
+    case BEFORE_SEMICOLON:
+      return padded;
+    default:
+      return false;
+  }
 }
 
 function isText(octet: number): boolean {

@@ -30,6 +30,9 @@ const SEMICOLON = 0x3b;
 /**
  * A chunked body (RFC 9112 §7.1). Stricter than the RFC where readers are known to disagree: sizes below 2^53, and
  * extensions bounded over the whole message and well-formed. Extensions are not passed on.
+ *
+ * One leniency: in an answer, blanks may end the line of a chunk's size. Old servers pad sizes, RFC 2616 allowed it,
+ * and every client reads the same. In a request they are refused, because readers of requests differ on them.
  */
 export class ChunkedDecoder implements BodyDecoder {
   position = 0;
@@ -120,7 +123,7 @@ export class ChunkedDecoder implements BodyDecoder {
   }
 
   #readExtension(octet: number): void {
-    if (octet === CR && mayEndExtension(this.#extension)) {
+    if (octet === CR && mayEndExtension(this.#extension, this.#kind === 'response')) {
       this.#state = SIZE_LF;
       return;
     }

@@ -50,7 +50,7 @@ export const REFUSALS = {
 
   // Chunks (RFC 9112 §7.1)
   chunk_size_malformed: 'a chunk size is not hexadecimal digits, below 2^53',
-  chunk_extension_malformed: 'a chunk extension is not name or name=value',
+  chunk_extension_malformed: 'what follows a chunk size is not extensions, each name or name=value',
   chunk_extensions_too_large: 'the chunk extensions of one message are larger than the limit',
   chunk_line_unterminated: 'a chunk size or its extensions are not followed by CRLF',
   chunk_data_unterminated: 'chunk data is not followed by CRLF',

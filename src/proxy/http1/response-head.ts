@@ -1,4 +1,5 @@
 import { CR, endOfRun, FIELD_VALUE, isLineEnd, SP } from '../http/octets.ts';
+import { announcesBody } from './body-framing.ts';
 import type { ControlFields } from './control-fields.ts';
 import type { FieldLines } from './field-lines.ts';
 import { readFieldSection } from './field-section.ts';
@@ -59,7 +60,9 @@ export function parseResponseHead(
     fields,
     persistent:
       !connectionOptions.includes('close') &&
-      (minorVersion === 1 || connectionOptions.includes('keep-alive')),
+      (minorVersion === 1 || connectionOptions.includes('keep-alive')) &&
+      // Servers that announce a body of a 204 may send one.
+      !(status === 204 && announcesBody(control)),
     contentLength,
     chunked,
     host,

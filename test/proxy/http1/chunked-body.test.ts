@@ -73,6 +73,40 @@ describe('a chunked body', () => {
     expect(readBody(chunks)).toMatchObject({ complete: false, reason });
   });
 
+  describe('of an answer', () => {
+    function readAnswer(chunks: string) {
+      const { messages, reason } = readResponses(
+        `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+      );
+      return { ...messages[0], reason };
+    }
+
+    test.each([
+      '5 \r\nhello\r\n0\r\n\r\n',
+      '5     \r\nhello\r\n0     \r\n\r\n',
+      '5\t \r\nhello\r\n0\t\r\n\r\n',
+      '5;a \r\nhello\r\n0;a=b\t\r\n\r\n',
+      '5;a="b" \r\nhello\r\n0 ; a = b \r\n\r\n',
+    ])('%j, whose sizes are padded, is read', (chunks) => {
+      expect(readAnswer(chunks)).toMatchObject({ body: 'hello', complete: true });
+    });
+
+    test.each([
+      ['5 5\r\nhello', 'chunk_extension_malformed'],
+      ['5; \r\nhello', 'chunk_extension_malformed'],
+      ['5;a= \r\nhello', 'chunk_extension_malformed'],
+      ['5;a b\r\nhello', 'chunk_extension_malformed'],
+      ['5 \nhello', 'chunk_extension_malformed'],
+      ['5 \rhello', 'chunk_line_unterminated'],
+      [' 5\r\nhello', 'chunk_size_malformed'],
+      ['5\x0b\r\nhello', 'chunk_size_malformed'],
+      [' \r\nhello', 'chunk_size_malformed'],
+      [`5${' '.repeat(16_385)}\r\nhello`, 'chunk_extensions_too_large'],
+    ])('%j is refused all the same: %s', (chunks, reason) => {
+      expect(readAnswer(chunks)).toMatchObject({ complete: false, reason });
+    });
+  });
+
   test('a size below 2^53 is waited for', () => {
     expect(readBody('1fffffffffffff\r\nx')).toMatchObject({ body: 'x', complete: false, reason: undefined });
   });

@@ -71,8 +71,12 @@ describe('an answer', () => {
     ['HTTP/1.0 200 OK', false],
     ['HTTP/1.0 200 OK\r\nConnection: Keep-Alive', true],
     ['HTTP/1.0 200 OK\r\nConnection: keep-alive, close', false],
+    ['HTTP/1.1 204 No Content', true],
+    ['HTTP/1.1 204 No Content\r\nContent-Length: 0', true],
+    ['HTTP/1.1 204 No Content\r\nContent-Length: 2', false],
+    ['HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked', false],
   ])('%j lets another follow: %s', (text, persistent) => {
-    expect(head(`${text}\r\nContent-Length: 0\r\n\r\n`)?.persistent).toBe(persistent);
+    expect(head(`${text}\r\n\r\n`)?.persistent).toBe(persistent);
   });
 
   test('may carry a Host field, which means nothing', () => {

@@ -46,17 +46,26 @@ export function runCase(seed: number, caseNumber: number, tally: FuzzTally): voi
 }
 
 const CHUNK_LINE = /(?<=^|[\r\n])[0-9A-Fa-f]+[ \t]*;[^\r\n]*/g;
+const TABS_AFTER_SIZE = /(?<=(?:^|[\r\n])[0-9A-Fa-f]+)[ \t]+(?=\r\n)/g;
 const ZEROS_BEFORE_LENGTH = /(?<=content-length:[ \t]*)0+(?=\d)/gi;
 const LENGTH_AND_ITS_LIKE =
   /(\r\ncontent-length:[ \t]*(\d+)[ \t]*(?:\r\n[^\r\n]+)*?)\r\ncontent-length:[ \t]*\2[ \t]*(?=\r\n)/gi;
 
-/** Without whitespace around the signs of a chunk extension, zeros before a length, and a length said twice in an answer. */
+/**
+ * Without whitespace around the signs of a chunk extension, and zeros before a length; in an answer also without a
+ * length said twice and blanks after the last extension, and with spaces for tabs after a size.
+ */
 function canonical({ kind, bytes }: Pick<FuzzCase, 'kind' | 'bytes'>): Buffer {
+  const answer = kind === 'response';
   let text = bytes
     .toString('latin1')
-    .replace(CHUNK_LINE, (line) => line.replace(/[ \t]*([;=])[ \t]*/g, '$1'))
+    .replace(CHUNK_LINE, (line) => {
+      const signs = line.replace(/[ \t]*([;=])[ \t]*/g, '$1');
+      return answer ? signs.replace(/(?<=[^;=])[ \t]+$/, '') : signs;
+    })
     .replace(ZEROS_BEFORE_LENGTH, '');
-  for (let before = ''; kind === 'response' && text !== before; ) {
+  if (answer) text = text.replace(TABS_AFTER_SIZE, (blanks) => ' '.repeat(blanks.length));
+  for (let before = ''; answer && text !== before; ) {
     before = text;
     text = text.replace(LENGTH_AND_ITS_LIKE, '$1');
   }

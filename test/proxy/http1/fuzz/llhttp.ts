@@ -1,6 +1,6 @@
 /**
- * The oracle: llhttp in strict mode, as built into Node, driven through the parser object behind `node:http`.
- * Internal to Node, and so used by tests alone.
+ * The oracle: llhttp in strict mode, as built into Node, driven through the parser object behind `node:http`. Of its
+ * leniencies it has the one that the codec shares: spaces after the size of a chunk of an answer. Internal to Node, and so used by tests alone.
  */
 
 import { createRequire } from 'node:module';
@@ -29,6 +29,7 @@ interface HttpCommon {
     readonly kOnBody: number;
     readonly kOnMessageComplete: number;
     readonly kLenientNone: number;
+    readonly kLenientSpacesAfterChunkSize: number;
   };
 }
 
@@ -53,7 +54,7 @@ export function transcribeWithLlhttp(stream: Stream): Transcript {
     stream.kind === 'request' ? HTTPParser.REQUEST : HTTPParser.RESPONSE,
     {},
     MAX_HEADER_BYTES,
-    HTTPParser.kLenientNone,
+    stream.kind === 'request' ? HTTPParser.kLenientNone : HTTPParser.kLenientSpacesAfterChunkSize,
   );
   // Fields come here when they are many, and trailers always.
   parser[HTTPParser.kOnHeaders] = (fields: string[], target: string) => {
