@@ -1,5 +1,6 @@
 /** Fields by which a request proves its sender: only for the gateway, never for upstreams. */
 
+import type { Fields } from '../proxy/http/fields.ts';
 import { MadeOf } from '../proxy/http/lasting-fields.ts';
 import type { IncomingRequest } from '../proxy/streams/message.ts';
 
@@ -44,7 +45,7 @@ function tokenOf(name: string, value: string): ShownToken {
   return { kind: 'malformed', why: `has a field ${name} that is not ${expected}` };
 }
 
-const WITHOUT = new MadeOf<string[]>();
+const WITHOUT = new MadeOf<Fields>();
 
 /** Whether a field of this name is, or may be taken for, a proof. */
 export function isProof(name: string): boolean {

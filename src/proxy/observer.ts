@@ -85,7 +85,7 @@ export interface RequestFollower {
    * @param target as sent upstream, without a token.
    * @returns what to send in its place, marked so that the upstream can identify it.
    */
-  sending(target: string): IncomingRequest;
+  sending(request: IncomingRequest, target: string): IncomingRequest;
   /** The head of an answer to the last attempt. */
   answered(status: number): void;
   /** That answer has been read, or the rest of it is not wanted. */

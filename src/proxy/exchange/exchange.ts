@@ -18,7 +18,7 @@ import type { AdmittedCaller, Gatekeeper, IdentifiedCaller } from './gatekeeper.
 import type { Generation } from './generation.ts';
 import { grpcStatusOf } from './grpc-outcome.ts';
 import { grpcRefusalOf } from './grpc-refusal.ts';
-import { isLastHop, lastHopAnswer } from './last-hop.ts';
+import { countedDown, lastHopAnswer } from './last-hop.ts';
 import { problemOf } from './problem-answer.ts';
 import type { RequestService, ServedExchange } from './request-service.ts';
 
@@ -35,7 +35,7 @@ type Progress =
 /** One request of the app and its answer: admitted, then answered, refused or cut, and counted exactly once. */
 export class Exchange implements ServedExchange {
   readonly stream: AppStream;
-  readonly request: IncomingRequest;
+  request: IncomingRequest;
   readonly startedAtMs: number;
   readonly isGrpc: boolean;
   readonly follower: RequestFollower | undefined;
@@ -227,10 +227,12 @@ export class Exchange implements ServedExchange {
 
   #serve(): void {
     const destination = this.#admit();
-    if (isLastHop(this.request)) {
+    const fields = countedDown(this.request);
+    if (fields === undefined) {
       this.#answerWith(lastHopAnswer(this.request));
       return;
     }
+    if (fields !== this.request.fields) this.request = { ...this.request, fields };
     this.#service = this.#serviceFor(destination);
     this.#service.begin();
   }

@@ -266,7 +266,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#token.sentWith(authorization);
     const { request: asked, follower } = this.#exchange;
     const request: OutgoingRequest = {
-      from: follower === undefined ? asked : follower.sending(this.#target),
+      from: follower === undefined ? asked : follower.sending(asked, this.#target),
       target: this.#target,
       authority: this.#route.config.upstream.authority,
       authorization,

@@ -82,9 +82,8 @@ export class FollowedRequest implements RequestFollower {
     this.#span?.awaits(grant);
   }
 
-  sending(target: string): IncomingRequest {
+  sending(request: IncomingRequest, target: string): IncomingRequest {
     this.#endAttempt('abandoned');
-    const request = this.#request;
     if (this.#route !== undefined) this.#attempt = this.#span?.send(target, this.#route, this.#sent);
     this.#sent += 1;
     this.#sentAtMs = this.#nowMs();

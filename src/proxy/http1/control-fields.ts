@@ -8,7 +8,6 @@ import { isAuthority } from '../http/authority.ts';
 import { parseContentLength } from '../http/content-length.ts';
 import { isNamed } from '../http/field-names.ts';
 import { consistsOf, isWhitespace, TOKEN } from '../http/octets.ts';
-import type { FieldLines } from './field-lines.ts';
 import type { MessageKind, RefusalReason } from './message-refused.ts';
 
 export interface ControlFields {
@@ -32,7 +31,7 @@ const CLOSE: readonly string[] = ['close'];
  */
 export function readControlFields(
   kind: MessageKind,
-  fields: FieldLines,
+  fields: string[],
   minorVersion: 0 | 1,
 ): ControlFields | RefusalReason {
   let contentLength: number | undefined;

@@ -5,7 +5,7 @@ import type { RefusalReason } from './message-refused.ts';
  * Field lines as they came: name, value, name, value …; order, case and repetitions kept, whitespace around values
  * taken off. Every octet above 0x7F is one char of the same code (latin1).
  */
-export type FieldLines = string[];
+export type FieldLines = readonly string[];
 
 const FRAMING = /^(?:content-length|transfer-encoding)$/i;
 
@@ -24,8 +24,8 @@ export function parseFieldLines(
   text: string,
   at: number,
   maxFields: number,
-): FieldLines | RefusalReason {
-  const fields: FieldLines = [];
+): string[] | RefusalReason {
+  const fields: string[] = [];
   let lineStart = at;
   while (!isLineEnd(bytes, lineStart)) {
     const nameEnd = endOfRun(TOKEN, bytes, lineStart);

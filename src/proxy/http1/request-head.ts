@@ -56,15 +56,13 @@ export function parseRequestHead(
   if (typeof line === 'string') return line;
   const { method, target, targetForm, minorVersion } = line;
 
-  // Max-Forwards, which applies to these alone, is counted down in place.
-  const lasts = minorVersion === 1 && method !== 'OPTIONS' && method !== 'TRACE';
   const section = readFieldSection('request', {
     bytes,
     start: line.end + 2,
     end,
     minorVersion,
     maxFields: limits.headerCount,
-    known: lasts ? known : undefined,
+    known: minorVersion === 1 ? known : undefined,
   });
   if (typeof section === 'string') return section;
   const { fields, control } = section;

@@ -9,7 +9,7 @@ import type { Fields } from './field-section.ts';
 export function joinCookies(fields: Fields): Fields {
   const first = indexOfCookie(fields, 0);
   if (first === -1 || indexOfCookie(fields, first + 2) === -1) return fields;
-  const joined: Fields = [];
+  const joined: string[] = [];
   const crumbs: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
     const value = fields[at + 1] as string;

@@ -8,7 +8,7 @@ import { FIELD_VALUE, HTAB, SP, TOKEN } from '../http/octets.ts';
 import type { FaultReason } from './fault.ts';
 
 /** Name, value, name, value, …; names in lower case, order and repetitions kept. */
-export type Fields = string[];
+export type Fields = readonly string[];
 
 /** What a field counts beside its name and value in the size of a section (RFC 9113 §6.5.2). */
 export const FIELD_OVERHEAD_BYTES = 32;

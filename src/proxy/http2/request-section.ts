@@ -78,10 +78,7 @@ export function readRequest(fields: Fields, rules: RequestRules): RequestSection
   const known = READ.get(fields);
   if (known?.rules === rules) return known.section;
   const section = read(fields, rules);
-  // Max-Forwards, which applies to these alone, is counted down in place.
-  if (typeof section !== 'string' && section.method !== 'OPTIONS' && section.method !== 'TRACE') {
-    READ.keep(fields, { rules, section }, section.fields);
-  }
+  if (typeof section !== 'string') READ.keep(fields, { rules, section }, section.fields);
   return section;
 }
 

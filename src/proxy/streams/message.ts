@@ -19,8 +19,6 @@ export interface IncomingRequest extends FieldSection {
   readonly targetForm: TargetForm;
   /** The authority that the request is for, as it came: Host or `:authority`. */
   readonly host: string | undefined;
-  /** Max-Forwards is counted down in place. */
-  readonly fields: string[];
   /** The declared length of the body in octets, if any. */
   readonly contentLength: number | undefined;
 }

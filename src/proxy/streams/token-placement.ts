@@ -18,7 +18,7 @@ const PATH = ':path';
 type InjectionInto<Place extends Injection['into']> = Extract<Injection, { readonly into: Place }>;
 
 /** The fields of a request with its token in place. */
-type PlacedSection = Pick<FieldSection, 'connectionOptions'> & { readonly fields: string[] };
+type PlacedSection = Pick<FieldSection, 'connectionOptions' | 'fields'>;
 
 export class TokenPlacement {
   readonly #headers: readonly InjectionInto<'header'>[];

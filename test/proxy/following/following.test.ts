@@ -87,13 +87,10 @@ function sentOf(fields: string[], connectionOptions: string[], traced: boolean) 
     end: () => {},
   };
   const tracer: Tracer | undefined = traced ? { begin: () => span } : undefined;
-  const follower = following({ clock: systemClock, log, accessLog, tracer })({
-    ...REQUEST,
-    fields,
-    connectionOptions,
-  });
+  const request = { ...REQUEST, fields, connectionOptions };
+  const follower = following({ clock: systemClock, log, accessLog, tracer })(request);
   follower?.routed(routeTo({ address: { host: 'up.test', port: 80 } }));
-  const sent = follower?.sending('/');
+  const sent = follower?.sending(request, '/');
   return { fields: sent?.fields, options: sent?.connectionOptions };
 }
 

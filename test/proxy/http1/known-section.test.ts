@@ -76,7 +76,6 @@ test('the fields of a section that comes again are one array, and lasting, whate
 });
 
 test.each([
-  ['TRACE and OPTIONS, whose Max-Forwards changes', 'OPTIONS / HTTP/1.1', SECTIONS[1]],
   ['HTTP/1.0', 'GET / HTTP/1.0', SECTIONS[1]],
   ['a section that is large', 'GET / HTTP/1.1', `Host: a\r\nX: ${'x'.repeat(2048)}\r\n\r\n`],
 ])('the fields are others each time: %s', (_why, line, section) => {

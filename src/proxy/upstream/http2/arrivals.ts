@@ -1,3 +1,4 @@
+import type { Fields } from '../../http/fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import type { ClientHandler } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
@@ -70,7 +71,7 @@ export class Arrivals implements ClientHandler<CarriedStream> {
     context.dataCame(data, endStream);
   }
 
-  trailers(wire: WireStream, fields: string[]): void {
+  trailers(wire: WireStream, fields: Fields): void {
     wire.context?.trailersCame(fields);
   }
 

@@ -1,4 +1,5 @@
 import type { ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import type { Fields } from '../../http/fields.ts';
 import type { AnswerSection } from '../../http2/answer-section.ts';
 import type { Broken } from '../../http2/stream-handler.ts';
 import type { Member } from '../../io/members.ts';
@@ -14,7 +15,7 @@ export interface CarriedStream extends Member {
   /** A piece of the answer, empty only with `endStream`. */
   dataCame(data: Buffer, endStream: boolean): void;
   /** Trailers, and with them the end. */
-  trailersCame(fields: string[]): void;
+  trailersCame(fields: Fields): void;
   /** Everything that came in one piece has been passed. */
   pieceEnded(nowMs: number): void;
   /** The stream was broken off. */

@@ -205,7 +205,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     if (endStream) this.#answerWhole(NO_TRAILERS);
   }
 
-  trailersCame(fields: string[]): void {
+  trailersCame(fields: Fields): void {
     this.#answerWhole(isGrpcCall(this.request) ? permittedMetadata(fields) : permittedTrailers(fields));
   }
 

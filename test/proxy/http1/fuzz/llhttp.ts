@@ -62,7 +62,7 @@ export function transcribeWithLlhttp(stream: Stream): Transcript {
       held.push(...fields);
       heldTarget += target;
     } else {
-      message.trailers.push(...fields);
+      message.trailers = [...message.trailers, ...fields];
     }
   };
   parser[HTTPParser.kOnHeadersComplete] = (
