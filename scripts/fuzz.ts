@@ -1,8 +1,9 @@
 /**
- * Runs a differential fuzzer for a while: that of the HTTP/1.1 codec against llhttp, or that of the HTTP/2 codec against
- * nghttp2, as Node has it, and PyPI's h2 and hpack, which it installs into .cache.
+ * Runs a differential fuzzer for a while: that of the HTTP/1.1 codec against llhttp; that of the HTTP/2 codec against
+ * nghttp2, as Node has it, PyPI's h2 and Go's framer; or that of field blocks against the HPACK of PyPI and of Go. What it
+ * compares with it installs into .cache.
  *
- *     npm run fuzz -- [--protocol h1|h2] [--seconds N] [--seed S] [--case C]
+ *     npm run fuzz -- [--protocol h1|h2|hpack] [--seconds N] [--seed S] [--case C]
  *
  * Without a seed it takes one from the clock, and prints it. `--case` repeats one case of a seed.
  */
@@ -10,7 +11,10 @@
 import { parseArgs } from 'node:util';
 import * as http1 from '../test/proxy/http1/fuzz/differential.ts';
 import * as http2 from '../test/proxy/http2/fuzz/differential.ts';
-import { installPythonH2, PythonH2 } from '../test/proxy/http2/fuzz/python-h2.ts';
+import { installLibraries } from '../test/proxy/http2/fuzz/install.ts';
+import { PythonH2 } from '../test/proxy/http2/fuzz/python-h2.ts';
+import * as hpack from '../test/proxy/http2/hpack/fuzz/differential.ts';
+import { startLibraries } from '../test/proxy/http2/hpack/fuzz/libraries.ts';
 
 const { values } = parseArgs({
   options: {
@@ -26,7 +30,8 @@ const seed = wholeNumber('seed', values.seed ?? String(Date.now() % 2 ** 31));
 process.stdout.write(`seed ${seed}\n`);
 if (values.protocol === 'h1') await fuzzHttp1();
 else if (values.protocol === 'h2') await fuzzHttp2();
-else throw new Error(`--protocol is ${JSON.stringify(values.protocol)}; it must be h1 or h2`);
+else if (values.protocol === 'hpack') await fuzzHpack();
+else throw new Error(`--protocol is ${JSON.stringify(values.protocol)}; it must be h1, h2 or hpack`);
 
 async function fuzzHttp1(): Promise<void> {
   const tally = http1.newTally();
@@ -37,14 +42,30 @@ async function fuzzHttp1(): Promise<void> {
 }
 
 async function fuzzHttp2(): Promise<void> {
-  installPythonH2();
+  await installLibraries();
   const python = new PythonH2();
   const tally = http2.newTally();
   await run((caseNumber) => http2.runCase(seed, caseNumber, tally, python));
   python.end();
-  const { cases, messagesAlike, bothRefused, blocksAlike, blocksRefused, stricter } = tally;
+  const { cases, messagesAlike, bothRefused, stricter } = tally;
   say(`${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by others too`);
-  say(`${blocksAlike} field blocks read alike, ${blocksRefused} refused`);
+  sayStricter(stricter);
+}
+
+async function fuzzHpack(): Promise<void> {
+  await installLibraries();
+  const libraries = startLibraries();
+  const tally = hpack.newTally();
+  await run((caseNumber) => hpack.runCase(seed, caseNumber, tally, libraries));
+  libraries.go.end();
+  libraries.python.end();
+  const { sequences, alike, tooLarge, relayed, bothRefused, stricter } = tally;
+  const blocks = [...alike.values()].reduce((sum, count) => sum + count, 0);
+  say(
+    `${sequences} sequences: ${blocks} blocks read alike, ${tooLarge} of them too large, ${relayed} written alike`,
+  );
+  for (const [encoder, count] of [...alike].sort()) say(`${String(count).padStart(9)}  blocks by ${encoder}`);
+  say(`${bothRefused} sequences with a changed block refused by both`);
   sayStricter(stricter);
 }
 

@@ -1,51 +1,101 @@
 /** Writes field blocks in all the ways that HPACK allows, as peers do, with a table of its own. */
 
+import { ENTRY_OVERHEAD_BYTES } from '../../../../src/proxy/http2/hpack/dynamic-table.ts';
 import { CODE_LENGTHS } from '../../../../src/proxy/http2/hpack/huffman.ts';
 import {
   STATIC_ENTRIES,
   STATIC_NAMES,
   STATIC_VALUES,
 } from '../../../../src/proxy/http2/hpack/static-table.ts';
+import { DEFAULT_HEADER_TABLE_BYTES } from '../../../../src/proxy/http2/settings.ts';
 import type { Random } from '../../http1/fuzz/random.ts';
 
 const CODES = codesOf(CODE_LENGTHS);
 
+/** How a block refers to what is known: to all that the peer's table has, or as an encoder without a table does. */
+export type References = 'table' | 'static';
+
+/** A field, and whether it is never to be indexed; the writer chooses where that is not said. */
+export type WrittenField = readonly [name: string, value: string, never?: boolean];
+
+type Entry = readonly [name: string, value: string];
+
 export class BlockWriter {
   readonly #random: Random;
-  /** The newest first. Cases are too small for entries to be evicted. */
-  readonly #table: (readonly [name: string, value: string])[] = [];
+  /** The newest first. */
+  readonly #table: Entry[] = [];
+  #bytes = 0;
+  #maxBytes = DEFAULT_HEADER_TABLE_BYTES;
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  block(fields: readonly (readonly [string, string])[]): Buffer {
-    return Buffer.concat(fields.map(([name, value]) => this.#field(name, value)));
+  /** A table size update, which stands before the fields of a block. */
+  resize(bytes: number): Buffer {
+    this.#maxBytes = bytes;
+    this.#evict();
+    return integer(0x20, 5, bytes);
   }
 
-  #field(name: string, value: string): Buffer {
-    const whole = this.#indexOf((other, otherValue) => other === name && otherValue === value);
-    if (whole > 0 && this.#random.chance(0.8)) return integer(0x80, 7, whole);
-    const named = this.#random.chance(0.8) ? this.#indexOf((other) => other === name) : 0;
-    const indexed = this.#random.chance(0.5);
-    if (indexed) this.#table.unshift([name, value]);
-    const start = indexed ? integer(0x40, 6, named) : integer(this.#random.pick([0x00, 0x10]), 4, named);
-    return Buffer.concat([start, ...(named > 0 ? [] : [this.#string(name)]), this.#string(value)]);
+  /** @param random gives the same octets for the same fields, as far as the table allows. */
+  block(
+    fields: readonly WrittenField[],
+    random: Random = this.#random,
+    references: References = 'table',
+  ): Buffer {
+    return Buffer.concat(fields.map((field) => this.#field(field, random, references)));
   }
 
-  #indexOf(matches: (name: string, value: string) => boolean): number {
+  #field([name, value, never]: WrittenField, random: Random, references: References): Buffer {
+    const chosen = {
+      whole: random.chance(0.8),
+      named: random.chance(0.8),
+      added: random.chance(0.5),
+      never: random.chance(0.5),
+      codedName: random.chance(0.5),
+      codedValue: random.chance(0.5),
+    };
+    const whole = this.#indexOf(references, (other, otherValue) => other === name && otherValue === value);
+    if (whole > 0 && chosen.whole && never !== true) return integer(0x80, 7, whole);
+    const named = chosen.named ? this.#indexOf(references, (other) => other === name) : 0;
+    const added = chosen.added && never !== true;
+    const start = added ? integer(0x40, 6, named) : integer((never ?? chosen.never) ? 0x10 : 0x00, 4, named);
+    if (added) this.#add(name, value);
+    const literalName = named > 0 ? [] : [string(name, chosen.codedName)];
+    return Buffer.concat([start, ...literalName, string(value, chosen.codedValue)]);
+  }
+
+  #add(name: string, value: string): void {
+    this.#table.unshift([name, value]);
+    this.#bytes += entryBytes(name, value);
+    this.#evict();
+  }
+
+  #evict(): void {
+    while (this.#bytes > this.#maxBytes) {
+      const [name, value] = this.#table.pop() as Entry;
+      this.#bytes -= entryBytes(name, value);
+    }
+  }
+
+  #indexOf(references: References, matches: (name: string, value: string) => boolean): number {
     for (let index = 1; index <= STATIC_ENTRIES; index++) {
       if (matches(STATIC_NAMES[index] as string, STATIC_VALUES[index] as string)) return index;
     }
+    if (references === 'static') return 0;
     const entry = this.#table.findIndex(([name, value]) => matches(name, value));
     return entry === -1 ? 0 : STATIC_ENTRIES + 1 + entry;
   }
+}
 
-  #string(text: string): Buffer {
-    const coded = this.#random.chance(0.5);
-    const octets = coded ? huffman(text) : Buffer.from(text, 'latin1');
-    return Buffer.concat([integer(coded ? 0x80 : 0, 7, octets.length), octets]);
-  }
+function entryBytes(name: string, value: string): number {
+  return name.length + value.length + ENTRY_OVERHEAD_BYTES;
+}
+
+function string(text: string, coded: boolean): Buffer {
+  const octets = coded ? huffman(text) : Buffer.from(text, 'latin1');
+  return Buffer.concat([integer(coded ? 0x80 : 0, 7, octets.length), octets]);
 }
 
 export function integer(pattern: number, bits: number, value: number): Buffer {

@@ -4,11 +4,9 @@
  * which it finds none.
  */
 
-import { HpackDecoder } from '../../../../src/proxy/http2/hpack/decoder.ts';
 import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
 import { Random } from '../../http1/fuzz/random.ts';
 import { cutAt } from '../../http1/transcript.ts';
-import { fuzzBlocks } from './block-grammar.ts';
 import { type FuzzCase, fuzzCase } from './connection-grammar.ts';
 import { transcribeWithNghttp2 } from './nghttp2.ts';
 import type { PythonH2 } from './python-h2.ts';
@@ -20,8 +18,6 @@ export interface FuzzTally {
   messagesAlike: number;
   /** Cases in which the codec and an oracle refuse something. */
   bothRefused: number;
-  blocksAlike: number;
-  blocksRefused: number;
   /** Cases in which the codec alone refuses something, by its reason. */
   readonly stricter: Map<string, number>;
 }
@@ -31,8 +27,6 @@ export function newTally(): FuzzTally {
     cases: 0,
     messagesAlike: 0,
     bothRefused: 0,
-    blocksAlike: 0,
-    blocksRefused: 0,
     stricter: new Map(),
   };
 }
@@ -49,7 +43,6 @@ export async function runCase(
   python: PythonH2 | undefined,
 ): Promise<void> {
   const random = new Random(seed, caseNumber);
-  if (python !== undefined && random.chance(0.2)) return runBlocks(random, seed, caseNumber, tally, python);
   const given = fuzzCase(random);
   const octets = Buffer.concat(given.frames);
   const ours = transcribe(given, [octets]);
@@ -129,34 +122,6 @@ function comparable(transcript: Transcript): Transcript {
       ? [id, message]
       : [id, { ...message, data: '' }];
   return { ...transcript, messages: new Map([...transcript.messages].map(cut)) };
-}
-
-async function runBlocks(
-  random: Random,
-  seed: number,
-  caseNumber: number,
-  tally: FuzzTally,
-  python: PythonH2,
-): Promise<void> {
-  const blocks = fuzzBlocks(random);
-  const theirs = await python.decode(blocks);
-  const decoder = new HpackDecoder({ sectionBytes: 65_536, sectionFields: 1000 });
-  tally.cases++;
-  for (const [index, block] of blocks.entries()) {
-    const mine = decoder.decode(block);
-    const other = theirs[index];
-    const where = `(seed ${seed}, case ${caseNumber}, block ${index}: ${blocks.map((each) => each.toString('hex')).join()})`;
-    if (mine.kind !== 'fields') {
-      tally.blocksRefused++;
-      return;
-    }
-    if (typeof other !== 'object')
-      throw new Error(`hpack refuses a block, the codec does not: ${other} ${where}`);
-    if (JSON.stringify(mine.fields) !== JSON.stringify(other)) {
-      throw new Error(`fields differ: ${JSON.stringify(mine.fields)}, ${JSON.stringify(other)} ${where}`);
-    }
-    tally.blocksAlike++;
-  }
 }
 
 function report(

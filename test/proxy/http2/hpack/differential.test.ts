@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { newTally, runCase } from './fuzz/differential.ts';
+
+/** A second's worth; `npm run fuzz -- --protocol hpack` goes on for as long as it is told to, with other libraries. */
+const SEQUENCES = 24;
+const SEED = 20_261_128;
+
+test('after every block of a long sequence the decoder has read what nghttp2, or a writer of all forms, has written', async () => {
+  const tally = newTally();
+  for (let caseNumber = 0; caseNumber < SEQUENCES; caseNumber++) {
+    await runCase(SEED, caseNumber, tally, undefined);
+  }
+  expect(tally.sequences).toBe(SEQUENCES);
+  // The comparison means little unless much is read from both.
+  expect(tally.alike.get('nghttp2')).toBeGreaterThan(SEQUENCES * 50);
+  expect(tally.alike.get('writer')).toBeGreaterThan(SEQUENCES * 50);
+  expect(tally.tooLarge).toBeGreaterThan(SEQUENCES);
+});
