@@ -36,8 +36,9 @@ else throw new Error(`--protocol is ${JSON.stringify(values.protocol)}; it must 
 async function fuzzHttp1(): Promise<void> {
   const tally = http1.newTally();
   await run((caseNumber) => http1.runCase(seed, caseNumber, tally));
-  const { cases, messagesAlike, bothRefused, stricter } = tally;
-  say(`${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by both`);
+  const { cases, conversations, messagesAlike, bothRefused, stricter } = tally;
+  say(`${cases} cases, ${conversations} of them with thirty messages and more read to their end`);
+  say(`${messagesAlike} messages read alike, ${bothRefused} cases refused by both`);
   sayStricter(stricter);
 }
 

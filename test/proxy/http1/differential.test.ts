@@ -16,6 +16,7 @@ describe('beside llhttp', () => {
     // The comparison means little unless both accept much and both refuse much.
     expect(tally.messagesAlike).toBeGreaterThan(CASES / 5);
     expect(tally.bothRefused).toBeGreaterThan(CASES / 5);
+    expect(tally.conversations).toBeGreaterThan(CASES / 100);
   });
 });
 

@@ -60,7 +60,9 @@ function read(stream: Stream, limits: HeadLimits, messages: Message[]): Transcri
   let persistent = true;
   let endsWithConnection = false;
 
-  for (const piece of stream.pieces) {
+  for (const octets of stream.pieces) {
+    // What was read is overwritten, as it is in a buffer that is read into again and again.
+    const piece = Buffer.from(octets);
     let at = 0;
     while (at < piece.length) {
       if (body === undefined || message === undefined) {
@@ -88,6 +90,7 @@ function read(stream: Stream, limits: HeadLimits, messages: Message[]): Transcri
         body = undefined;
       }
     }
+    piece.fill(0xee);
   }
   if (endsWithConnection && body !== undefined && message !== undefined) {
     body.end();

@@ -11,6 +11,8 @@ import { Random } from './random.ts';
 
 export interface FuzzTally {
   cases: number;
+  /** Cases of many messages, of which the codec read at least thirty to their end. */
+  conversations: number;
   /** Messages that both read to their end, and alike. */
   messagesAlike: number;
   bothRefused: number;
@@ -19,7 +21,7 @@ export interface FuzzTally {
 }
 
 export function newTally(): FuzzTally {
-  return { cases: 0, messagesAlike: 0, bothRefused: 0, stricter: new Map() };
+  return { cases: 0, conversations: 0, messagesAlike: 0, bothRefused: 0, stricter: new Map() };
 }
 
 /**
@@ -39,7 +41,9 @@ export function runCase(seed: number, caseNumber: number, tally: FuzzTally): voi
   if (broken !== undefined) throw new Error(report(seed, caseNumber, fuzzed, broken, ours, theirs));
 
   tally.cases++;
-  tally.messagesAlike += ours.messages.filter((message) => message.complete).length;
+  const complete = ours.messages.filter((message) => message.complete).length;
+  tally.messagesAlike += complete;
+  if (complete >= 30) tally.conversations++;
   if (ours.end !== 'refused') return;
   if (theirs.end === 'refused') tally.bothRefused++;
   else tally.stricter.set(`${ours.reason}`, (tally.stricter.get(`${ours.reason}`) ?? 0) + 1);
@@ -131,7 +135,8 @@ function messageDifference(
 }
 
 function splitDisagreement(random: Random, fuzzed: FuzzCase, whole: Transcript): string | undefined {
-  const cuts = Array.from({ length: 1 + random.below(8) }, () => random.below(fuzzed.bytes.length + 1));
+  const most = 8 + Math.floor(fuzzed.bytes.length / 100);
+  const cuts = Array.from({ length: 1 + random.below(most) }, () => random.below(fuzzed.bytes.length + 1));
   const pieces = random.chance(0.1)
     ? cutAt(fuzzed.bytes, [...fuzzed.bytes.keys()])
     : cutAt(fuzzed.bytes, cuts);

@@ -1,6 +1,7 @@
 /**
  * Streams of HTTP/1.1 messages for the differential fuzzer: mostly legal ones from a grammar, with odd choices mixed
- * in, then mutated with the octets and lines that parsers are known to disagree on.
+ * in, then mutated with the octets and lines that parsers are known to disagree on. Most are short; some are long
+ * conversations on one connection, in which heads come again and again, or nearly so.
  */
 
 import type { MessageKind } from '../../../../src/proxy/http1/message-refused.ts';
@@ -235,7 +236,118 @@ const SPICE = [
 /** How often a choice is taken from the odd ones. */
 const ODDITY = 0.06;
 
+/** Choices after which more messages may follow on the connection. */
+const LASTING_METHODS = METHODS.filter((method) => method !== 'HEAD');
+const LASTING_FIELD_LINES = FIELD_LINES.filter((line) => line !== 'Connection: close');
+const LASTING_STATUSES = ['200 OK', '200 OK', '404 Not Found', '204 No Content', '304 Not Modified'];
+/** How often a case is a conversation. */
+const CONVERSATIONS = 0.02;
+
 export function fuzzCase(random: Random): FuzzCase {
+  return random.chance(CONVERSATIONS) ? conversation(random) : fewMessages(random);
+}
+
+/** A head that may come again, and the size of the body that follows it. */
+interface LastingHead {
+  readonly startLine: string;
+  readonly lines: readonly string[];
+  readonly body: 'none' | 'length' | 'chunked';
+  readonly bytes: number;
+}
+
+/** Many messages on one connection; in some, a fault comes late. */
+function conversation(random: Random): FuzzCase {
+  const kind = random.chance(0.5) ? 'request' : 'response';
+  const heads = Array.from({ length: 1 + random.below(5) }, () => lastingHead(random, kind));
+  const again = random.pick([0.5, 0.8, 1]);
+  let text = '';
+  for (let count = 30 + random.below(100); count > 0; count--) {
+    const head = random.chance(again) ? random.pick(heads) : lastingHead(random, kind);
+    const { startLine, lines, body, bytes } = random.chance(0.2) ? nearly(random, kind, head) : head;
+    if (kind === 'request' && random.chance(0.02)) text += '\r\n';
+    text += `${[startLine, ...lines].join('\r\n')}\r\n\r\n`;
+    const data = letters(random, bytes);
+    text += body === 'chunked' ? lastingChunks(random, data) : data;
+  }
+  if (random.chance(0.3)) {
+    const middle = Math.floor(text.length / 2);
+    text = text.slice(0, middle) + mutate(random, text.slice(middle));
+  }
+  return { kind, requestMethod: 'GET', bytes: Buffer.from(text, 'latin1') };
+}
+
+function lastingHead(random: Random, kind: MessageKind): LastingHead {
+  const startLine =
+    kind === 'request'
+      ? `${random.pick(LASTING_METHODS)} ${random.pick(TARGETS)} HTTP/1.1`
+      : `HTTP/1.1 ${random.pick(LASTING_STATUSES)}`;
+  const bodiless = /^HTTP\/1.1 [23]04/.test(startLine);
+  const choices = ['length', 'length', 'chunked', 'none'] as const;
+  const body = bodiless ? 'none' : random.pick(kind === 'request' ? choices : choices.slice(0, 3));
+  const bytes = body === 'none' ? 0 : random.pick([0, 1, 2, random.below(40), random.below(3000)]);
+  const lines = Array.from({ length: random.below(5) }, () => random.pick(LASTING_FIELD_LINES));
+  // Beyond what is remembered, or beyond what is held at first of a head that comes in pieces.
+  if (random.chance(0.2)) lines.push(`X-Long: ${letters(random, random.pick([200, 1000, 3000]))}`);
+  if (kind === 'request') lines.push(`Host: ${random.pick(HOSTS)}`);
+  if (body === 'length') lines.push(`Content-Length: ${bytes}`);
+  if (body === 'chunked') lines.push('Transfer-Encoding: chunked');
+  shuffle(random, lines);
+  return { startLine, lines, body, bytes };
+}
+
+/** The same head but for one line, or with a body of another size whose length has as many digits. */
+function nearly(random: Random, kind: MessageKind, head: LastingHead): LastingHead {
+  const { body, bytes } = head;
+  const lines = [...head.lines];
+  const at = random.below(lines.length);
+  const line = lines[at] ?? '';
+  switch (random.below(5)) {
+    case 0: {
+      const other = lastingHead(random, kind);
+      // Another status may have no body.
+      return kind === 'request' ? { ...head, startLine: other.startLine } : head;
+    }
+    case 1: {
+      const fewer = bytes % 10 === 0 ? bytes : bytes - 1;
+      const shorter = lines.map((each) =>
+        each === `Content-Length: ${bytes}` ? `Content-Length: ${fewer}` : each,
+      );
+      return body === 'length' ? { ...head, lines: shorter, bytes: fewer } : head;
+    }
+    case 2:
+      lines[at] = random.chance(0.5) ? line.toLowerCase() : line.replace(': ', ':');
+      return { ...head, lines };
+    case 3:
+      if (!line.startsWith('X-Long: ')) lines.splice(at, 0, `x: ${letters(random, 1)}`);
+      else lines[at] = `${line.slice(0, -1)}${letters(random, 1)}`;
+      return { ...head, lines };
+    default:
+      shuffle(random, lines);
+      return { ...head, lines };
+  }
+}
+
+function lastingChunks(random: Random, data: string): string {
+  let text = '';
+  for (let at = 0; at < data.length; ) {
+    const size = random.chance(0.5) ? data.length - at : 1 + random.below(Math.min(60, data.length - at));
+    text += `${random.chance(0.1) ? '0' : ''}${size.toString(16)}${random.pick(EXTENSIONS)}\r\n`;
+    text += `${data.slice(at, at + size)}\r\n`;
+    at += size;
+  }
+  const trailers = Array.from({ length: random.chance(0.3) ? 1 + random.below(2) : 0 }, () =>
+    random.pick(TRAILERS),
+  );
+  return `${text}0\r\n${trailers.map((line) => `${line}\r\n`).join('')}\r\n`;
+}
+
+function letters(random: Random, length: number): string {
+  let text = '';
+  for (let index = 0; index < length; index++) text += String.fromCharCode(97 + random.below(26));
+  return text;
+}
+
+function fewMessages(random: Random): FuzzCase {
   const kind = random.chance(0.65) ? 'request' : 'response';
   const requestMethod = kind === 'response' && random.chance(0.1) ? 'HEAD' : 'GET';
   let text = '';
