@@ -11,6 +11,7 @@
 import { parseArgs } from 'node:util';
 import * as http1 from '../test/proxy/http1/fuzz/differential.ts';
 import * as http2 from '../test/proxy/http2/fuzz/differential.ts';
+import { GoFramer } from '../test/proxy/http2/fuzz/go-framer.ts';
 import { installLibraries } from '../test/proxy/http2/fuzz/install.ts';
 import { PythonH2 } from '../test/proxy/http2/fuzz/python-h2.ts';
 import * as hpack from '../test/proxy/http2/hpack/fuzz/differential.ts';
@@ -44,12 +45,14 @@ async function fuzzHttp1(): Promise<void> {
 
 async function fuzzHttp2(): Promise<void> {
   await installLibraries();
-  const python = new PythonH2();
+  const installed = { python: new PythonH2(), go: new GoFramer() };
   const tally = http2.newTally();
-  await run((caseNumber) => http2.runCase(seed, caseNumber, tally, python));
-  python.end();
-  const { cases, messagesAlike, bothRefused, stricter } = tally;
-  say(`${cases} cases: ${messagesAlike} messages read alike, ${bothRefused} cases refused by others too`);
+  await run((caseNumber) => http2.runCase(seed, caseNumber, tally, installed));
+  installed.python.end();
+  installed.go.end();
+  const { cases, conversations, messagesAlike, bothRefused, stricter } = tally;
+  say(`${cases} cases, ${conversations} of them with thirty messages and more read to their end`);
+  say(`${messagesAlike} messages read alike, ${bothRefused} cases refused by others too`);
   sayStricter(stricter);
 }
 

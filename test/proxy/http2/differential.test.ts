@@ -18,6 +18,7 @@ describe('beside nghttp2', () => {
     // The comparison means little unless both accept much and both refuse much.
     expect(tally.messagesAlike).toBeGreaterThan(CASES / 8);
     expect(tally.bothRefused).toBeGreaterThan(CASES / 8);
+    expect(tally.conversations).toBeGreaterThan(CASES / 50);
   });
 });
 
@@ -25,6 +26,7 @@ describe('the comparison', () => {
   const head = '83 86 84 01 01 61';
   const given: FuzzCase = {
     sender: 'client',
+    asked: [],
     frames: [
       frame(4, 0, 0),
       frame(1, 4, 1, head),
@@ -46,9 +48,9 @@ describe('the comparison', () => {
     const theirs = await transcribeWithNghttp2(given);
     expect([...theirs.messages.keys()]).toEqual([1, 3]);
     expect(theirs.messages.get(1)).toMatchObject({ data: 'ok', trailers: '["x","y"]', ended: true });
-    expect(disagreement(ours, theirs, theirs)).toBeUndefined();
+    expect(disagreement(ours, { nghttp2: theirs, h2: theirs, go: theirs })).toBeUndefined();
     const strict: Transcript = { messages: new Map(), refused: new Map(), refusal: 'stream_idle' };
-    expect(disagreement(strict, theirs, undefined)).toBeUndefined();
+    expect(disagreement(strict, { nghttp2: theirs })).toBeUndefined();
   });
 
   test.each([
@@ -57,14 +59,17 @@ describe('the comparison', () => {
     ['other trailers', { trailers: undefined }],
     ['a message without its end', { ended: false }],
   ])('finds %s', (_difference, change) => {
-    expect(disagreement(withFirst(change), ours, undefined)).toBeDefined();
-    expect(disagreement(ours, withFirst(change), undefined)).toBeDefined();
-    expect(disagreement(ours, ours, withFirst(change))).toBeDefined();
+    expect(disagreement(withFirst(change), { nghttp2: ours })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: withFirst(change) })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: ours, h2: withFirst(change) })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: ours, go: withFirst(change) })).toBeDefined();
   });
 
-  test('finds a codec that accepts what nghttp2 refuses, or reads a message more', () => {
-    expect(disagreement(ours, { ...ours, refusal: 'Protocol error' }, undefined)).toBeDefined();
-    expect(disagreement(ours, { ...ours, refused: new Map([[1, 'code 1']]) }, undefined)).toBeDefined();
-    expect(disagreement(ours, { ...ours, messages: new Map() }, undefined)).toBeDefined();
+  test("finds a codec that accepts what nghttp2 or Go's framer refuses, or reads a message more", () => {
+    const refusing: Transcript = { ...ours, refusal: 'Protocol error' };
+    expect(disagreement(ours, { nghttp2: refusing })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: ours, go: refusing })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: { ...ours, refused: new Map([[1, 'code 1']]) } })).toBeDefined();
+    expect(disagreement(ours, { nghttp2: { ...ours, messages: new Map() } })).toBeDefined();
   });
 });

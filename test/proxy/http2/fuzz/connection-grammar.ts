@@ -1,9 +1,10 @@
 /**
  * What clients and servers send on HTTP/2 connections, for the differential fuzzer: mostly legal frames from a grammar,
- * with one or two odd choices mixed in, of those that readers are known to disagree on.
+ * with one or two odd choices mixed in, of those that readers are known to disagree on. Most are short; some are long
+ * conversations, in which heads come again and again, or nearly so, and what is odd comes late.
  */
 
-import type { Random } from '../../http1/fuzz/random.ts';
+import { Random } from '../../http1/fuzz/random.ts';
 import { frame } from '../frames.ts';
 import { BlockWriter, integer } from './block-writer.ts';
 
@@ -11,6 +12,8 @@ export type Sender = 'client' | 'server';
 
 export interface FuzzCase {
   readonly sender: Sender;
+  /** The methods of the client's requests that a server's frames answer, on streams 1, 3, … */
+  readonly asked: readonly string[];
   /** One frame each, as a rule, without the preface. */
   readonly frames: readonly Buffer[];
 }
@@ -37,8 +40,13 @@ const END_HEADERS = 4;
 const PADDED = 8;
 const PRIORITY_FLAG = 0x20;
 
-/** Requests of the client's that the frames of a server answer. */
-export const REQUESTS_OPEN = [1, 3, 5];
+/** A method of each kind whose answer is framed in a way of its own. */
+const ASKED = ['GET', 'HEAD', 'POST'];
+
+/** How often a case is a conversation, and what it has of requests and at least of steps. */
+const CONVERSATIONS = 0.04;
+const ASKED_IN_CONVERSATION = Array.from({ length: 80 }, (_, index) => (index % 2 === 0 ? 'GET' : 'POST'));
+const CONVERSATION_STEPS = 200;
 
 const METHODS = ['GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'M-SEARCH'];
 const ODD_METHODS = ['', 'get', 'G T', 'CONNECT', 'head', 'Connect', 'G\xe9T', 'X'.repeat(33), 'TRACE'];
@@ -118,7 +126,9 @@ const ODD_FIELDS: readonly Field[] = [
 
 export function fuzzCase(random: Random): FuzzCase {
   const sender = random.chance(0.6) ? 'client' : 'server';
-  return { sender, frames: new Speaker(random, sender).frames() };
+  const conversation = random.chance(CONVERSATIONS);
+  const asked = conversation ? ASKED_IN_CONVERSATION : ASKED;
+  return { sender, asked, frames: new Speaker(random, sender, asked, conversation).frames() };
 }
 
 class Speaker {
@@ -128,24 +138,45 @@ class Speaker {
   readonly #frames: Buffer[] = [];
   /** Streams on which more may be said, and whether their head has been. */
   readonly #open = new Map<number, { headed: boolean; length: number | undefined }>();
+  readonly #conversation: boolean;
+  /** Sections of a conversation that come again, by what they begin. */
+  readonly #sections = new Map<string, (readonly Field[])[]>();
   #nextId = 1;
   #oddities: number;
 
-  constructor(random: Random, sender: Sender) {
+  constructor(random: Random, sender: Sender, asked: readonly string[], conversation: boolean) {
     this.#random = random;
     this.#sender = sender;
     this.#blocks = new BlockWriter(random);
-    this.#oddities = random.pick([0, 1, 1, 1, 2]);
-    if (sender === 'server')
-      for (const id of REQUESTS_OPEN) this.#open.set(id, { headed: false, length: undefined });
+    this.#conversation = conversation;
+    this.#oddities = conversation ? 0 : random.pick([0, 1, 1, 1, 2]);
+    if (sender === 'client') return;
+    for (const index of asked.keys()) this.#open.set(index * 2 + 1, { headed: false, length: undefined });
   }
 
   frames(): Buffer[] {
+    const random = this.#random;
     this.#say(SETTINGS, 0, 0, this.#settings());
-    const steps = 1 + this.#random.below(9);
-    for (let step = 0; step < steps; step++) this.#step();
+    const steps = this.#conversation ? CONVERSATION_STEPS + random.below(100) : 1 + random.below(9);
+    for (let step = 0; step < steps; step++) {
+      if (step === CONVERSATION_STEPS) this.#oddities = random.pick([0, 0, 1]);
+      this.#step();
+    }
     this.#say(PING, 0, 0, LAST_PING);
     return this.#frames;
+  }
+
+  /** A section as `make` gives it; in a conversation mostly one that came before. */
+  #section(what: string, make: () => Field[]): readonly Field[] {
+    if (!this.#conversation) return make();
+    const known = this.#sections.get(what) ?? [];
+    this.#sections.set(what, known);
+    const random = this.#random;
+    if (known.length > 0 && random.chance(0.7)) return random.pick(known);
+    const section = make();
+    if (random.chance(0.3)) section.push(['x-long', longText(random)]);
+    if (known.length < 5) known.push(section);
+    return section;
   }
 
   /** Whether this choice is to be an odd one. */
@@ -187,7 +218,7 @@ class Speaker {
       const id = this.#nextId;
       this.#nextId += this.#random.pick([2, 2, 2, 4]);
       const ended = this.#random.chance(0.4);
-      const fields = this.#request();
+      const fields = this.#section('request', () => this.#request());
       const length = lengthOf(fields);
       this.#headers(id, fields, ended && (length === undefined || length === 0 || this.#odd(0.3)));
       if (!ended || (length !== undefined && length > 0)) this.#open.set(id, { headed: true, length });
@@ -198,7 +229,9 @@ class Speaker {
     if (stream === undefined || stream.headed) return;
     const status = this.#odd(0.2) ? this.#random.pick(ODD_STATUSES) : this.#random.pick(STATUSES);
     const interim = status.startsWith('1');
-    const fields = this.#withOthers([[':status', status]], interim || /^[23]0[45]$/.test(status));
+    const fields = this.#section(status, () =>
+      this.#withOthers([[':status', status]], interim || /^[23]0[45]$/.test(status)),
+    );
     const length = lengthOf(fields);
     const ended = !interim && (this.#random.chance(0.3) || /^[23]04$/.test(status)) && (length ?? 0) === 0;
     this.#headers(id, fields, ended || (interim && this.#odd(0.1)));
@@ -265,7 +298,8 @@ class Speaker {
     const id = this.#random.pick([...this.#open.keys(), 1]);
     const stream = this.#open.get(id);
     if (stream === undefined || !stream.headed || (stream.length ?? 0) > 0) return;
-    this.#headers(id, this.#withOthers([['grpc-status', '0']], true), !this.#odd(0.1));
+    const fields = this.#section('trailers', () => this.#withOthers([['grpc-status', '0']], true));
+    this.#headers(id, fields, !this.#odd(0.1));
     this.#open.delete(id);
   }
 
@@ -279,9 +313,9 @@ class Speaker {
 
   #headers(id: number, fields: readonly Field[], endStream: boolean): void {
     const random = this.#random;
-    let block = this.#blocks.block(fields);
+    let block = this.#block(fields);
     if (this.#odd(0.05)) block = this.#oddBlock(block);
-    if (random.chance(0.03)) block = Buffer.concat([Buffer.from([0x3f, 0xe1, 0x1f]), block]);
+    else if (random.chance(0.03)) block = Buffer.concat([this.#resized(), block]);
     const pieces = random.chance(0.2) ? 2 + random.below(2) : 1;
     for (let piece = 0; piece < pieces; piece++) {
       const size = Math.ceil(block.length / pieces);
@@ -303,6 +337,16 @@ class Speaker {
       const parts = [...before, octets, padded ? Buffer.alloc(2) : ''].map((part) => Buffer.from(part));
       this.#say(HEADERS, flags, id, Buffer.concat(parts));
     }
+  }
+
+  /** In a conversation often by octets that the same fields had before. */
+  #block(fields: readonly Field[]): Buffer {
+    if (!this.#conversation || this.#random.chance(0.5)) return this.#blocks.block(fields);
+    return this.#blocks.block(fields, new Random(fields.join().length, 0), 'static');
+  }
+
+  #resized(): Buffer {
+    return this.#blocks.resize(this.#conversation ? this.#random.pick([0, 100, 500, 4096]) : 4096);
   }
 
   #oddBlock(block: Buffer): Buffer {
@@ -414,6 +458,11 @@ class Speaker {
   #say(type: number, flags: number, streamId: number, payload: Buffer): void {
     this.#frames.push(frame(type, flags, streamId, payload));
   }
+}
+
+function longText(random: Random): string {
+  const length = random.pick([200, 300, 1000, 4000]);
+  return Array.from({ length }, () => String.fromCharCode(97 + random.below(26))).join('');
 }
 
 function lengthOf(fields: readonly Field[]): number | undefined {

@@ -1,19 +1,35 @@
 /**
- * The differential rule: whatever nghttp2 refuses the codec refuses, and whatever all three accept they read alike. The
- * codec may refuse more. PyPI's h2 is the third voice: it ends at the first fault, so that it has the say only on cases in
- * which it finds none.
+ * The differential rule: whatever nghttp2 or Go's framer refuses the codec refuses, and whatever all accept they read
+ * alike. The codec may refuse more. PyPI's h2 is another voice: it ends at the first fault, so that it has the say only on
+ * cases in which it finds none.
  */
 
 import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
 import { Random } from '../../http1/fuzz/random.ts';
 import { cutAt } from '../../http1/transcript.ts';
 import { type FuzzCase, fuzzCase } from './connection-grammar.ts';
+import type { GoFramer } from './go-framer.ts';
 import { transcribeWithNghttp2 } from './nghttp2.ts';
 import type { PythonH2 } from './python-h2.ts';
 import { type Message, type Transcript, transcribe } from './transcript.ts';
 
+/** Oracles that are to be installed. */
+export interface Installed {
+  readonly python: PythonH2;
+  readonly go: GoFramer;
+}
+
+/** What the oracles made of a case. */
+export interface Others {
+  readonly nghttp2: Transcript;
+  readonly h2?: Transcript | undefined;
+  readonly go?: Transcript | undefined;
+}
+
 export interface FuzzTally {
   cases: number;
+  /** Cases in which the codec read at least thirty messages to their end. */
+  conversations: number;
   /** Messages that all read to their end, and alike. */
   messagesAlike: number;
   /** Cases in which the codec and an oracle refuse something. */
@@ -25,6 +41,7 @@ export interface FuzzTally {
 export function newTally(): FuzzTally {
   return {
     cases: 0,
+    conversations: 0,
     messagesAlike: 0,
     bothRefused: 0,
     stricter: new Map(),
@@ -33,32 +50,36 @@ export function newTally(): FuzzTally {
 
 /**
  * Runs one case and counts it.
- * @param python the second oracle, where it is installed
+ * @param installed those that are to be installed, where they are
  * @throws {Error} with seed, case, octets and all transcripts when the rule is broken.
  */
 export async function runCase(
   seed: number,
   caseNumber: number,
   tally: FuzzTally,
-  python: PythonH2 | undefined,
+  installed: Installed | undefined,
 ): Promise<void> {
   const random = new Random(seed, caseNumber);
   const given = fuzzCase(random);
   const octets = Buffer.concat(given.frames);
   const ours = transcribe(given, [octets]);
-  const nghttp2 = await transcribeWithNghttp2(given);
-  const h2 = await python?.transcribe(given);
+  const [nghttp2, h2, go] = await Promise.all([
+    transcribeWithNghttp2(given),
+    installed?.python.transcribe(given),
+    installed?.go.transcribe(given),
+  ]);
+  const others = { nghttp2, h2, go };
 
-  const broken = disagreement(ours, nghttp2, h2) ?? splitDisagreement(random, given, octets, ours);
-  if (broken !== undefined) throw new Error(report(seed, caseNumber, given, broken, { ours, nghttp2, h2 }));
+  const broken = disagreement(ours, others) ?? splitDisagreement(random, given, octets, ours);
+  if (broken !== undefined) throw new Error(report(seed, caseNumber, given, broken, { ours, ...others }));
 
   tally.cases++;
-  const others = [nghttp2, h2].filter((other) => other !== undefined);
-  if (others.every((other) => !refusesAny(other))) {
-    tally.messagesAlike += [...ours.messages.values()].filter(({ ended }) => ended).length;
-  }
+  const asked = Object.values(others).filter((other) => other !== undefined);
+  const ended = [...ours.messages.values()].filter((message) => message.ended).length;
+  if (asked.every((other) => !refusesAny(other))) tally.messagesAlike += ended;
+  if (ended >= 30) tally.conversations++;
   if (!refusesAny(ours)) return;
-  if (others.some(refusesAny)) tally.bothRefused++;
+  if (asked.some(refusesAny)) tally.bothRefused++;
   else {
     const reason = ours.refusal ?? [...ours.refused.values()].join();
     tally.stricter.set(reason, (tally.stricter.get(reason) ?? 0) + 1);
@@ -66,17 +87,18 @@ export async function runCase(
 }
 
 /** What breaks the rule, or undefined. */
-export function disagreement(
-  ours: Transcript,
-  nghttp2: Transcript,
-  h2: Transcript | undefined,
-): string | undefined {
-  if (!refusesAny(ours) && refusesAny(nghttp2)) {
-    return `nghttp2 refuses (${nghttp2.refusal ?? [...nghttp2.refused].join()}), the codec does not`;
+export function disagreement(ours: Transcript, others: Others): string | undefined {
+  const { nghttp2, go } = others;
+  for (const [name, other] of Object.entries({ nghttp2, go })) {
+    if (other === undefined || ours.refusal !== undefined) continue;
+    if (other.refusal !== undefined && !refusesAny(ours))
+      return `${name} refuses (${other.refusal}), the codec does not`;
+    const [id, reason] = [...other.refused].find(([each]) => !ours.refused.has(each)) ?? [];
+    if (id !== undefined) return `${name} refuses stream ${id} (${reason}), the codec does not`;
   }
   for (const [id, message] of ours.messages) {
     if (ours.refused.has(id)) continue;
-    for (const [name, other] of Object.entries({ nghttp2, h2 })) {
+    for (const [name, other] of Object.entries<Transcript | undefined>({ ...others })) {
       if (other === undefined || other.refusal !== undefined || other.refused.has(id)) continue;
       const difference = messageDifference(message, other.messages.get(id), ours.refusal !== undefined);
       if (difference !== undefined) return `stream ${id}: ${difference} (${name})`;
@@ -106,7 +128,8 @@ function splitDisagreement(
   octets: Buffer,
   whole: Transcript,
 ): string | undefined {
-  const cuts = Array.from({ length: 1 + random.below(8) }, () => random.below(octets.length + 1));
+  const most = 8 + Math.floor(octets.length / 100);
+  const cuts = Array.from({ length: 1 + random.below(most) }, () => random.below(octets.length + 1));
   const pieces =
     random.chance(0.1) && octets.length < 2000 ? cutAt(octets, [...octets.keys()]) : cutAt(octets, cuts);
   const split = transcribe(given, pieces);

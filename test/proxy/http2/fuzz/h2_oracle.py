@@ -8,6 +8,7 @@ import h2.connection
 import h2.errors
 import h2.events
 import h2.exceptions
+import h2.settings
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -25,6 +26,11 @@ def connection_of(sender, methods):
         client_side=sender == "server", header_encoding=None, normalize_inbound_headers=False
     )
     connection = h2.connection.H2Connection(config=config)
+    settings = {
+        h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 1000,
+        h2.settings.SettingCodes.MAX_HEADER_LIST_SIZE: 65_536,
+    }
+    connection.local_settings = h2.settings.Settings(client=sender == "server", initial_values=settings)
     connection.initiate_connection()
     if sender == "server":
         for index, method in enumerate(methods):

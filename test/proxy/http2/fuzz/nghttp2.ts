@@ -5,14 +5,7 @@ import { duplexPair } from 'node:stream';
 import { PREFACE } from '../../../../src/proxy/http2/preface.ts';
 import { frame } from '../frames.ts';
 import { type FuzzCase, LAST_PING } from './connection-grammar.ts';
-import {
-  canonicalHead,
-  METHODS_ASKED,
-  messageOf,
-  newTranscript,
-  noteResets,
-  type Transcript,
-} from './transcript.ts';
+import { canonicalHead, messageOf, newTranscript, noteResets, type Transcript } from './transcript.ts';
 
 const LAST_PING_ACK = frame(6, 1, 0, LAST_PING);
 
@@ -22,7 +15,7 @@ const LAST_TURNS = 3;
 
 type Raw = string[];
 
-export async function transcribeWithNghttp2({ sender, frames }: FuzzCase): Promise<Transcript> {
+export async function transcribeWithNghttp2({ sender, asked, frames }: FuzzCase): Promise<Transcript> {
   const transcript = newTranscript();
   const [theirs, ours] = duplexPair();
   let said = Buffer.alloc(0);
@@ -50,7 +43,7 @@ export async function transcribeWithNghttp2({ sender, frames }: FuzzCase): Promi
     if (sender === 'client') heard(stream, stream.id as number, flags, raw);
   });
   if (sender === 'server') {
-    for (const [index, method] of METHODS_ASKED.entries()) {
+    for (const [index, method] of asked.entries()) {
       const stream = (session as http2.ClientHttp2Session).request(
         { ':method': method },
         { endStream: true },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { AskedProcess } from './asked-process.ts';
 import type { FuzzCase } from './connection-grammar.ts';
 import { PYTHON_PACKAGES } from './install.ts';
-import { canonicalHead, METHODS_ASKED, newTranscript, noteResets, type Transcript } from './transcript.ts';
+import { canonicalHead, newTranscript, noteResets, type Transcript } from './transcript.ts';
 
 interface Answer {
   readonly messages: Record<
@@ -20,9 +20,9 @@ export class PythonH2 {
     PYTHONPATH: PYTHON_PACKAGES,
   });
 
-  async transcribe({ sender, frames }: FuzzCase): Promise<Transcript> {
+  async transcribe({ sender, asked, frames }: FuzzCase): Promise<Transcript> {
     const hex = frames.map((frame) => frame.toString('hex'));
-    const answer = (await this.#process.ask({ sender, methods: METHODS_ASKED, frames: hex })) as Answer;
+    const answer = (await this.#process.ask({ sender, methods: asked, frames: hex })) as Answer;
     const transcript = newTranscript();
     for (const [id, message] of Object.entries(answer.messages)) {
       transcript.messages.set(Number(id), {

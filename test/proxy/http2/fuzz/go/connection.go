@@ -18,6 +18,13 @@ type message struct {
 	Data     string     `json:"data"`
 	Trailers []string   `json:"trailers"`
 	Ended    bool       `json:"ended"`
+	// The sender reset it.
+	reset bool
+}
+
+// over tells whether what comes for the stream is no part of the message any more.
+func (message *message) over() bool {
+	return message.Ended || message.reset
 }
 
 type transcript struct {
@@ -28,8 +35,8 @@ type transcript struct {
 	Refusal *string `json:"refusal"`
 }
 
-// readConnection gives what the framer makes of frames. It knows nothing of the states of streams: a section after the
-// head is of trailers unless it has a status.
+// readConnection gives what the framer makes of frames. It knows nothing of the states of streams: what comes after the
+// end of a message is left out, and a section after the head is of trailers unless it has a status.
 func readConnection(frames []string) transcript {
 	octets, err := hex.DecodeString(strings.Join(frames, ""))
 	if err != nil {
@@ -68,20 +75,28 @@ func (read *transcript) note(frame http2.Frame) {
 		read.head(frame)
 	case *http2.DataFrame:
 		message := read.message(frame.StreamID)
+		if message.over() {
+			return
+		}
 		message.Data += text(string(frame.Data()))
-		message.Ended = message.Ended || frame.StreamEnded()
+		message.Ended = frame.StreamEnded()
+	case *http2.RSTStreamFrame:
+		read.message(frame.StreamID).reset = true
 	}
 }
 
 func (read *transcript) head(frame *http2.MetaHeadersFrame) {
 	message := read.message(frame.StreamID)
+	if message.over() {
+		return
+	}
 	fields := sectionOf(frame.Fields).Fields
 	if len(message.Heads) > 0 && len(frame.PseudoFields()) == 0 {
 		message.Trailers = fields
 	} else {
 		message.Heads = append(message.Heads, fields)
 	}
-	message.Ended = message.Ended || frame.StreamEnded()
+	message.Ended = frame.StreamEnded()
 }
 
 func (read *transcript) message(id uint32) *message {
