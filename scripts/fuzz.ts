@@ -75,18 +75,18 @@ async function fuzzHpack(): Promise<void> {
 
 /** Runs one case, or cases for as long as was asked for; a broken rule ends it. */
 async function run(runCase: (caseNumber: number) => void | Promise<void>): Promise<void> {
+  const end = performance.now() + seconds * 1000;
+  let caseNumber = values.case === undefined ? 0 : wholeNumber('case', values.case);
   try {
-    if (values.case !== undefined) {
-      await runCase(wholeNumber('case', values.case));
-      return;
-    }
-    const end = performance.now() + seconds * 1000;
-    for (let caseNumber = 0; performance.now() < end; caseNumber++) {
+    do {
       const running = runCase(caseNumber);
       if (running !== undefined) await running;
-    }
+      caseNumber++;
+    } while (values.case === undefined && performance.now() < end);
   } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    const message = error instanceof Error ? error.message : String(error);
+    const again = `--protocol ${values.protocol} --seed ${seed} --case ${caseNumber}`;
+    process.stderr.write(`${message}\nto repeat it: ${again}; without --case if it takes the cases before\n`);
     process.exitCode = 1;
   }
 }

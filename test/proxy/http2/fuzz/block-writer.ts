@@ -13,10 +13,10 @@ import type { Random } from '../../http1/fuzz/random.ts';
 const CODES = codesOf(CODE_LENGTHS);
 
 /** How a block refers to what is known: to all that the peer's table has, or as an encoder without a table does. */
-export type References = 'table' | 'static';
+type References = 'table' | 'static';
 
 /** A field, and whether it is never to be indexed; the writer chooses where that is not said. */
-export type WrittenField = readonly [name: string, value: string, never?: boolean];
+type WrittenField = readonly [name: string, value: string, never?: boolean];
 
 type Entry = readonly [name: string, value: string];
 

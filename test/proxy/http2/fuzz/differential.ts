@@ -14,13 +14,13 @@ import type { PythonH2 } from './python-h2.ts';
 import { type Message, type Transcript, transcribe } from './transcript.ts';
 
 /** Oracles that are to be installed. */
-export interface Installed {
+interface Installed {
   readonly python: PythonH2;
   readonly go: GoFramer;
 }
 
 /** What the oracles made of a case. */
-export interface Others {
+interface Others {
   readonly nghttp2: Transcript;
   readonly h2?: Transcript | undefined;
   readonly go?: Transcript | undefined;

@@ -20,7 +20,7 @@ export interface Reading {
   readonly block: Buffer;
 }
 
-export class Library {
+class Library {
   readonly #process: AskedProcess;
 
   constructor(process: AskedProcess) {

@@ -7,12 +7,12 @@ import type { FieldSectionLimits } from '../../../../../src/proxy/http2/hpack/de
 import { DEFAULT_HEADER_TABLE_BYTES } from '../../../../../src/proxy/http2/settings.ts';
 import type { Random } from '../../../http1/fuzz/random.ts';
 
-export const ENCODERS = ['go', 'python', 'nghttp2', 'writer'] as const;
+const ENCODERS = ['go', 'python', 'nghttp2', 'writer'] as const;
 
 /** Who writes the blocks: a library, or `BlockWriter`, which writes in all the ways that there are. */
 export type Encoder = (typeof ENCODERS)[number];
 
-export type Field = readonly [name: string, value: string, never: boolean];
+type Field = readonly [name: string, value: string, never: boolean];
 
 export interface Step {
   /** A SETTINGS_HEADER_TABLE_SIZE that the decoder's side has had acknowledged before this block. */
