@@ -62,10 +62,6 @@ const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*$/;
 
 const DEFAULT_PORT = { http: /:(?:80)?$/, https: /:(?:443)?$/ } as const;
 
-/** The last well-formed ones: successive requests repeat them, and checking them each time is noticeable. */
-let lastAuthority: string | undefined;
-let lastPath: string | undefined;
-
 const READ = new MadeOf<{ readonly rules: RequestRules; readonly section: RequestSection }>();
 
 /**
@@ -151,10 +147,7 @@ function read(fields: Fields, rules: RequestRules): RequestSection | FaultReason
     if (host === undefined) return 'authority_missing';
     authority = host;
   } else {
-    if (authority !== lastAuthority) {
-      if (!isAuthority(authority)) return 'authority_malformed';
-      lastAuthority = authority;
-    }
+    if (!isAuthority(authority)) return 'authority_malformed';
     if (host !== undefined && !isSameAuthority(scheme, authority, host)) return 'host_differs';
   }
   if (method !== 'CONNECT') {
@@ -180,10 +173,7 @@ function methodFault(method: string): FaultReason | undefined {
 }
 
 function pathFault(path: string, method: string, limitBytes: number): FaultReason | undefined {
-  if (path !== lastPath) {
-    if (!consistsOf(TARGET, path)) return 'path_malformed';
-    lastPath = path;
-  }
+  if (!consistsOf(TARGET, path)) return 'path_malformed';
   if (!path.startsWith('/') && !(path === '*' && method === 'OPTIONS')) return 'path_malformed';
   return path.length > limitBytes ? 'path_too_long' : undefined;
 }

@@ -39,9 +39,6 @@ const BLOCKS = new MadeOf<{ readonly neverIndexed: readonly string[]; readonly b
 /** Chars that no field may hold: those that end a line for some reader, and those that are no octet. */
 const NOT_IN_FIELD = /[\0\r\n]|[^\0-\xff]/;
 
-/** Shared by all connections: it may keep a large head alive, which each quiet connection would do otherwise. */
-let lastLong = '';
-
 export class HpackEncoder {
   /** Whether the peer's decoder waits to hear that its table is smaller (§4.2). */
   #updateDue = false;
@@ -129,7 +126,7 @@ export class HpackEncoder {
     writeInteger(output, 0, 0x7f, length);
     const { bytes } = output;
     if (length > SHORT_CHARS) {
-      this.#lookOver(text);
+      if (NOT_IN_FIELD.test(text)) refuse();
       output.length += bytes.write(text, output.length, 'latin1');
       return;
     }
@@ -140,13 +137,6 @@ export class HpackEncoder {
       bytes[at++] = char;
     }
     output.length = at;
-  }
-
-  /** The second line of defence. A long string is usually the token, the same in thousands of requests. */
-  #lookOver(text: string): void {
-    if (text === lastLong) return;
-    if (NOT_IN_FIELD.test(text)) refuse();
-    lastLong = text;
   }
 }
 
