@@ -89,3 +89,41 @@ test('a buffer that had to be large is given up with what was in it', () => {
   output.settingsAck();
   expect(taken).toEqual(Buffer.alloc(100_000, 'x'));
 });
+
+test('in long sequences, an output that is used again writes what a new one writes', () => {
+  const octets = fc.uint8Array({ minLength: 1, maxLength: 300 }).map((bytes) => Buffer.from(bytes));
+  const large = fc.constantFrom(5000, 40_000, 70_000).map((bytes) => Buffer.alloc(bytes, 'l'));
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('take' as const) }),
+    fc.record({ kind: fc.constant('octets' as const), octets }),
+    fc.record({
+      kind: fc.constant('headers' as const),
+      octets,
+      frameBytes: fc.integer({ min: 16, max: 200 }),
+    }),
+    fc.record({ kind: fc.constant('octets' as const), octets: large }),
+    fc.record({ kind: fc.constant('ping' as const), opaque: fc.constant(Buffer.from('12345678')) }),
+  );
+  const write = (output: FrameOutput, one: typeof step extends fc.Arbitrary<infer T> ? T : never): void => {
+    if (one.kind === 'octets') output.octets(one.octets);
+    if (one.kind === 'ping') output.ping(false, one.opaque);
+    if (one.kind !== 'headers') return;
+    const start = output.beginHeaders();
+    output.octets(one.octets);
+    output.endHeaders(start, 1, false, one.frameBytes);
+  };
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 50, maxLength: 250, size: 'max' }), (steps) => {
+      const output = new FrameOutput();
+      let expected: Buffer[] = [];
+      for (const one of steps) {
+        write(output, one);
+        expected.push(written((fresh) => write(fresh, one)));
+        if (one.kind !== 'take') continue;
+        expect(output.take().equals(Buffer.concat(expected))).toBe(true);
+        expected = [];
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
