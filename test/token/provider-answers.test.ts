@@ -141,12 +141,23 @@ describe('lifetimes', () => {
   it.each<[string, Record<string, unknown>, number]>([
     ['Apigee: a string', { expires_in: '3599' }, 3_599_000],
     ['Entra ID v1: a string', { expires_in: '3599', ext_expires_in: '3599' }, 3_599_000],
+    ['a string with decimals', { expires_in: '3599.0' }, 3_599_000],
+    ['a number with decimals', { expires_in: 3599.5 }, 3_599_500],
+    ['a string with an exponent', { expires_in: '36e2' }, 3_600_000],
+    ['a string that begins with zeros', { expires_in: '0003600' }, 3_600_000],
     ['Salesforce, X: none', { expires_in: undefined }, 300_000],
+    ['an empty string', { expires_in: '' }, 300_000],
+    [
+      'an empty string beside a JWT that says it itself',
+      { access_token: hourLong, expires_in: '' },
+      3_600_000,
+    ],
     ['a JWT that says it itself', { access_token: hourLong, expires_in: undefined }, 3_600_000],
     ['0 beside a JWT that says it itself', { access_token: hourLong, expires_in: 0 }, 3_600_000],
     ['"0" beside a JWT that says it itself', { access_token: hourLong, expires_in: '0' }, 3_600_000],
     ['WSO2: without end is renewed daily', { expires_in: 2 ** 63 }, 86_400_000],
     ['WSO2: without end, as a string', { expires_in: '9223372036854775807' }, 86_400_000],
+    ['without end, as a string with an exponent', { expires_in: '1e400' }, 86_400_000],
     ['without end, in a JWT with one', { access_token: hourLong, expires_in: 1e18 }, 3_600_000],
   ])('%s', async (_name, fields, lifetimeMs) => {
     const { outcome } = await grant({ fields: { ...USUAL, ...fields } });
@@ -159,6 +170,31 @@ describe('lifetimes', () => {
 
   it('Kong: 0 of a token that says nothing itself is none', async () => {
     const { outcome } = await grant({ fields: { ...USUAL, expires_in: 0 } });
+    expect(outcome).toEqual({
+      result: 'invalid_response',
+      detail: 'expires_in is not a number of seconds from 1',
+    });
+  });
+});
+
+describe('lifetimes that make no sense are refused', () => {
+  it.each([
+    '1h',
+    ' ',
+    '0x10',
+    '1_000',
+    'Infinity',
+    'NaN',
+    '1e',
+    '.',
+    '-1',
+    '-3599.5',
+    -1,
+    true,
+    [3600],
+    { seconds: 3600 },
+  ])('%j', async (expires_in) => {
+    const { outcome } = await grant({ fields: { ...USUAL, expires_in } });
     expect(outcome).toEqual({
       result: 'invalid_response',
       detail: 'expires_in is not a number of seconds from 1',

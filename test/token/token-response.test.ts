@@ -135,7 +135,7 @@ describe('the lifetime of a token', () => {
     expect(read({ body, requestedAtMs: NOW, receivedAtMs: NOW + 3000 })).toMatchObject({ lifetimeMs: 5000 });
   });
 
-  it.each([0, -1, '0', '-1', '1e3', '', ' 60', '60s', true, [], {}, [60]])('refuses %j', (expires_in) => {
+  it.each([0, -1, '0', '-1', ' 60', '60s', true, [], {}, [60]])('refuses %j', (expires_in) => {
     expect(grant({ expires_in })).toMatchObject({ result: 'invalid_response' });
   });
 });

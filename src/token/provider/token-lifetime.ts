@@ -48,11 +48,13 @@ export function lifetimeOf(
   return { wrong: 'expires_in is not a number of seconds from 1' };
 }
 
-/** `expires_in` as a number or a numeric string of seconds; undefined when it makes no sense. */
+/** A number as JSON has it (RFC 8259 §6), with zeros before it. */
+const NUMBER = /^-?\d{1,40}(?:\.\d{1,40})?(?:e[+-]?\d{1,4})?$/i;
+
+/** `expires_in` as a number of seconds or a string of one; undefined when it makes no sense. */
 function statedSeconds(expiresIn: unknown): number | 'absent' | 'endless' | undefined {
-  if (expiresIn === undefined || expiresIn === null) return 'absent';
-  const seconds =
-    typeof expiresIn === 'string' && /^\d{1,20}$/.test(expiresIn) ? Number(expiresIn) : expiresIn;
+  if (expiresIn === undefined || expiresIn === null || expiresIn === '') return 'absent';
+  const seconds = typeof expiresIn === 'string' && NUMBER.test(expiresIn) ? Number(expiresIn) : expiresIn;
   if (typeof seconds !== 'number') return undefined;
   return seconds > MAX_LIFETIME_SECONDS ? 'endless' : seconds;
 }
