@@ -232,6 +232,13 @@ const CREDENTIAL: Texts = {
       ),
     ),
     defaultLifetime: say('Life of a token that states none.', '5m'),
+    zeroLifetime: seeing(
+      'token-answers.md#0-seconds',
+      say(
+        'What `expires_in: 0` means: `endless` for providers that say so of a token without end.',
+        'refused',
+      ),
+    ),
   }),
 };
 

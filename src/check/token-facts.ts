@@ -66,7 +66,11 @@ function lifetime(
     );
   }
   return lifetimeMs < SHORT_LIFE_MS
-    ? of.warning('token_lifetime', detail, 'let the provider issue tokens of five minutes or more')
+    ? of.warning(
+        'token_lifetime',
+        detail,
+        'let the provider issue tokens of five minutes or more, unless it gave one near its end',
+      )
     : of.ok('token_lifetime', detail);
 }
 

@@ -232,6 +232,8 @@ export interface RenewalPolicy {
   readonly shortestRetryMs?: number;
   /** The lifetime of a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
+  /** What a lifetime of 0 means; refused as no lifetime by default. */
+  readonly zeroLifetime?: 'endless';
 }
 
 /** A place in a request where a token is put. */

@@ -240,6 +240,7 @@ export const credential = v.strictObject(
           minInterval: v.optional(formatted(duration)),
           recovery: v.optional(formatted(recoveryTime)),
           defaultLifetime: v.optional(formatted(duration)),
+          zeroLifetime: v.optional(words(['refused', 'endless'])),
         },
         'a mapping',
       ),

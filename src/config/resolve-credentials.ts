@@ -192,5 +192,6 @@ function resolveRenewal(entry: CredentialEntry['renewal']): RenewalPolicy {
     minIntervalMs: entry?.minInterval ?? DEFAULT_RENEWAL.minIntervalMs,
     recoveryMs: entry?.recovery ?? DEFAULT_RENEWAL.recoveryMs,
     defaultLifetimeMs: entry?.defaultLifetime ?? DEFAULT_RENEWAL.defaultLifetimeMs,
+    ...(entry?.zeroLifetime === 'endless' ? { zeroLifetime: 'endless' as const } : {}),
   };
 }

@@ -40,6 +40,8 @@ export function reportGrant(
       },
       'no token obtained',
     );
+  } else if (outcome.lifetimeMs === 0) {
+    log.info(facts, 'the held token ends within the second: the provider gives it until then');
   } else if (outcome.sharedAgeMs !== undefined) {
     log.info(
       { ...facts, ageMs: Math.round(outcome.sharedAgeMs) },

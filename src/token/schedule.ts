@@ -3,6 +3,7 @@
  * what these rules mean for a whole fleet.
  */
 
+import { elapsedMs, type Instant } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
 
 /**
@@ -47,6 +48,38 @@ function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
   const sendable = sendableMs(lifetimeMs);
   // With a lifetime of seconds, its last fifth is shorter than the provider may need to answer.
   return Math.min(lifetimeMs * policy.at, sendable * 0.9, lifetimeMs - Math.min(30_000, lifetimeMs * 0.2));
+}
+
+/** Below this, a token that the provider gives again without a longer life is asked for once more right at its end. */
+const LAST_STRETCH_MS = 5000;
+
+/** From when a token may no longer be sent to the request for its successor: less than requests wait for one that is planned. */
+const PAST_SENDABLE_MS = 900;
+
+/**
+ * As `renewalDelayMs`, for the token that is held already, given again without a longer life. Some providers replace it
+ * a while before its end, and the usual times find that out; others give it until then.
+ * @param sendableForMs how long it may still be sent.
+ */
+export function sameTokenDelayMs(
+  lifetimeMs: number,
+  sendableForMs: number,
+  policy: RenewalPolicy,
+  random: number,
+): number {
+  if (lifetimeMs > LAST_STRETCH_MS) return renewalDelayMs(lifetimeMs, policy, random);
+  return Math.max(SHORTEST_INTERVAL_MS, Math.min(lifetimeMs, sendableForMs + PAST_SENDABLE_MS));
+}
+
+/** From an answer that says that the held token has ended to the next request: the last second is over by then. */
+export const ENDED_TOKEN_DELAY_MS = 1000;
+
+/** Around a token's end, the provider may say that it has ended. By its clock and ours, and the time of a request. */
+const AROUND_END_MS = 5000;
+
+/** @param expiresAt of the token that is held. */
+export function isAboutToEnd(expiresAt: Instant, now: Instant): boolean {
+  return Math.abs(elapsedMs(expiresAt, now)) <= AROUND_END_MS;
 }
 
 /** Providers count in whole seconds, from one that began before the request came (RFC 7519 §2, NumericDate). */

@@ -17,6 +17,7 @@ import type { LiveCredentials } from './live-credentials.ts';
 import type { TokenMetrics } from './metrics.ts';
 import type { TokenEndpoint } from './provider/token-endpoint.ts';
 import type { TokenResponse } from './provider/token-response.ts';
+import { isAboutToEnd } from './schedule.ts';
 import { judgeShared, type SharedTokens } from './shared-tokens.ts';
 import type { PastGrants, TokenSnapshot } from './token-snapshot.ts';
 import {
@@ -195,8 +196,13 @@ export function openTokenSource(options: TokenSourceOptions): TokenSource {
     if (grant.reason === 'upstream_401') refused = state.token?.authorization;
     const isSame = refused !== undefined && refused === state.token?.authorization;
     const report = isSame && takesRefusals ? refused?.slice(BEARER.length) : undefined;
+    const ending = state.token !== undefined && isAboutToEnd(state.token.expiresAt, clock.now());
     const ask = (): Promise<TokenResponse> =>
-      endpoint.requestToken(client, signal, { answered, refused: report });
+      endpoint.requestToken(client, signal, {
+        answered,
+        refused: report,
+        ending: ending ? state.token?.authorization.slice(BEARER.length) : undefined,
+      });
     // Tokens granted to outgoing credentials are not shared.
     if (options.shared === undefined || isLastChance) return ask();
     const held = { token: state.token, isRefused: grant.reason === 'upstream_401' };

@@ -4,14 +4,16 @@
  * requested, `due` is when to look again.
  */
 
-import { type Instant, isPast, later, remainingMs } from '../clock.ts';
+import { earlier, elapsedMs, type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
+  ENDED_TOKEN_DELAY_MS,
   type FailedAttempt,
   lastChanceDelayMs,
   renewalDelayMs,
   retryDelayMs,
+  sameTokenDelayMs,
   sendableMs,
   spreadRenewalDelayMs,
 } from './schedule.ts';
@@ -241,33 +243,63 @@ function hold(
   { now, random, policy }: Circumstances,
 ): TokenState {
   const { reason } = grant;
-  const isShared = sharedAgeMs !== undefined;
-  const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
-  // Processes that take another's token do not line up with a fleet: one of them will renew it for all.
-  const delayMs = reason === 'scheduled' || isShared ? renewalDelayMs : spreadRenewalDelayMs;
-  // A token that never expires is replaced only when the mounted one changes.
-  const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
-    ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
-    : undefined;
-  const authorization = `Bearer ${accessToken}`;
   const grantedTo = reason === 'previous_credentials' ? 'previous' : 'newest';
-  return {
+  const succeeded: TokenState = {
     ...state,
     grant: undefined,
-    token: {
-      number: state.token?.authorization === authorization ? state.token.number : grant.id,
-      authorization,
-      requestedAt,
-      expiresAt: later(requestedAt, lifetimeMs),
-      sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
-      grantedTo,
-    },
-    due: state.due ?? renewal,
     consecutiveFailures: 0,
     backoffStep: 0,
     // The newest credentials stay rejected, and this must stay visible.
     lastFailure: grantedTo === 'previous' ? state.lastFailure : undefined,
     previousCredentials: state.previousCredentials === 'none' ? 'none' : 'untried',
+  };
+  // The held token, in its last second.
+  if (lifetimeMs === 0) {
+    return { ...succeeded, due: state.due ?? { at: later(now, ENDED_TOKEN_DELAY_MS), reason: 'scheduled' } };
+  }
+  const authorization = `Bearer ${accessToken}`;
+  const held = state.token?.authorization === authorization ? state.token : undefined;
+  const isShared = sharedAgeMs !== undefined;
+  const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
+  const end = {
+    expiresAt: later(requestedAt, lifetimeMs),
+    sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
+  };
+  const sameEnd = held === undefined ? undefined : earlierOfSame(held, end);
+  // Processes that take another's token do not line up with a fleet: one of them will renew it for all.
+  const isUnhurried = reason === 'scheduled' || isShared;
+  const delayMs =
+    sameEnd !== undefined
+      ? sameTokenDelayMs(lifetimeMs, remainingMs(sameEnd.sendableUntil, requestedAt), policy, random)
+      : (isUnhurried ? renewalDelayMs : spreadRenewalDelayMs)(lifetimeMs, policy, random);
+  // A token that never expires is replaced only when the mounted one changes.
+  const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
+    ? { at: later(requestedAt, delayMs), reason: 'scheduled' }
+    : undefined;
+  return {
+    ...succeeded,
+    token: {
+      number: held?.number ?? grant.id,
+      authorization,
+      requestedAt,
+      ...(sameEnd ?? end),
+      grantedTo,
+    },
+    due: state.due ?? renewal,
+  };
+}
+
+/** Two answers on one token name its end in whole seconds, rounded up or down, and one of them may have been slow. */
+const SAME_END_MS = 2000;
+
+type End = Pick<HeldToken, 'expiresAt' | 'sendableUntil'>;
+
+/** The end of a token of which a second answer says no later one; undefined if it does. */
+function earlierOfSame(held: End, said: End): End | undefined {
+  if (!(elapsedMs(held.expiresAt, said.expiresAt) <= SAME_END_MS)) return undefined;
+  return {
+    expiresAt: earlier(held.expiresAt, said.expiresAt),
+    sendableUntil: earlier(held.sendableUntil, said.sendableUntil),
   };
 }
 

@@ -50,6 +50,7 @@ const OF_CONNECTIONS: Remedies = [
 const OF_ANSWERS: Remedies = [
   [/issuerUrl has to be/, 'set issuerUrl to what the provider calls itself'],
   [/no metadata of the issuer/, 'check issuerUrl, or set tokenUrl for a provider that publishes no metadata'],
+  [/expires_in is 0/, 'ask again in a second, in case the token was at its end'],
   [/status (404|405)/, "check the URL's path and the realm"],
   [/status 429|status 5\d\d/, 'look at the provider'],
 ];

@@ -82,6 +82,8 @@ interface PendingGrant {
   readonly secret: string;
   /** The token that the endpoint is told of as refused by an upstream. */
   readonly refused: string | undefined;
+  /** The token that the endpoint is told of as about to end. */
+  readonly ending: string | undefined;
   readonly signal: AbortSignal;
   answer(outcome: TokenResponse): Promise<void>;
 }
@@ -102,11 +104,12 @@ export async function openSource(
     config: credentialConfig({ tokenUrl: 'http://127.0.0.1/token' }),
     credentials,
     endpoint: {
-      requestToken: (client, signal, { answered, refused } = {}) =>
+      requestToken: (client, signal, { answered, refused, ending } = {}) =>
         new Promise((resolve) => {
           grants.push({
             secret: client.method === 'client_secret_post' ? client.clientSecret : '',
             refused,
+            ending,
             signal,
             answer: (outcome) => {
               if (outcome.result !== 'unavailable') answered?.(outcome.result === 'success' ? 200 : 401);

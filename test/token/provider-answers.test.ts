@@ -9,6 +9,7 @@ import { createTokenEndpoint } from '../../src/token/provider/token-endpoint.ts'
 import { VERSION } from '../../src/version.ts';
 import { credentialConfig } from '../support/credential-config.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { RENEWAL } from './policy.ts';
 
 interface Answer {
   readonly status?: number;
@@ -24,6 +25,7 @@ const CLIENT: ClientCredentials = { method: 'client_secret_post', clientId: 'sho
 async function grant(
   { status = 200, headers = { 'content-type': 'application/json' }, fields, body }: Answer,
   settings: Partial<CredentialSettings> = {},
+  ending?: string,
 ) {
   const agents: (string | undefined)[] = [];
   const provider = await ScriptedTokenEndpoint.start((response, request) => {
@@ -36,10 +38,11 @@ async function grant(
     systemClock,
   );
   onTestFinished(() => endpoint.close());
-  const outcome = await endpoint.requestToken(CLIENT, new AbortController().signal);
+  const outcome = await endpoint.requestToken(CLIENT, new AbortController().signal, { ending });
   return { outcome, agents };
 }
 
+const ZERO = 'expires_in is 0: the token has ended; if it has no end, set renewal.zeroLifetime: endless';
 const USUAL = { access_token: 'abc', token_type: 'Bearer', expires_in: 3600 };
 const JSON_BYTES = Buffer.from(JSON.stringify(USUAL));
 
@@ -168,12 +171,43 @@ describe('lifetimes', () => {
     expect(said).toBeGreaterThan(lifetimeMs - 60_000);
   });
 
-  it('Kong: 0 of a token that says nothing itself is none', async () => {
-    const { outcome } = await grant({ fields: { ...USUAL, expires_in: 0 } });
-    expect(outcome).toEqual({
-      result: 'invalid_response',
-      detail: 'expires_in is not a number of seconds from 1',
-    });
+  it.each([0, '0', '0.0', 0.0])(
+    'Kong: %j of a token that says nothing itself is none, unless it is set to mean no end',
+    async (expires_in) => {
+      const fields = { ...USUAL, expires_in };
+      expect((await grant({ fields })).outcome).toEqual({ result: 'invalid_response', detail: ZERO });
+      const { outcome } = await grant({ fields }, { renewal: { ...RENEWAL, zeroLifetime: 'endless' } });
+      expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 86_400_000 });
+    },
+  );
+
+  it('0 that is set to mean no end leaves a JWT the end that it states', async () => {
+    const fields = { ...USUAL, access_token: hourLong, expires_in: 0 };
+    const { outcome } = await grant({ fields }, { renewal: { ...RENEWAL, zeroLifetime: 'endless' } });
+    expect((outcome as { lifetimeMs: number }).lifetimeMs).toBeLessThanOrEqual(3_600_000);
+  });
+
+  const ended = jwt({ iat: nowSeconds - 3600, exp: nowSeconds - 1 });
+
+  it.each<[string, string, unknown]>([
+    ['0', 'opaque', 0],
+    ['"0"', 'opaque', '0'],
+    ['less than 0', 'opaque', -1],
+    ['an exp that is past', ended, undefined],
+    ['an exp that is past, and 0', ended, 0],
+  ])(
+    'WSO2: %s of the token that is held and about to end is no mistake',
+    async (_name, access_token, expires_in) => {
+      const fields = { ...USUAL, access_token, expires_in };
+      const { outcome } = await grant({ fields }, {}, access_token);
+      expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 0 });
+      expect((await grant({ fields }, {}, 'another')).outcome).toMatchObject({ result: 'invalid_response' });
+    },
+  );
+
+  it('the held token that is about to end may live longer than was known', async () => {
+    const { outcome } = await grant({ fields: { ...USUAL, expires_in: 2 } }, {}, 'abc');
+    expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 2000 });
   });
 });
 

@@ -123,7 +123,7 @@ describe('an answer that is no token', () => {
       answerToken({ token_type: 'mac' }),
       'token_type is MAC: every request with such a token needs a proof, which the sidecar does not make',
     ],
-    ['expires_in 0', answerToken({ expires_in: 0 }), 'expires_in is not a number of seconds from 1'],
+    ['expires_in -1', answerToken({ expires_in: -1 }), 'expires_in is not a number of seconds from 1'],
   ])('%s', async (_name, script, detail) => {
     const provider = await ScriptedTokenEndpoint.start(script);
     expect(await client({ tokenUrl: provider.url }).request()).toEqual({

@@ -10,6 +10,7 @@ it.each([
   ['CERT_HAS_EXPIRED', 'renew its certificate'],
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'a host that is in'],
   ['no whole answer within 10000 ms', 'NetworkPolicies'],
+  ['expires_in is 0: the token has ended; if it has no end, …', 'ask again in a second'],
   ['status 404', 'the realm'],
   ['status 503', 'look at the provider'],
   ['something else', 'the URL of a token endpoint'],

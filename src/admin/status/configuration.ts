@@ -67,6 +67,7 @@ const SHOWN: ReadonlySet<string> = new Set([
     'minIntervalMs',
     'recoveryMs',
     'defaultLifetimeMs',
+    'zeroLifetime',
     'tokenUrl',
     'issuerUrl',
     'routes',

@@ -37,6 +37,8 @@ export interface TokenRequest {
   readonly subject?: string;
   /** The token that an upstream has refused, for an endpoint that wants to know. */
   readonly refused?: string | undefined;
+  /** The token that is held and about to end: see `ExpectedAnswer`. */
+  readonly ending?: string | undefined;
   /** Called with the status of the token endpoint's answer, once there is one. */
   readonly answered?: (status: number) => void;
 }
@@ -116,7 +118,7 @@ export function createTokenEndpoint(
   async function post(
     credentials: Credentials,
     signal: AbortSignal,
-    { subject, refused, answered }: TokenRequest,
+    { subject, refused, ending, answered }: TokenRequest,
   ): Promise<TokenResponse> {
     const tokenUrl = await findTokenUrl(credentials, signal);
     const url = new URL(tokenUrl);
@@ -128,6 +130,8 @@ export function createTokenEndpoint(
     answered?.(received.status);
     const expected = {
       defaultLifetimeMs: config.renewal.defaultLifetimeMs,
+      zeroIsEndless: config.renewal.zeroLifetime === 'endless',
+      ending,
       tokenType: config.tokenType,
       translate,
     };

@@ -8,6 +8,8 @@ export const MAX_LIFETIME_SECONDS = 10 * 365 * 24 * 3600;
 /** The lifetime assumed for an endless token: renewed daily, it follows changes at the provider. */
 const ENDLESS_MS = 24 * 3600 * 1000;
 
+const ENDED = 'expires_in is 0: the token has ended; if it has no end, set renewal.zeroLifetime: endless';
+
 export interface AnswerTimes {
   /** The Date field, if present: the provider's own clock. */
   readonly date?: string | undefined;
@@ -20,19 +22,29 @@ export interface AnswerTimes {
 /** A lifetime in ms from the moment the request was sent, or why there is none. */
 export type Lifetime = { readonly lifetimeMs: number } | { readonly wrong: string };
 
-/** @param defaultMs for a token whose lifetime neither the answer nor the token states. */
+export interface ExpectedLifetime {
+  /** For a token whose lifetime neither the answer nor the token states. */
+  readonly defaultMs: number;
+  /** 0 means that the token has no end. */
+  readonly zeroIsEndless: boolean;
+  /** The token is held already and about to end: an answer that says that it has ended is no mistake. */
+  readonly isEnding: boolean;
+}
+
 export function lifetimeOf(
   accessToken: string,
   expiresIn: unknown,
   times: AnswerTimes,
-  defaultMs: number,
+  { defaultMs, zeroIsEndless, isEnding }: ExpectedLifetime,
 ): Lifetime {
   const requestedAt = requestedAtByProvider(times);
   const own = ownLifetime(accessToken, requestedAt.wallMs);
+  const stated = statedSeconds(expiresIn);
+  const hasEnded = own === undefined ? typeof stated === 'number' && stated <= 0 : own.hasEnded;
+  if (isEnding && hasEnded) return { lifetimeMs: 0 };
   if (own?.hasEnded && requestedAt.certain) {
     return { wrong: "the token has already ended: its exp is past by the answer's own Date" };
   }
-  const stated = statedSeconds(expiresIn);
   if (stated === 'absent') {
     const lifetimeMs = own === undefined ? defaultMs : own.lifetimeMs;
     if (lifetimeMs !== undefined) return { lifetimeMs };
@@ -45,6 +57,8 @@ export function lifetimeOf(
   if (statedMs !== undefined) return { lifetimeMs: Math.min(statedMs, ownMs ?? statedMs) };
   // Some say 0 for a token that states its own end.
   if (stated === 0 && ownMs !== undefined) return { lifetimeMs: ownMs };
+  if (stated === 0 && zeroIsEndless) return { lifetimeMs: ENDLESS_MS };
+  if (stated === 0) return { wrong: ENDED };
   return { wrong: 'expires_in is not a number of seconds from 1' };
 }
 

@@ -12,7 +12,7 @@ export type TokenResponse = GrantedToken | RefusedGrant;
 export interface GrantedToken {
   readonly result: 'success';
   readonly accessToken: string;
-  /** From the moment the request was sent; infinite for a mounted token that states no end. */
+  /** From the moment the request was sent; infinite for a mounted token that states no end; 0 for the `ending` one in its last second. */
   readonly lifetimeMs: number;
   /** For a token that another process requested: how long ago its request was sent. Absent for our own. */
   readonly sharedAgeMs?: number;
@@ -73,6 +73,10 @@ export type EndpointAnswer = Omit<ProviderAnswer, 'date'> & AnswerTimes;
 export interface ExpectedAnswer {
   /** The lifetime of a token that states none and is no JWT. */
   readonly defaultLifetimeMs: number;
+  /** A lifetime of 0 means that the token has no end. */
+  readonly zeroIsEndless?: boolean | undefined;
+  /** The token that is held and about to end, which some providers give until then. */
+  readonly ending?: string | undefined;
   /** Accept a token whose type is missing, or a name of the provider's own. */
   readonly tokenType?: 'any' | undefined;
   /** For an answer unlike RFC 6749 §5: maps its fields to the RFC's. */
@@ -137,7 +141,11 @@ function readGrant(
   const wrong = wrongToken(accessToken) ?? wrongType(tokenType, expected);
   if (wrong !== undefined) return invalid(wrong);
   const token = accessToken as string;
-  const lifetime = lifetimeOf(token, expiresIn, answer, expected.defaultLifetimeMs);
+  const lifetime = lifetimeOf(token, expiresIn, answer, {
+    defaultMs: expected.defaultLifetimeMs,
+    zeroIsEndless: expected.zeroIsEndless === true,
+    isEnding: token === expected.ending,
+  });
   if ('wrong' in lifetime) return invalid(lifetime.wrong);
   return {
     result: 'success',
