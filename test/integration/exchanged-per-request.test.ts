@@ -103,6 +103,35 @@ it('a request that brings none, or one that is not exchanged, goes nowhere', asy
   expect(shown.join('\n')).not.toMatch(/\beve\b/);
 });
 
+it('one caller for whom the client is rejected turns nobody else away', async () => {
+  const { ask, provider } = await start();
+  const grants = provider.script;
+  provider.script = (response, request) => {
+    const isEve = provider.received.at(-1)?.form.get('subject_token')?.startsWith('eve') === true;
+    if (isEve) answer(400, JSON.stringify({ error: 'unauthorized_client' }))(response, request);
+    else grants(response, request);
+  };
+  const refused = { code: 'token_unavailable', detail: expect.stringContaining('unauthorized_client') };
+  expect(await ask('Bearer eve')).toMatchObject(refused);
+  expect(await ask('Bearer eve')).toMatchObject(refused);
+  expect(await ask('Bearer ann')).toBe('Bearer for-ann');
+  // Who was rejected before another got a token counts no more.
+  expect(await ask('Bearer eve-2')).toMatchObject(refused);
+  expect(await ask('Bearer bob')).toBe('Bearer for-bob');
+  expect(provider.received.map(({ form }) => form.get('subject_token'))).toEqual([
+    'eve',
+    'ann',
+    'eve-2',
+    'bob',
+  ]);
+  // Two after each other: the client is rejected.
+  expect(await ask('Bearer eve-3')).toMatchObject(refused);
+  expect(await ask('Bearer eve-4')).toMatchObject(refused);
+  expect(await ask('Bearer cyd')).toMatchObject(refused);
+  expect(provider.received).toHaveLength(6);
+  expect(await ask('Bearer ann')).toBe('Bearer for-ann');
+});
+
 it('it is ready without anybody having asked, and a provider that is away fails requests alone', async () => {
   const { ask, provider, admin } = await start();
   expect(JSON.parse(await admin('/readyz'))).toEqual({ status: 'ready' });
@@ -129,6 +158,8 @@ it('the status page says so, offers no new token, and tells since when exchanges
   expect(page).not.toContain('api/renew');
   provider.script = answer(401, JSON.stringify({ error: 'invalid_client' }));
   await ask('Bearer ann');
+  expect((await status()).verdict).toMatchObject({ level: 'warning' });
+  await ask('Bearer bob');
   const { verdict, credentials } = await status();
   expect(verdict).toMatchObject({
     level: 'failing',

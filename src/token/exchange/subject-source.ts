@@ -9,7 +9,7 @@ import type { TokenSnapshot } from '../token-snapshot.ts';
 import type { TokenSource, TokenSourceOptions } from '../token-source.ts';
 import type { FailedGrant } from '../token-state.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
-import { isOfEverybody, isOfSubject, SubjectTokens } from './subject-tokens.ts';
+import { isOfSubject, SubjectTokens } from './subject-tokens.ts';
 
 /** Follows the mounted credentials; it is ready once they can be used. */
 export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): TokenSource {
@@ -22,7 +22,6 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
   const closing = new AbortController();
   let credentials: Credentials | undefined;
   let lastFailure: FailedGrant | undefined;
-  let refusesAll = false;
   let consecutiveFailures = 0;
   const tokens = new SubjectTokens({
     name: config.name,
@@ -32,7 +31,11 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     exchange,
   });
 
-  async function exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse> {
+  async function exchange(
+    subject: string,
+    begun: AwaitsGrant,
+    ending: string | undefined,
+  ): Promise<TokenResponse> {
     if (credentials === undefined) {
       const { detail = '' } = options.credentials.current();
       return { result: 'unavailable', detail: `the mounted credentials cannot be used: ${detail}` };
@@ -43,6 +46,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     let status: number | undefined;
     const outcome = await endpoint.requestToken(credentials, closing.signal, {
       subject,
+      ending,
       answered: (seen) => {
         status = seen;
       },
@@ -59,11 +63,9 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
       // The request's own error, and counted there: anybody may send a token that nobody exchanges.
       if (isOfSubject(outcome)) return outcome;
       lastFailure = { result: outcome.result, detail: outcome.detail, at: clock.now() };
-      refusesAll = isOfEverybody(outcome);
       consecutiveFailures += 1;
     } else {
       lastFailure = undefined;
-      refusesAll = false;
       consecutiveFailures = 0;
     }
     metrics.refreshed(config.name, result, 'subject', durationMs);
@@ -111,7 +113,7 @@ export function openSubjectSource(options: Omit<TokenSourceOptions, 'random'>): 
     return {
       name: config.name,
       required: config.required !== false,
-      tokens: { kind: 'exchanged', refusesAll },
+      tokens: { kind: 'exchanged', refusesAll: tokens.refusesAll },
       openedAtMs,
       tokenUrl: endpoint.tokenUrl(),
       ready: credentials !== undefined,

@@ -10,7 +10,7 @@ import { SidecarError } from '../../errors.ts';
 import type { AwaitsGrant, GrantTrace, TokenWaiter } from '../bearer-source.ts';
 import { ownLifetime } from '../provider/token-lifetime.ts';
 import type { RefusedGrant, TokenResponse } from '../provider/token-response.ts';
-import { sendableMs } from '../schedule.ts';
+import { ENDED_TOKEN_DELAY_MS, isAboutToEnd, sendableMs } from '../schedule.ts';
 import { TokenUnavailable } from '../token-unavailable.ts';
 import { untilGone } from '../until-gone.ts';
 import { ExchangeLine, type Place, type Turn } from './exchange-line.ts';
@@ -24,6 +24,9 @@ export const MOST_BYTES = 8 * 1024 * 1024;
 /** Exchanges under way or in line. Beyond that the caller with the most in line is turned away first. */
 export const MOST_EXCHANGES = 256;
 
+/** What precedes the token in an Authorization value. */
+const BEARER = 'Bearer ';
+
 /** For this long a refused subject is refused again without asking the provider. */
 const REFUSED_FOR_MS = 5000;
 /**
@@ -31,7 +34,10 @@ const REFUSED_FOR_MS = 5000;
  * is not asked again for the subject that it said so of.
  */
 const AWAY_FOR_MS = 1000;
-/** For this long a provider that rejects the client is not asked for any subject: asking again would lock the client out. */
+/**
+ * For this long a provider that rejects the client is not asked again for the subject, nor for any once it has rejected the
+ * client for two: asking again would lock the client out.
+ */
 const REJECTED_FOR_MS = 30_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** A token that an upstream refused is exchanged anew no sooner than this after it was exchanged. */
@@ -45,15 +51,14 @@ export function isOfSubject({ result, blames }: RefusedGrant): boolean {
 }
 
 /**
- * Whether every subject would fare alike: the client is rejected, or no answer came at all. One subject may have caused
- * any other answer, and its caller must not be able to turn the others away.
+ * What every subject would meet: the client is rejected, or no answer comes at all. One subject may have caused any other
+ * failure.
  */
-export function isOfEverybody(refusal: RefusedGrant): boolean {
-  return refusal.blames === 'client' || isNoAnswer(refusal);
-}
+type CommonFailure = 'client_rejected' | 'unanswered';
 
-function isNoAnswer({ result, blames }: RefusedGrant): boolean {
-  return result === 'unavailable' && blames === undefined;
+function commonFailure({ result, blames }: RefusedGrant): CommonFailure | undefined {
+  if (blames === 'client') return 'client_rejected';
+  return result === 'unavailable' && blames === undefined ? 'unanswered' : undefined;
 }
 
 /** One request that wants a token. */
@@ -105,8 +110,12 @@ export interface SubjectTokensOptions {
   readonly atOnce: number;
   /** How long an exchange waits for its turn. */
   readonly patienceMs: number;
-  /** Never rejects. @param begun called at once with the exchange's trace, where it is traced. */
-  exchange(subject: string, begun: AwaitsGrant): Promise<TokenResponse>;
+  /**
+   * Never rejects.
+   * @param begun called at once with the exchange's trace, where it is traced.
+   * @param ending the token that the subject has had and that is about to end.
+   */
+  exchange(subject: string, begun: AwaitsGrant, ending: string | undefined): Promise<TokenResponse>;
 }
 
 export class SubjectTokens {
@@ -121,8 +130,9 @@ export class SubjectTokens {
   #bytes = 0;
   /** Set while the provider is believed to be away. */
   #away: { readonly why: Why; readonly untilMs: number } | undefined;
-  /** The caller that got no answer, while nobody has got one since. */
-  #unanswered: string | undefined;
+  #refusesAll = false;
+  /** The last failure, if it was one that every subject would meet, and who met it first. */
+  #suspected: { readonly failure: CommonFailure; readonly by: string } | undefined;
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
@@ -142,9 +152,15 @@ export class SubjectTokens {
     return this.#exchanging.size;
   }
 
+  /** Whether the last failure was one that every subject would meet. */
+  get refusesAll(): boolean {
+    return this.#refusesAll;
+  }
+
   /** The client has other credentials: failures of the old ones say nothing of them. */
   forgetFailure(): void {
     this.#away = undefined;
+    this.#suspected = undefined;
     for (const [key, { kind }] of this.#failed) if (kind === 'failed') this.#failed.delete(key);
   }
 
@@ -260,11 +276,21 @@ export class SubjectTokens {
   async #exchange({ key, subject, caller, begun }: Wanted): Promise<string> {
     const { clock, exchange } = this.#options;
     const requestedAt = clock.now();
-    const outcome = await exchange(subject, begun);
+    const held = this.#held.get(key);
+    const ending =
+      held !== undefined && isAboutToEnd(held.sendableUntil, requestedAt)
+        ? held.authorization.slice(BEARER.length)
+        : undefined;
+    const outcome = await exchange(subject, begun, ending);
+    if (outcome.result === 'success' && outcome.lifetimeMs === 0) {
+      await new Promise<void>((resolve) => clock.after(ENDED_TOKEN_DELAY_MS, resolve));
+      return await this.#exchange({ key, subject, caller, begun });
+    }
     if (outcome.result !== 'success') throw errorOf(this.#fail(key, caller, outcome));
     this.#away = undefined;
-    this.#unanswered = undefined;
-    const authorization = `Bearer ${outcome.accessToken}`;
+    this.#refusesAll = false;
+    this.#suspected = undefined;
+    const authorization = `${BEARER}${outcome.accessToken}`;
     this.#failed.delete(key);
     this.#hold(key, {
       authorization,
@@ -287,28 +313,34 @@ export class SubjectTokens {
   }
 
   /**
-   * A caller can cause a missing answer, by a token that something before the provider drops. Where callers are told
-   * apart, the provider counts as away only once two of them got no answer.
+   * A caller can cause a missing answer, by a token that something before the provider drops, and a subject can make a
+   * provider blame the client. Where callers are told apart, a failure concerns all only once two callers have met it
+   * after each other; where they are not, two subjects for whom the client was rejected.
    */
-  #concernsAll(caller: string | undefined, refusal: RefusedGrant): boolean {
-    const before = this.#unanswered;
-    this.#unanswered = isNoAnswer(refusal) ? (before ?? caller) : undefined;
-    if (!isNoAnswer(refusal) || caller === undefined) return isOfEverybody(refusal);
-    return before !== undefined && before !== caller;
+  #concernsAll(key: string, caller: string | undefined, refusal: RefusedGrant): boolean {
+    const failure = commonFailure(refusal);
+    const before = this.#suspected;
+    const by = caller ?? key;
+    this.#suspected =
+      failure === undefined ? undefined : { failure, by: before?.failure === failure ? before.by : by };
+    if (failure === 'unanswered' && caller === undefined) return true;
+    return failure !== undefined && this.#suspected?.by !== by;
   }
 
   #fail(key: string, caller: string | undefined, refusal: RefusedGrant): Why {
     const { result, detail, retryAfterMs = 0 } = refusal;
     const { name, clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    const concernsAll = this.#concernsAll(caller, refusal);
+    const concernsAll = this.#concernsAll(key, caller, refusal);
     if (isOfSubject(refusal)) {
       const message = `credential ${name}: the provider does not exchange the token of this request (${detail})`;
       const why = { code: 'subject_token_refused', message } as const;
       this.#keepFailed(key, { kind: 'refused', why, untilMs: nowMs + REFUSED_FOR_MS });
       return why;
     }
-    const leastMs = result !== 'rejected' ? AWAY_FOR_MS : concernsAll ? REJECTED_FOR_MS : REFUSED_FOR_MS;
+    this.#refusesAll = concernsAll;
+    const refusedForMs = refusal.blames === 'client' ? REJECTED_FOR_MS : REFUSED_FOR_MS;
+    const leastMs = result === 'rejected' ? refusedForMs : AWAY_FOR_MS;
     const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     const message = `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`;
     const why = { code: 'token_unavailable', message, retryAfterMs: forMs } as const;

@@ -116,10 +116,12 @@ it('says what failed last, and whether it refuses everybody, until a token is gr
   provider.script = INVALID_CLIENT;
   const before = Date.now();
   await expect(ask('ann')).rejects.toMatchObject({ code: 'token_unavailable' });
+  expect(source.snapshot().tokens).toEqual({ kind: 'exchanged', refusesAll: false });
+  await expect(ask('bob')).rejects.toMatchObject({ code: 'token_unavailable' });
   const { tokens, consecutiveFailures, lastFailure, ready } = source.snapshot();
   expect({ tokens, consecutiveFailures, ready }).toEqual({
     tokens: { kind: 'exchanged', refusesAll: true },
-    consecutiveFailures: 1,
+    consecutiveFailures: 2,
     ready: true,
   });
   expect(lastFailure).toMatchObject({
@@ -128,7 +130,7 @@ it('says what failed last, and whether it refuses everybody, until a token is gr
   });
   expect(lastFailure?.at.wallMs).toBeGreaterThanOrEqual(before);
   expect(await metrics()).toContain(
-    'token_sidecar_token_refresh_consecutive_failures{credential="default"} 1',
+    'token_sidecar_token_refresh_consecutive_failures{credential="default"} 2',
   );
 
   provider.script = grants;
@@ -152,6 +154,22 @@ it('is no worse for a subject that is refused: anybody may send one', async () =
   });
   expect(await metrics()).not.toContain('result="rejected"');
   expect(source.grants().latest).toEqual([]);
+});
+
+it('waits for the next token where the provider gives one until its end', async () => {
+  const { provider, ask, metrics } = await open();
+  const lives = [2, 1, 0];
+  provider.script = (response, request) => {
+    const expires_in = lives.shift();
+    const fields =
+      expires_in === undefined
+        ? { access_token: 'second', expires_in: 300 }
+        : { access_token: 'first', expires_in };
+    answer(200, JSON.stringify({ token_type: 'Bearer', ...fields }))(response, request);
+  };
+  await expect.poll(() => ask('ann'), { timeout: 10_000 }).toBe('Bearer second');
+  expect(provider.received).toHaveLength(4);
+  expect(await metrics()).not.toContain('result="invalid_response"');
 });
 
 it('says that an exchange is under way while one is', async () => {

@@ -224,6 +224,42 @@ describe('failures', () => {
     expect(asked).toEqual(['eve', 'ann']);
   });
 
+  it('of the client are of all once two subjects have met them, without an answer that shows otherwise', async () => {
+    const { asked, tokens, clock } = create((subject) =>
+      subject.startsWith('eve') ? CLIENT_REJECTED : subject === 'cyd' ? REFUSED : granted('ok'),
+    );
+    const rejected = { code: 'token_unavailable', retryAfterSeconds: 30 };
+    await expect(tokens.obtain('eve-1')).rejects.toMatchObject(rejected);
+    expect(await tokens.obtain('ann')).toBe('Bearer ok');
+    await expect(tokens.obtain('eve-2')).rejects.toMatchObject(rejected);
+    await expect(tokens.obtain('cyd')).rejects.toMatchObject({ code: 'subject_token_refused' });
+    await expect(tokens.obtain('eve-3')).rejects.toMatchObject(rejected);
+    expect(tokens.refusesAll).toBe(false);
+    await expect(tokens.obtain('eve-4')).rejects.toMatchObject(rejected);
+    expect(tokens.refusesAll).toBe(true);
+    await expect(tokens.obtain('bob')).rejects.toMatchObject(rejected);
+    expect(tokens.current('ann')).toBe('Bearer ok');
+    expect(asked).toEqual(['eve-1', 'ann', 'eve-2', 'cyd', 'eve-3', 'eve-4']);
+    await clock.advance(30_000);
+    expect(await tokens.obtain('bob')).toBe('Bearer ok');
+    expect(tokens.refusesAll).toBe(false);
+  });
+
+  it('of the client for two subjects of one caller of several turn no other caller away', async () => {
+    const { asked, tokens } = create((subject) =>
+      subject.startsWith('eve') ? CLIENT_REJECTED : granted('ok'),
+    );
+    for (const subject of ['eve-1', 'eve-2', 'eve-3']) {
+      await expect(tokens.obtain(subject, { caller: 'eve' })).rejects.toThrow('invalid_client');
+    }
+    expect(await tokens.obtain('ann', { caller: 'ann' })).toBe('Bearer ok');
+    for (const subject of ['eve-4', 'eve-5']) {
+      await expect(tokens.obtain(subject, { caller: subject })).rejects.toThrow('invalid_client');
+    }
+    await expect(tokens.obtain('bob', { caller: 'bob' })).rejects.toThrow('invalid_client');
+    expect(asked.at(-1)).toBe('eve-5');
+  });
+
   it('of the client last half a minute, or until it has other credentials', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
     await expect(tokens.obtain('ann')).rejects.toMatchObject({
