@@ -116,7 +116,10 @@ const CREDENTIAL: Texts = {
     'Base URL of the provider: the token endpoint is {authUrl}/realms/{realm}/protocol/openid-connect/token.',
   ),
   realm: say('The realm, beside authUrl.', 'dx'),
-  tokenUrl: say('The whole URL of the token endpoint.'),
+  tokenUrl: seeing(
+    'grants.md#a-query-in-tokenurl',
+    say('The whole URL of the token endpoint. It may have a query.'),
+  ),
   issuerUrl: seeing(
     'discovery.md',
     say('The issuer, whose metadata (OpenID Connect Discovery, RFC 8414) names the token endpoint.'),

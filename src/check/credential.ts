@@ -2,13 +2,14 @@
 
 import { join } from 'node:path';
 import type { CredentialConfig } from '../config/config.ts';
+import { shownUrl } from '../config/shown-text.ts';
 import { serverOf } from '../config/values.ts';
 import { type Credentials, readCredentials } from '../token/credentials.ts';
 import { exchangesForRequests } from '../token/grants/token-exchange.ts';
 import type { IssuerMetadata } from '../token/provider/issuer-metadata.ts';
 import { createTokenEndpoint } from '../token/provider/token-endpoint.ts';
 import type { EndpointAnswer } from '../token/provider/token-response.ts';
-import { explainNoToken, withoutQuery } from '../token/why-no-token.ts';
+import { explainNoToken } from '../token/why-no-token.ts';
 import { examineCertificateFiles } from './certificate-files.ts';
 import type { Examination } from './examination.ts';
 import { type About, about, type Finding } from './finding.ts';
@@ -146,7 +147,7 @@ async function requestToken(
 }
 
 function notInTime(asked: string, of: About): Finding {
-  const detail = `${withoutQuery(asked)} had not answered when the time for all steps was up`;
+  const detail = `${shownUrl(asked)} had not answered when the time for all steps was up`;
   const remedy = 'look at the provider, or give more time by --check-timeout';
   return of.failure('token', 'provider_unavailable', detail, remedy);
 }
@@ -158,11 +159,11 @@ function clientOf(config: CredentialConfig, credentials: Credentials) {
   };
 }
 
-/** The whole URL is shown, except its query: it reveals a realm in the base URL. */
+/** The whole URL is shown, except what its query holds: it reveals a realm in the base URL. */
 function describeUrl(config: CredentialConfig, tokenUrl: string | undefined, of: About): Finding[] {
   if (tokenUrl === undefined) return [];
   const grant = config.grant?.type ?? 'client_credentials';
-  const shown = `POST ${withoutQuery(tokenUrl)}, grant ${grant}, client by ${config.clientAuth.method}`;
+  const shown = `POST ${tokenUrl}, grant ${grant}, client by ${config.clientAuth.method}`;
   const mistake = mistakeInUrl({ url: new URL(tokenUrl), config });
   return [
     mistake === undefined
@@ -191,7 +192,7 @@ function describeDiscovery(
 ): Finding[] {
   if (metadata === undefined) return [];
   const { foundAt, tokenUrl, clientAuthentication } = metadata;
-  const found = of.ok('discovery', `${foundAt} names ${withoutQuery(tokenUrl)}`);
+  const found = of.ok('discovery', `${foundAt} names ${shownUrl(tokenUrl)}`);
   if (publishedNames(method).some((one) => clientAuthentication.includes(one))) {
     return [found, of.ok('client_authentication', `${method} is offered`)];
   }

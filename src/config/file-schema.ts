@@ -17,6 +17,7 @@ import {
   recoveryTime,
   serverUrl,
   size,
+  tokenEndpointUrl,
   upstream,
   type ValueFormat,
   windowSize,
@@ -33,10 +34,14 @@ function formatted<T>(format: ValueFormat<T>) {
 }
 
 /** A URL kept as written. */
-const url = v.pipe(
-  v.string(serverUrl.expected),
-  v.check((text) => serverUrl.parse(text) !== undefined, serverUrl.expected),
-);
+function asWritten({ expected, parse }: ValueFormat<URL>) {
+  return v.pipe(
+    v.string(expected),
+    v.check((text) => parse(text) !== undefined, expected),
+  );
+}
+
+const url = asWritten(serverUrl);
 
 function words<const Word extends string>(options: readonly Word[]) {
   return v.picklist(options, `one of ${options.join(', ')}`);
@@ -205,7 +210,7 @@ export const credential = v.strictObject(
     name,
     authUrl: v.optional(url),
     realm: v.optional(text),
-    tokenUrl: v.optional(url),
+    tokenUrl: v.optional(asWritten(tokenEndpointUrl)),
     issuerUrl: v.optional(url),
     allowInsecureTokenUrl: v.optional(flag),
     dir: v.optional(path),

@@ -2,6 +2,7 @@ import type { ClientAuthentication, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import { DEFAULT_GRANT } from './resolve-grant.ts';
+import { shownUrl } from './shown-text.ts';
 
 type Method = ClientAuthentication['method'];
 
@@ -76,7 +77,7 @@ export function resolveClientAuthentication(
         problems.push({
           key: `${key}.clientAuth`,
           value: method,
-          expected: `a method that works over http, or an https ${provider?.issuerUrl === undefined ? 'token endpoint' : 'issuer'} instead of ${url}`,
+          expected: `a method that works over http, or an https ${provider?.issuerUrl === undefined ? 'token endpoint' : 'issuer'} instead of ${shownUrl(url)}`,
         });
       }
       return { method };

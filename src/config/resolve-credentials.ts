@@ -8,6 +8,7 @@ import { resolveClientAuthentication } from './resolve-client-authentication.ts'
 import { resolveEgressProxy, SEEN_BY_PROXY } from './resolve-egress-proxy.ts';
 import { resolveGrant } from './resolve-grant.ts';
 import { resolveOutput } from './resolve-outputs.ts';
+import { resolveParameters } from './resolve-parameters.ts';
 import { MADE_UP_KEY, resolveProvider } from './resolve-provider.ts';
 import { resolveTls } from './resolve-tls.ts';
 import { didYouMean } from './suggestion.ts';
@@ -71,7 +72,7 @@ export function resolveCredentials(
       ...(entry.tokenType === 'any' ? { tokenType: 'any' as const } : {}),
       ...(scope === undefined ? {} : { scope }),
       ...(audience === undefined ? {} : { audience }),
-      parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, problems),
+      parameters: resolveParameters(`${key}.parameters`, entry.parameters ?? {}, provider, problems),
       tls,
       ...(egressProxy === undefined ? {} : { egressProxy }),
       requestTimeoutMs: entry.timeouts?.request ?? 10_000,
@@ -148,40 +149,6 @@ export function checkSubjects(
       expected: `replace: credential ${entry.credential} exchanges what the request has there`,
     });
   }
-}
-
-/** Parameters that the grant itself sets: repeating one would leave its meaning to the provider. */
-const OWN_PARAMETERS = [
-  'grant_type',
-  'client_id',
-  'client_secret',
-  'client_assertion',
-  'client_assertion_type',
-  'assertion',
-  'subject_token',
-  'subject_token_type',
-  'actor_token',
-  'actor_token_type',
-  'requested_token_type',
-  'scope',
-  'audience',
-];
-
-function resolveParameters(
-  key: string,
-  parameters: CredentialConfig['parameters'],
-  problems: Problem[],
-): CredentialConfig['parameters'] {
-  for (const name of Object.keys(parameters)) {
-    if (OWN_PARAMETERS.includes(name)) {
-      problems.push({
-        key: `${key}.${name}`,
-        expected: 'a parameter that has no setting of its own',
-        code: 'reserved_parameter',
-      });
-    }
-  }
-  return parameters;
 }
 
 function resolveRenewal(entry: CredentialEntry['renewal']): RenewalPolicy {

@@ -4,8 +4,9 @@ import type { GrantConfig, ProviderAddress } from './config.ts';
 import type { CredentialEntry } from './file-schema.ts';
 import type { Problem } from './problems.ts';
 import type { ProxyValues } from './proxy-settings.ts';
+import { checkQuery } from './resolve-parameters.ts';
 import { readValue } from './settings.ts';
-import { isLoopbackHost, oneOf, serverUrl } from './values.ts';
+import { isLoopbackHost, oneOf, serverUrl, tokenEndpointUrl } from './values.ts';
 
 /** Stands for the credential that is not in the file; messages name its settings by their variables. */
 export const MADE_UP_KEY = 'environment';
@@ -53,7 +54,7 @@ export function resolveProvider(
   if (said === inFile && said.way !== 'authUrl') {
     refuseRealm(key, entry, `nothing beside ${said.way}, which names the realm`, problems);
   }
-  const base = readValue(said, serverUrl, problems);
+  const base = readValue(said, said.way === 'tokenUrl' ? tokenEndpointUrl : serverUrl, problems);
   if (base === undefined) return undefined;
   const insecure = given['allow-insecure-token-url'];
   const permitted = readValue(insecure, oneOf(['true', 'false']), problems);
@@ -71,6 +72,7 @@ export function resolveProvider(
   }
   switch (said.way) {
     case 'tokenUrl':
+      checkQuery(said.key, said.text, problems);
       return { tokenUrl: said.text };
     case 'issuerUrl':
       return { issuerUrl: said.text, ...(mayBeInsecure ? { permitsClearText: true } : {}) };

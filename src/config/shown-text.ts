@@ -14,6 +14,15 @@ export const MASK = '…';
 /** Longer texts are not even read: no value is so long. Characters. */
 const LONGEST_READ = 10_000;
 
+/**
+ * A valid URL as logs, errors and pages show it: nothing of its query, which may name an account or hold anything, and
+ * of a user in it. Shown once more, it stays the same.
+ */
+export function shownUrl(url: string): string {
+  const { origin, pathname, search } = new URL(url);
+  return `${origin}${pathname}${search === '' ? '' : `?${MASK}`}`;
+}
+
 /** Ids of applications and tenants; some keys look like these, too. */
 const UUID = /\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b/g;
 

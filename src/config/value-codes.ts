@@ -5,6 +5,7 @@ import {
   recoveryTime,
   serverUrl,
   size,
+  tokenEndpointUrl,
   upstream,
   type ValueFormat,
   windowSize,
@@ -16,6 +17,7 @@ const CODES: readonly (readonly [ValueFormat<unknown>, ProblemCode])[] = [
   [size, 'invalid_size'],
   [windowSize, 'invalid_size'],
   [serverUrl, 'invalid_url'],
+  [tokenEndpointUrl, 'invalid_url'],
   [upstream, 'invalid_url'],
   [listenAddress, 'invalid_address'],
 ];

@@ -57,10 +57,16 @@ export const windowSize: ValueFormat<number> = {
 /** A URL of a server we call: http or https, without credentials, query or fragment. */
 export const serverUrl: ValueFormat<URL> = {
   expected: 'an http or https URL without credentials, query or fragment',
+  parse: (text) => (text.includes('?') ? undefined : tokenEndpointUrl.parse(text)),
+};
+
+/** The same with a query, which a token endpoint may have (RFC 6749 §3.2). */
+export const tokenEndpointUrl: ValueFormat<URL> = {
+  expected: 'an http or https URL without credentials or fragment',
   parse(text) {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined;
-    if (url.username !== '' || url.password !== '' || /[?#\s]/.test(text)) return undefined;
+    if (url.username !== '' || url.password !== '' || /[#\s]/.test(text)) return undefined;
     return url;
   },
 };

@@ -11,7 +11,7 @@ export interface TokenSnapshot {
   readonly tokens: TokensKind;
   /** Since when its token is maintained: the start, or the reload that brought it. */
   readonly openedAtMs: number;
-  /** Where tokens are requested; undefined while the issuer has not yet said. */
+  /** Where tokens are requested, as it may be shown; undefined while the issuer has not yet said. */
   readonly tokenUrl: string | undefined;
   readonly ready: boolean;
   readonly obtainedFirstToken: boolean;

@@ -1,6 +1,7 @@
 /** Why there is no token, in one sentence for the person who has to mend it: where, what, and what to do. */
 
 import type { CredentialSettings, ProviderAddress } from '../config/config.ts';
+import { shownUrl } from '../config/shown-text.ts';
 import { ASSERTION_NOT_TAKEN, NO_SUCH_CREDENTIAL } from './broker-refusals.ts';
 import type { FailedGrant } from './token-state.ts';
 
@@ -79,7 +80,7 @@ export function explainNoToken(
 ): NoTokenParts {
   const asked = tokenUrl ?? issuerUrl;
   if (asked === undefined) return explainNoMountedToken(directory, { unusable, lastFailure });
-  const where = withoutQuery(asked);
+  const where = shownUrl(asked);
   if (unusable !== undefined) {
     return {
       code: 'configuration',
@@ -119,12 +120,6 @@ function explainNoMountedToken(directory: string, { unusable, lastFailure }: Wha
 /** What mends a connection that failed with `detail`, if known. */
 export function connectionRemedy(detail: string): string | undefined {
   return firstFor(detail, OF_CONNECTIONS);
-}
-
-/** The part that may be shown: a query may hold anything. */
-export function withoutQuery(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
 }
 
 function firstFor(detail: string, remedies: Remedies): string | undefined {

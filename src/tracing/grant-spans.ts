@@ -8,6 +8,7 @@ import {
   SpanStatusCode,
   TraceFlags,
 } from '@opentelemetry/api';
+import { shownUrl } from '../config/shown-text.ts';
 import type { EndedGrantSpan, GrantSpan, GrantTracer } from '../token/grant-tracer.ts';
 
 /**
@@ -39,15 +40,14 @@ export function grantSpans(tracer: OtelTracer): GrantTracer {
   };
 }
 
-/** Without a query and userinfo, in which somebody may have put a secret. */
 function addressOf(where: string | undefined): Attributes {
   const url = where === undefined ? null : URL.parse(where);
   if (url === null) return {};
-  const { protocol, hostname, host, port, pathname } = url;
+  const { protocol, hostname, port } = url;
   return {
     'server.address': hostname,
     'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
-    'url.full': `${protocol}//${host}${pathname}`,
+    'url.full': shownUrl(url.href),
     'url.scheme': protocol.slice(0, -1),
   };
 }

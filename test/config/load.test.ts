@@ -160,6 +160,24 @@ describe('the simple case', () => {
     });
     expect(config.credentials[0]?.tokenUrl).toBe('https://sso/oauth/token');
   });
+
+  it.each(['?api-version=1', '?', '?a=%20b&a=c', '?grant_type=account_credentials&account_id=x'])(
+    'takes a token URL with a query as it is: %s',
+    async (query) => {
+      const config = await load({
+        TOKEN_SIDECAR_TOKEN_URL: `https://sso/token${query}`,
+        TOKEN_SIDECAR_UPSTREAM: 'https://a',
+      });
+      expect(config.credentials[0]?.tokenUrl).toBe(`https://sso/token${query}`);
+    },
+  );
+
+  it.each(['TOKEN_SIDECAR_AUTH_URL', 'TOKEN_SIDECAR_UPSTREAM'])('takes no query in %s', async (name) => {
+    const problems = await problemsOf(() => load({ ...SIMPLE, [name]: 'https://sso/?api-version=1' }));
+    expect(problems).toEqual([
+      `${name}: "https://sso/?…": expected an http or https URL without credentials, query or fragment`,
+    ]);
+  });
 });
 
 describe('the file', () => {

@@ -255,6 +255,20 @@ const CASES: Readonly<Record<string, Case>> = {
     token: 'ghs_github',
     lifetime: 3600,
   },
+  Zoom: {
+    host: 'zoom.us',
+    files: { client_id: 'the-client', client_secret: 'thesecret' },
+    provider: (asked) =>
+      asked.method === 'POST' &&
+      asked.place ===
+        'zoom.us/oauth/token?grant_type=account_credentials&account_id=Ab1cD2eF3gH4iJ5kL6mN7o' &&
+      asked.authorization === basic('the-client:thesecret') &&
+      asked.form.get('grant_type') === null
+        ? granted('eyJ-zoom')
+        : undefined,
+    token: 'eyJ-zoom',
+    lifetime: 3600,
+  },
 };
 
 it('every recipe is run, and every one that is run is there', () => {

@@ -57,6 +57,20 @@ function openEndpoint(
 }
 
 describe('an issuer', () => {
+  it('may name a token endpoint with a query, which is sent and not shown', async () => {
+    const { issuer, origin, pages, asked, metadata } = await startIssuer();
+    pages.set(OIDC, metadata({ token_endpoint: `${origin}/token?p=hidden_policy` }));
+    pages.set(
+      '/token?p=hidden_policy',
+      page(400, { error: 'invalid_scope', error_description: 'HIDDEN_policy' }),
+    );
+    const { endpoint, request } = openEndpoint(issuer);
+    const outcome = await request();
+    expect(asked).toEqual([`GET ${OIDC}`, 'POST /token?p=hidden_policy']);
+    expect(endpoint.tokenUrl()).toBe(`${origin}/token?…`);
+    expect(outcome).toMatchObject({ result: 'rejected', detail: 'status 400 invalid_scope: […]' });
+  });
+
   it.each([
     ['OpenID Connect', OIDC, [`GET ${OIDC}`]],
     ['RFC 8414', RFC_8414, [`GET ${OIDC}`, `GET ${RFC_8414}`]],

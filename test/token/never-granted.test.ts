@@ -15,11 +15,11 @@ it('is nothing once there was a token', async () => {
   expect(await after(token('T1'))).toBeUndefined();
 });
 
-it('has the code of the reason, and the URL without its query', async () => {
+it('has the code of the reason, and the URL without what its query holds', async () => {
   expect(await after(rejection)).toEqual({
     code: 'credentials_rejected',
     message:
-      'credential crm: https://sso.example.com/token rejected the client (status 401 invalid_client): compare the Secret that is mounted at /secret with the client there',
+      'credential crm: https://sso.example.com/token?… rejected the client (status 401 invalid_client): compare the Secret that is mounted at /secret with the client there',
   });
   expect(await after(failure)).toMatchObject({ code: 'provider_unavailable' });
 });
@@ -29,7 +29,7 @@ it('says of unusable credentials what is wrong with them', async () => {
   expect(whyNeverGranted(CONFIG, source.snapshot())).toEqual({
     code: 'configuration',
     message:
-      'credential crm: no token was asked of https://sso.example.com/token, because /secret/client_id does not exist: mend the Secret that is mounted at /secret',
+      'credential crm: no token was asked of https://sso.example.com/token?…, because /secret/client_id does not exist: mend the Secret that is mounted at /secret',
   });
 });
 

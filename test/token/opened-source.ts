@@ -118,7 +118,7 @@ export async function openSource(
             },
           });
         }),
-      tokenUrl: () => 'http://127.0.0.1/token?tenant=secret-query',
+      tokenUrl: () => 'http://127.0.0.1/token?…',
       metadata: () => undefined,
       close: async () => {},
     },

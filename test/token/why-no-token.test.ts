@@ -18,7 +18,7 @@ it.each([
   const { code, message } = whyNoToken(CONFIG, { lastFailure: { result: 'unavailable', detail } });
 
   expect(code).toBe('provider_unavailable');
-  expect(message).toContain(`https://sso.example.com/token gave no token (${detail}): `);
+  expect(message).toContain(`https://sso.example.com/token?… gave no token (${detail}): `);
   expect(message).toContain(remedy);
 });
 
@@ -38,7 +38,7 @@ it.each([
 ])('and from the refusal: %s', (detail, remedy) => {
   expect(whyNoToken(CONFIG, { lastFailure: { result: 'rejected', detail } })).toEqual({
     code: 'credentials_rejected',
-    message: `https://sso.example.com/token rejected the client (${detail}): ${remedy}`,
+    message: `https://sso.example.com/token?… rejected the client (${detail}): ${remedy}`,
   });
 });
 

@@ -1,6 +1,6 @@
 /** The effective configuration as it may be shown: without secrets, and without anything that might be one. */
 
-import { withoutQuery } from '../../token/why-no-token.ts';
+import { shownUrl } from '../../config/shown-text.ts';
 
 /**
  * Names of settings whose values are shown. All others are left out, so that a setting added later is hidden until
@@ -138,7 +138,7 @@ export function shownSettings(settings: unknown): unknown {
   );
 }
 
-/** URLs without user information and query. */
+/** URLs without what may be secret in them. */
 function shownText(text: string): string {
-  return /^https?:/i.test(text) && URL.canParse(text) ? withoutQuery(text) : text;
+  return /^https?:/i.test(text) && URL.canParse(text) ? shownUrl(text) : text;
 }

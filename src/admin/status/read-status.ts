@@ -3,7 +3,7 @@ import { formatAddress } from '../../config/values.ts';
 import type { RouteFigures } from '../../route-figures.ts';
 import type { TokenSnapshot } from '../../token/token-snapshot.ts';
 import type { TokenSource } from '../../token/token-source.ts';
-import { whyNoToken, withoutQuery } from '../../token/why-no-token.ts';
+import { whyNoToken } from '../../token/why-no-token.ts';
 import { REVISION, VERSION } from '../../version.ts';
 import { readMemoryUse } from '../memory.ts';
 import { shownSettings } from './configuration.ts';
@@ -111,8 +111,8 @@ function findCredential(
     config && failed ? whyNoToken(config, { unusable: credentials.detail, lastFailure }).message : undefined;
   return {
     name: token.name,
-    tokenUrl: token.tokenUrl && withoutQuery(token.tokenUrl),
-    issuerUrl: config?.issuerUrl && withoutQuery(config.issuerUrl),
+    tokenUrl: token.tokenUrl,
+    issuerUrl: config?.issuerUrl,
     required: token.required,
     tokens: token.tokens.kind,
     refusesAll: token.tokens.kind === 'exchanged' && token.tokens.refusesAll,

@@ -56,5 +56,5 @@ export function askForServiceAccount(
     lifetimeSeconds: ASSERTION_SECONDS,
     claims: { scope },
   });
-  return formRequest({ grant_type: JWT_BEARER, assertion }, proof, others);
+  return formRequest({ grant_type: JWT_BEARER, assertion }, { proof, tokenUrl }, others);
 }

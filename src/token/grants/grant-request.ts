@@ -35,12 +35,12 @@ type Asked = Pick<CredentialSettings, 'scope' | 'audience' | 'parameters'>;
 
 /**
  * A form (RFC 6749 §4.4.2, appendix B) with what the grant needs, what proves the client, and what the credential asks
- * for.
+ * for. What the URL's query has is not repeated (§3.2).
  * @param own the grant's parameters, with `grant_type`; undefined ones are left out.
  */
 export function formRequest(
   own: Readonly<Record<string, string | undefined>>,
-  { authorization, parameters }: ProofOfClient,
+  { proof: { authorization, parameters }, tokenUrl }: Pick<GrantOccasion, 'proof' | 'tokenUrl'>,
   asked: Asked,
 ): GrantRequest {
   const form = new URLSearchParams();
@@ -52,5 +52,6 @@ export function formRequest(
   for (const [name, value] of Object.entries(asked.parameters)) {
     for (const one of typeof value === 'string' ? [value] : value) form.append(name, one);
   }
+  for (const name of new URL(tokenUrl).searchParams.keys()) form.delete(name);
   return { authorization, body: { type: 'application/x-www-form-urlencoded', text: form.toString() } };
 }

@@ -50,5 +50,5 @@ export function askByAssertion(
     assertionId: randomUUID(),
     claims: grant.claims,
   });
-  return formRequest({ grant_type: JWT_BEARER, assertion }, proof, config);
+  return formRequest({ grant_type: JWT_BEARER, assertion }, { proof, tokenUrl }, config);
 }

@@ -35,7 +35,7 @@ export function unusableExchange(grant: TokenExchangeGrant, files: MountedFiles)
 export async function askByExchange(
   grant: TokenExchangeGrant,
   config: CredentialSettings,
-  { proof, subject }: GrantOccasion,
+  { proof, tokenUrl, subject }: GrantOccasion,
 ): Promise<GrantRequest> {
   const { directory } = config;
   // Both from the same version of the volume.
@@ -55,5 +55,5 @@ export async function askByExchange(
     actor_token_type: actorTokenFile === undefined ? undefined : grant.actorTokenType,
     requested_token_type: grant.requestedTokenType,
   };
-  return formRequest(own, proof, config);
+  return formRequest(own, { proof, tokenUrl }, config);
 }

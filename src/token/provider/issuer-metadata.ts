@@ -4,7 +4,8 @@
  * address.
  */
 
-import { isLoopbackHost, serverUrl } from '../../config/values.ts';
+import { shownUrl } from '../../config/shown-text.ts';
+import { isLoopbackHost, tokenEndpointUrl } from '../../config/values.ts';
 import { parseObject } from '../json-object.ts';
 
 export interface IssuerMetadata {
@@ -46,7 +47,7 @@ export function readIssuerMetadata(
   const { issuer } = fields;
   if (issuer !== issuerUrl) {
     return {
-      wrong: `is that of the issuer ${shownUrl(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
+      wrong: `is that of the issuer ${shownValue(issuer)}, not of ${issuerUrl}: issuerUrl has to be the same`,
     };
   }
   const aliases = fields['mtls_endpoint_aliases'];
@@ -54,7 +55,7 @@ export function readIssuerMetadata(
   const tokenUrl = alias ?? fields['token_endpoint'];
   if (tokenUrl === undefined) return { wrong: 'names no token_endpoint' };
   const wrong = wrongEndpoint(tokenUrl, expected);
-  if (wrong !== undefined) return { wrong: `names the token_endpoint ${shownUrl(tokenUrl)}: ${wrong}` };
+  if (wrong !== undefined) return { wrong: `names the token_endpoint ${shownValue(tokenUrl)}: ${wrong}` };
   return { foundAt, tokenUrl: tokenUrl as string, clientAuthentication: methodsOf(fields) };
 }
 
@@ -87,10 +88,12 @@ function methodsOf(fields: Readonly<Record<string, unknown>>): readonly string[]
   return methods.filter((method): method is string => typeof method === 'string');
 }
 
-/** The URL, as far as it may be shown. */
-function shownUrl(value: unknown): string {
+/** What should be a URL, as far as it may be shown. */
+function shownValue(value: unknown): string {
   if (typeof value !== 'string' || value.length > 200) return '(no URL)';
-  return serverUrl.parse(value) === undefined ? '(no plain URL)' : value;
+  const url = tokenEndpointUrl.parse(value);
+  // Letter by letter, as an issuer is compared.
+  return url === undefined ? '(no plain URL)' : url.search === '' ? value : shownUrl(value);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -4,6 +4,7 @@ import type { Agent } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
+import { shownUrl } from '../../config/shown-text.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import type { EgressFailure } from '../../egress/egress-tunnel.ts';
 import { systemCodeOf } from '../../errors.ts';
@@ -49,7 +50,7 @@ export interface TokenEndpoint {
    * credential's request timeout; `signal` gives up sooner.
    */
   requestToken(credentials: Credentials, signal: AbortSignal, request?: TokenRequest): Promise<TokenResponse>;
-  /** Where tokens are requested; undefined while the issuer has not yet said. */
+  /** Where tokens are requested, as it may be shown; undefined while the issuer has not yet said. */
   tokenUrl(): string | undefined;
   /** What the issuer's metadata says, once a request has asked for it. */
   metadata(): IssuerMetadata | undefined;
@@ -135,7 +136,7 @@ export function createTokenEndpoint(
       tokenType: config.tokenType,
       translate,
     };
-    const confidential = confidentialParts(credentials);
+    const confidential = [...confidentialParts(credentials), ...valuesIn(url)];
     const mayNotBeShown = subject === undefined ? confidential : [...confidential, subject];
     return readTokenResponse(received, expected, mayNotBeShown);
   }
@@ -173,13 +174,26 @@ export function createTokenEndpoint(
         cancelTimeout();
       }
     },
-    tokenUrl: () => config.tokenUrl ?? issuer?.known()?.tokenUrl,
+    tokenUrl() {
+      const url = config.tokenUrl ?? issuer?.known()?.tokenUrl;
+      return url === undefined ? undefined : shownUrl(url);
+    },
     metadata: () => issuer?.known(),
     async close() {
       closing.abort();
       connections.close();
     },
   };
+}
+
+/** Shorter ones name no account, and where they stand would be seen. Characters. */
+const SHORTEST_WITHHELD = 3;
+
+/** The values in the query of a token endpoint's URL, but for the grant's type. */
+function valuesIn({ searchParams }: URL): readonly string[] {
+  return [...searchParams].flatMap(([name, value]) =>
+    name === 'grant_type' || value.length < SHORTEST_WITHHELD ? [] : [value],
+  );
 }
 
 /** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */

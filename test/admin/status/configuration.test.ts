@@ -34,7 +34,7 @@ it('nothing that a client is called, sends along or claims is shown', () => {
         scope: 'read',
         parameters: HIDDEN,
         grant: { keyFile: 'key.pem', claims: HIDDEN },
-        tokenUrl: 'https://sso.example.com/token',
+        tokenUrl: 'https://sso.example.com/token?…',
       },
     ],
     aSettingOfTomorrow: HIDDEN,
