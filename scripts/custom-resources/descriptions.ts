@@ -149,7 +149,7 @@ const CREDENTIAL = {
   '.renewal.recovery':
     'While no token is held, the provider is asked at least this often; 30s by default. Large fleets raise it. It does not apply while the credentials are rejected, nor within Retry-After.',
   '.renewal.defaultLifetime': 'Life of a token that says nothing of it; 5m by default.',
-  '.renewal.zeroLifetime': 'What a life of 0 means: refused as no life, by default, or endless.',
+  '.renewal.zeroLifetime': 'A life of 0 is refused by default, or counts as endless.',
 };
 
 const ROUTE = {
