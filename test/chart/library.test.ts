@@ -196,6 +196,23 @@ test('two token endpoints are refused', async () => {
   expect(stderr).toContain('authUrl and tokenUrl: set one of them');
 });
 
+test('a token endpoint may have a query, which is not shown where it is refused', async () => {
+  const query = '?grant_type=account_credentials&account_id=hidden';
+  const set = ['tokens.authUrl='];
+  const { spec } = await pod(
+    NEWEST_KUBERNETES,
+    ...set,
+    `tokens.tokenUrl=https://sso.example.com/token${query}`,
+  );
+  expect(JSON.stringify(spec)).toContain(query);
+
+  const clear = [...set, `tokens.tokenUrl=http://sso.example.com/token${query}`];
+  const { ok, stderr } = await template({ chart, set: clear });
+  expect(ok).toBe(false);
+  expect(stderr).toContain('http://sso.example.com/token?… would carry the client secret in clear');
+  expect(stderr).not.toContain('hidden');
+});
+
 test('a token endpoint in clear is refused unless it is allowed', async () => {
   const set = ['tokens.authUrl=http://sso.example.com'];
 

@@ -78,7 +78,7 @@ Every one of them takes a dict of
 {{- end -}}
 {{- $endpoint := default (default "" $settings.authUrl) $settings.tokenUrl -}}
 {{- if and (hasPrefix "http://" $endpoint) (not $settings.allowInsecureTokenUrl) -}}
-{{-   $problems = append $problems (printf "allowInsecureTokenUrl: %s would carry the client secret in clear; use https:// or allow it" $endpoint) -}}
+{{-   $problems = append $problems (printf "allowInsecureTokenUrl: %s would carry the client secret in clear; use https:// or allow it" (regexReplaceAll "[?].*" $endpoint "?…")) -}}
 {{- end -}}
 {{- if not $settings.secret -}}
 {{-   $problems = append $problems "secret: name the Secret with client_id and client_secret" -}}
