@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { BlockPool } from './block-pool.ts';
+import type { FailedWrite } from './failed-write.ts';
 
 /** Up to here a piece goes as text: a string of this size is written without a request object or memory of its own. */
 const TEXT_BYTES = 4096;
@@ -21,14 +22,17 @@ const LITTLE_BYTES = 16 * 1024;
  */
 export class GatheredWriter {
   readonly #socket: Socket;
+  readonly #failed: FailedWrite | undefined;
   /** Follows what is in the block. */
   #text = '';
   #block: Buffer | undefined;
   #used = 0;
   #anyLeft = false;
 
-  constructor(socket: Socket) {
+  /** @param failed of the socket, where one stays open for reading. */
+  constructor(socket: Socket, failed?: FailedWrite) {
     this.#socket = socket;
+    this.#failed = failed;
   }
 
   /**
@@ -136,6 +140,7 @@ export class GatheredWriter {
   }
 
   #noteLeft(): void {
-    this.#anyLeft ||= this.#socket.errored === null && !this.#socket.destroyed;
+    this.#anyLeft ||=
+      this.#socket.errored === null && !this.#socket.destroyed && this.#failed?.happened !== true;
   }
 }

@@ -25,7 +25,9 @@ export class SocketSide implements TunnelSide {
 
   open(events: TunnelEvents): void {
     const { socket } = this.#end;
-    socket.on('end', () => events.ended());
+    socket.on('end', () => {
+      if (socket.errored === null) events.ended();
+    });
     socket.on('drain', () => events.writable());
     socket.on('close', () => {
       if (socket.errored !== null) events.closed('broken');

@@ -8,6 +8,7 @@ import type { ResponseHead } from '../../http1/response-head.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { ByteQueue } from '../../io/byte-queue.ts';
 import { Deadline } from '../../io/deadline.ts';
+import { FailedWrite } from '../../io/failed-write.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { sharedRead, type TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError } from '../../proxy-error.ts';
@@ -57,6 +58,7 @@ export class UpstreamConnection {
   readonly #failures: UpstreamFailures;
   readonly #heads: HeadReader<ResponseHead> = responseHeadReader(ANSWER_LIMITS);
   readonly #deadline: Deadline;
+  readonly #failed: FailedWrite;
   #state: UpstreamState;
   #retiresAt: Instant;
   #take: TakeBytes = this.#onBytes;
@@ -64,7 +66,8 @@ export class UpstreamConnection {
   constructor(user: UpstreamUser, options: UpstreamConnectionOptions) {
     const socket = options.connect(sharedRead((chunk) => this.#take(chunk)));
     this.socket = socket;
-    this.writer = new GatheredWriter(socket);
+    this.#failed = new FailedWrite(socket);
+    this.writer = new GatheredWriter(socket, this.#failed);
     this.#options = options;
     this.#failures = options.failures;
     const now = options.clock.now();
@@ -275,6 +278,8 @@ export class UpstreamConnection {
   };
 
   readonly #onEnd = (): void => {
+    // A write had failed: the error follows.
+    if (this.socket.errored !== null) return;
     this.#onEnded(wasSaid(this.socket) ? 'said' : 'cut');
   };
 
@@ -322,6 +327,11 @@ export class UpstreamConnection {
     switch (state.kind) {
       case 'busy':
       case 'discarding':
+        // The connection was broken before any of the request left: this does not answer it.
+        if (this.#failed.happened && !this.writer.anyLeft) {
+          this.#fail(this.#failures.unasked(), true);
+          break;
+        }
         if (state.kind === 'busy') state.anyAnswer = true;
         try {
           this.#read(chunk);

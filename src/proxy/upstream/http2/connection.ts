@@ -6,6 +6,7 @@ import { ClientConnection } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
 import { afterPoll } from '../../io/after-poll.ts';
 import { Deadline } from '../../io/deadline.ts';
+import { FailedWrite } from '../../io/failed-write.ts';
 import { Members } from '../../io/members.ts';
 import { asProxyError } from '../../proxy-error.ts';
 import type { Dialling } from '../dialling.ts';
@@ -59,6 +60,7 @@ export class Http2Connection {
   readonly #options: Http2ConnectionOptions;
   readonly #codec: ClientConnection<CarriedStream>;
   readonly #arrivals: Arrivals;
+  readonly #failed: FailedWrite;
   readonly #stuck: StuckSocket;
   readonly #shut = new ShutWindow();
   readonly #deadline: Deadline;
@@ -85,8 +87,10 @@ export class Http2Connection {
     this.#codec = new ClientConnection(UPSTREAM_LIMITS, this.#arrivals);
     const socket = dialling.handTo((chunk) => this.#onBytes(chunk));
     this.socket = socket;
+    this.#failed = new FailedWrite(socket);
     this.outlet = new UpstreamOutlet(
       socket,
+      this.#failed,
       this.#codec,
       () => this.#watch(),
       () => this.#offer(),
@@ -96,7 +100,10 @@ export class Http2Connection {
     this.#heardAt = now;
     this.#retiresAt = later(now, maxAgeMs);
     this.#deadline = new Deadline(clock, () => this.#look());
-    socket.on('end', () => this.#fail(this.#ended(), true));
+    socket.on('end', () => {
+      // Where a write had failed, the error follows.
+      if (socket.errored === null) this.#fail(this.#ended(), true);
+    });
     socket.on('drain', () => {
       this.#guarded(() => {
         // Requests that wait for room get it before those on the connection fill it.
@@ -207,7 +214,7 @@ export class Http2Connection {
 
   /** How many more streams may be opened. */
   get #room(): number {
-    if (!this.#codec.mayOpen || this.#windowStuck) return 0;
+    if (!this.#codec.mayOpen || this.#failed.happened || this.#windowStuck) return 0;
     // A further answer would wait for apps that have nothing to do with it.
     if (this.outlet.awaitsReaders && this.#options.mayStandAside()) return 0;
     const { settingsCame, peer } = this.#codec;

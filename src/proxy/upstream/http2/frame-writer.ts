@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { FrameOutput } from '../../http2/frame-output.ts';
+import type { FailedWrite } from '../../io/failed-write.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { CarriedStream } from './carried-stream.ts';
 
@@ -23,11 +24,11 @@ export class FrameWriter {
    * @param output where frames are written, and headers of DATA, whose payload is given to `payload`.
    * @param onFlushed is called when all that was written has been given to the socket.
    */
-  constructor(socket: Socket, output: FrameOutput, onFlushed: () => void) {
+  constructor(socket: Socket, failed: FailedWrite, output: FrameOutput, onFlushed: () => void) {
     this.#socket = socket;
     this.#onFlushed = onFlushed;
     this.#output = output;
-    this.#writer = new GatheredWriter(socket);
+    this.#writer = new GatheredWriter(socket, failed);
   }
 
   /** Whether the socket takes more. */

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Asked } from '../../http2/answer-section.ts';
 import type { ClientConnection, ClientStream } from '../../http2/client-connection.ts';
 import { ErrorCode } from '../../http2/error-code.ts';
+import type { FailedWrite } from '../../io/failed-write.ts';
 import type { CarriedStream } from './carried-stream.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { SendTurns } from './send-turns.ts';
@@ -25,12 +26,13 @@ export class UpstreamOutlet {
    */
   constructor(
     socket: Socket,
+    failed: FailedWrite,
     codec: ClientConnection<CarriedStream>,
     onFlushed: () => void,
     onRead: () => void,
   ) {
     this.#codec = codec;
-    this.#writer = new FrameWriter(socket, codec.output, onFlushed);
+    this.#writer = new FrameWriter(socket, failed, codec.output, onFlushed);
     this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes), onRead);
   }
 

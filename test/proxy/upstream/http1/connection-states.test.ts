@@ -6,7 +6,7 @@ import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream
 import { UpstreamFailures } from '../../../../src/proxy/upstream/failures.ts';
 import { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
 import { ManualClock, settle } from '../../../support/manual-clock.ts';
-import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok } from '../../../wire/messages.ts';
+import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok, post } from '../../../wire/messages.ts';
 import { routeTo } from '../../../wire/sidecar.ts';
 
 const [CONNECT_MS, RESPONSE_MS, IDLE_MS] = [5000, 20_000, 30_000];
@@ -123,9 +123,17 @@ function openOn(make: (onread: OnReadOpts) => Socket) {
 /**
  * One whose socket brings what the test says, when it says so: under TLS bytes and the end come on hold, too, because all
  * is brought that has been deciphered.
+ * @param takesWrites how many; the peer has reset the connection before the next.
  */
-function openDeciphered() {
-  const socket = new Duplex({ read() {}, write: (_bytes, _encoding, done) => done() }) as unknown as Socket;
+function openDeciphered(takesWrites = Number.POSITIVE_INFINITY) {
+  let writes = 0;
+  const socket = new Duplex({
+    read() {},
+    write(_bytes, _encoding, done) {
+      writes += 1;
+      done(writes > takesWrites ? Object.assign(new Error('write'), { code: 'ECONNRESET' }) : null);
+    },
+  }) as unknown as Socket;
   let bring: (text: string) => void = () => {};
   const opened = openOn((onread) => {
     bring = (text) => {
@@ -606,9 +614,56 @@ describe('a request', () => {
     const opened = await connected();
     begin(opened);
     await once(opened.peer, 'data');
-    opened.peer.write(message('HTTP/1.1 204 No', ['Content-Length: 5'], 'hello'));
+    opened.peer.write(message('HTTP/1.1 205 No', ['Content-Length: 5'], 'hello'));
     await opened.user.until('failed');
     expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error lost']);
+  });
+
+  it('that could not leave is not answered by what had come before', async () => {
+    const opened = openDeciphered(0);
+    opened.connection.begin('GET');
+    opened.connection.writer.text(get('/'));
+    opened.connection.writer.flush();
+    await settle();
+
+    opened.bring(answer(408, 'you said nothing'));
+
+    expect(opened.user.told).toEqual(['connected', 'failed upstream_protocol_error unsent']);
+  });
+
+  it('that breaks off is answered by what had come before', async () => {
+    const opened = openDeciphered(1);
+    opened.connection.begin('POST');
+    opened.connection.writer.text(post('/', ''));
+    opened.connection.writer.flush();
+    opened.connection.writer.text('the rest');
+    opened.connection.writer.flush();
+    await settle();
+
+    opened.bring(answer(413, 'too much'));
+
+    expect(opened.user.told).toEqual(['connected', 'answered 413', 'data', 'ended']);
+  });
+
+  it('that breaks off is lost where its answer ends with the connection: it may not be whole', async () => {
+    const opened = openDeciphered(1);
+    opened.connection.begin('POST');
+    opened.connection.writer.text(post('/', ''));
+    opened.connection.writer.flush();
+    opened.connection.writer.text('the rest');
+    opened.connection.writer.flush();
+    opened.bring(message('HTTP/1.1 200 OK', [], 'a part'));
+
+    opened.socket.push(null);
+    opened.socket.resume();
+    await opened.user.until('failed');
+
+    expect(opened.user.told).toEqual([
+      'connected',
+      'answered 200',
+      'data',
+      'failed upstream_protocol_error lost',
+    ]);
   });
 
   it('that nobody waits for any more fails nobody', async () => {
