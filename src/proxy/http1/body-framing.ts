@@ -2,7 +2,7 @@
  * Where a message's body ends (RFC 9112 §6.3).
  */
 
-import type { ControlFields } from './control-fields.ts';
+import { announcesBody, type ControlFields } from './control-fields.ts';
 import { MessageRefused } from './message-refused.ts';
 import type { ResponseHead } from './response-head.ts';
 
@@ -50,11 +50,6 @@ export function frameResponse(head: ResponseHead, requestMethod: string): BodyFr
   if (status === 205 && (head.contentLength ?? 0) > 0)
     throw new MessageRefused('response', 'body_not_allowed');
   return announced(head) ?? CLOSE;
-}
-
-/** Whether the head says that octets of a body follow. */
-export function announcesBody({ chunked, contentLength = 0 }: ControlFields): boolean {
-  return chunked || contentLength > 0;
 }
 
 function announced(control: ControlFields): BodyFraming | undefined {

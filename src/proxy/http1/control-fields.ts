@@ -98,6 +98,11 @@ export function readControlFields(
   return { contentLength, chunked, host, connectionOptions };
 }
 
+/** Whether they say that octets of a body follow. */
+export function announcesBody({ chunked, contentLength = 0 }: ControlFields): boolean {
+  return chunked || contentLength > 0;
+}
+
 /** `#connection-option` (RFC 9110 §7.6.1, §5.6.1); undefined when it is not that. */
 function parseConnectionOptions(value: string): readonly string[] | undefined {
   const lower = value.toLowerCase();

@@ -1,6 +1,5 @@
 import { CR, endOfRun, FIELD_VALUE, isLineEnd, SP } from '../http/octets.ts';
-import { announcesBody } from './body-framing.ts';
-import type { ControlFields } from './control-fields.ts';
+import { announcesBody, type ControlFields } from './control-fields.ts';
 import type { FieldLines } from './field-lines.ts';
 import { readFieldSection } from './field-section.ts';
 import type { HeadLimits } from './head-limits.ts';
