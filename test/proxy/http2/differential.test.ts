@@ -27,6 +27,7 @@ describe('the comparison', () => {
   const given: FuzzCase = {
     sender: 'client',
     asked: [],
+    odd: false,
     frames: [
       frame(4, 0, 0),
       frame(1, 4, 1, head),

@@ -16,6 +16,8 @@ export interface FuzzCase {
   readonly asked: readonly string[];
   /** One frame each, as a rule, without the preface. */
   readonly frames: readonly Buffer[];
+  /** An odd choice was made, which a reader may refuse though others do not. */
+  readonly odd: boolean;
 }
 
 type Field = readonly [name: string, value: string];
@@ -128,16 +130,23 @@ export function fuzzCase(random: Random): FuzzCase {
   const sender = random.chance(0.6) ? 'client' : 'server';
   const conversation = random.chance(CONVERSATIONS);
   const asked = conversation ? ASKED_IN_CONVERSATION : ASKED;
-  return { sender, asked, frames: new Speaker(random, sender, asked, conversation).frames() };
+  const speaker = new Speaker(random, sender, asked, conversation);
+  const frames = speaker.frames();
+  return { sender, asked, frames, odd: speaker.wasOdd };
 }
 
 class Speaker {
+  /** Whether an odd choice was made. */
+  wasOdd = false;
   readonly #random: Random;
   readonly #sender: Sender;
   readonly #blocks: BlockWriter;
   readonly #frames: Buffer[] = [];
   /** Streams on which more may be said, and whether their head has been. */
-  readonly #open = new Map<number, { headed: boolean; length: number | undefined }>();
+  readonly #open = new Map<
+    number,
+    { readonly headed: boolean; readonly length: number | undefined; readonly tunnel?: boolean }
+  >();
   readonly #conversation: boolean;
   /** Sections of a conversation that come again, by what they begin. */
   readonly #sections = new Map<string, (readonly Field[])[]>();
@@ -183,6 +192,7 @@ class Speaker {
   #odd(probability = 0.15): boolean {
     if (this.#oddities === 0 || !this.#random.chance(probability)) return false;
     this.#oddities--;
+    this.wasOdd = true;
     return true;
   }
 
@@ -221,7 +231,9 @@ class Speaker {
       const fields = this.#section('request', () => this.#request());
       const length = lengthOf(fields);
       this.#headers(id, fields, ended && (length === undefined || length === 0 || this.#odd(0.3)));
-      if (!ended || (length !== undefined && length > 0)) this.#open.set(id, { headed: true, length });
+      if (!ended || (length !== undefined && length > 0)) {
+        this.#open.set(id, { headed: true, length, tunnel: fields.some(([, value]) => value === 'CONNECT') });
+      }
       return;
     }
     const id = this.#random.pick([...this.#open.keys(), 1]);
@@ -298,6 +310,8 @@ class Speaker {
     const id = this.#random.pick([...this.#open.keys(), 1]);
     const stream = this.#open.get(id);
     if (stream === undefined || !stream.headed || (stream.length ?? 0) > 0) return;
+    // RFC 9113 §8.5 has none in tunnels, and other readers take them.
+    if (stream.tunnel) this.wasOdd = true;
     const fields = this.#section('trailers', () => this.#withOthers([['grpc-status', '0']], true));
     this.#headers(id, fields, !this.#odd(0.1));
     this.#open.delete(id);
@@ -447,7 +461,10 @@ class Speaker {
   /** A stream that is open, or one of those around, or 0 where the frame may be the connection's. */
   #anyId(otherwise: number): number {
     const random = this.#random;
-    if (this.#oddities > 0 && random.chance(0.1)) return random.below(12);
+    if (this.#oddities > 0 && random.chance(0.1)) {
+      this.wasOdd = true;
+      return random.below(12);
+    }
     return random.pick([...this.#open.keys(), otherwise]);
   }
 

@@ -1,6 +1,6 @@
 /**
  * The differential rule: after every block of a sequence the decoder has read what an independent decoder has, with the
- * same marks, whatever came before. A block that a library wrote is never refused; of one with a changed octet the decoder
+ * same marks, whatever came before. A block as an encoder wrote it is never refused; of one with a changed octet the decoder
  * may refuse more than the others, and no less. What it read goes through the encoder as the proxy passes it on, and the
  * libraries read the same again.
  */
@@ -102,7 +102,7 @@ async function runSequence(
     const mayBeRefused = changedFrom !== -1 && index >= changedFrom;
     const refusals = others.filter(([, sections]) => typeof sections?.[index] === 'string');
     if (found.kind === 'connection_fault') {
-      if (!mayBeRefused) return broke('the codec refuses what a library wrote', others.map(at(index)));
+      if (!mayBeRefused) return broke('the codec refuses a block that is right', others.map(at(index)));
       if (refusals.length > 0) tally.bothRefused++;
       else tally.stricter.set(found.reason, (tally.stricter.get(found.reason) ?? 0) + 1);
       break;
