@@ -56,7 +56,7 @@ const CHUNK_LINE = /(?<=^|[\r\n])[0-9A-Fa-f]+[ \t]*;[^\r\n]*/g;
 const TABS_AFTER_SIZE = /(?<=(?:^|[\r\n])[0-9A-Fa-f]+)[ \t]+(?=\r\n)/g;
 const ZEROS_BEFORE_LENGTH = /(?<=content-length:[ \t]*)0+(?=\d)/gi;
 const LENGTH_AND_ITS_LIKE =
-  /(\r\ncontent-length:[ \t]*(\d+)[ \t]*(?:\r\n[^\r\n]+)*?)\r\ncontent-length:[ \t]*\2[ \t]*(?=\r\n)/gi;
+  /(\r\ncontent-length:[ \t]*(\d+)[ \t]*(?:\r\n[^\r\n]+)*?)\r\ncontent-length:[ \t]*\2[ \t]*(?=\r\n|$)/gi;
 
 /**
  * Without whitespace around the signs of a chunk extension, and zeros before a length; in an answer also without a

@@ -216,8 +216,10 @@ class Speaker {
         return [PING, 0, 0, Buffer.from('12345678')];
       case 17:
         return [WINDOW_UPDATE, 0, this.#anyId(0), number32(1 + this.#random.below(1000))];
-      case 18:
-        return [PRIORITY, 0, this.#anyId(7), Buffer.from([0, 0, 0, 9, 1])];
+      case 18: {
+        const id = this.#anyId(7);
+        return [PRIORITY, 0, id, Buffer.concat([number32(id + 2), Buffer.from([1])])];
+      }
       default:
         return [0xbe, this.#random.below(256), this.#anyId(0), this.#octets(9)];
     }
