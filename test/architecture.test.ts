@@ -9,25 +9,26 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   log: [],
   x509: [],
   dns: [],
+  net: [],
   netfilter: ['config'],
   config: ['x509', 'log'],
   credentials: ['config', 'log'],
   egress: ['credentials', 'config', 'log'],
-  token: ['credentials', 'egress', 'x509', 'config', 'log'],
-  proxy: ['token', 'egress', 'x509', 'config', 'log'],
+  token: ['credentials', 'egress', 'x509', 'net', 'config', 'log'],
+  proxy: ['token', 'egress', 'x509', 'net', 'config', 'log'],
   gateway: ['proxy', 'callers', 'certificates', 'x509', 'config', 'log'],
-  tracing: ['proxy', 'token', 'config', 'log'],
-  kubernetes: ['log'],
+  tracing: ['proxy', 'token', 'net', 'config', 'log'],
+  kubernetes: ['net', 'log'],
   callers: ['kubernetes', 'log'],
   certificates: ['credentials', 'x509', 'config', 'log'],
   admin: ['token', 'config', 'log'],
-  broker: ['callers', 'kubernetes', 'certificates', 'token', 'credentials', 'x509', 'config', 'log'],
+  broker: ['callers', 'kubernetes', 'certificates', 'token', 'credentials', 'x509', 'net', 'config', 'log'],
   reload: ['credentials', 'config', 'log'],
   issuer: ['credentials', 'config', 'log'],
   injector: ['callers', 'kubernetes', 'certificates', 'credentials', 'x509', 'config', 'log'],
   demo: ['credentials', 'config', 'log'],
   explain: ['config'],
-  check: ['token', 'egress', 'credentials', 'dns', 'x509', 'config', 'log'],
+  check: ['token', 'egress', 'credentials', 'dns', 'x509', 'net', 'config', 'log'],
   commands: [
     'check',
     'egress',
@@ -191,12 +192,12 @@ describe('layering of the data path', () => {
   });
 
   it.each(PURE_IN_PROXY)(
-    '%s knows nothing outside its rooms but clock, errors and how the kernel writes addresses',
+    '%s knows nothing outside its rooms but clock, errors, how the kernel writes addresses and how connections are made',
     (room) => {
       const wrong = inProxy
         .filter(({ from }) => proxyRoomOf(from) === room)
         .filter(({ to }) => roomOf(to) !== 'proxy' || proxyRoomOf(to) === '')
-        .filter(({ to }) => !['clock.ts', 'errors.ts', 'socket-tables.ts'].includes(to));
+        .filter(({ to }) => !['clock.ts', 'errors.ts', 'socket-tables.ts', 'net/connect.ts'].includes(to));
       expect(wrong).toEqual([]);
     },
   );
@@ -230,6 +231,19 @@ describe('banned', () => {
 
   it('importing node:http: that loads 7 MB in every pod; use node-http.ts', () => {
     expect(imports.filter(({ specifier, typeOnly }) => specifier === 'node:http' && !typeOnly)).toEqual([]);
+  });
+
+  it('connections and agents of Node’s own: net/connect.ts has the rules for several addresses and for names', () => {
+    const own = /import \{[^}]*\bconnect\b[^}]*\} from 'node:(?:net|tls)'|\bnew https?\.Agent\(/;
+    // They lead to this machine: the second to a socket in a directory.
+    const allowed = ['demo/app.ts', 'demo/provider-line.ts', 'commands/private-directory.ts'];
+    const wrong = files
+      .filter((file) => !allowed.includes(file) && file !== 'net/connect.ts')
+      .filter((file) => {
+        const text = readFileSync(join(SRC, file), 'utf8');
+        return own.test(text) && !text.includes('byTheRules(');
+      });
+    expect(wrong).toEqual([]);
   });
 
   it('@kubernetes/client-node outside kubernetes/: it would cost the sidecar 70 MB', () => {

@@ -1,9 +1,10 @@
 /** Connects as an app would to hosts that lead to the sidecar. */
 
 import { X509Certificate } from 'node:crypto';
-import { connect, type Socket } from 'node:net';
-import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
+import type { Socket } from 'node:net';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
 import type { ListenAddress } from '../config/config.ts';
+import { connectTcp, connectTls } from '../net/connect.ts';
 import { commonName } from './certificate.ts';
 
 /** How apps' connections reach the sidecar. */
@@ -43,7 +44,7 @@ export function openAsApp(
   };
   const open = async (): Promise<OpenedAsApp> => {
     const tunnel =
-      way.kind === 'proxy' ? await throughProxy(keep(connect(way.proxy)), `${host}:${port}`) : undefined;
+      way.kind === 'proxy' ? await throughProxy(keep(connectTcp(way.proxy)), `${host}:${port}`) : undefined;
     const to = tunnel === undefined ? { host, port } : { socket: tunnel };
     // The certificate is judged below, and nothing is sent before that.
     const asked = {

@@ -1,9 +1,10 @@
 /** Connections to examined servers: the bytes, through a proxy if there is one, and TLS over them. */
 
-import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { MAX_PEM_BYTES, readBoundedFile } from '../bounded-file.ts';
 import type { EgressProxyConfig } from '../config/config.ts';
+import { connectTcp, connectTls } from '../net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import type { Destination } from './destination.ts';
 import { type Examination, inTime } from './examination.ts';
@@ -35,12 +36,13 @@ export async function openStream(
   const stands = Promise.withResolvers<void>();
   let stream: Socket;
   if (proxy === undefined) {
-    stream = connect({ host, port, ...(lookup === undefined ? {} : { lookup }) }, stands.resolve);
+    stream = connectTcp({ host, port, ...(lookup === undefined ? {} : { lookup }) });
+    stream.once('connect', stands.resolve);
   } else {
     const { EgressTunnel } = await import('../egress/egress-tunnel.ts');
     const { clock } = examination;
     const onStands = stands.resolve;
-    const tunnel = { proxy, host, port, withinMs, clock, connectTcp: connect, onStands };
+    const tunnel = { proxy, host, port, withinMs, clock, connectTcp, onStands };
     stream = new EgressTunnel(tunnel) as unknown as Socket;
   }
   // Once connected, its reader gets the error.
@@ -66,22 +68,19 @@ export async function secure(
   examination: Examination,
 ): Promise<TLSSocket> {
   const { host, tls, offers, withinMs } = to;
-  const servername = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
   const material = await readMaterial(to);
   const secured = Promise.withResolvers<void>();
-  const socket = connectTls(
-    {
-      socket: stream,
-      host,
-      ...material,
-      ALPNProtocols: [...offers],
-      minVersion: 'TLSv1.2',
-      ...(servername === undefined ? {} : { servername }),
-      // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
-      rejectUnauthorized: trust === 'the trusted',
-    },
-    secured.resolve,
-  );
+  const socket = connectTls({
+    socket: stream,
+    host,
+    servername: tls.serverName,
+    ...material,
+    ALPNProtocols: [...offers],
+    minVersion: 'TLSv1.2',
+    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show tokens to strangers.
+    rejectUnauthorized: trust === 'the trusted',
+  });
+  socket.once('secureConnect', secured.resolve);
   socket.on('error', secured.reject);
   try {
     await inTime(secured.promise, examination, withinMs);

@@ -1,8 +1,9 @@
 /** What a TLS handshake has shown, and whether a port expects one. */
 
 import { X509Certificate } from 'node:crypto';
-import { connect as connectTls, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import { systemCodeOf } from '../errors.ts';
+import { connectTls } from '../net/connect.ts';
 import { connectionRemedy } from '../token/why-no-token.ts';
 import { commonName, describeValidity, namesOf, trustedBy, validityOf } from './certificate.ts';
 import type { Destination } from './destination.ts';
@@ -85,7 +86,8 @@ export async function speaksTls(
   const answered = Promise.withResolvers<boolean>();
   // No certificate is judged: nothing is sent, and only the protocol matters.
   const greeting = { host, port, rejectUnauthorized: false, ...(lookup === undefined ? {} : { lookup }) };
-  const socket = connectTls(greeting, () => answered.resolve(true));
+  const socket = connectTls(greeting);
+  socket.once('secureConnect', () => answered.resolve(true));
   socket.on('error', (error) => answered.resolve(/ALERT/.test(systemCodeOf(error) ?? '')));
   socket.on('close', () => answered.resolve(false));
   try {

@@ -3,19 +3,35 @@
 import { readFileSync } from 'node:fs';
 import type { AgentOptions } from 'node:https';
 import { dirname } from 'node:path';
+import type { ConnectionOptions } from 'node:tls';
 import { type DispatcherOptions, KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import type { Cluster } from '@kubernetes/client-node/dist/config_types.js';
 import type { Clock } from '../clock.ts';
 import { SidecarError, systemCodeOf } from '../errors.ts';
+import { connectorFor } from './connector.ts';
 import { TokenFile } from './token-file.ts';
 
-/** Verifies the server unless the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide. */
-class VerifyingKubeConfig extends KubeConfig {
+/**
+ * Connects by the product's rules, but through a proxy of the kubeconfig by the client's, and verifies the server unless
+ * the kubeconfig says otherwise. If left unset, NODE_TLS_REJECT_UNAUTHORIZED would decide.
+ */
+class OwnKubeConfig extends KubeConfig {
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    super();
+    this.#clock = clock;
+  }
+
   override createDispatcherOptions(cluster: Cluster | null, options: AgentOptions): DispatcherOptions {
-    return super.createDispatcherOptions(cluster, {
+    const made = super.createDispatcherOptions(cluster, {
       ...options,
       rejectUnauthorized: options.rejectUnauthorized ?? true,
     });
+    if (made.type !== 'agent') return made;
+    // The options are declared as an object alone; fetch takes a function, too.
+    const connect = connectorFor(made.connect as ConnectionOptions, this.#clock);
+    return { type: 'agent', connect: connect as unknown as typeof made.connect };
   }
 }
 
@@ -31,7 +47,7 @@ export interface Configuration {
  * @throws {SidecarError} `configuration` if neither leads to a server.
  */
 export function loadConfiguration(kubeconfig: string | undefined, clock: Clock): Configuration {
-  const config = new VerifyingKubeConfig();
+  const config = new OwnKubeConfig(clock);
   if (kubeconfig === undefined) loadServiceAccount(config);
   else loadFile(config, kubeconfig);
   const server = config.getCurrentCluster()?.server;

@@ -6,6 +6,7 @@ import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { MAX_PEM_BYTES, readBoundedFileSync } from '../bounded-file.ts';
 import type { CollectorFiles, TracingConfig } from '../config/resolve-tracing.ts';
+import { byTheRules } from '../net/connect.ts';
 import { http } from '../node-http.ts';
 import { https } from '../node-https.ts';
 import type { EndableExporter } from './exports-in-time.ts';
@@ -23,10 +24,11 @@ export function openOtlpExporter(
     /** Takes the place of what the exporter would make by the environment, certificates included; asked for once, by the first export. */
     httpAgentOptions(scheme: string): Agent {
       // Verification is said aloud, too, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off.
-      agent =
+      agent = byTheRules(
         scheme === 'https:'
           ? new https.Agent({ ...options, rejectUnauthorized: true, ...read(files) })
-          : new http.Agent(options);
+          : new http.Agent(options),
+      );
       return agent;
     },
   };

@@ -1,7 +1,8 @@
 /** A TCP connection that accepts only as many bytes as were asked for: its client buffers everything until an answer is whole. */
 
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { connectTcp } from '../../net/connect.ts';
 
 /** The client's own default: a connection whose other end has silently gone is closed. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
@@ -19,7 +20,7 @@ export class MeasuredConnection extends Duplex {
   constructor({ host, port }: ConnectionAddress, mayCome: number) {
     super();
     this.#mayCome = mayCome;
-    const socket = connect({
+    const socket = connectTcp({
       host,
       port,
       noDelay: true,

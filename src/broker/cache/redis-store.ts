@@ -8,6 +8,7 @@ import { createClient, ErrorReply } from '@redis/client';
 import type { Clock } from '../../clock.ts';
 import { pause } from '../../kubernetes/backoff.ts';
 import type { Logger } from '../../log/logger.ts';
+import { serverNameOf } from '../../net/server-name.ts';
 import { nextTurn } from '../../next-turn.ts';
 import { within } from '../../within.ts';
 import { MeasuredConnection } from './measured-connection.ts';
@@ -105,6 +106,7 @@ export function openRedisStore(options: RedisStoreOptions): TokenStore {
             ...socket,
             tls: true,
             socket: measured,
+            servername: serverNameOf(host),
             rejectUnauthorized: true,
             ...(authorities === undefined ? {} : { ca: authorities }),
           }

@@ -1,6 +1,5 @@
 import { lookup as systemLookup } from 'node:dns';
 import {
-  connect as connectTcp,
   createServer,
   type LookupFunction,
   type Server,
@@ -8,15 +7,16 @@ import {
   type Socket,
   type TcpNetConnectOpts,
 } from 'node:net';
-import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import { connectTcp, connectTls } from '../../net/connect.ts';
 import { findPeers, type Peer } from './peer-socket.ts';
 import { DNS_BOUNDS, SharedLookups, SYSTEM_BOUNDS } from './shared-lookups.ts';
 
 /** All that the data path asks of the system's network. Tests put one of their own in its place. */
 export interface Network {
-  /** As `net.connect`. */
+  /** As `net.connect`, to the first address that answers. */
   connectTcp(options: TcpNetConnectOpts): Socket;
-  /** As `tls.connect`. */
+  /** As `tls.connect`, to the first address that answers. */
   connectTls(options: ConnectionOptions): TLSSocket;
   /** As `net.createServer`. */
   createServer(options: ServerOpts, onAccepted: (socket: Socket) => void): Server;

@@ -1,17 +1,15 @@
-import { isIP, type OnReadOpts, type Socket } from 'node:net';
+import type { OnReadOpts, Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { RouteConfig } from '../../config/config.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import { serverNameOf } from '../../net/server-name.ts';
 import type { Network } from '../io/network.ts';
 import type { UpstreamObserver } from '../observer.ts';
 import type { EgressDial } from './egress-dial.ts';
 import type { KeptFrom } from './own-listeners.ts';
 import { UpstreamTls } from './tls.ts';
-
-/** How long one address of several may take before the next is tried (RFC 8305 §5 wants more patience than Node has). */
-const ADDRESS_ATTEMPT_MS = 1_000;
 
 /** Finds out about a peer that has vanished, in a tunnel too. */
 const TCP_PROBE_MS = 60_000;
@@ -66,7 +64,7 @@ export class Dialer {
    * @param protocols offered by ALPN (RFC 7301), the preferred first; none is offered when absent.
    */
   dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
-    const { upstream, timeouts } = this.#route;
+    const { upstream } = this.#route;
     const tcp = {
       host: upstream.host,
       port: upstream.port,
@@ -76,7 +74,6 @@ export class Dialer {
       keepAliveInitialDelay: TCP_PROBE_MS,
       // In a tunnel each direction ends by itself; elsewhere the end of one is acted upon.
       allowHalfOpen: true,
-      autoSelectFamilyAttemptTimeout: Math.min(ADDRESS_ATTEMPT_MS, Math.ceil(timeouts.connectMs / 2)),
     };
     if (this.#tls === undefined) {
       const socket = this.#network.connectTcp(tcp);
@@ -87,8 +84,7 @@ export class Dialer {
     const { session } = tls;
     const options: ConnectionOptions = {
       secureContext: tls.context,
-      // An address is no server name (RFC 6066 §3); the certificate is checked against it all the same.
-      servername: this.#route.tls.serverName ?? (isIP(upstream.host) === 0 ? upstream.host : ''),
+      servername: serverNameOf(this.#route.tls.serverName ?? upstream.host),
       // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot send tokens to strangers.
       rejectUnauthorized: true,
       ...(session === undefined ? {} : { session }),

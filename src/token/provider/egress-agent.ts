@@ -1,12 +1,12 @@
 /** Requests to a provider through an egress proxy. Loaded only if a credential has one. */
 
 import type { Agent } from 'node:http';
-import { connect as connectTcp } from 'node:net';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 import type { Clock } from '../../clock.ts';
 import type { EgressProxyConfig } from '../../config/config.ts';
 import { EgressTunnel } from '../../egress/egress-tunnel.ts';
 import { goesThrough } from '../../egress/goes-through.ts';
+import { connectTcp, connectTls } from '../../net/connect.ts';
 
 export interface EgressOptions {
   readonly proxy: EgressProxyConfig;

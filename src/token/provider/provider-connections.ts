@@ -8,6 +8,7 @@ import type { Clock } from '../../clock.ts';
 import type { CredentialConfig } from '../../config/config.ts';
 import { UnusableFile } from '../../credentials/unusable-file.ts';
 import { messageOf, systemCodeOf } from '../../errors.ts';
+import { byTheRules } from '../../net/connect.ts';
 import { http } from '../../node-http.ts';
 import { https } from '../../node-https.ts';
 import type { CertificateMetrics } from '../../x509/certificate-metrics.ts';
@@ -91,14 +92,16 @@ function createAgent(
     proxyEnv: {},
     ...(lookup === undefined ? {} : { lookup }),
   };
-  if (protocol === 'http:') return new http.Agent(connections);
-  return new https.Agent({
-    ...connections,
-    ...material,
-    ALPNProtocols: ['http/1.1'],
-    // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
-    rejectUnauthorized: true,
-  });
+  if (protocol === 'http:') return byTheRules(new http.Agent(connections));
+  return byTheRules(
+    new https.Agent({
+      ...connections,
+      ...material,
+      ALPNProtocols: ['http/1.1'],
+      // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot show secrets to strangers.
+      rejectUnauthorized: true,
+    }),
+  );
 }
 
 /** Closes the idle connection; that of a request in flight closes when the request ends. */
