@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { ListenAddress } from '../../config/config.ts';
 import { DEFAULT_PORTS } from '../../config/values.ts';
 import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { withoutRootDot } from '../../net/server-name.ts';
 import { AcceptedConnection } from '../app/accepted-connection.ts';
 import type { AppConnection } from '../app/app-connection.ts';
 import type { AppContext } from '../app/context.ts';
@@ -132,7 +133,7 @@ export class RedirectedConnection implements AppConnection {
     const { original, context } = this.#options;
     const other = scheme === 'https' ? 'http' : 'https';
     if (original.port === DEFAULT_PORTS[other]) return undefined;
-    const asked = { scheme, host: hostName(authority), port: original.port };
+    const asked = { scheme, host: withoutRootDot(hostName(authority)), port: original.port };
     return context.generation().destinations.listsRedirected(asked) ? asked : undefined;
   }
 

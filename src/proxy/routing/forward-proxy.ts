@@ -9,6 +9,7 @@ import type {
 import { DEFAULT_PORTS, isLoopbackHost, isName } from '../../config/values.ts';
 import { SidecarError } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
+import { withoutRootDot } from '../../net/server-name.ts';
 import type { BearerSource } from '../../token/bearer-source.ts';
 import { splitAbsoluteTarget } from '../http/target-form.ts';
 import type { IncomingRequest } from '../streams/message.ts';
@@ -84,7 +85,7 @@ export class ForwardProxy {
     if (head.host !== undefined && head.host.toLowerCase() !== authority.toLowerCase()) {
       throw new SidecarError('bad_request', 'the Host field and the request target name different hosts');
     }
-    const asked: AskedDestination = { scheme, host: hostName(authority), port: portOf(authority) };
+    const asked = this.#asListed({ scheme, host: hostName(authority), port: portOf(authority) });
     const listed = allowedDestination(this.#options.config, asked);
     if (listed === undefined && this.#options.config.otherHosts === 'deny') throw this.#notAllowed(asked);
     return {
@@ -100,11 +101,11 @@ export class ForwardProxy {
    * @throws {SidecarError} `destination_not_allowed`.
    */
   tunnelDestination(head: ForwardedHead): Destination {
-    const asked: AskedDestination = {
+    const asked = this.#asListed({
       scheme: 'https',
       host: hostName(head.target),
       port: portOf(head.target),
-    };
+    });
     const { config } = this.#options;
     const listed = allowedDestination(config, asked);
     if (config.connect === 'deny') {
@@ -168,6 +169,12 @@ export class ForwardProxy {
   routePast({ host, port }: ListenAddress): ActiveRoute {
     const authority = host.includes(':') ? `[${host}]` : host;
     return this.#routeVia(forwardUpstream({ scheme: 'http', host: authority, port }), undefined);
+  }
+
+  /** A name with the dot of DNS at its end is the host that is listed without it, and is dialled as that. */
+  #asListed(asked: AskedDestination): AskedDestination {
+    const plain = { ...asked, host: withoutRootDot(asked.host) };
+    return this.lists(plain) ? plain : asked;
   }
 
   /** Listed hosts get their token; the TLS of others is theirs, and passes untouched or not at all. */
@@ -282,7 +289,9 @@ function portOf(authority: string): number | undefined {
 /** Whether an authority from Host or `:authority` is what was asked for, with or without the port of its scheme. */
 function isAuthorityOf({ scheme, host, port }: AskedDestination, authority: string): boolean {
   const standard = DEFAULT_PORTS[scheme];
-  return hostName(authority) === host && (portOf(authority) ?? standard) === (port ?? standard);
+  return (
+    withoutRootDot(hostName(authority)) === host && (portOf(authority) ?? standard) === (port ?? standard)
+  );
 }
 
 /** RFC 9112 §3.2.1 and §3.2.4. */

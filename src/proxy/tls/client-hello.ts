@@ -3,12 +3,14 @@
  * shown: the name it asks for and the protocols it offers. Keys are left to OpenSSL, which gets the same octets.
  */
 
+import { withoutRootDot } from '../../net/server-name.ts';
+
 /** With post-quantum key shares, a ClientHello takes two kilobytes. */
 export const MOST_HELLO_BYTES = 16 * 1024;
 
 export interface ClientHello {
   readonly kind: 'hello';
-  /** In lower case (RFC 6066 §3); undefined where none was sent. */
+  /** In lower case, without a dot at its end (RFC 6066 §3); undefined where none was sent. */
   readonly serverName: string | undefined;
   /** Offered by ALPN (RFC 7301), as they came; undefined where the client did not offer any. */
   readonly protocols: readonly string[] | undefined;
@@ -94,7 +96,7 @@ function serverNameIn(reader: Reader): string | undefined {
   while (!names.done) {
     const type = names.number(1);
     const name = names.vector(2);
-    if (type === HOST_NAME) return name.toString('latin1').toLowerCase();
+    if (type === HOST_NAME) return withoutRootDot(name.toString('latin1').toLowerCase());
   }
   return undefined;
 }

@@ -27,6 +27,11 @@ describe('a ClientHello', () => {
     expect(readClientHello(plain)).toEqual({ kind: 'hello', serverName: undefined, protocols: undefined });
   });
 
+  it('has a name without the dot of DNS at its end', async () => {
+    const absolute = await helloOf({ servername: 'API.example.com.' });
+    expect(readClientHello(absolute)).toMatchObject({ serverName: 'api.example.com' });
+  });
+
   it('may come in any pieces', () => {
     for (let length = 0; length < HELLO.length; length++) {
       expect(readClientHello(HELLO.subarray(0, length))).toEqual({ kind: 'partial' });

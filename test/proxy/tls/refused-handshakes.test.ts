@@ -89,7 +89,7 @@ describe('CONNECT is refused', () => {
     ['a name that ends as the listed one', `not${HOST}`],
     ['a name below the listed one', `x.${HOST}`],
     ['a name with the listed one at its front', `${HOST}.evil.net`],
-    ['the listed name with a final dot', `${HOST}.`],
+    ['the listed name with two final dots', `${HOST}..`],
   ])('to %s', async (_, host) => {
     const upstream = await startTlsUpstream();
     const { sidecar } = await intercepting(upstream);
