@@ -14,10 +14,12 @@ import { systemClock } from '../../../src/clock.ts';
 import { messageOf } from '../../../src/errors.ts';
 import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { createLogger } from '../../../src/log/logger.ts';
-import { FAR, type Outcome, PORTS } from './surroundings.ts';
+import { FAR, type Naming, type Outcome, PORTS } from './surroundings.ts';
 
 const MAIN = join(import.meta.dirname, '../../../src/main.ts');
-const [directory = ''] = process.argv.slice(2);
+const [directory = '', naming] = process.argv.slice(2) as [string, Naming];
+const at = (name: keyof typeof PORTS): string => `${name}.example.com${naming === 'absolute' ? '.' : ''}`;
+const addressOf = (name: keyof typeof PORTS): string => `${at(name)}:${PORTS[name]}`;
 const caFile = join(directory, 'ca.crt');
 const config = join(directory, 'sidecar.json');
 
@@ -26,10 +28,10 @@ async function writeFiles(): Promise<void> {
   await mkdir(dir);
   await writeFile(join(dir, 'client_id'), 'shop');
   await writeFile(join(dir, 'client_secret'), 'secret');
-  const issuerUrl = `https://idp.example.com:${PORTS.idp}`;
-  const egressProxy = { url: `http://proxy.example.com:${PORTS.proxy}` };
+  const issuerUrl = `https://${addressOf('idp')}`;
+  const egressProxy = { url: `http://${addressOf('proxy')}` };
   const tls = { caFile };
-  const upstream = `https://api.example.com:${PORTS.api}`;
+  const upstream = `https://${addressOf('api')}`;
   const routes = [
     { name: 'direct', match: { pathPrefix: '/direct' }, upstream, credential: 'direct', tls },
     { name: 'through', match: { pathPrefix: '/through' }, upstream, credential: 'through', tls, egressProxy },
@@ -45,7 +47,7 @@ async function writeFiles(): Promise<void> {
 /** How long TCP takes to the other end. */
 async function timeRoundTrip(): Promise<number> {
   const startedAtMs = performance.now();
-  const socket = connect(PORTS.idp + 1, FAR.ipv4);
+  const socket = connect(PORTS.proxy, FAR.ipv4);
   await once(socket, 'connect');
   socket.destroy();
   return Math.round(performance.now() - startedAtMs);
@@ -55,7 +57,7 @@ async function askAsApp(): Promise<Pick<Outcome, 'direct' | 'through'>> {
   const child = spawn(process.execPath, [MAIN, 'proxy', '--config', config], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `https://collector.example.com:${PORTS.collector}`,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `https://${addressOf('collector')}`,
       OTEL_EXPORTER_OTLP_CERTIFICATE: caFile,
       OTEL_BSP_SCHEDULE_DELAY: '100',
     },
@@ -64,12 +66,15 @@ async function askAsApp(): Promise<Pick<Outcome, 'direct' | 'through'>> {
   let failed: string | undefined;
   for await (const chunk of child.stdout.setEncoding('utf8')) {
     log += chunk;
-    failed = /"msg":"no token obtained".*?"detail":"([^"]*)"/.exec(log)?.[1];
+    failed = /"detail":"([^"]*)".*"msg":"no token obtained"/.exec(log)?.[1];
     if (failed !== undefined || log.includes('"msg":"ready"')) break;
   }
   const { proxy } = JSON.parse(/^.*"msg":"listening".*$/m.exec(log)?.[0] ?? '{}');
-  const ask = async (path: string): Promise<number | string> =>
-    failed ?? (await fetch(`http://${proxy}${path}`)).status;
+  const ask = async (path: string): Promise<string> => {
+    if (failed !== undefined) return failed;
+    const response = await fetch(`http://${proxy}${path}`);
+    return `${response.status} ${await response.text()}`;
+  };
   const answered = { direct: await ask('/direct'), through: await ask('/through') };
   const exited = once(child, 'exit');
   child.kill('SIGTERM');
@@ -91,7 +96,7 @@ async function askCluster(): Promise<string> {
     clusters: [
       {
         name: 'c',
-        cluster: { server: `https://cluster.example.com:${PORTS.cluster}`, 'certificate-authority': caFile },
+        cluster: { server: `https://${addressOf('cluster')}`, 'certificate-authority': caFile },
       },
     ],
     users: [{ name: 'u', user: { token: 'of-an-account' } }],
@@ -107,7 +112,7 @@ async function askCluster(): Promise<string> {
 async function askCache(): Promise<string> {
   let said = '';
   const store = openRedisStore({
-    address: { host: 'cache.example.com', port: PORTS.cache, tls: true },
+    address: { host: at('cache'), port: PORTS.cache, tls: true },
     access: () => ({ authorities: readFileSync(caFile, 'utf8') }),
     timeoutMs: 2000,
     clock: systemClock,

@@ -1,5 +1,6 @@
-"""Two interfaces joined by a slow wire: what one is given comes out of the other so many milliseconds later. In the place
-of `tc netem`, which not every kernel has. Arguments: their names, the delay of each way, and `ipv4` to carry nothing else."""
+"""Two interfaces joined by a slow wire: what one is given comes out of the other so many milliseconds later. It
+carries IPv4 alone. In the place of `tc netem`, which not every kernel has. Arguments: their names, and the delay of each
+way."""
 
 import collections
 import fcntl
@@ -20,13 +21,13 @@ def interface(name):
     return opened
 
 
-def carry(ends, delay, carried):
+def carry(ends, delay):
     waiting = collections.deque()
     while True:
         left = None if not waiting else max(0, waiting[0][0] - time.monotonic())
         for end in select.select(ends, [], [], left)[0]:
             packet = os.read(end, 65536)
-            if packet[0] >> 4 in carried:
+            if packet[0] >> 4 == 4:
                 other = ends[1] if end == ends[0] else ends[0]
                 waiting.append((time.monotonic() + delay, other, packet))
         while waiting and waiting[0][0] <= time.monotonic():
@@ -37,7 +38,7 @@ def carry(ends, delay, carried):
                 pass  # it is down
 
 
-near, far, milliseconds, families = sys.argv[1:]
+near, far, milliseconds = sys.argv[1:]
 ends = [interface(near), interface(far)]
 print("ready", flush=True)
-carry(ends, float(milliseconds) / 1000, (4,) if families == "ipv4" else (4, 6))
+carry(ends, float(milliseconds) / 1000)

@@ -1,22 +1,22 @@
 /**
  * A pod at the end of a slow wire, and all that it asks at the other. Run by the test in namespaces of its own with a
- * directory, the round trip in milliseconds and what IPv6 is there; prints the outcome as one line of JSON.
+ * directory, the server's program and the way; prints the outcome as JSON.
  */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
-import { connect, createServer, type Server } from 'node:net';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { createServer as createTlsServer } from 'node:tls';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
-import { FAR, type Ipv6, NAMES, NEAR, PORTS, TOKEN } from './surroundings.ts';
+import { FAR, NAMES, NEAR, PORTS, type Way } from './surroundings.ts';
 
 const run = promisify(execFile);
-const [directory, roundTripMs, ipv6] = process.argv.slice(2) as [string, string, Ipv6];
+const [directory, program, way] = process.argv.slice(2) as [string, string, string];
+const { roundTripMs, ipv6, naming } = JSON.parse(way) as Way;
 
 const MAKE_POD = `
 set -e
@@ -33,62 +33,37 @@ ip -n pod address add ${NEAR.onLink}/64 dev near nodad
 const GIVE_IPV6 = `ip -n pod address add ${NEAR.ipv6}/64 dev near nodad`;
 
 async function layWire(): Promise<ChildProcess> {
-  const args = [join(import.meta.dirname, 'wire.py'), 'near', 'far', String(Number(roundTripMs) / 2), 'ipv4'];
+  const args = [join(import.meta.dirname, 'wire.py'), 'near', 'far', String(roundTripMs / 2)];
   const wire = spawn('python3', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(wire.stdout, 'data');
   await run('bash', ['-c', `${MAKE_POD}${ipv6 === 'lost' ? GIVE_IPV6 : ''}`]);
   return wire;
 }
 
-async function listening(server: Server, port: number): Promise<void> {
-  server.listen(port, '::');
-  await once(server, 'listening');
-}
-
-function answerJson(response: ServerResponse, body: object): void {
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(body));
-}
-
 const spansArrived = Promise.withResolvers<void>();
 
-async function startServers(): Promise<void> {
+async function startServer(): Promise<ChildProcess> {
   const authority = createCertificateAuthority('of far away');
-  await writeFile(join(directory, 'ca.crt'), authority.cert);
-  const identity = authority.issue('far', ...NAMES);
-  const overTls = (answer: (request: IncomingMessage, response: ServerResponse) => void, port: number) =>
-    listening(createHttpsServer(identity, answer), port);
+  const { cert, key } = authority.issue('far', ...NAMES);
+  const file = async (name: string, text: string): Promise<string> => {
+    await writeFile(join(directory, name), text);
+    return join(directory, name);
+  };
+  await file('ca.crt', authority.cert);
+  const args = [await file('tls.crt', cert), await file('tls.key', key), 'token-from-far-away'];
+  const server = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const listening = Promise.withResolvers<void>();
+  createInterface({ input: server.stdout }).on('line', (line) => {
+    if (line === 'listening') listening.resolve();
+    else spansArrived.resolve();
+  });
+  await listening.promise;
+  return server;
+}
 
-  const issuer = `https://idp.example.com:${PORTS.idp}`;
-  await overTls((request, response) => {
-    request.resume();
-    if (request.url?.startsWith('/.well-known/') === true) {
-      answerJson(response, { issuer, token_endpoint: `${issuer}/token` });
-    } else {
-      answerJson(response, { access_token: TOKEN, token_type: 'Bearer', expires_in: 300 });
-    }
-  }, PORTS.idp);
-  await overTls((request, response) => {
-    response.statusCode = request.headers.authorization === `Bearer ${TOKEN}` ? 200 : 401;
-    response.end();
-  }, PORTS.api);
-  await overTls((request, response) => {
-    request.resume().once('end', spansArrived.resolve);
-    response.end();
-  }, PORTS.collector);
-  await overTls((_request, response) => answerJson(response, { major: '1' }), PORTS.cluster);
-  // As far as the token cache asks when it connects.
-  await listening(
-    createTlsServer(identity, (socket) => {
-      socket.on('error', () => {});
-      socket.on('data', (chunk) => {
-        for (const [, word] of chunk.toString().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)/g))
-          socket.write(word === 'PTTL' ? ':-2\r\n' : '+OK\r\n');
-      });
-    }),
-    PORTS.cache,
-  );
-  const proxy = createHttpServer();
+/** Knows CONNECT alone, and finds names by itself. */
+async function startProxy(): Promise<void> {
+  const proxy = createServer();
   proxy.on('connect', ({ url = '' }, socket) => {
     const upstream = connect(Number(url.split(':')[1]), FAR.ipv4, () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
@@ -97,22 +72,21 @@ async function startServers(): Promise<void> {
     upstream.on('error', () => socket.destroy());
     socket.on('error', () => upstream.destroy());
   });
-  await listening(proxy, PORTS.proxy);
-  await listening(createServer(), PORTS.idp + 1);
+  proxy.listen(PORTS.proxy, '::');
+  await once(proxy, 'listening');
 }
 
-await startServers();
-const wire = await layWire();
+await startProxy();
+const children = [await startServer(), await layWire()];
 try {
-  const pod = ['netns', 'exec', 'pod', process.execPath, join(import.meta.dirname, 'pod.ts'), directory];
-  const { stdout } = await run('ip', pod, { timeout: 100_000 });
-  const late = AbortSignal.timeout(10_000);
+  const podArgs = [join(import.meta.dirname, 'pod.ts'), directory, naming];
+  const { stdout } = await run('ip', ['netns', 'exec', 'pod', process.execPath, ...podArgs]);
   const spans = await Promise.race([
     spansArrived.promise.then(() => 'arrived'),
-    once(late, 'abort').then(() => 'did not arrive'),
+    once(AbortSignal.timeout(10_000), 'abort').then(() => 'did not arrive'),
   ]);
   process.stdout.write(JSON.stringify({ ...JSON.parse(stdout), spans }));
 } finally {
-  wire.kill();
+  for (const child of children) child.kill();
 }
 process.exit();

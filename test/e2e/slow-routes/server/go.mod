@@ -1,0 +1,3 @@
+module token-sidecar/test/e2e/slow-routes/server
+
+go 1.24
