@@ -18,7 +18,7 @@ export const SUITES: readonly Suite[] = [
   { name: 'faults', script: 'test:faults', inCi: 'whole' },
   { name: 'simulate', script: 'simulate', inCi: 'nothing' },
   { name: 'simulate-broker', script: 'simulate', args: ['--broker'], inCi: 'nothing' },
-  { name: 'e2e', script: 'test:e2e', inCi: 'whole' },
+  { name: 'e2e', script: 'test:e2e', env: { TEST_VOLUME: 'whole' }, inCi: 'whole' },
   { name: 'docs', script: 'test:docs', inCi: 'whole' },
   { name: 'chart', script: 'test:chart', inCi: 'whole' },
   { name: 'image', script: 'test:image', inCi: 'whole' },

@@ -16,6 +16,7 @@ import {
   FORGER_TRUST,
   IN_POD,
   MAKE_POD,
+  OTHER_PORT,
   OUTSIDE,
   type WorldMode,
 } from './surroundings.ts';
@@ -48,6 +49,10 @@ export interface World {
   client(command: string, args: readonly string[], env?: Readonly<Record<string, string>>): Promise<string>;
   /** The same for a client that trusts the forger in the sidecar's place. */
   deceived: World['client'];
+  /** What a command is put behind to run in there, with this process's environment. */
+  readonly enter: readonly string[];
+  /** What the API shows, in files: for a server in its place at OTHER_PORT. */
+  readonly identity: { readonly cert: string; readonly key: string };
   /** Process of the sidecar. */
   readonly sidecar: number;
   stop(): Promise<void>;
@@ -92,13 +97,14 @@ export async function startWorld(mode: WorldMode): Promise<World> {
         value.replaceAll(TRUST_DIRECTORY, trust),
       ]),
     );
+  const enter = ['nsenter', '--target', String(child.pid), '--net', '--mount', `--wd=${directory}`, '--'];
   const runIn =
     (environment: Readonly<Record<string, string>>): World['client'] =>
     async (command, args, env = {}) => {
-      const namespaces = ['--target', String(child.pid), '--net', '--mount', `--wd=${directory}`];
       const { PATH = '' } = process.env;
       const pod = mode === 'redirect' ? IN_POD : [];
-      const { stdout } = await run('nsenter', [...namespaces, '--', ...pod, command, ...args], {
+      const [nsenter, ...rest] = [...enter, ...pod, command, ...args] as [string, ...string[]];
+      const { stdout } = await run(nsenter, rest, {
         env: { PATH, HOME: directory, LANG: 'C.UTF-8', ...environment, ...env },
         cwd: directory,
         timeout: 100_000,
@@ -108,6 +114,8 @@ export async function startWorld(mode: WorldMode): Promise<World> {
   return {
     arrived,
     rejections,
+    enter,
+    identity: { cert: join(directory, 'api.crt'), key: join(directory, 'api.key') },
     sidecar,
     client: runIn(trusting(TRUST_DIRECTORY)),
     deceived: runIn(trusting(join(directory, FORGER_TRUST))),
@@ -164,9 +172,26 @@ async function writeFiles(directory: string, mode: WorldMode): Promise<void> {
 function configuration(directory: string, mode: WorldMode): object {
   const tls = { caFile: join(directory, 'api.crt') };
   const listed = {
-    forward: { forwardProxy: { allow: [{ host: API, tls }], connect: 'intercept', otherHosts: 'pass' } },
-    hosts: { capture: { hosts: [{ host: API, address: '127.0.0.2', tls }] } },
-    redirect: { redirect: { hosts: [API, API_BY_IPV6].map((host) => ({ host, tls })) } },
+    forward: {
+      forwardProxy: {
+        allow: [
+          { host: API, tls },
+          { host: API, port: OTHER_PORT, tls },
+        ],
+        connect: 'intercept',
+        otherHosts: 'pass',
+      },
+    },
+    hosts: {
+      capture: {
+        hosts: [{ host: API, address: '127.0.0.2', ports: [443, OTHER_PORT], clearPorts: [80], tls }],
+      },
+    },
+    redirect: {
+      redirect: {
+        hosts: [...[API, API_BY_IPV6].map((host) => ({ host, tls })), { host: API, port: OTHER_PORT, tls }],
+      },
+    },
   };
   const provider = mode === 'redirect' ? OUTSIDE.ipv4 : '127.0.0.1';
   return {

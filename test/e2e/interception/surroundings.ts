@@ -16,6 +16,9 @@ export const OTHER = 'other.example.com';
 
 export const API_ADDRESS = '10.99.0.1';
 
+/** Of the API too: nobody serves there but what a test starts. */
+export const OTHER_PORT = 8443;
+
 /** Gets the token, and is found by IPv6 alone. */
 export const API_BY_IPV6 = 'six.example.com';
 

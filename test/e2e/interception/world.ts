@@ -33,6 +33,7 @@ import {
   IMAGE_USER,
   IN_POD,
   OTHER,
+  OTHER_PORT,
   OUTSIDE,
   SIDECAR_USER,
   TOKEN,
@@ -78,6 +79,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 async function startApi(): Promise<void> {
   const certificate = selfSigned(API, OTHER, API_BY_IPV6);
   await writeFile(join(directory, 'api.crt'), certificate.cert);
+  await writeFile(join(directory, 'api.key'), certificate.key);
   const server = createSecureServer({ ...certificate, allowHTTP1: true }, answer as never);
   const sockets = new WebSocketServer({ noServer: true });
   server.on('upgrade', (request: IncomingMessage, socket, head: Buffer) => {
@@ -149,7 +151,7 @@ async function startSidecar(): Promise<number> {
 
 /** As the injected init container does, when the sidecar is there. */
 async function redirect(): Promise<void> {
-  const hosts = `${API},${API_BY_IPV6}`;
+  const hosts = `${API},${API_BY_IPV6},${API}:${OTHER_PORT}`;
   const flags = ['--captured-ports', capturedPorts(hosts), '--exempt-user', SIDECAR_USER];
   const [command, ...args] = [...IN_POD, process.execPath, MAIN, 'redirect', ...flags] as [
     string,

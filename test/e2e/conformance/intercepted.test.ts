@@ -1,0 +1,55 @@
+/** The same suites with apps that speak TLS, which the sidecar ends: both versions of HTTP on either side. */
+
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TRUST_DIRECTORY } from '../../../src/injector/pod/names.ts';
+import { startWorld, type World } from '../interception/start-world.ts';
+import { API, API_ADDRESS, OTHER_PORT, type WorldMode } from '../interception/surroundings.ts';
+import {
+  ALL_PROTOCOLS,
+  NO_COMPRESSION,
+  PROTOCOLS_OF_HTTP1,
+  runConnectConformance,
+} from './connect-conformance.ts';
+import { CASES, clientCommand, startInteropServer } from './grpc-interop.ts';
+import { startReferenceServer } from './reference-server.ts';
+
+const AUTHORITY = join(TRUST_DIRECTORY, 'ca.crt');
+
+describe('connectconformance in the mode hosts', () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld('hosts');
+  });
+  afterAll(() => world.stop());
+
+  it.each([
+    { spoken: 'HTTP/1.1', version: 'HTTP_VERSION_1', protocols: PROTOCOLS_OF_HTTP1, cases: 364 },
+    { spoken: 'HTTP/2', version: 'HTTP_VERSION_2', protocols: ALL_PROTOCOLS, cases: 584 },
+  ] as const)('every case passes with $spoken on both sides', async ({ version, protocols, cases }) => {
+    const { enter, identity } = world;
+    await startReferenceServer({ version, identity, enter, at: { host: API_ADDRESS, port: OTHER_PORT } });
+    const { output, ...outcome } = await runConnectConformance({
+      mode: 'server',
+      features: { versions: [version], protocols, compressions: NO_COMPRESSION, supportsTls: true },
+      excludeCases: [{ useTls: false }],
+      program: ['announce.ts', API, String(OTHER_PORT), AUTHORITY],
+      enter,
+    });
+    expect(outcome, output).toEqual({ passed: cases, failed: [] });
+  });
+});
+
+describe.each<WorldMode>(['forward', 'redirect'])("grpc-go's client in the mode %s", (mode) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(mode);
+  });
+  afterAll(() => world.stop());
+
+  it.each(CASES)('%s', async (testCase) => {
+    await startInteropServer(OTHER_PORT, world.identity, world.enter);
+    const [client, ...args] = clientCommand(testCase, { host: API, port: OTHER_PORT, tls: true });
+    await world.client(client, args);
+  });
+});
