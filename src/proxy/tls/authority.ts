@@ -63,8 +63,11 @@ export interface AuthorityOptions {
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/** Apps whose clocks are behind must accept them, too. */
-const BACKDATED_MS = HOUR_MS;
+/**
+ * Apps whose clocks are behind must accept them, too: above all where this clock ran ahead, as on a node whose hardware
+ * clock is off by hours or days until the time has been asked.
+ */
+const BACKDATED_MS = 7 * 24 * HOUR_MS;
 
 /** Longer than any pod lives: apps read what they trust when they start. */
 const AUTHORITY_MS = 10 * YEAR_MS;

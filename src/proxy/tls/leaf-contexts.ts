@@ -10,7 +10,8 @@ const RENEWED_AT = 1 / 3;
 
 interface Kept {
   readonly context: SecureContext;
-  /** Unix time in ms. */
+  /** Unix time in ms, as is the other. */
+  readonly madeAtMs: number;
   readonly renewAtMs: number;
 }
 
@@ -35,7 +36,7 @@ export class LeafContexts {
     const { wallMs } = this.#clock.now();
     const known = this.#kept.get(name);
     this.#kept.delete(name);
-    const kept = known !== undefined && wallMs < known.renewAtMs ? known : this.#make(name, wallMs);
+    const kept = known !== undefined && isCurrent(known, wallMs) ? known : this.#make(name, wallMs);
     this.#kept.set(name, kept);
     this.#forgetOldest();
     return kept.context;
@@ -46,6 +47,7 @@ export class LeafContexts {
     return {
       // Apps show no certificates: no authority is trusted to sign them, which saves loading the public roots.
       context: createSecureContext({ cert: chain, key, ca: [], minVersion: 'TLSv1.2' }),
+      madeAtMs: nowMs,
       renewAtMs: expiresAtMs - (expiresAtMs - nowMs) * RENEWED_AT,
     };
   }
@@ -57,4 +59,9 @@ export class LeafContexts {
       return;
     }
   }
+}
+
+/** One that was made later than now was made by a clock that ran ahead, and may not be valid yet. */
+function isCurrent({ madeAtMs, renewAtMs }: Kept, nowMs: number): boolean {
+  return madeAtMs <= nowMs && nowMs < renewAtMs;
 }

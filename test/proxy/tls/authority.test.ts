@@ -33,6 +33,8 @@ import {
 import { garbageCollector } from '../../support/collect-garbage.ts';
 
 const NOW_MS = Date.now();
+const DAY_MS = 24 * 3_600_000;
+const WEEK_MS = 7 * DAY_MS;
 const NAMES = ['api.example.com', '*.wild.example.org'];
 const authority = createAuthority({ names: NAMES, nowMs: NOW_MS });
 
@@ -143,18 +145,29 @@ describe('the authority of interception', () => {
     expect(await verdictOn('api.example.com', { ...other, root: authority.root })).toBeDefined();
   });
 
-  it('gives a certificate a day, and clocks that are behind an hour', async () => {
+  it('gives a certificate a day, and clocks that are behind a week', async () => {
     const { chain, expiresAtMs } = authority.issue('api.example.com', NOW_MS);
     const leaf = new X509Certificate(chain);
     expect(expiresAtMs).toBe(NOW_MS + LEAF_MS);
     expect(leaf.validToDate.getTime()).toBe(Math.floor(expiresAtMs / 1000) * 1000);
-    expect(NOW_MS - leaf.validFromDate.getTime()).toBeGreaterThanOrEqual(3_600_000);
+    expect(NOW_MS - leaf.validFromDate.getTime()).toBeGreaterThanOrEqual(WEEK_MS);
     expect(leaf.ca).toBe(false);
     expect(leaf.subjectAltName).toBe('DNS:api.example.com');
     expect(await verdictOn('api.example.com', authority, NOW_MS - LEAF_MS - 1000)).toBe(
       'certificate has expired',
     );
   });
+
+  it.each([
+    ['six days', WEEK_MS - DAY_MS, undefined],
+    ['eight days', WEEK_MS + DAY_MS, 'certificate is not yet valid'],
+  ])(
+    'made by a clock that is %s ahead, signs what apps judge by the right time: %s',
+    async (_, aheadMs, verdict) => {
+      const ahead = createAuthority({ names: NAMES, nowMs: NOW_MS + aheadMs });
+      expect(await verdictOn('api.example.com', ahead, NOW_MS + aheadMs)).toBe(verdict);
+    },
+  );
 
   it('says of itself that it may certify, for everybody to heed', () => {
     const certificates = authority

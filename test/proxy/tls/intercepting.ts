@@ -7,7 +7,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type ConnectionOptions, connect, TLSSocket } from 'node:tls';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import type { AllowedDestination, ForwardProxyConfig } from '../../../src/config/config.ts';
 import { type Network, systemNetwork } from '../../../src/proxy/io/network.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
@@ -95,22 +95,25 @@ export async function intercepting(
     entry = {},
     proxy = {},
     names = [HOST],
+    certifiedBy = systemClock,
     ...settings
   }: {
     readonly entry?: Partial<AllowedDestination>;
     readonly proxy?: Partial<ForwardProxyConfig>;
     /** That the authority may sign for. */
     readonly names?: readonly string[];
+    /** The clock that certificates are made by; apps judge them by the system's. */
+    readonly certifiedBy?: Clock;
   } & SidecarSettings = {},
 ): Promise<Interception> {
-  const authority = createAuthority({ names, nowMs: Date.now() });
+  const authority = createAuthority({ names, nowMs: certifiedBy.now().wallMs });
   const sidecar = await startSidecar({
     forwardProxy: forwardTo(
       { address: { host: HOST, port: upstream.port }, protocol: 'https', caFile: upstream.caFile },
       entry,
       { connect: 'intercept', ...proxy },
     ),
-    leaves: new LeafContexts(authority, systemClock),
+    leaves: new LeafContexts(authority, certifiedBy),
     network: LOOPBACK,
     ...settings,
   });

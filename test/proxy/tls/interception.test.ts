@@ -7,6 +7,7 @@ import { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { ShiftedClock } from '../../support/shifted-clock.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
@@ -56,6 +57,20 @@ describe('a request inside of TLS that the sidecar ends', () => {
       await sidecar.metric('proxy_requests_total', { route: `forward:${HOST}`, method: 'CONNECT' }),
     ).toBe(1);
     expect(await sidecar.metric('proxy_requests_in_flight')).toBe(0);
+  });
+
+  it('gets it once the clock has been set right, however far it ran ahead before', async () => {
+    const upstream = await startTlsUpstream();
+    const clock = new ShiftedClock();
+    const interception = await intercepting(upstream, { certifiedBy: clock });
+    const monthMs = 31 * 24 * 3_600_000;
+    clock.suspend(monthMs);
+    await expect(interception.secured()).rejects.toThrow('certificate is not yet valid');
+
+    clock.stepBack(monthMs);
+
+    const client = await interception.secured();
+    expect((await client.send(get('/', `${HOST}:${upstream.port}`)).response()).status).toBe(200);
   });
 
   it('gets it over HTTP/2 where both sides speak that', async () => {

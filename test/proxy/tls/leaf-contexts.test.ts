@@ -3,6 +3,8 @@ import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
 import { LeafContexts, MOST_LEAVES } from '../../../src/proxy/tls/leaf-contexts.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
+const HOUR_MS = 3_600_000;
+
 function leaves() {
   const clock = new ManualClock();
   const authority = createAuthority({ names: ['*.example.com'], nowMs: clock.now().wallMs });
@@ -33,6 +35,19 @@ describe('certificates for apps', () => {
     expect(contexts.contextFor('a.example.com')).toBe(first);
     await clock.advance(1);
     expect(contexts.contextFor('a.example.com')).not.toBe(first);
+    expect(issued()).toBe(2);
+  });
+
+  it('are made anew where the clock is set back to before they were made', () => {
+    const { clock, contexts, issued } = leaves();
+    clock.stepWall(HOUR_MS);
+    const first = contexts.contextFor('a.example.com');
+    clock.stepWall(-HOUR_MS);
+    const second = contexts.contextFor('a.example.com');
+    expect(second).not.toBe(first);
+    expect(contexts.contextFor('a.example.com')).toBe(second);
+    clock.stepWall(HOUR_MS);
+    expect(contexts.contextFor('a.example.com')).toBe(second);
     expect(issued()).toBe(2);
   });
 
