@@ -36,14 +36,6 @@ export function later(instant: Instant, durationMs: number): Instant {
   return { monotonicMs: instant.monotonicMs + durationMs, wallMs: instant.wallMs + durationMs };
 }
 
-/** The earlier of two, by each clock. */
-export function earlier(one: Instant, other: Instant): Instant {
-  return {
-    monotonicMs: Math.min(one.monotonicMs, other.monotonicMs),
-    wallMs: Math.min(one.wallMs, other.wallMs),
-  };
-}
-
 /**
  * Whether `deadline` has passed by either clock. A suspended machine's monotonic clock stands still, and a stepped wall
  * clock jumps: a token past its end by one of them counts as expired.

@@ -53,26 +53,23 @@ function latestRenewalMs(lifetimeMs: number, policy: RenewalPolicy): number {
 /** Below this, a token that the provider gives again without a longer life is asked for once more right at its end. */
 const LAST_STRETCH_MS = 5000;
 
-/** From when a token may no longer be sent to the request for its successor: less than requests wait for one that is planned. */
+/** From when such a token may no longer be sent to that request: less than callers wait for a planned one. */
 const PAST_SENDABLE_MS = 900;
 
 /**
  * As `renewalDelayMs`, for the token that is held already, given again without a longer life. Some providers replace it
  * a while before its end, and the usual times find that out; others give it until then.
- * @param sendableForMs how long it may still be sent.
  */
-export function sameTokenDelayMs(
-  lifetimeMs: number,
-  sendableForMs: number,
-  policy: RenewalPolicy,
-  random: number,
-): number {
+export function sameTokenDelayMs(lifetimeMs: number, policy: RenewalPolicy, random: number): number {
   if (lifetimeMs > LAST_STRETCH_MS) return renewalDelayMs(lifetimeMs, policy, random);
-  return Math.max(SHORTEST_INTERVAL_MS, Math.min(lifetimeMs, sendableForMs + PAST_SENDABLE_MS));
+  return Math.max(
+    SHORTEST_INTERVAL_MS,
+    Math.min(lifetimeMs, surelySendableMs(lifetimeMs) + PAST_SENDABLE_MS),
+  );
 }
 
-/** From an answer that says that the held token has ended to the next request: the last second is over by then. */
-export const ENDED_TOKEN_DELAY_MS = 1000;
+/** From an answer that says that the held token has ended to the next request: its last second is over after two. */
+export const ENDED_TOKEN_DELAY_MS = 500;
 
 /** Around a token's end, the provider may say that it has ended. By its clock and ours, and the time of a request. */
 const AROUND_END_MS = 5000;
@@ -94,8 +91,13 @@ const TRANSIT = { longestMs: 250, ofLifetime: 0.1 };
  * can be used at all.
  */
 export function sendableMs(lifetimeMs: number): number {
+  return Math.max(lifetimeMs * 0.2, surelySendableMs(lifetimeMs));
+}
+
+/** The same without that fifth: for a token that has been used. */
+export function surelySendableMs(lifetimeMs: number): number {
   const transitMs = Math.min(TRANSIT.longestMs, lifetimeMs * TRANSIT.ofLifetime);
-  return Math.max(lifetimeMs * 0.2, lifetimeMs - WHOLE_SECOND_MS - transitMs);
+  return Math.max(0, lifetimeMs - WHOLE_SECOND_MS - transitMs);
 }
 
 /** For ordinary trouble: a provider that restarts should find us waiting seconds, not minutes. */

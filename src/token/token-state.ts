@@ -4,7 +4,7 @@
  * requested, `due` is when to look again.
  */
 
-import { earlier, elapsedMs, type Instant, isPast, later, remainingMs } from '../clock.ts';
+import { elapsedMs, type Instant, isPast, later, remainingMs } from '../clock.ts';
 import type { RenewalPolicy } from '../config/config.ts';
 import type { GrantedToken, RefusedGrant } from './provider/token-response.ts';
 import {
@@ -16,6 +16,7 @@ import {
   sameTokenDelayMs,
   sendableMs,
   spreadRenewalDelayMs,
+  surelySendableMs,
 } from './schedule.ts';
 import { afterForcedRenewal, mayForceRenewal, type UpstreamRecord, withRecord } from './upstream-record.ts';
 
@@ -261,20 +262,14 @@ function hold(
   const held = state.token?.authorization === authorization ? state.token : undefined;
   const isShared = sharedAgeMs !== undefined;
   const requestedAt = isShared ? later(now, -sharedAgeMs) : grant.requestedAt;
-  const end = {
-    expiresAt: later(requestedAt, lifetimeMs),
-    sendableUntil: later(requestedAt, sendableMs(lifetimeMs)),
-  };
-  const sameEnd = held === undefined ? undefined : earlierOfSame(held, end);
+  const expiresAt = later(requestedAt, lifetimeMs);
+  const livesNoLonger = held !== undefined && elapsedMs(held.expiresAt, expiresAt) <= SAME_END_MS;
   // Processes that take another's token do not line up with a fleet: one of them will renew it for all.
   const isUnhurried = reason === 'scheduled' || isShared;
-  const delayMs =
-    sameEnd !== undefined
-      ? sameTokenDelayMs(lifetimeMs, remainingMs(sameEnd.sendableUntil, requestedAt), policy, random)
-      : (isUnhurried ? renewalDelayMs : spreadRenewalDelayMs)(lifetimeMs, policy, random);
+  const delayMs = livesNoLonger ? sameTokenDelayMs : isUnhurried ? renewalDelayMs : spreadRenewalDelayMs;
   // A token that never expires is replaced only when the mounted one changes.
   const renewal: PlannedGrant | undefined = Number.isFinite(lifetimeMs)
-    ? { at: later(requestedAt, delayMs), reason: 'scheduled' }
+    ? { at: later(requestedAt, delayMs(lifetimeMs, policy, random)), reason: 'scheduled' }
     : undefined;
   return {
     ...succeeded,
@@ -282,7 +277,8 @@ function hold(
       number: held?.number ?? grant.id,
       authorization,
       requestedAt,
-      ...(sameEnd ?? end),
+      expiresAt,
+      sendableUntil: later(requestedAt, (livesNoLonger ? surelySendableMs : sendableMs)(lifetimeMs)),
       grantedTo,
     },
     due: state.due ?? renewal,
@@ -291,17 +287,6 @@ function hold(
 
 /** Two answers on one token name its end in whole seconds, rounded up or down, and one of them may have been slow. */
 const SAME_END_MS = 2000;
-
-type End = Pick<HeldToken, 'expiresAt' | 'sendableUntil'>;
-
-/** The end of a token of which a second answer says no later one; undefined if it does. */
-function earlierOfSame(held: End, said: End): End | undefined {
-  if (!(elapsedMs(held.expiresAt, said.expiresAt) <= SAME_END_MS)) return undefined;
-  return {
-    expiresAt: earlier(held.expiresAt, said.expiresAt),
-    sendableUntil: earlier(held.sendableUntil, said.sendableUntil),
-  };
-}
 
 function planRetry(
   state: TokenState,
