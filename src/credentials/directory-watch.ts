@@ -1,5 +1,5 @@
-import { type FSWatcher, watch } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { Clock } from '../clock.ts';
 import { systemCodeOf } from '../errors.ts';
 
@@ -19,10 +19,14 @@ export type WatchMode = { readonly by: 'notification' } | { readonly by: 'pollin
 /** How long after a notification to look: the kubelet's swap causes several, and one look should see them all. */
 const SETTLE_MS = 20;
 
+/** How often to compare what is at the path with what is watched: a watch follows its directory, not the path. */
+const COMPARE_MS = 500;
+
 /**
  * Calls `look` soon after anything in `directory` changed, and every `pollMs`. The directory itself is watched, never
- * a file in it: a watched file goes silent with the kubelet's first swap. While the directory is missing, the nearest
- * one above it is watched for its coming. `look` must find out itself whether anything really changed.
+ * a file in it: a watched file goes silent with the kubelet's first swap. Another directory at the path (removed and
+ * made again, moved there, mounted there, reached by another link) is noticed by comparing. `look` must find out itself
+ * whether anything really changed.
  * @returns a function that ends the watch.
  */
 export function watchDirectory(
@@ -30,55 +34,27 @@ export function watchDirectory(
   options: DirectoryWatchOptions,
   look: () => void,
 ): () => void {
+  const { clock, pollMs } = options;
   const watchPath = options.watch ?? watch;
   let mode: WatchMode = { by: 'notification' };
   let watcher: FSWatcher | undefined;
+  let watched: string;
   let cancelSettle: (() => void) | undefined;
-  let cancelPoll: () => void;
+  let cancelCompare: () => void;
+  let renewedAtMs = clock.monotonicMs();
+  let hasEnded = false;
 
-  /** A watch follows the inode that it was made for, even when deleted or moved, so it is made anew for what is there now. */
   function attach(): void {
     watcher?.close();
     watcher = undefined;
+    // Before the watch is set up: a change between the two is seen by the next comparison.
+    watched = identityNow(directory);
     try {
-      watcher = watchNearest(directory);
+      watcher = watchPath(directory, { persistent: false }, settle);
       watcher.on('error', (error) => changeMode(pollingFor(error)));
       changeMode({ by: 'notification' });
     } catch (error) {
-      changeMode(pollingFor(error));
-    }
-  }
-
-  /** @throws the errors of `fs.watch`, except for a path that does not exist. */
-  function watchNearest(path: string): FSWatcher {
-    try {
-      return watchPath(path, { persistent: false }, settle);
-    } catch (error) {
-      if (!isMissing(error) || path === dirname(path)) throw error;
-    }
-    const parent = watchNearestParent(path);
-    try {
-      // The directory may have appeared while its parent's watch was set up.
-      const itself = watchPath(path, { persistent: false }, settle);
-      parent.close();
-      return itself;
-    } catch (error) {
-      if (isMissing(error)) return parent;
-      parent.close();
-      throw error;
-    }
-  }
-
-  /** In a directory above, only two things matter: the next directory down appears, or this one goes. */
-  function watchNearestParent(path: string): FSWatcher {
-    const parent = dirname(path);
-    try {
-      return watchPath(parent, { persistent: false }, (_event, name) => {
-        if (name === null || name === basename(path) || name === basename(parent)) settle();
-      });
-    } catch (error) {
-      if (!isMissing(error) || parent === dirname(parent)) throw error;
-      return watchNearestParent(parent);
+      if (!isMissing(error)) changeMode(pollingFor(error));
     }
   }
 
@@ -88,34 +64,66 @@ export function watchDirectory(
     if (!same) options.onMode?.(next);
   }
 
+  function renew(): void {
+    renewedAtMs = clock.monotonicMs();
+    attach();
+    look();
+  }
+
   function settle(): void {
-    cancelSettle ??= options.clock.after(SETTLE_MS, () => {
+    cancelSettle ??= clock.after(SETTLE_MS, () => {
       cancelSettle = undefined;
-      attach();
-      look();
+      renew();
     });
   }
 
-  function poll(): void {
-    attach();
-    look();
-    cancelPoll = options.clock.after(options.pollMs, poll);
+  /** Off the event loop, one at a time: the file system may hang. */
+  async function compare(): Promise<void> {
+    const now = await identity(directory);
+    if (hasEnded) return;
+    if (now !== watched || clock.monotonicMs() - renewedAtMs >= pollMs) renew();
+    compareLater();
+  }
+
+  function compareLater(): void {
+    cancelCompare = clock.after(COMPARE_MS, () => void compare());
   }
 
   attach();
-  cancelPoll = options.clock.after(options.pollMs, poll);
+  compareLater();
   return () => {
+    hasEnded = true;
     watcher?.close();
     cancelSettle?.();
-    cancelPoll();
+    cancelCompare();
   };
 }
 
+/** Which directory is at the path, and as of which change of its entries or its mode; or why none can be seen. */
+function identity(directory: string): Promise<string> {
+  return stat(directory).then(identityOf, unseen);
+}
+
+function identityNow(directory: string): string {
+  try {
+    return identityOf(statSync(directory));
+  } catch (error) {
+    return unseen(error);
+  }
+}
+
+function identityOf({ dev, ino, ctimeMs }: Stats): string {
+  return `${dev} ${ino} ${ctimeMs}`;
+}
+
+function unseen(error: unknown): string {
+  return systemCodeOf(error) ?? 'unknown';
+}
+
 function pollingFor(error: unknown): WatchMode {
-  return { by: 'polling', code: systemCodeOf(error) ?? 'unknown' };
+  return { by: 'polling', code: unseen(error) };
 }
 
 function isMissing(error: unknown): boolean {
-  const code = systemCodeOf(error);
-  return code === 'ENOENT' || code === 'ENOTDIR';
+  return ['ENOENT', 'ENOTDIR'].includes(unseen(error));
 }
