@@ -25,6 +25,7 @@ import { Registry } from '../src/prometheus.ts';
 import { createProxyMetrics } from '../src/proxy/metrics.ts';
 import { createReloadMetrics } from '../src/reload/metrics.ts';
 import { createTokenMetrics } from '../src/token/metrics.ts';
+import { createTokenFileMetrics } from '../src/token/output/metrics.ts';
 import { createCertificateMetrics } from '../src/x509/certificate-metrics.ts';
 import { checkReference } from './check-reference.ts';
 import { describeSettings, type Schema } from './configuration/describe-schema.ts';
@@ -237,6 +238,7 @@ async function metricsReference(): Promise<string> {
   const sidecar = new Registry();
   registerProcessMetrics(sidecar);
   createTokenMetrics(sidecar);
+  createTokenFileMetrics(sidecar);
   createCredentialsMetrics(sidecar);
   createProxyMetrics(
     sidecar,

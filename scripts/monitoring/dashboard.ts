@@ -288,6 +288,12 @@ const fleet: Row = {
       ),
       'TokenSidecarSecretUnusable',
     ),
+    about(
+      lines('Files of tokens that cannot be written', 'Where they are not up to date.', 'short', [
+        { expr: `sum(1 - ${series('token_file_current', FLEET)}) or on () vector(0)`, legend: 'not current' },
+      ]),
+      'TokenSidecarTokenFileFailing',
+    ),
   ],
 };
 

@@ -94,6 +94,13 @@ export const METRICS = {
     meaning:
       '1 while the held token was granted to the credentials before the newest, because the provider rejects these, 0 otherwise.',
   },
+  token_file_current: {
+    type: 'gauge',
+    program: 'proxy',
+    labels: ['credential'],
+    meaning:
+      '1 while the file of `output.file` holds the token in use, or is absent because there is none; 0 while it could not be written or removed.',
+  },
   tls_certificate_expiry_timestamp_seconds: {
     type: 'gauge',
     program: 'proxy',

@@ -227,6 +227,13 @@ unless ${CREDENTIAL} (${UNAVAILABLE})`,
         summary: 'A mounted Secret cannot be used.',
         description: `What is mounted for credential {{ $labels.credential }} in ${POD} cannot be used: a file is missing, empty or not what it should be. What was read before stays in use; a pod that starts now gets no token.`,
       }),
+      alert('TokenSidecarTokenFileFailing', {
+        severity: 'warning',
+        expr: `${series('token_file_current')} == 0`,
+        for: '1m',
+        summary: 'The file of a token cannot be written.',
+        description: `The file of the token of credential {{ $labels.credential }} in ${POD} cannot be written or removed. Its readers get the token before until that ends, and then none.`,
+      }),
       alert('TokenSidecarCertificateExpiring', {
         severity: 'warning',
         // The longest that an old certificate stays in use beside a new one is the time between two grants.

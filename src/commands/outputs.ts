@@ -4,7 +4,9 @@ import type { Clock } from '../clock.ts';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { formatAddress } from '../config/values.ts';
 import type { Logger } from '../log/logger.ts';
+import type { Registry } from '../prometheus.ts';
 import { type Given, type LocalEndpoint, startLocalEndpoint } from '../token/output/local-endpoint.ts';
+import { createTokenFileMetrics } from '../token/output/metrics.ts';
 import { openTokenFile, type TokenFile } from '../token/output/token-file.ts';
 import type { OpenCredential } from './token-sources.ts';
 
@@ -21,9 +23,9 @@ export interface Outputs {
 export async function openOutputs(
   { tokenEndpoint }: Pick<Config, 'tokenEndpoint'>,
   credentials: readonly OpenCredential[],
-  clock: Clock,
-  log: Logger,
+  { registry, clock, log }: { readonly registry: Registry; readonly clock: Clock; readonly log: Logger },
 ): Promise<Outputs> {
+  const metrics = createTokenFileMetrics(registry);
   const files = new Map<string, TokenFile>();
   let endpoint: LocalEndpoint | undefined;
   const close = async () => {
@@ -33,7 +35,7 @@ export async function openOutputs(
     for (const { config, source } of credentials) {
       const file = config.output?.file;
       if (file !== undefined)
-        files.set(source.name, await openTokenFile({ config: file, source, clock, log }));
+        files.set(source.name, await openTokenFile({ config: file, source, clock, metrics, log }));
     }
     if (tokenEndpoint !== undefined) {
       const { listen } = tokenEndpoint;

@@ -178,7 +178,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   const findOriginal = await openRedirect(config, log);
   if (config.credentials.some(({ output }) => output !== undefined)) {
     const { openOutputs } = await import('./outputs.ts');
-    outputs = await openOutputs(config, inUse.credentials, clock, log);
+    outputs = await openOutputs(config, inUse.credentials, { registry, clock, log });
     closers.push(outputs.close);
   }
   const admin = await startAdminServer(

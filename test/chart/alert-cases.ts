@@ -476,6 +476,23 @@ export const ALERT_CASES: readonly AlertCase[] = [
     atSeconds: 600,
   },
   {
+    alert: 'TokenSidecarTokenFileFailing',
+    when: 'the volume has been full for a minute',
+    input: [series(`token_sidecar_token_file_current{${CREDENTIAL}}`, 300, () => 0)],
+    atSeconds: 60,
+    fires: {
+      labels: CREDENTIAL_LABELS,
+      description:
+        'The file of the token of credential default in shop/shop-1 cannot be written or removed. Its readers get the token before until that ends, and then none.',
+    },
+  },
+  {
+    alert: 'TokenSidecarTokenFileFailing',
+    when: 'it could be written at the next try',
+    input: [series(`token_sidecar_token_file_current{${CREDENTIAL}}`, 300, (at) => (at < 15 ? 0 : 1))],
+    atSeconds: 120,
+  },
+  {
     alert: 'TokenSidecarCertificateExpiring',
     when: 'a client certificate was not replaced in two pods of a namespace',
     input: ['shop-1', 'shop-2'].map((pod) =>

@@ -3,16 +3,18 @@
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type Clock, remainingMs } from '../../clock.ts';
+import { type Clock, isPast, remainingMs } from '../../clock.ts';
 import type { TokenFileConfig } from '../../config/config.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
-import type { TokenSource } from '../token-source.ts';
+import type { GivenToken, TokenSource } from '../token-source.ts';
+import type { TokenFileMetrics } from './metrics.ts';
 
 export interface TokenFileOptions {
   readonly config: TokenFileConfig;
   readonly source: Pick<TokenSource, 'name' | 'held' | 'onToken'>;
   readonly clock: Clock;
+  readonly metrics: TokenFileMetrics;
   readonly log: Logger;
 }
 
@@ -26,9 +28,6 @@ export interface TokenFile {
 /** The wait after a failure to write or remove the file. */
 const AGAIN_MS = 5000;
 
-/** A failure may have left the old file, or a part of the new one. */
-const UNKNOWN = Symbol('what is there is to be found out');
-
 /** A suspended machine's timers stand still while the token grows old. */
 const LONGEST_SLEEP_MS = 15_000;
 
@@ -40,11 +39,14 @@ const IN_MEMORY: ReadonlySet<number> = new Set([0x01021994, 0x858458f6]);
  * @throws {SidecarError} `configuration` if the file cannot be made.
  */
 export async function openTokenFile(options: TokenFileOptions): Promise<TokenFile> {
-  const { config, clock, log } = options;
+  const { config, clock, metrics, log } = options;
   let { source } = options;
   const { path } = config;
   const about = { credential: source.name, path };
-  let written: string | undefined | typeof UNKNOWN;
+  /** What the file holds. */
+  let written: GivenToken | undefined;
+  /** Whether the last attempt succeeded. */
+  let isCurrent = true;
   let cancelLook: (() => void) | undefined;
   let closed = false;
   let syncing: Promise<void> | undefined;
@@ -64,22 +66,32 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       isOutdated = false;
       cancelLook?.();
       const held = closed ? undefined : source.held();
-      const isDone = held?.token === written || (await bringTo(held?.token));
-      if (closed) continue;
-      const nextMs = held === undefined ? LONGEST_SLEEP_MS : remainingMs(held.sendableUntil, clock.now());
-      cancelLook = clock.after(isDone ? Math.min(nextMs, LONGEST_SLEEP_MS) : AGAIN_MS, () => void sync());
+      isCurrent = await bringTo(held);
+      metrics.written(about.credential, isCurrent);
+      if (!closed) cancelLook = clock.after(nextLookMs(), () => void sync());
     }
   }
 
+  function nextLookMs(): number {
+    const leftMs = written === undefined ? LONGEST_SLEEP_MS : remainingMs(written.sendableUntil, clock.now());
+    if (isCurrent) return Math.min(leftMs, LONGEST_SLEEP_MS);
+    // What has ended could not be removed.
+    return leftMs === 0 ? AGAIN_MS : Math.min(leftMs, AGAIN_MS);
+  }
+
   /** Returns whether it succeeded. */
-  async function bringTo(token: string | undefined): Promise<boolean> {
+  async function bringTo(held: GivenToken | undefined): Promise<boolean> {
     try {
-      if (token === undefined) await removeBoth(path);
-      else await replace(config, token);
-      written = token;
+      if (held === undefined) {
+        if (written !== undefined || !isCurrent) await clear();
+      } else if (held.token !== written?.token) {
+        // Before its successor is tried: that may fail again, and on a full volume it gets the room.
+        if (written !== undefined && isPast(written.sendableUntil, clock.now())) await clear();
+        await replace(config, held.token);
+      }
+      written = held;
       return true;
     } catch (error) {
-      written = UNKNOWN;
       log.warn(
         { ...about, code: systemCodeOf(error) },
         'the file of the token could not be brought up to date',
@@ -88,10 +100,20 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
     }
   }
 
+  /** Removes what is beside it even if the file cannot be removed. */
+  async function clear(): Promise<void> {
+    try {
+      await remove(path);
+      written = undefined;
+    } finally {
+      await remove(incomingOf(path));
+    }
+  }
+
   try {
     // Tries both operations, with an empty file.
     await replace(config, '');
-    await removeBoth(path);
+    await clear();
     const { type } = await statfs(dirname(path));
     if (!IN_MEMORY.has(type))
       log.warn(about, 'the token is written to a disk: mount a volume of memory there');
@@ -147,15 +169,6 @@ async function replace({ path, mode, group }: TokenFileConfig, content: string):
 /** Where a token is written before it replaces the file. */
 function incomingOf(path: string): string {
   return join(dirname(path), `.${basename(path)}.incoming`);
-}
-
-/** Removes the second even if the first cannot be removed. */
-async function removeBoth(path: string): Promise<void> {
-  try {
-    await remove(incomingOf(path));
-  } finally {
-    await remove(path);
-  }
 }
 
 async function remove(path: string): Promise<void> {

@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { TokenFileConfig } from '../../../src/config/config.ts';
+import { Registry } from '../../../src/prometheus.ts';
+import { createTokenFileMetrics } from '../../../src/token/output/metrics.ts';
 import { openTokenFile } from '../../../src/token/output/token-file.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -23,9 +26,13 @@ async function open(settings: Partial<TokenFileConfig> = {}, parent = tmpdir()) 
   const tokens = heldTokens(clock);
   const { log, lines } = captureLog();
   const config = { path, mode: 0o640, ...settings };
-  const file = await openTokenFile({ config, source: tokens.source, clock, log });
+  const registry = new Registry();
+  const metrics = createTokenFileMetrics(registry);
+  const file = await openTokenFile({ config, source: tokens.source, clock, metrics, log });
   onTestFinished(() => file.close());
-  return { ...tokens, clock, directory, path, file, lines, content: () => readFile(path, 'utf8') };
+  const isCurrent = async () =>
+    (await registry.metrics()).match(/^token_sidecar_token_file_current\{credential="kafka"\} (.*)$/m)?.[1];
+  return { ...tokens, clock, isCurrent, directory, path, file, lines, content: () => readFile(path, 'utf8') };
 }
 
 const gone = (path: string) => expect(stat(path)).rejects.toThrow('ENOENT');
@@ -84,6 +91,56 @@ it('is tried again where it could not be written, and the log has no token', asy
   await opened.clock.advance(5000);
   await expect.poll(opened.content).toBe('one');
   expect(opened.lines.join('')).not.toMatch(/\bone\b/);
+});
+
+it('holds no token that has ended, though the next could not be written', async () => {
+  const opened = await open();
+  opened.give('one', 60_000);
+  await expect.poll(opened.content).toBe('one');
+  await opened.clock.advance(30_000);
+  const inTheWay = join(opened.directory, '.kafka.incoming');
+  await mkdir(inTheWay);
+  opened.give('two', 600_000);
+  await opened.clock.advance(29_999);
+  expect(await opened.content()).toBe('one');
+  expect(await opened.isCurrent()).toBe('0');
+  await opened.clock.advance(1);
+  await gone(opened.path);
+  expect(await opened.isCurrent()).toBe('0');
+  await rm(inTheWay, { recursive: true });
+  await opened.clock.advance(5000);
+  expect(await opened.content()).toBe('two');
+  expect(await opened.isCurrent()).toBe('1');
+});
+
+it('is tried again every 5 s where its token has ended and it cannot be removed', async () => {
+  const opened = await open();
+  opened.give('one', 60_000);
+  await expect.poll(opened.content).toBe('one');
+  await rm(opened.path);
+  await mkdir(opened.path);
+  await opened.clock.advance(90_000);
+  expect(await opened.isCurrent()).toBe('0');
+  expect(opened.lines.filter((line) => line.includes('could not be brought up to date'))).toHaveLength(7);
+  await rm(opened.path, { recursive: true });
+  await opened.clock.advance(5000);
+  expect(await opened.isCurrent()).toBe('1');
+  expect(opened.clock.pendingTimers).toBe(1);
+});
+
+/** A volume of memory that can hold one page, in a mount namespace of its own. */
+const SMALL = 'mount -t tmpfs -o size=4k none "$2" && exec "$0" "$1" "$2"';
+const namespaces = spawnSync('unshare', ['-Urm', 'true']).status === 0;
+
+it.skipIf(!namespaces)('on a full volume, holds each token until its end, and then the next', async () => {
+  const directory = await directoryIn(tmpdir());
+  const program = join(import.meta.dirname, 'on-a-full-volume.ts');
+  const { stdout, stderr } = spawnSync(
+    'unshare',
+    ['-Urm', 'sh', '-c', SMALL, process.execPath, program, directory],
+    { encoding: 'utf8' },
+  );
+  expect({ stdout, stderr }).toEqual({ stdout: 'one, one, two', stderr: '' });
 });
 
 it('leaves nothing of a token that could not take its place', async () => {
