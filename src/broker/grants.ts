@@ -8,6 +8,7 @@ import type { CredentialConfig } from '../config/config.ts';
 import { messageOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import { isHashOf } from '../token/refused-token.ts';
+import type { TokenSnapshot } from '../token/token-snapshot.ts';
 import type { TokenSource } from '../token/token-source.ts';
 import { TokenUnavailable } from '../token/token-unavailable.ts';
 import { within } from '../within.ts';
@@ -59,7 +60,7 @@ const RECOVERY_MS = 3000;
 /** A provider in trouble, or just back, gets at most one request per second from each replica and credential. */
 const SHORTEST_RETRY_MS = 1000;
 
-/** The remaining life that a token must have when given: enough for a sidecar's unhurried renewal. */
+/** The remaining life that a token must have when given instead of its successor: enough for a sidecar's unhurried renewal. */
 const LEAST_LEFT = { ms: 30_000, ofLifetime: 0.2 };
 
 interface Open {
@@ -167,11 +168,12 @@ export function createGrants(options: GrantsOptions): Grants {
     return opened;
   }
 
+  /** The held token; the schedule decides until when: with little left of it, its successor is asked for, and then given. */
   function given(source: TokenSource): GivenToken | undefined {
     const held = source.held();
     if (held === undefined) return undefined;
     const leftMs = remainingMs(held.sendableUntil, clock.now());
-    if (leftMs < leastLeftMs(source)) return undefined;
+    if (leftMs < leastLeftMs(source.snapshot())) return undefined;
     return { kind: 'given', token: held.token, expiresInSeconds: Math.max(1, Math.floor(leftMs / 1000)) };
   }
 
@@ -259,8 +261,9 @@ function untilRenewalMs(source: TokenSource, clock: Clock): number {
   return renewalAtMs === undefined ? 0 : Math.max(0, renewalAtMs - clock.now().wallMs);
 }
 
-function leastLeftMs(source: TokenSource): number {
-  const { requestedAtMs, expiresAtMs } = source.snapshot();
+function leastLeftMs(snapshot: TokenSnapshot): number {
+  const { grantInFlight, consecutiveFailures, requestedAtMs, expiresAtMs } = snapshot;
+  if (!grantInFlight && consecutiveFailures === 0) return 0;
   if (requestedAtMs === undefined || expiresAtMs === undefined) return 0;
   return Math.min(LEAST_LEFT.ms, (expiresAtMs - requestedAtMs) * LEAST_LEFT.ofLifetime);
 }

@@ -1,10 +1,12 @@
 /** What is left of a token when it is given: an asker must have the time to renew it in peace. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { createGrants, LONGEST_WAIT_MS } from '../../src/broker/grants.ts';
+import type { BrokerAnswer } from '../../src/broker/broker-answer.ts';
+import { createGrants, type Grants, LONGEST_WAIT_MS } from '../../src/broker/grants.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import type { TokenSource } from '../../src/token/token-source.ts';
 import { credentialConfig } from '../support/credential-config.ts';
-import { settle } from '../support/manual-clock.ts';
+import { type ManualClock, settle } from '../support/manual-clock.ts';
 import { failure, openSource, token } from '../token/opened-source.ts';
 
 const CREDENTIAL = {
@@ -16,9 +18,7 @@ const CREDENTIAL = {
 /** Of a life, what a sidecar leaves for the way and for clocks that count in seconds. */
 const KEPT_BACK_MS = 1250;
 
-/** A broker with a token of such a life, of which so much is left, and whose renewal is under way. */
-async function start(lifeMs: number, leftMs: number) {
-  const { source, clock, last } = await openSource();
+function grantsOf(source: TokenSource, clock: ManualClock): Grants {
   const grants = createGrants({
     credentials: { now: () => CREDENTIAL },
     objects: { watch: () => () => undefined },
@@ -28,6 +28,13 @@ async function start(lifeMs: number, leftMs: number) {
     log: createLogger('silent'),
   });
   onTestFinished(() => grants.close());
+  return grants;
+}
+
+/** A broker with a token of such a life, of which so much is left, and whose renewal is under way. */
+async function start(lifeMs: number, leftMs: number) {
+  const { source, clock, last } = await openSource();
+  const grants = grantsOf(source, clock);
   await last().answer(token('token-1', lifeMs));
   await clock.advance(lifeMs - KEPT_BACK_MS - leftMs);
   expect(source.snapshot().grantInFlight).toBe(true);
@@ -64,6 +71,24 @@ it.each(LIVES)(
     await settle();
     await last().answer(token('token-2', lifeMs));
     for (const answer of answers) expect(await answer).toMatchObject({ kind: 'given', token: 'token-2' });
+  },
+);
+
+it.each([1000, 2000, 5000, 10_000, 20_000, 24_000])(
+  'of a token of %i ms it gives what may be sent until the next is there',
+  async (lifeMs) => {
+    const { source, clock, grants: asked } = await openSource();
+    const grants = grantsOf(source, clock);
+    const answers: (BrokerAnswer | Promise<BrokerAnswer>)[] = [];
+    let granted = 0;
+    for (let passedMs = 0; passedMs < 3 * lifeMs; passedMs += 50) {
+      answers.push(grants.answer(CREDENTIAL));
+      await clock.advance(50);
+      for (; granted < asked.length; granted++)
+        await asked[granted]?.answer(token(`token-${granted}`, lifeMs));
+    }
+    for (const answer of answers) expect(await answer).toMatchObject({ kind: 'given' });
+    expect(granted).toBeGreaterThan(2);
   },
 );
 
