@@ -24,7 +24,7 @@ const SERVERS: readonly { readonly spoken: Spoken; readonly all: number; readonl
 
 /**
  * Left out of a server of HTTP/1.1: streams that flow both ways at once. Go's server reads a request to its end before it answers,
- * without a proxy too, and connectconformance itself has such calls over HTTP/2 alone.
+ * and such a call waits for an answer before its end. connectconformance itself has them over HTTP/2 alone.
  */
 const NOT_OF_HTTP1 = [{ streamType: 'STREAM_TYPE_FULL_DUPLEX_BIDI_STREAM' }];
 

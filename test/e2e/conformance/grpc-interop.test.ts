@@ -1,29 +1,63 @@
-/** The cases of grpc-go for interoperability: its client speaks to its server by way of the sidecar. */
+/** The suites by which gRPC's libraries show that they work together, by way of the sidecar. */
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../../support/free-port.ts';
-import { CASES, casesOfHelp, clientCommand, NOT_RUN, startInteropServer } from './grpc-interop.ts';
+import {
+  GO_CLIENT,
+  type InteropClient,
+  JAVA_CLIENT,
+  startGoServer,
+  startJavaServer,
+} from './grpc-interop.ts';
 import { identityFor, type Spoken, startSidecar } from './surroundings.ts';
 
 const BOUND_MS = 100_000;
 
-describe.each<Spoken>(['h2c', 'h2'])('a server that speaks %s', (spoken) => {
-  it.each(CASES)('%s', async (testCase) => {
+/** @throws {Error} with what the client printed, when the case fails. */
+async function run(client: InteropClient, testCase: string, address: string): Promise<void> {
+  const { hostname: host, port } = new URL(`http://${address}`);
+  const [command, ...args] = client.command(testCase, { host, port: Number(port), tls: false });
+  await promisify(execFile)(command, args, { timeout: BOUND_MS });
+}
+
+describe.each<Spoken>(['h2c', 'h2'])("grpc-go's client and its server, which speaks %s", (spoken) => {
+  it.each(GO_CLIENT.cases)('%s', async (testCase) => {
     const identity = await identityFor(spoken);
-    const serverPort = await freePort();
-    await startInteropServer(serverPort, identity);
-    const { address } = await startSidecar(spoken, serverPort, identity);
-    const { hostname: host, port } = new URL(`http://${address}`);
-    const [client, ...args] = clientCommand(testCase, { host, port: Number(port), tls: false });
-    await promisify(execFile)(client, args, { timeout: BOUND_MS });
+    const port = await freePort();
+    await startGoServer(port, identity);
+    const { address } = await startSidecar(spoken, port, identity);
+    await run(GO_CLIENT, testCase, address);
   });
 });
 
-it('every case that the client has is run, or listed with the reason', async () => {
-  const known = new Set<string>([...CASES, ...NOT_RUN.keys()]);
-  const cases = await casesOfHelp();
-  expect(cases.length).toBeGreaterThan(20);
-  expect(cases.filter((name) => !known.has(name))).toEqual([]);
+/** A server of Java takes seconds to start: one for all cases. */
+describe("grpc-java's server", () => {
+  it.each([GO_CLIENT, JAVA_CLIENT])(
+    'every case of the client of $library passes',
+    { timeout: 240_000 },
+    async (client) => {
+      const port = await freePort();
+      await startJavaServer(port);
+      const { address } = await startSidecar('h2c', port, undefined);
+      const failed: string[] = [];
+      for (const testCase of client.cases) {
+        await run(client, testCase, address).catch((error: Error) =>
+          failed.push(`${testCase}: ${error.message}`),
+        );
+      }
+      expect(failed).toEqual([]);
+    },
+  );
 });
+
+it.each([GO_CLIENT, JAVA_CLIENT])(
+  'every case that the client of $library has is run, or listed with the reason',
+  async ({ cases, notRun, casesOfHelp }) => {
+    const known = new Set([...cases, ...notRun.keys()]);
+    const helped = await casesOfHelp();
+    expect(helped.length).toBeGreaterThan(20);
+    expect(helped.filter((name) => !known.has(name))).toEqual([]);
+  },
+);

@@ -11,7 +11,7 @@ import {
   PROTOCOLS_OF_HTTP1,
   runConnectConformance,
 } from './connect-conformance.ts';
-import { CASES, clientCommand, startInteropServer } from './grpc-interop.ts';
+import { GO_CLIENT, startGoServer } from './grpc-interop.ts';
 import { startReferenceServer } from './reference-server.ts';
 
 const AUTHORITY = join(TRUST_DIRECTORY, 'ca.crt');
@@ -47,9 +47,9 @@ describe.each<WorldMode>(['forward', 'redirect'])("grpc-go's client in the mode 
   });
   afterAll(() => world.stop());
 
-  it.each(CASES)('%s', async (testCase) => {
-    await startInteropServer(OTHER_PORT, world.identity, world.enter);
-    const [client, ...args] = clientCommand(testCase, { host: API, port: OTHER_PORT, tls: true });
+  it.each(GO_CLIENT.cases)('%s', async (testCase) => {
+    await startGoServer(OTHER_PORT, world.identity, world.enter);
+    const [client, ...args] = GO_CLIENT.command(testCase, { host: API, port: OTHER_PORT, tls: true });
     await world.client(client, args);
   });
 });
