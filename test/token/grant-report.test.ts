@@ -47,6 +47,13 @@ it('one that needed the previous credentials is a warning', () => {
   });
 });
 
+it('one that says that the held token is at its end is no warning', () => {
+  expect(reported('scheduled', { outcome: token('a', 0), state: HOLDING })).toMatchObject({
+    level: 'info',
+    lifetimeMs: 0,
+  });
+});
+
 it('one that failed: why, how often in a row, and what is left of the held token', () => {
   const state = { ...HOLDING, consecutiveFailures: 3 };
   expect(reported('retry', { outcome: failure, state })).toEqual({

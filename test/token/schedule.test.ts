@@ -1,11 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { later } from '../../src/clock.ts';
 import {
   backoffBoundMs,
   type FailedAttempt,
+  isAboutToEnd,
   lastChanceDelayMs,
   renewalDelayMs,
   retryDelayMs,
+  sameTokenDelayMs,
   sendableMs,
   spreadRenewalDelayMs,
 } from '../../src/token/schedule.ts';
@@ -196,5 +199,39 @@ describe('retry', () => {
     expect(retryDelayMs(policy, 0)).toBe(1000);
     expect(retryDelayMs({ ...policy, consecutiveFailures: 9 }, 0)).toBe(15_000);
     expect(lastChanceDelayMs({ ...policy, rejected: true }, 0)).toBe(1000);
+  });
+});
+
+describe('a token that is given again without a longer life', () => {
+  it.each([
+    [100, 250],
+    [1000, 900],
+    [2000, 1700],
+    [3000, 2650],
+    [5000, 4650],
+  ])(
+    'is asked for again right at its end, once it is near: of %i ms after %i, whatever the floor',
+    (lifetime, ms) => {
+      expect(sameTokenDelayMs(lifetime, { ...RENEWAL, minIntervalMs: 60_000 }, 0.5)).toBe(ms);
+    },
+  );
+
+  it('is asked for again at the usual time before', () => {
+    for (const lifetime of [5001, 300_000]) {
+      expect(sameTokenDelayMs(lifetime, RENEWAL, 0.5)).toBe(renewalDelayMs(lifetime, RENEWAL, 0.5));
+    }
+  });
+
+  it('is about to end for five seconds before and after, by both clocks', () => {
+    const end = { monotonicMs: 100_000, wallMs: 1_900_000_100_000 };
+    for (const [ms, expected] of [
+      [-5001, false],
+      [-5000, true],
+      [5000, true],
+      [5001, false],
+    ] as const) {
+      expect(isAboutToEnd(end, later(end, ms))).toBe(expected);
+    }
+    expect(isAboutToEnd(end, { ...end, wallMs: end.wallMs + 60_000 })).toBe(false);
   });
 });
