@@ -75,6 +75,8 @@ function raced<O extends Destination, S extends Socket>(
         clock,
         connect: ({ address }) => connect({ host: address, port: Number(port) }),
         onWon(winner, address) {
+          // An open connection keeps nothing of the race.
+          end = () => {};
           takeOver(socket as S, winner);
           told(null, [address]);
         },
