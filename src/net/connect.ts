@@ -77,7 +77,12 @@ function raced<O extends Destination, S extends Socket>(
         onWon(winner, address) {
           // An open connection keeps nothing of the race.
           end = () => {};
-          takeOver(socket as S, winner);
+          // It closes in a later turn than it is given up in.
+          if (socket === undefined || socket.destroyed) {
+            winner.destroy();
+            return;
+          }
+          takeOver(socket, winner);
           told(null, [address]);
         },
         onLost: (failure) => told(failure, []),

@@ -1,5 +1,6 @@
 /** Connections to names with several addresses, of which some do not answer, or answer late. */
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
@@ -174,6 +175,30 @@ describe.each(['TCP', 'TLS'] as const)('over %s', (kind) => {
     racing.destroy();
     await Promise.all([once(racing, 'close'), cancelled.promise]);
     expect(accepted).toEqual([]);
+  });
+
+  it('one that is given up in the turn in which an address answers stays given up', async () => {
+    const { port } = await startEcho(kind);
+    let attempts = 0;
+    const given = Promise.withResolvers<void>();
+    // The race is won in the event after this one, before the socket has closed.
+    const takeOver = () => {
+      attempts += 1;
+    };
+    const racing = dial(kind, { port, lookup: finding(GOOD, SILENT) }, { clock: systemClock, takeOver });
+    const onAttempt = ({ socket }: { socket: Socket }): void => {
+      if (socket === racing) return;
+      socket.prependOnceListener('connect', () => {
+        racing.destroy();
+        given.resolve();
+      });
+    };
+    subscribe('net.client.socket', onAttempt as never);
+    onTestFinished(() => void unsubscribe('net.client.socket', onAttempt as never));
+    await given.promise;
+    await once(racing, 'close');
+    expect(attempts).toBe(0);
+    expect(racing.destroyed).toBe(true);
   });
 
   it('on a Node without the parts, addresses are tried one after the other', async () => {
