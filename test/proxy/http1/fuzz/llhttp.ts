@@ -10,6 +10,8 @@ interface NodeParser {
   initialize(type: number, owner: object, maxHeaderBytes: number, lenientFlags: number): void;
   execute(bytes: Buffer): number | LlhttpError;
   finish(): LlhttpError | undefined;
+  /** Lets go of it, and of all that its callbacks hold. */
+  close(): void;
   [callback: number]: (...args: never[]) => unknown;
 }
 
@@ -92,13 +94,17 @@ export function transcribeWithLlhttp(stream: Stream): Transcript {
     message = undefined;
   };
 
-  for (const piece of stream.pieces) {
-    const result = parser.execute(piece);
-    if (typeof result !== 'number')
-      return { messages, end: 'refused', reason: `${result.code}: ${result.reason}` };
-    if (tunnel && message === undefined) return { messages, end: 'tunnel' };
+  try {
+    for (const piece of stream.pieces) {
+      const result = parser.execute(piece);
+      if (typeof result !== 'number')
+        return { messages, end: 'refused', reason: `${result.code}: ${result.reason}` };
+      if (tunnel && message === undefined) return { messages, end: 'tunnel' };
+    }
+    // Completes an answer that ends with the connection; anything else left unfinished is not a refusal of octets.
+    parser.finish();
+    return { messages, end: 'open' };
+  } finally {
+    parser.close();
   }
-  // Completes an answer that ends with the connection; anything else left unfinished is not a refusal of octets.
-  parser.finish();
-  return { messages, end: 'open' };
 }
