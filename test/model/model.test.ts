@@ -7,10 +7,8 @@ import { MENDED_FAULTS, type MendedFault, sourceWith } from './mended-faults.ts'
 import { runWalk } from './run-walk.ts';
 import { createWorlds, DRIVERS, type Worlds } from './worlds.ts';
 
-const FIXED_SEED = 1;
-
-/** Of the clock, so that every run takes other walks; in the message of a failure. */
-const OTHER_SEED = Date.now() % 2 ** 31;
+/** Every run takes the same walks; `npm run chaos` takes new ones, for those who can look into what they find. */
+const SEED = 1;
 
 let product: Product;
 
@@ -29,16 +27,12 @@ describe.each(DRIVERS)('on %s sockets', (driver) => {
     expect(await runWalk(walk, await worlds.open(walk), product)).toBeUndefined();
   });
 
-  // What decides whether a change lands walks known ways; new ones are for those who can look into what they find.
-  it.each(process.env['CI'] === 'true' ? [FIXED_SEED] : [FIXED_SEED, OTHER_SEED])(
-    'walks from seed %i',
-    async (seed) => {
-      const { walks, finding } = await explore({ worlds, product, seed, durationMs: 800 });
-      const again = `npm run chaos -- --driver ${driver} --seed ${finding?.seed} --walks 1`;
-      expect(finding?.error.message, again).toBeUndefined();
-      expect(walks).toBeGreaterThan(0);
-    },
-  );
+  it(`walks from seed ${SEED}`, async () => {
+    const { walks, finding } = await explore({ worlds, product, seed: SEED, durationMs: 800 });
+    const again = `npm run chaos -- --driver ${driver} --seed ${finding?.seed} --walks 1`;
+    expect(finding?.error.message, again).toBeUndefined();
+    expect(walks).toBeGreaterThan(0);
+  });
 });
 
 describe('a fault that was mended is found again', () => {
