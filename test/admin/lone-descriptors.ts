@@ -14,4 +14,4 @@ async function gauge(name: string): Promise<number> {
 const before = await gauge('process_open_fds');
 for (let file = 0; file < 3; file++) openSync('/dev/null', 'r');
 const after = await gauge('process_open_fds');
-console.log(JSON.stringify({ before, after, most: await gauge('process_max_fds') }));
+process.stdout.write(JSON.stringify({ before, after, most: await gauge('process_max_fds') }));
