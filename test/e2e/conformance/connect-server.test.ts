@@ -30,13 +30,20 @@ const NOT_OF_HTTP1 = [{ streamType: 'STREAM_TYPE_FULL_DUPLEX_BIDI_STREAM' }];
 
 const RUNS = volume(1, 5);
 
+/** Its cases want each call to arrive within half a second, which a busy machine with 32 calls at once can't promise. */
+const TIMED = 'Deadline Propagation/**';
+
 const LOADS = [
-  { load: 'the usual number of calls at once', flags: [], compressed: true },
-  { load: '32 calls at once', flags: ['-p', '32'], compressed: volume(0, 1) === 1 },
+  { load: 'the usual number of calls at once', options: {}, compressed: true },
+  {
+    load: '32 calls at once',
+    options: { flags: ['-p', '32'], mayFail: TIMED },
+    compressed: volume(0, 1) === 1,
+  },
 ];
 
 describe.each(SERVERS)('a server that speaks $spoken', ({ spoken, all, none }) => {
-  describe.each(LOADS)('$load', ({ flags, compressed }) => {
+  describe.each(LOADS)('$load', ({ options, compressed }) => {
     it.each(Array.from({ length: RUNS }, (_, index) => index + 1))('run %i: every case passes', async () => {
       const identity = await identityFor(spoken);
       const isHttp1 = spoken === 'HTTP/1.1';
@@ -52,7 +59,7 @@ describe.each(SERVERS)('a server that speaks $spoken', ({ spoken, all, none }) =
         },
         excludeCases: isHttp1 ? NOT_OF_HTTP1 : [],
         program: ['announce.ts', ...sidecar.address.split(':')],
-        flags,
+        ...options,
       });
       expect(outcome, output).toEqual({ passed: compressed ? all : none, failed: [] });
     });
