@@ -118,7 +118,7 @@ describe('an answer that is not valid HTTP/1.1 becomes 502', () => {
     const answer = await sidecar.exchange(get('/'));
 
     expectProblem(answer, 'upstream_protocol_error');
-    expect(answer.body).toContain('protocol: h2c has to be set');
+    expect(answer.body).toContain('protocol: h2c (over TLS h2) has to be set');
   });
 
   it.each([

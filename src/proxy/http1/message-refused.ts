@@ -25,7 +25,7 @@ export const REFUSALS = {
 
   // Status line (RFC 9112 §4)
   http2_answer:
-    'it begins with a zero octet, as HTTP/2 without TLS does, for which protocol: h2c has to be set',
+    'it begins with a zero octet, as HTTP/2 does, for which protocol: h2c (over TLS h2) has to be set',
   status_malformed: 'the status code is not three digits from 100 up',
   reason_malformed: 'the reason phrase is not separated by a space or not ended by CRLF',
 

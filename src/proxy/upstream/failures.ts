@@ -34,8 +34,15 @@ export class UpstreamFailures {
     }
   }
 
-  closed(): SidecarError<ProxyErrorCode> {
-    return this.#failure('upstream_protocol_error', 'closed the connection without an answer');
+  /** A handshake that the upstream refused because HTTP/1.1 was offered, and nothing else. */
+  takesNoHttp1(cause: Error): SidecarError<ProxyErrorCode> {
+    return this.#failure('upstream_tls_error', 'takes no HTTP/1.1: protocol: h2 is right', cause);
+  }
+
+  /** @param choseNothing whether it took no notice of the HTTP/1.1 that it was offered by ALPN. */
+  closed(choseNothing = false): SidecarError<ProxyErrorCode> {
+    const hint = choseNothing ? ': if it speaks HTTP/2 alone, protocol: h2 is right' : '';
+    return this.#failure('upstream_protocol_error', `closed the connection without an answer${hint}`);
   }
 
   /** Anyone on the path can end a TCP connection; over TLS only the upstream can end its answer (RFC 9112 §9.8). */

@@ -42,7 +42,8 @@ export interface UpstreamPoolsOptions {
 /**
  * One route's connections to its upstream, by HTTP/1.1 and by HTTP/2, and the choice between them. With `protocol:
  * auto` a request that came by HTTP/1.1 leaves by it, and only one that came by HTTP/2 asks the upstream, by ALPN, what
- * it speaks; so no connection is wasted.
+ * it speaks; so no connection is wasted. Once the upstream has refused HTTP/1.1, every request asks, until it chooses
+ * that.
  */
 export class UpstreamPools implements UpstreamStreams {
   readonly #options: UpstreamPoolsOptions;
@@ -54,6 +55,8 @@ export class UpstreamPools implements UpstreamStreams {
   readonly #overTls: boolean;
   /** Whether HTTP/1.1 is never spoken. */
   readonly #always2: boolean;
+  /** Whether the upstream has refused HTTP/1.1, and not chosen it since. */
+  #refusesHttp1 = false;
 
   /** @throws {SidecarError} `configuration` when a TLS file of the route cannot be used. */
   constructor(route: RouteConfig, options: UpstreamPoolsOptions) {
@@ -64,9 +67,13 @@ export class UpstreamPools implements UpstreamStreams {
     const dialer = new Dialer(route, { clock, log, network, onTlsChange, dialThrough, keptFrom, observer });
     this.#dialer = dialer;
     const common = { clock, dialer, all, random };
-    this.#http1 = new Http1Pool(route, common);
     const { protocol } = route;
     const overTls = route.upstream.protocol === 'https';
+    const onRefused = (): void => {
+      this.#refusesHttp1 = true;
+    };
+    const asks = protocol === 'auto' && overTls;
+    this.#http1 = new Http1Pool(route, { ...common, onRefused: asks ? onRefused : undefined });
     this.#overTls = overTls;
     this.#always2 = protocol === 'h2' || protocol === 'h2c';
     if (this.#always2) {
@@ -75,7 +82,7 @@ export class UpstreamPools implements UpstreamStreams {
         protocols: overTls ? H2_ALONE : undefined,
         fallback: undefined,
       });
-    } else if (protocol === 'auto' && overTls) {
+    } else if (asks) {
       this.#http2 = new Http2Pool(route, { ...common, protocols: H2_PREFERRED, fallback: this.#fallback });
     }
   }
@@ -85,8 +92,8 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
-    const http2 = this.#http2;
-    if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
+    const http2 = this.#http2For(request);
+    if (http2 !== undefined) {
       if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
       if (isGrpcCall(request)) {
         if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.upstreamTakesNoGrpc();
@@ -99,10 +106,8 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
-    const http2 = this.#http2;
-    if (http2 !== undefined && (this.#always2 || request.protocol === 'h2')) {
-      return http2.acquireNew(request, user);
-    }
+    const http2 = this.#http2For(request);
+    if (http2 !== undefined) return http2.acquireNew(request, user);
     if (request.protocol === 'h2') this.#refuseLossy(request);
     return this.#http1For(user);
   }
@@ -113,7 +118,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {
-    return this.#http1For(user);
+    return this.#http1For(user, true);
   }
 
   discardIdle(): void {
@@ -133,10 +138,16 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http2?.close();
   }
 
+  /** Where the request is sent by HTTP/2, or asks what the upstream speaks. */
+  #http2For({ protocol }: IncomingRequest): Http2Pool | undefined {
+    return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2 : undefined;
+  }
+
   /** Takes connections that were made for HTTP/2 and on which the upstream chose HTTP/1.1. */
   get #fallback(): Http1Fallback {
     return {
       lend: (dialling, { user, request }) => {
+        this.#refusesHttp1 = false;
         if (isGrpcCall(request)) throw this.#failures.upstreamTakesNoGrpc();
         return this.#http1.adopt(dialling, user);
       },
@@ -153,9 +164,9 @@ export class UpstreamPools implements UpstreamStreams {
    * An app can have any number of HTTP/2 requests and tunnels on one connection, and here each takes a connection of
    * its own; those of HTTP/1.1, one to a connection of the app, may then find all of them taken.
    */
-  #http1For(user: UpstreamUser): UpstreamStream {
+  #http1For(user: UpstreamUser, tunnel = false): UpstreamStream {
     const { all } = this.#options;
-    if (all.mayOpen()) return this.#http1.acquireNew(user);
+    if (all.mayOpen()) return tunnel ? this.#http1.acquireTunnel(user) : this.#http1.acquireNew(user);
     throw new SidecarError('overloaded', `${all.most} connections to upstreams are open`);
   }
 

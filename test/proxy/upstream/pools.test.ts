@@ -138,13 +138,15 @@ function tell(came: IncomingMessage, answer: ServerResponse): void {
 
 type Kind = 'h2 and http/1.1' | 'http/1.1' | 'h2' | 'plain http/1.1' | 'plain h2';
 
+const POSTED = { method: 'POST', contentLength: 4, fields: ['content-length', '4'] };
+
 const PATIENCE = { connectMs: 3_600_000, responseMs: 3_600_000, idleMs: 3_600_000 };
 
 interface Opening {
   /** Connections of all pools. */
   readonly most?: number;
   /** By ALPN, where it is not what `kind` says. */
-  readonly choose?: () => string;
+  readonly choose?: (offered: { protocols: string[] }) => string | undefined;
   /** Whether connections of HTTP/1.1 stand for as long as nobody closes them. */
   readonly keeps?: boolean;
   /** Of an upstream of plain HTTP/2. */
@@ -244,6 +246,38 @@ describe('protocol: auto over TLS', () => {
     expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
     await ask(request('h2'));
     expect(connections()).toBe(2);
+  });
+
+  it('has a request of HTTP/1.1 go out by HTTP/2 once the upstream has refused the other', async () => {
+    const { ask, start, connections } = await open('h2');
+    const first = start(request('http1'));
+    await expect(first.answer).rejects.toThrow('takes no HTTP/1.1: protocol: h2 is right');
+    expect(first.fate).toBe('unsent');
+
+    const answers = await Promise.all([1, 2, 3].map(() => ask(request('http1', POSTED), 'body')));
+
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ by: 'h2', body: expect.stringMatching(/^HTTP\/2 .* body -$/) });
+    }
+    expect(connections()).toBe(2);
+  });
+
+  it('goes back to HTTP/1.1 once the upstream chooses that', async () => {
+    let speaks = ['h2'];
+    const { ask, start, pools } = await open('h2 and http/1.1', 'auto', {
+      choose: ({ protocols }) => protocols.find((protocol) => speaks.includes(protocol)),
+    });
+    await expect(start(request('http1')).answer).rejects.toThrow('takes no HTTP/1.1');
+    expect(await ask(request('http1'))).toMatchObject({ by: 'h2' });
+
+    speaks = ['http/1.1'];
+    pools.discardIdle();
+
+    // The first asks by ALPN, the others need not.
+    for (let times = 0; times < 3; times++) {
+      expect(await ask(request('http1'))).toMatchObject({ by: 'http1' });
+    }
+    expect(pools.speaks).toBe('http1');
   });
 
   it('writes a request of HTTP/2 as HTTP/1.1 where the upstream chooses that, and loses nothing', async () => {

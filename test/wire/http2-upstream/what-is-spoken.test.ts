@@ -1,15 +1,17 @@
 import { once } from 'node:events';
+import { createSecureServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { refusingPort } from '../../support/free-port.ts';
 import { FIRST } from '../fake-bearer.ts';
-import { get, ok } from '../messages.ts';
+import { get, ok, post } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
-import { answering, overTls, startUpstream } from '../raw-upstream.ts';
+import { answering, inTurn, overTls, startUpstream } from '../raw-upstream.ts';
 import { startSidecar } from '../sidecar.ts';
 import { type FrameConnection, startFrames, TYPE } from './frame-upstream.ts';
-import { HTTP2 } from './node-upstream.ts';
+import { HTTP2, loopbackCertificate, startHttp2 } from './node-upstream.ts';
 
 describe('an upstream that does not speak HTTP/2', () => {
   it('is named, and what may be right', async () => {
@@ -59,6 +61,84 @@ describe('an upstream that does not speak HTTP/2', () => {
     const sidecar = await startSidecar({ upstream, route: { protocol: HTTP2, timeouts } });
 
     expectProblem(await sidecar.exchange(get('/')), 'upstream_timeout');
+  });
+});
+
+/** Speaks HTTP/2 alone, and lets those in that offer HTTP/1.1, as Go does: the first connection, which it then closes. */
+async function startLikeGo() {
+  const { caFile, ...certificate } = await loopbackCertificate();
+  const closing = createTlsServer(certificate, (socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end());
+  });
+  const speaking = createSecureServer(certificate);
+  speaking.on('stream', (stream: ServerHttp2Stream) => {
+    stream.respond();
+    stream.end('fine');
+  });
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    (sockets.length === 1 ? closing : speaking).emit('connection', socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { address: { host: '127.0.0.1', port }, protocol: 'https' as const, caFile };
+}
+
+describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app of HTTP/1.1', () => {
+  it.each([
+    ['GET', get('/'), ''],
+    ['POST', post('/', 'body'), 'body'],
+  ])('answers with protocol: auto, too: %s', async (method, bytes, body) => {
+    const upstream = await startHttp2(async (arrived) => {
+      arrived.stream.end(`${arrived.headers[':method']} ${(await arrived.body()).text}`);
+    });
+    const sidecar = await startSidecar({ upstream });
+
+    for (let times = 0; times < 2; times++) {
+      expect(await sidecar.exchange(bytes)).toMatchObject({ status: 200, body: `${method} ${body}` });
+    }
+    // What was refused by ALPN, and what carried both.
+    expect(upstream.connections()).toBe(2);
+  });
+
+  it('gets an upload whole that began before it was known', async () => {
+    const upload = 'x'.repeat(5_000_000);
+    const upstream = await startHttp2(async (arrived) => {
+      arrived.stream.end(`${(await arrived.body()).text.length}`);
+    });
+    const sidecar = await startSidecar({ upstream });
+
+    const answer = await sidecar.exchange(post('/', upload));
+
+    expect([answer.status, answer.body]).toEqual([200, `${upload.length}`]);
+  });
+
+  it('is found out once it has closed without an answer, having let HTTP/1.1 in', async () => {
+    const upstream = await startLikeGo();
+    const sidecar = await startSidecar({ upstream });
+
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
+    for (let times = 0; times < 2; times++) expect((await sidecar.exchange(get('/'))).body).toBe('fine');
+  });
+
+  it('and one of HTTP/1.1 that closes goes on with that', async () => {
+    const upstream = await startUpstream(
+      inTurn((arrived) => arrived.connection.end(), answering(ok('fine'))),
+    );
+    const sidecar = await startSidecar({ upstream });
+
+    const answer = await sidecar.exchange(get('/'));
+
+    expectProblem(answer, 'upstream_protocol_error');
+    expect(JSON.parse(answer.body).detail).toContain('if it speaks HTTP/2 alone, protocol: h2 is right');
+    expect((await sidecar.exchange(get('/'))).body).toBe('fine');
   });
 });
 

@@ -1,7 +1,8 @@
 import type { OnReadOpts, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
-import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
+import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../errors.ts';
 import { frameResponse } from '../../http1/body-framing.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import type { ResponseHead } from '../../http1/response-head.ts';
@@ -39,6 +40,8 @@ export interface UpstreamConnectionOptions {
   connect(onread: OnReadOpts): Socket;
   /** Why the connection may not be used, judged by where it has led. */
   refusal?(made: Socket): SidecarError<ProxyErrorCode> | undefined;
+  /** Where HTTP/1.1 is offered by ALPN: called when the upstream refuses it, or seems to. */
+  onRefused?: (() => void) | undefined;
   /** Whether the connection has been made already, and is the user's at once. */
   readonly stands?: boolean;
   /** Called when it carries no request and another one may follow. */
@@ -46,6 +49,9 @@ export interface UpstreamConnectionOptions {
   /** Called in the same turn in which it becomes unfit for any request. */
   onGone(connection: UpstreamConnection): void;
 }
+
+/** The alert of an upstream that speaks nothing of what was offered (RFC 7301 §3.2). */
+const NO_COMMON_VERSION = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL';
 
 const GIVEN_UP: UpstreamState = { kind: 'given-up' };
 const LONG_AGO: Instant = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY };
@@ -88,11 +94,24 @@ export class UpstreamConnection {
     }
     socket.on('end', this.#onEnd);
     socket.on('drain', this.#onDrain);
-    socket.on('error', (error) => this.#onEnded(this.#failures.of(error, this.#state.kind)));
+    socket.on('error', (error) => {
+      const { user, kind } = { user: undefined, ...this.#state };
+      if (
+        kind === 'securing' &&
+        options.onRefused !== undefined &&
+        systemCodeOf(error) === NO_COMMON_VERSION
+      ) {
+        options.onRefused();
+        this.abandon();
+        user?.upstreamFailed(this.#failures.takesNoHttp1(error), 'unsent');
+      } else {
+        this.#onEnded(this.#failures.of(error, kind));
+      }
+    });
     socket.on('close', () => {
       this.#deadline.dispose();
       // Most are given up by then, and need no error.
-      if (this.#state.kind !== 'given-up') this.#onEnded(this.#failures.closed());
+      if (this.#state.kind !== 'given-up') this.#onEnded(this.#closed());
       options.onGone(this);
     });
   }
@@ -296,19 +315,23 @@ export class UpstreamConnection {
         break;
       case 'busy':
       case 'discarding':
+        // So does Go, which lets HTTP/1.1 in by ALPN where it speaks HTTP/2 alone.
+        if (state.kind === 'busy' && !state.reused && !state.anyAnswer && this.#choseNothing) {
+          this.#options.onRefused?.();
+        }
         this.#endStream(state.answer, end);
         break;
       case 'taken-over':
       case 'given-up':
         break;
       default:
-        this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
+        this.#fail(typeof end === 'object' ? end : this.#closed(), true);
     }
   }
 
   #endStream(answer: AnswerInProgress | undefined, end: StreamEnd): void {
     if (typeof end === 'object' || answer === undefined) {
-      this.#fail(typeof end === 'object' ? end : this.#failures.closed(), true);
+      this.#fail(typeof end === 'object' ? end : this.#closed(), true);
     } else if (end === 'cut') {
       this.#fail(this.#failures.cut(), true);
     } else {
@@ -477,6 +500,16 @@ export class UpstreamConnection {
     const fate = fateOf(state, byPeer, this.writer.anyLeft);
     this.abandon();
     if ('user' in state) state.user.upstreamFailed(error, fate);
+  }
+
+  #closed(): SidecarError<ProxyErrorCode> {
+    return this.#failures.closed(this.#choseNothing);
+  }
+
+  /** Whether the upstream was offered HTTP/1.1 by ALPN, and neither chose nor refused it. */
+  get #choseNothing(): boolean {
+    const { alpnProtocol } = this.socket as Partial<TLSSocket>;
+    return this.#options.onRefused !== undefined && alpnProtocol === false;
   }
 
   #tooLate(): void {

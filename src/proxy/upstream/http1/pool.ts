@@ -20,19 +20,26 @@ export interface PoolOptions {
   readonly random: () => number;
 }
 
+export interface Http1PoolOptions extends PoolOptions {
+  /** Where HTTP/1.1 is offered by ALPN: called when the upstream refuses that. */
+  readonly onRefused?: (() => void) | undefined;
+}
+
+const HTTP1_ALONE = ['http/1.1'];
+
 /**
  * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, most
  * recently used first, so that surplus ones grow old and are closed.
  */
 export class Http1Pool implements IdleHolder {
   readonly #route: RouteConfig;
-  readonly #options: PoolOptions;
+  readonly #options: Http1PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #idle: Http1UpstreamStream[] = [];
   readonly #open = new Members<Http1UpstreamStream>();
   #closed = false;
 
-  constructor(route: RouteConfig, options: PoolOptions) {
+  constructor(route: RouteConfig, options: Http1PoolOptions) {
     this.#route = route;
     this.#options = options;
     options.all.add(this);
@@ -51,6 +58,13 @@ export class Http1Pool implements IdleHolder {
 
   /** As in `UpstreamStreams`. */
   acquireNew(user: UpstreamUser): Http1UpstreamStream {
+    const { dialer, onRefused } = this.#options;
+    const protocols = onRefused === undefined ? undefined : HTTP1_ALONE;
+    return this.#make(user, (onread) => dialer.dial(onread, protocols), false);
+  }
+
+  /** As in `UpstreamStreams`: what is spoken through it is the app's affair. */
+  acquireTunnel(user: UpstreamUser): Http1UpstreamStream {
     return this.#make(user, (onread) => this.#options.dialer.dial(onread), false);
   }
 
@@ -92,7 +106,7 @@ export class Http1Pool implements IdleHolder {
   }
 
   #make(user: UpstreamUser, connect: (onread: OnReadOpts) => Socket, stands: boolean): Http1UpstreamStream {
-    const { clock, all, random } = this.#options;
+    const { clock, all, random, onRefused } = this.#options;
     const connection = new UpstreamConnection(user, {
       route: this.#route,
       clock,
@@ -101,6 +115,7 @@ export class Http1Pool implements IdleHolder {
       connect,
       refusal: (made) => this.#options.dialer.refusal(made),
       stands,
+      onRefused,
       onReusable: () => this.#keep(stream),
       onGone: () => this.#forget(stream),
     });
