@@ -68,6 +68,8 @@ export async function runConnectConformance(options: ConformanceOptions): Promis
   const [, passed] = /^(\d+) passed, \d+ failed$/m.exec(output) ?? [];
   if (passed === undefined || output.includes('could not be run')) throw new Error(output);
   const failed = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, named]) => named as string);
+  for (const [line] of output.matchAll(/^INFO: .* failed \(as expected\):\n.*$/gm))
+    process.stderr.write(`${line}\n`);
   const [, excused = '0'] = /^\(Another (\d+) failed as expected/m.exec(output) ?? [];
   return { passed: Number(passed) + Number(excused), failed, output };
 }
