@@ -141,6 +141,8 @@ export class RealWorld implements World {
       const port = raw.remotePort ?? 0;
       if (this.#secureContext === undefined) {
         this.onUpstream(this.#peer(raw, raw, port));
+        // Accepted paused: PING, too, is answered only by a peer that reads.
+        raw.resume();
         return;
       }
       const secured = new TLSSocket(raw, {
