@@ -33,5 +33,6 @@ export const SUITES: readonly Suite[] = [
   { name: 'bench-broker', script: 'bench:broker', inCi: 'nothing' },
   { name: 'bench-interception', script: 'bench:interception', inCi: 'nothing' },
   { name: 'bench-memory', script: 'bench:memory', inCi: 'nothing' },
+  { name: 'repeat', script: 'test:repeat', inCi: 'nothing' },
   { name: 'mutation', script: 'mutation', inCi: 'part' },
 ];
