@@ -90,3 +90,17 @@ it('a URL by flag may have a query too', async () => {
   expect(provider.received[0]?.path).toContain(QUERY);
   expect(stdout).not.toMatch(HIDDEN);
 });
+
+it.each([
+  ['?account=Hidden+Acc,x'],
+  ['?account=Hidden%20Acc:x'],
+  ['?account=Hidd%e4nAcc'],
+  ['?Hidden-Account'],
+])('%s is not shown if the provider repeats it as it is written', async (query) => {
+  const { provider, path } = await write(query);
+  const said = { error: 'invalid_request', error_description: `nothing at /token${query}` };
+  provider.script = answer(400, JSON.stringify(said));
+  const { stdout, stderr } = await runHere(['check', '--config', path]);
+  expect(stdout).toContain('nothing at /token');
+  expect(stdout + stderr).not.toMatch(/Hidd|Acc/);
+});

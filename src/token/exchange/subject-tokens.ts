@@ -35,8 +35,8 @@ const REFUSED_FOR_MS = 5000;
  */
 const AWAY_FOR_MS = 1000;
 /**
- * For this long a provider that rejects the client is not asked again for the subject, nor for any once it has rejected the
- * client for two: asking again would lock the client out.
+ * For this long a provider that rejects the client is not asked again for the subject, nor for any of its caller once it has
+ * rejected the client for two: asking again would lock the client out.
  */
 const REJECTED_FOR_MS = 30_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
@@ -59,6 +59,15 @@ type CommonFailure = 'client_rejected' | 'unanswered';
 function commonFailure({ result, blames }: RefusedGrant): CommonFailure | undefined {
   if (blames === 'client') return 'client_rejected';
   return result === 'unavailable' && blames === undefined ? 'unanswered' : undefined;
+}
+
+/** The caller whose requests a failure concerns, whatever their subject; `undefined` for all requests. */
+type Concerned = string | undefined;
+
+interface Away {
+  readonly why: Why;
+  readonly untilMs: number;
+  readonly of: Concerned;
 }
 
 /** One request that wants a token. */
@@ -128,11 +137,13 @@ export class SubjectTokens {
   readonly #failed = new Map<string, Failed>();
   readonly #line: ExchangeLine;
   #bytes = 0;
-  /** Set while the provider is believed to be away. */
-  #away: { readonly why: Why; readonly untilMs: number } | undefined;
+  /** Set while the provider is believed to be away, or to reject the client. */
+  #away: Away | undefined;
   #refusesAll = false;
   /** The last failure, if it was one that every subject would meet, and who met it first. */
-  #suspected: { readonly failure: CommonFailure; readonly by: string } | undefined;
+  #suspected:
+    | { readonly failure: CommonFailure; readonly key: string; readonly caller: string | undefined }
+    | undefined;
 
   constructor(options: SubjectTokensOptions) {
     this.#options = options;
@@ -210,7 +221,7 @@ export class SubjectTokens {
   }
 
   #begin(key: string, subject: string, asker: Asker): Promise<string> {
-    this.#assertThere();
+    this.#assertThere(asker.caller);
     const place = this.#line.enter(asker.caller);
     const askers = new Set<Asker>();
     const begun: AwaitsGrant = (trace) => {
@@ -243,9 +254,10 @@ export class SubjectTokens {
   }
 
   /** @throws {TokenUnavailable} while the provider is away. */
-  #assertThere(): void {
+  #assertThere(caller: string | undefined): void {
     const away = this.#away;
-    if (away !== undefined && this.#options.clock.monotonicMs() < away.untilMs) throw errorOf(away.why);
+    if (away === undefined || this.#options.clock.monotonicMs() >= away.untilMs) return;
+    if (away.of === undefined || away.of === caller) throw errorOf(away.why);
   }
 
   /** An exchange that has not begun says nothing of the provider or the subject. */
@@ -269,7 +281,7 @@ export class SubjectTokens {
     if (turn !== 'come') {
       throw this.#ownDoing(this.#whyNot(turn));
     }
-    this.#assertThere();
+    this.#assertThere(wanted.caller);
     return this.#exchange(wanted);
   }
 
@@ -314,40 +326,52 @@ export class SubjectTokens {
 
   /**
    * A caller can cause a missing answer, by a token that something before the provider drops, and a subject can make a
-   * provider blame the client. Where callers are told apart, a failure concerns all only once two callers have met it
-   * after each other; where they are not, two subjects for whom the client was rejected.
+   * provider blame the client. So a failure concerns all only once two callers have met it after each other, and all
+   * requests of one caller once two of its subjects have. Where callers are not told apart, these are all, and a missing
+   * answer concerns them at once.
    */
-  #concernsAll(key: string, caller: string | undefined, refusal: RefusedGrant): boolean {
+  #concerned(
+    key: string,
+    caller: string | undefined,
+    refusal: RefusedGrant,
+  ): { readonly of: Concerned } | 'itself' {
     const failure = commonFailure(refusal);
-    const before = this.#suspected;
-    const by = caller ?? key;
-    this.#suspected =
-      failure === undefined ? undefined : { failure, by: before?.failure === failure ? before.by : by };
-    if (failure === 'unanswered' && caller === undefined) return true;
-    return failure !== undefined && this.#suspected?.by !== by;
+    const before = this.#suspected?.failure === failure ? this.#suspected : undefined;
+    this.#suspected = failure === undefined ? undefined : (before ?? { failure, key, caller });
+    if (failure === 'unanswered' && caller === undefined) return { of: undefined };
+    if (before === undefined) return 'itself';
+    if (before.caller !== caller) return { of: undefined };
+    return before.key === key ? 'itself' : { of: caller };
   }
 
   #fail(key: string, caller: string | undefined, refusal: RefusedGrant): Why {
     const { result, detail, retryAfterMs = 0 } = refusal;
     const { name, clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    const concernsAll = this.#concernsAll(key, caller, refusal);
+    const concerned = this.#concerned(key, caller, refusal);
     if (isOfSubject(refusal)) {
       const message = `credential ${name}: the provider does not exchange the token of this request (${detail})`;
       const why = { code: 'subject_token_refused', message } as const;
       this.#keepFailed(key, { kind: 'refused', why, untilMs: nowMs + REFUSED_FOR_MS });
       return why;
     }
-    this.#refusesAll = concernsAll;
+    this.#refusesAll = concerned !== 'itself' && concerned.of === undefined;
     const refusedForMs = refusal.blames === 'client' ? REJECTED_FOR_MS : REFUSED_FOR_MS;
     const leastMs = result === 'rejected' ? refusedForMs : AWAY_FOR_MS;
     const forMs = Math.max(leastMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     const message = `credential ${name}: the token of the request could not be exchanged: ${result} (${detail})`;
     const why = { code: 'token_unavailable', message, retryAfterMs: forMs } as const;
     const untilMs = nowMs + forMs;
-    if (concernsAll) this.#away = { why, untilMs };
-    else this.#keepFailed(key, { kind: 'failed', why, untilMs });
+    if (concerned === 'itself') this.#keepFailed(key, { kind: 'failed', why, untilMs });
+    else this.#turnAway({ why, untilMs, of: concerned.of }, nowMs);
     return why;
+  }
+
+  /** What is under way for one caller does not shorten what concerns all. */
+  #turnAway(away: Away, nowMs: number): void {
+    const before = this.#away;
+    const isOfAll = before !== undefined && before.of === undefined && nowMs < before.untilMs;
+    if (away.of === undefined || !isOfAll) this.#away = away;
   }
 
   /** Puts it last. */

@@ -189,11 +189,16 @@ export function createTokenEndpoint(
 /** Shorter ones name no account, and where they stand would be seen. Characters. */
 const SHORTEST_WITHHELD = 3;
 
-/** The values in the query of a token endpoint's URL, but for the grant's type. */
-function valuesIn({ searchParams }: URL): readonly string[] {
-  return [...searchParams].flatMap(([name, value]) =>
-    name === 'grant_type' || value.length < SHORTEST_WITHHELD ? [] : [value],
-  );
+/** The values in the query of a token endpoint's URL, as they are written and decoded, but for the grant's type. */
+function valuesIn({ search }: URL): readonly string[] {
+  const written = search.slice(1).split('&');
+  const values = written.flatMap((part) => {
+    const [name] = new URLSearchParams(part).keys();
+    // A name alone may be the value.
+    const value = part.slice(part.indexOf('=') + 1);
+    return name === 'grant_type' ? [] : [value, ...new URLSearchParams(`value=${value}`).values()];
+  });
+  return values.filter(({ length }) => length >= SHORTEST_WITHHELD);
 }
 
 /** What a provider might repeat in its answer. Assertions and keys are withheld by their length instead. */

@@ -260,6 +260,39 @@ describe('failures', () => {
     expect(asked.at(-1)).toBe('eve-5');
   });
 
+  it('of the client for two subjects of one caller are of all of its subjects, of which there may be thousands', async () => {
+    const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
+    for (let user = 0; user < 50; user++) {
+      const obtained = tokens.obtain(`user-${user}`, { caller: 'shop' });
+      await expect(obtained).rejects.toMatchObject({ code: 'token_unavailable', retryAfterSeconds: 30 });
+    }
+    expect(asked).toEqual(['user-0', 'user-1']);
+    expect(tokens.refusesAll).toBe(false);
+    await clock.advance(30_000);
+    await expect(tokens.obtain('user-2', { caller: 'shop' })).rejects.toThrow('invalid_client');
+    await expect(tokens.obtain('user-3', { caller: 'shop' })).rejects.toThrow('invalid_client');
+    expect(asked).toEqual(['user-0', 'user-1', 'user-2']);
+  });
+
+  it('of all are not shortened by what is under way for one caller', async () => {
+    let release = (): void => undefined;
+    const slow = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { asked, tokens } = create(async (subject) => {
+      if (subject === 'eve-2') await slow;
+      return CLIENT_REJECTED;
+    });
+    const late = tokens.obtain('eve-2', { caller: 'eve' });
+    for (const caller of ['eve', 'ann']) {
+      await expect(tokens.obtain(`${caller}-1`, { caller })).rejects.toThrow('invalid_client');
+    }
+    release();
+    await expect(late).rejects.toThrow('invalid_client');
+    await expect(tokens.obtain('bob-1', { caller: 'bob' })).rejects.toThrow('invalid_client');
+    expect(asked).toEqual(['eve-2', 'eve-1', 'ann-1']);
+  });
+
   it('of the client last half a minute, or until it has other credentials', async () => {
     const { asked, tokens, clock } = create(() => CLIENT_REJECTED);
     await expect(tokens.obtain('ann')).rejects.toMatchObject({
