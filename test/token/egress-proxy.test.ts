@@ -13,7 +13,11 @@ import { RawProvider, tokenAnswer } from './raw-provider.ts';
 const authority = createCertificateAuthority('Test CA');
 
 /** A provider that is known by its name to the proxy alone. */
-async function behindProxy(answers: ConnectProxyOptions = {}, egress: Partial<EgressProxyConfig> = {}) {
+async function behindProxy(
+  answers: ConnectProxyOptions = {},
+  egress: Partial<EgressProxyConfig> = {},
+  requestTimeoutMs = 10_000,
+) {
   const provider = await RawProvider.start(
     (socket) => socket.write(tokenAnswer()),
     authority.issue('provider', 'sso.test'),
@@ -25,7 +29,7 @@ async function behindProxy(answers: ConnectProxyOptions = {}, egress: Partial<Eg
     tokenUrl: 'https://sso.test/token',
     tls: { caFile: join(trust.directory, 'ca.crt') },
     egressProxy: { ...proxy.config, ...egress },
-    requestTimeoutMs: 1000,
+    requestTimeoutMs,
   });
   const endpoint = createTokenEndpoint(config, systemClock);
   onTestFinished(() => endpoint.close());
@@ -58,8 +62,8 @@ it('what the proxy says is said, and what to do', async () => {
 });
 
 it('a proxy that says nothing has its time', async () => {
-  const { request } = await behindProxy({ answer: undefined });
-  expect(await request()).toMatchObject({ detail: expect.stringContaining('gave no tunnel within 950 ms') });
+  const { request } = await behindProxy({ answer: undefined }, {}, 4000);
+  expect(await request()).toMatchObject({ detail: expect.stringContaining('gave no tunnel within 3800 ms') });
 });
 
 it('what noProxy names is asked directly', async () => {

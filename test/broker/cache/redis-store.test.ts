@@ -94,9 +94,7 @@ describe('where nobody listens', () => {
     const port = await freePort();
     const { store, lines, metric } = await open(port);
     expect(store.isConnected()).toBe(false);
-    const beganAt = performance.now();
-    for (let n = 0; n < 100; n++) expect(await store.read(['a'])).toEqual(AWAY);
-    expect(performance.now() - beganAt).toBeLessThan(100);
+    for (let n = 0; n < 100; n++) expect(await Promise.race([store.read(['a']), turn()])).toEqual(AWAY);
     expect(await metric('connected')).toBe(0);
     while ((await metric('failures_total\\{reason="unreachable"\\}')) < 3) await turn();
     expect(lines.filter(({ level }) => level === 'warn')).toMatchObject([
@@ -110,10 +108,8 @@ describe('a server that stalls', () => {
     const server = await RespServer.start();
     const { store, logged } = await open(server.port, { timeoutMs: 50 });
     server.answer = () => undefined;
-    const beganAt = performance.now();
     expect(await Promise.all([store.read(['a']), store.claim('b', 1000)])).toEqual([AWAY, AWAY]);
-    expect(await store.write('a', 'value', 1000)).toEqual(AWAY);
-    expect(performance.now() - beganAt).toBeLessThan(1000);
+    expect(await Promise.race([store.write('a', 'value', 1000), turn()])).toEqual(AWAY);
     expect(await logged(({ reason }) => reason === 'timeout')).toMatchObject({
       detail: 'no answer within 50 ms',
     });
