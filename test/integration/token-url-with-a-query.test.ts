@@ -96,6 +96,7 @@ it.each([
   ['?account=Hidden%20Acc:x'],
   ['?account=Hidd%e4nAcc'],
   ['?Hidden-Account'],
+  ['?account=Hidden&user=Hidden%2FAcc'],
 ])('%s is not shown if the provider repeats it as it is written', async (query) => {
   const { provider, path } = await write(query);
   const said = { error: 'invalid_request', error_description: `nothing at /token${query}` };

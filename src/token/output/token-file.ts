@@ -3,7 +3,7 @@
 import { constants } from 'node:fs';
 import { open, rename, statfs, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { type Clock, isPast, remainingMs } from '../../clock.ts';
+import { type Clock, remainingMs } from '../../clock.ts';
 import type { TokenFileConfig } from '../../config/config.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../../errors.ts';
 import type { Logger } from '../../log/logger.ts';
@@ -66,17 +66,19 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
       isOutdated = false;
       cancelLook?.();
       const held = closed ? undefined : source.held();
+      const hadEnded = leftMs() === 0;
       isCurrent = await bringTo(held);
       metrics.written(about.credential, isCurrent);
-      if (!closed) cancelLook = clock.after(nextLookMs(), () => void sync());
+      // What had ended could not be removed; what ended during the attempt can be, at once.
+      const nextMs = isCurrent ? LONGEST_SLEEP_MS : AGAIN_MS;
+      const lookMs = hadEnded && !isCurrent ? AGAIN_MS : Math.min(leftMs(), nextMs);
+      if (!closed) cancelLook = clock.after(lookMs, () => void sync());
     }
   }
 
-  function nextLookMs(): number {
-    const leftMs = written === undefined ? LONGEST_SLEEP_MS : remainingMs(written.sendableUntil, clock.now());
-    if (isCurrent) return Math.min(leftMs, LONGEST_SLEEP_MS);
-    // What has ended could not be removed.
-    return leftMs === 0 ? AGAIN_MS : Math.min(leftMs, AGAIN_MS);
+  /** Until what the file holds may no longer be sent. */
+  function leftMs(): number {
+    return written === undefined ? Number.POSITIVE_INFINITY : remainingMs(written.sendableUntil, clock.now());
   }
 
   /** Returns whether it succeeded. */
@@ -86,7 +88,7 @@ export async function openTokenFile(options: TokenFileOptions): Promise<TokenFil
         if (written !== undefined || !isCurrent) await clear();
       } else if (held.token !== written?.token) {
         // Before its successor is tried: that may fail again, and on a full volume it gets the room.
-        if (written !== undefined && isPast(written.sendableUntil, clock.now())) await clear();
+        if (leftMs() === 0) await clear();
         await replace(config, held.token);
       }
       written = held;

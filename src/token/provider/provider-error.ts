@@ -70,7 +70,8 @@ function cleaned(text: string, secrets: readonly string[], longest: number): str
   // The order matters: invisible characters first, as they might split a secret; then secrets; then what looks like
   // one; then the length.
   let shown = plain(text);
-  for (const secret of secrets) shown = withhold(shown, secret);
+  // The longest first: a shorter one may be a part of it.
+  for (const secret of [...secrets].sort((a, b) => b.length - a.length)) shown = withhold(shown, secret);
   shown = shown.replace(/[A-Za-z0-9_~+/=.%-]{16,}/g, (word) => (looksLikeToken(word) ? WITHHELD : word));
   return shown.length > longest ? `${shown.slice(0, longest - 1)}…` : shown;
 }

@@ -113,6 +113,19 @@ it('holds no token that has ended, though the next could not be written', async 
   expect(await opened.isCurrent()).toBe('1');
 });
 
+it('holds no token that ended while the next could not be written', async () => {
+  const opened = await open();
+  opened.give('one', 60_000);
+  await expect.poll(opened.content).toBe('one');
+  await mkdir(join(opened.directory, '.kafka.incoming'));
+  await opened.clock.advance(59_999);
+  opened.give('two', 60_000);
+  // The attempt is under way.
+  opened.clock.stepWall(1);
+  await opened.clock.advance(1);
+  await gone(opened.path);
+});
+
 it('is tried again every 5 s where its token has ended and it cannot be removed', async () => {
   const opened = await open();
   opened.give('one', 60_000);
