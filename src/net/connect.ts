@@ -9,7 +9,7 @@ import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } fro
 import { type ConnectionOptions, connect as connectOverTls, type TLSSocket } from 'node:tls';
 import { type Clock, systemClock } from '../clock.ts';
 import { addressesInTurn } from './addresses-in-turn.ts';
-import { race } from './race.ts';
+import { ATTEMPT_DELAY_MS, race } from './race.ts';
 import { serverNameOf } from './server-name.ts';
 import { findTakeOver, type TakeOver } from './take-over.ts';
 
@@ -21,6 +21,8 @@ interface Destination {
   readonly host?: string | null | undefined;
   readonly port?: number | string | null | undefined;
   readonly lookup?: LookupFunction | undefined;
+  /** The next address is tried after this, where it is less than usual: of use where there is little time for all. */
+  readonly autoSelectFamilyAttemptTimeout?: number | undefined;
 }
 
 interface Means {
@@ -59,7 +61,8 @@ function raced<O extends Destination, S extends Socket>(
   make: (options: O) => S,
   { clock, takeOver }: Means,
 ): S {
-  const { lookup = systemLookup as LookupFunction, port } = options;
+  const { lookup = systemLookup as LookupFunction, port, autoSelectFamilyAttemptTimeout: mostMs } = options;
+  const attemptMs = Math.min(NODE_ATTEMPT_MS, mostMs ?? NODE_ATTEMPT_MS);
   let socket: S | undefined;
   let end = (): void => {};
   const find: LookupFunction = (hostname, lookupOptions, told) => {
@@ -72,6 +75,7 @@ function raced<O extends Destination, S extends Socket>(
       if (socket?.destroyed) return;
       end = race({
         addresses,
+        delayMs: Math.min(ATTEMPT_DELAY_MS, attemptMs),
         clock,
         connect: ({ address }) => connect({ host: address, port: Number(port) }),
         onWon(winner, address) {
@@ -94,7 +98,7 @@ function raced<O extends Destination, S extends Socket>(
     lookup: find,
     // Explicit, so that NODE_OPTIONS cannot have Node ask for one address alone.
     autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: NODE_ATTEMPT_MS,
+    autoSelectFamilyAttemptTimeout: attemptMs,
   });
   socket.once('close', () => end());
   return socket;

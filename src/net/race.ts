@@ -3,12 +3,14 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { systemCodeOf } from '../errors.ts';
 
-/** From one attempt to the next (RFC 8305 §5, Connection Attempt Delay). */
+/** From one attempt to the next, as a rule (RFC 8305 §5, Connection Attempt Delay). */
 export const ATTEMPT_DELAY_MS = 250;
 
 export interface RaceOptions {
   /** At least one, in the order in which they are tried. */
   readonly addresses: readonly LookupAddress[];
+  /** From one attempt to the next. */
+  readonly delayMs: number;
   /** Begins a connection to one of them. */
   readonly connect: (address: LookupAddress) => Socket;
   readonly clock: Clock;
@@ -23,7 +25,7 @@ export interface RaceOptions {
  * that fails is followed at once. The first to stand wins, and the others are destroyed.
  * @returns gives up every attempt.
  */
-export function race({ addresses, connect, clock, onWon, onLost }: RaceOptions): () => void {
+export function race({ addresses, delayMs, connect, clock, onWon, onLost }: RaceOptions): () => void {
   const attempts = new Set<Socket>();
   const errors: Error[] = [];
   let next = 0;
@@ -54,7 +56,7 @@ export function race({ addresses, connect, clock, onWon, onLost }: RaceOptions):
       if (next < addresses.length) begin();
       else if (attempts.size === 0) onLost(allOf(errors));
     });
-    if (next < addresses.length) cancelNext = clock.after(ATTEMPT_DELAY_MS, begin);
+    if (next < addresses.length) cancelNext = clock.after(delayMs, begin);
   }
 
   begin();

@@ -72,6 +72,7 @@ interface Dialled {
   readonly lookup?: LookupFunction;
   readonly session?: Buffer | undefined;
   readonly onread?: OnReadOpts;
+  readonly autoSelectFamilyAttemptTimeout?: number;
 }
 
 function dial(kind: Kind, options: Dialled, means?: Parameters<typeof connectTls>[1]): Socket {
@@ -264,6 +265,27 @@ it('an address that answers late goes on beside the next, and is taken', async (
   expect(socket.remoteAddress).toBe(GOOD);
   expect(delays).toEqual([250]);
   expect(await echoOf(socket, 'word')).toBe('word');
+});
+
+it.each([
+  ['sooner where there is less time', 100, 100],
+  ['no later where there is more', 10_000, 250],
+])('the next address is tried %s', async (_, attemptMs, delayMs) => {
+  const { port } = await startEcho('TCP');
+  await startSilentListener(SILENT, port);
+  const delays: number[] = [];
+  const clock = {
+    ...systemClock,
+    after(afterMs: number, call: () => void) {
+      delays.push(afterMs);
+      return systemClock.after(0, call);
+    },
+  };
+  const options = { port, lookup: finding(SILENT, GOOD), autoSelectFamilyAttemptTimeout: attemptMs };
+  const socket = dial('TCP', options, { clock, takeOver: findTakeOver() });
+  await once(socket, 'connect');
+  expect(socket.remoteAddress).toBe(GOOD);
+  expect(delays).toEqual([delayMs]);
 });
 
 describe('the name that TLS asks for', () => {

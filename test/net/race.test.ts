@@ -12,6 +12,7 @@ function racing() {
   const told: unknown[] = [];
   const end = race({
     addresses: ADDRESSES,
+    delayMs: ATTEMPT_DELAY_MS,
     clock,
     connect() {
       const attempt = new Socket();

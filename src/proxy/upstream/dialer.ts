@@ -64,7 +64,7 @@ export class Dialer {
    * @param protocols offered by ALPN (RFC 7301), the preferred first; none is offered when absent.
    */
   dial(onread: OnReadOpts, protocols?: readonly string[]): Socket {
-    const { upstream } = this.#route;
+    const { upstream, timeouts } = this.#route;
     const tcp = {
       host: upstream.host,
       port: upstream.port,
@@ -74,6 +74,8 @@ export class Dialer {
       keepAliveInitialDelay: TCP_PROBE_MS,
       // In a tunnel each direction ends by itself; elsewhere the end of one is acted upon.
       allowHalfOpen: true,
+      // A second address gets its turn, however little time there is.
+      autoSelectFamilyAttemptTimeout: Math.ceil(timeouts.connectMs / 2),
     };
     if (this.#tls === undefined) {
       const socket = this.#network.connectTcp(tcp);
