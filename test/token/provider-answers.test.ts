@@ -176,8 +176,12 @@ describe('lifetimes', () => {
     async (expires_in) => {
       const fields = { ...USUAL, expires_in };
       expect((await grant({ fields })).outcome).toEqual({ result: 'invalid_response', detail: ZERO });
-      const { outcome } = await grant({ fields }, { renewal: { ...RENEWAL, zeroLifetime: 'endless' } });
-      expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 86_400_000 });
+      const endless = { renewal: { ...RENEWAL, zeroLifetime: 'endless' } } as const;
+      // The same token, a day later, is no token that has ended.
+      for (const ending of [undefined, USUAL.access_token]) {
+        const { outcome } = await grant({ fields }, endless, ending);
+        expect(outcome).toMatchObject({ result: 'success', lifetimeMs: 86_400_000 });
+      }
     },
   );
 

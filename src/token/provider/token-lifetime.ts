@@ -40,7 +40,8 @@ export function lifetimeOf(
   const requestedAt = requestedAtByProvider(times);
   const own = ownLifetime(accessToken, requestedAt.wallMs);
   const stated = statedSeconds(expiresIn);
-  const hasEnded = own === undefined ? typeof stated === 'number' && stated <= 0 : own.hasEnded;
+  const isZeroOrLess = typeof stated === 'number' && stated <= 0;
+  const hasEnded = own === undefined ? isZeroOrLess && !(stated === 0 && zeroIsEndless) : own.hasEnded;
   if (isEnding && hasEnded) return { lifetimeMs: 0 };
   if (own?.hasEnded && requestedAt.certain) {
     return { wrong: "the token has already ended: its exp is past by the answer's own Date" };
