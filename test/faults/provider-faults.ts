@@ -226,7 +226,7 @@ export const PROVIDER_FAULTS: readonly ProviderFault[] = [
   {
     name: 'already expired: expires_in 0',
     result: 'invalid_response',
-    detail: /expires_in is not/,
+    detail: /expires_in is 0/,
     behaviour: grantWith({ expires_in: 0 }),
   },
   {
