@@ -158,6 +158,11 @@ export function offeredProtocols({ fields, connectionOptions }: FieldSection): s
   return protocols.length === 0 ? undefined : protocols.join(', ');
 }
 
+/** Whether WebSocket is one of the protocols offered in Upgrade. */
+export function offersWebSocket(protocols: string | undefined): boolean {
+  return protocols !== undefined && membersOf(protocols).some((one) => one.toLowerCase() === 'websocket');
+}
+
 export interface AnswerFieldRules {
   readonly status: number;
   /**

@@ -6,6 +6,7 @@ import { isGrpcCall } from '../http/grpc-call.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { Network } from '../io/network.ts';
 import type { UpstreamObserver } from '../observer.ts';
+import { offeredProtocols, offersWebSocket } from '../streams/header-rules.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
@@ -92,7 +93,9 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
-    const http2 = this.#http2For(request);
+    // A WebSocket needs HTTP/1.1, and an upstream that seemed to refuse that may take it.
+    const tries = this.#refusesHttp1 && offersWebSocket(offeredProtocols(request));
+    const http2 = tries ? undefined : this.#http2For(request);
     if (http2 !== undefined) {
       if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
       if (isGrpcCall(request)) {

@@ -64,9 +64,21 @@ describe('an upstream that does not speak HTTP/2', () => {
   });
 });
 
-/** Speaks HTTP/2 alone, and lets those in that offer HTTP/1.1, as Go does: the first connection, which it then closes. */
-async function startLikeGo() {
+/** Opens a WebSocket, whatever was asked. */
+function answersUpgrade(socket: Socket): void {
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n');
+}
+
+/**
+ * Speaks HTTP/2, and lets those in that offer HTTP/1.1, as Go does: the first connection, which it then closes.
+ * @param onHttp1 answers those after the second.
+ */
+async function startLikeGo(onHttp1?: (socket: Socket) => void) {
   const { caFile, ...certificate } = await loopbackCertificate();
+  const answeringHttp1 = createTlsServer(certificate, (socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => onHttp1?.(socket));
+  });
   const closing = createTlsServer(certificate, (socket) => {
     socket.on('error', () => {});
     socket.once('data', () => socket.end());
@@ -79,7 +91,8 @@ async function startLikeGo() {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
-    (sockets.length === 1 ? closing : speaking).emit('connection', socket);
+    const later = onHttp1 === undefined ? speaking : answeringHttp1;
+    ([closing, speaking][sockets.length - 1] ?? later).emit('connection', socket);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -126,6 +139,18 @@ describe.runIf(overTls)('an upstream that speaks HTTP/2 alone, asked by an app o
 
     expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
     for (let times = 0; times < 2; times++) expect((await sidecar.exchange(get('/'))).body).toBe('fine');
+  });
+
+  it('or seems to, and speaks HTTP/1.1 as well, has WebSockets opened by that', async () => {
+    const upstream = await startLikeGo(answersUpgrade);
+    const sidecar = await startSidecar({ upstream });
+
+    expectProblem(await sidecar.exchange(get('/')), 'upstream_protocol_error');
+    expect((await sidecar.exchange(get('/'))).body).toBe('fine');
+    const client = await sidecar.connect();
+    const answer = await client.send(get('/', 'Connection: upgrade', 'Upgrade: websocket')).response();
+
+    expect(answer.status).toBe(101);
   });
 
   it('and one of HTTP/1.1 that closes goes on with that', async () => {

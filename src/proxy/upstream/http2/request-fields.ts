@@ -1,8 +1,8 @@
 import { SidecarError } from '../../../errors.ts';
 import { lowerCaseName } from '../../http/field-names.ts';
-import { type Fields, membersOf } from '../../http/fields.ts';
+import type { Fields } from '../../http/fields.ts';
 import { MadeOf } from '../../http/lasting-fields.ts';
-import { isSameRule, upstreamFields } from '../../streams/header-rules.ts';
+import { isSameRule, offersWebSocket, upstreamFields } from '../../streams/header-rules.ts';
 import type { OutgoingRequest } from '../../streams/upstream-stream.ts';
 
 /** Fields about the connection or framing, which HTTP/2 expresses otherwise or not at all (RFC 9113 §8.2.2, §8.3.1). */
@@ -43,7 +43,7 @@ function isSame(one: OutgoingRequest, other: OutgoingRequest): boolean {
 function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
   const { from, target, authority, hasBody, upgrade } = request;
   // For other protocols, the client must expect that no switch happens (RFC 9110 §7.8).
-  if (upgrade !== undefined && membersOf(upgrade).some(isWebSocket)) {
+  if (offersWebSocket(upgrade)) {
     throw new SidecarError(
       'upstream_protocol_error',
       `upstream ${authority} is spoken to in HTTP/2, by which no WebSocket is opened: give WebSockets a route with protocol: http1`,
@@ -62,8 +62,4 @@ function make(request: OutgoingRequest, scheme: 'http' | 'https'): string[] {
 /** Trailers with names in lower case. */
 export function trailerFields(trailers: Fields): string[] {
   return trailers.map((part, at) => (at % 2 === 0 ? lowerCaseName(part) : part));
-}
-
-function isWebSocket(protocol: string): boolean {
-  return protocol.toLowerCase() === 'websocket';
 }
