@@ -36,14 +36,11 @@ export interface ConformanceOptions {
   /** What is under test: a program in TypeScript, beside this file, and its arguments. */
   readonly program: readonly [string, ...string[]];
   readonly flags?: readonly string[];
-  /** A pattern of cases that run and may fail. */
-  readonly mayFail?: string;
   /** Where it runs: what a command is put behind. */
   readonly enter?: readonly string[];
 }
 
 export interface Outcome {
-  /** With those that may fail. */
   readonly passed: number;
   /** By name. */
   readonly failed: readonly string[];
@@ -53,13 +50,12 @@ export interface Outcome {
 
 /** Runs connectconformance. @throws {Error} with what it printed, where some of it could not be run. */
 export async function runConnectConformance(options: ConformanceOptions): Promise<Outcome> {
-  const { mode, features, excludeCases = [], program, flags = [], mayFail, enter = [] } = options;
+  const { mode, features, excludeCases = [], program, flags = [], enter = [] } = options;
   const config = { features: { supportsHalfDuplexBidiOverHttp1: true, ...features }, excludeCases };
   const file = await temporaryFile('config.yaml', JSON.stringify(config));
   const [name, ...args] = program;
   const underTest = [process.execPath, join(import.meta.dirname, name), ...args];
-  const allowed = mayFail === undefined ? [] : [`--known-flaky=${mayFail}`];
-  const runner = [goProgram('connectconformance'), '--mode', mode, '--conf', file, ...flags, ...allowed];
+  const runner = [goProgram('connectconformance'), '--mode', mode, '--conf', file, ...flags];
   const [command, ...rest] = [...enter, ...runner, '--', ...underTest] as [string, ...string[]];
   const output = await new Promise<string>((resolve) => {
     // It exits 1 where a case fails.
@@ -68,8 +64,5 @@ export async function runConnectConformance(options: ConformanceOptions): Promis
   const [, passed] = /^(\d+) passed, \d+ failed$/m.exec(output) ?? [];
   if (passed === undefined || output.includes('could not be run')) throw new Error(output);
   const failed = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, named]) => named as string);
-  for (const [line] of output.matchAll(/^INFO: .* failed \(as expected\):\n.*$/gm))
-    process.stderr.write(`${line}\n`);
-  const [, excused = '0'] = /^\(Another (\d+) failed as expected/m.exec(output) ?? [];
-  return { passed: Number(passed) + Number(excused), failed, output };
+  return { passed: Number(passed), failed, output };
 }
