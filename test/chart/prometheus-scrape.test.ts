@@ -87,7 +87,9 @@ async function startRejectedSidecar(tokenUrl: string): Promise<string> {
   await writeFile(
     config,
     stringify({
-      credentials: [{ name: 'default', tokenUrl, dir: credentials }],
+      credentials: [
+        { name: 'default', tokenUrl, dir: credentials, output: { file: join(directory, 'token-of-shop') } },
+      ],
       routes: [{ name: 'api', upstream: 'https://127.0.0.1:9', tls: { caFile } }],
     }),
   );
