@@ -11,6 +11,7 @@ import { connectBroker } from '../../src/commands/broker-cluster.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { REVIEWS } from '../callers/fake-cluster.ts';
+import { until } from '../support/until.ts';
 import { formOf, PROFILES, startWorld } from './running-broker.ts';
 
 /** The parts behind the listener, whose looks at what is idle are had at will, `passedMs` after now. */
@@ -63,7 +64,7 @@ async function start() {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-  while (broker.missing().length > 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => broker.missing().length === 0);
   await askUntil('given');
   return {
     ...world,

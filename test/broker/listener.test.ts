@@ -268,7 +268,7 @@ it('ends what is still in flight when the time for draining is over', async () =
   asking.write(REQUEST);
   const begun = await call();
   begun.write(REQUEST.slice(0, 20));
-  while (listener.inFlight === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => listener.inFlight !== 0);
   let isOver = false;
   const drained = drain(5000).then(() => {
     isOver = true;

@@ -8,11 +8,7 @@ import { openLiveVolume } from '../../src/broker/live-volume.ts';
 import type { ObjectValues } from '../../src/broker/object-values.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-
-/** Turns of the event loop until it holds: the closing of a written file is nothing that a clock could wait for. */
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setImmediate(resolve));
-}
+import { until } from '../support/until.ts';
 
 /** @param prepare what stands in the way. */
 async function open(prepare: (parent: string) => Promise<void> = async () => undefined) {

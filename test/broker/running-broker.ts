@@ -10,6 +10,7 @@ import { broker } from '../../src/commands/broker.ts';
 import { FakeCluster, type FakePod } from '../callers/fake-cluster.ts';
 import { createCertificateAuthority } from '../support/certificate-authority.ts';
 import { ScriptedTokenEndpoint } from '../support/scripted-token-endpoint.ts';
+import { until } from '../support/until.ts';
 
 export const PROFILES = '/apis/token-sidecar.dev/v1alpha1/clustertokenprofiles';
 export const NAMESPACES = '/api/v1/namespaces';
@@ -136,7 +137,7 @@ export async function runBroker({ cluster, clock }: World, settings: Readonly<Re
     const response = await fetch(`http://${listening['admin']}${path}`);
     return { status: response.status, text: await response.text() };
   };
-  while ((await probe('/readyz')).status !== 200) await new Promise((resolve) => setImmediate(resolve));
+  await until(async () => (await probe('/readyz')).status === 200);
   return {
     directory,
     status,

@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { FakeCluster } from './fake-cluster.ts';
-import { startVerifying, until } from './verifying.ts';
+import { startVerifying } from './verifying.ts';
 
 /** The last letter of a signature of 64 octets stands for two bits: the four that follow say nothing. */
 function withSpareBits(token: string): string {

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { CROWD, type CrowdLimits } from '../../src/callers/service-account-verifier.ts';
+import { until } from '../support/until.ts';
 import { volume } from '../support/volume.ts';
 import { AUDIENCE } from './fake-cluster.ts';
-import { startVerifying, until } from './verifying.ts';
+import { startVerifying } from './verifying.ts';
 
 const TOKEN_REVIEWS = /tokenreviews/;
 

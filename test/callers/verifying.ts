@@ -7,6 +7,7 @@ import { connectKubernetes } from '../../src/kubernetes/client.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 import { AUDIENCE, FakeCluster } from './fake-cluster.ts';
 
 export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256', crowd = CROWD) {
@@ -23,11 +24,6 @@ export async function startVerifying(alg: 'ES256' | 'RS256' = 'ES256', crowd = C
     crowd,
   });
   onTestFinished(() => verifier.close());
-  while (!verifier.ready()) await new Promise((resolve) => setImmediate(resolve));
+  await until(verifier.ready);
   return { clock, cluster, verifier, lines, registry, verify: verifier.verify };
-}
-
-/** Turns of the event loop, until it holds. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startWebhookListener } from '../../src/injector/webhook-listener.ts';
+import { until } from '../support/until.ts';
 import { answered, head, JSON_TYPE, listeningWebhook } from './listening-webhook.ts';
 
 const echo = async (body: Buffer) => ({ status: 200, body: body.toString() });
@@ -18,7 +19,7 @@ function closed(socket: Socket): Promise<void> {
 }
 
 async function logged(lines: readonly string[], text: string): Promise<void> {
-  while (!lines.join().includes(text)) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => lines.join().includes(text));
 }
 
 describe('an answer', () => {
@@ -109,7 +110,7 @@ describe('a connection ends', () => {
     const { open, clock, lines } = await listeningWebhook({ '/echo': echo });
     const socket = await open();
     socket.write(`${head('/echo', JSON_TYPE, 'content-length: 5')}hell`);
-    while (clock.pendingTimers < 2) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => clock.pendingTimers >= 2);
     await clock.advance(2999);
     expect(lines.join()).not.toContain('no whole review');
     await clock.advance(1);
@@ -121,7 +122,7 @@ describe('a connection ends', () => {
     const { open, clock } = await listeningWebhook({ '/never': never });
     const socket = await open();
     socket.write(`${head('/never', JSON_TYPE, 'content-length: 2')}{}`);
-    while (clock.pendingTimers < 1) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => clock.pendingTimers >= 1);
     await clock.advance(9999);
     expect(socket.closed).toBe(false);
     await clock.advance(1);
@@ -155,7 +156,7 @@ it('a caller that leaves before its review is whole is a word in the log, and ro
   const { open, lines, clock } = await listeningWebhook({ '/echo': echo });
   const socket = await open();
   socket.write(`${head('/echo', JSON_TYPE, 'content-length: 5')}hell`);
-  while (clock.pendingTimers < 2) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => clock.pendingTimers >= 2);
   socket.destroy();
   await logged(lines, 'went away');
   expect(clock.pendingTimers).toBe(0);

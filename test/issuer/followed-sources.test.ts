@@ -14,6 +14,7 @@ import { openPublishedKeys } from '../../src/issuer/published-keys.ts';
 import { generateSigningKey } from '../../src/issuer/signing-key.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 
 const keys = await Promise.all(Array.from({ length: 3 }, () => generateSigningKey('EdDSA')));
 const [A, B, C] = keys as [(typeof keys)[0], (typeof keys)[0], (typeof keys)[0]];
@@ -44,7 +45,7 @@ async function setUp() {
     /** Lets it look once more, and waits for what that leads to. */
     async look(happened: () => boolean) {
       await clock.advance(60_000);
-      while (!happened()) await new Promise((resolve) => setImmediate(resolve));
+      await until(happened);
     },
   };
 }
@@ -220,7 +221,7 @@ describe('clients', () => {
     expect(clock.pendingTimers).toBe(3);
     next = { outcome: { clients: none }, digest: '2', directories: directories.slice(0, 1) };
     await look(() => metrics.reloaded.mock.calls.length === 1);
-    while (clock.pendingTimers !== 1) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => clock.pendingTimers === 1);
     followed.close();
     expect(clock.pendingTimers).toBe(0);
   });

@@ -7,6 +7,7 @@ import { createDerivationQueue } from '../../src/issuer/derivation-queue.ts';
 import { deriveScrypt, hashSecret } from '../../src/issuer/scrypt-hash.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 
 const secretHash = await hashSecret('s3cret', { ln: 1, r: 1, p: 1 });
 const WITH = defineClients([{ clientId: 'shop', secretHash }]);
@@ -57,7 +58,7 @@ it('also when it goes while it is checked', async () => {
   store.replace(WITHOUT);
   resolve();
   // A wrong secret is answered in its time.
-  while (clock.pendingTimers === 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => clock.pendingTimers !== 0);
   await clock.advance(1000);
   expect(await first).toMatchObject({ client: { code: 'invalid_client' } });
   store.replace(WITH);

@@ -13,6 +13,7 @@ import type { TokenMessage } from '../../src/issuer/token-service.ts';
 import { Registry } from '../../src/prometheus.ts';
 import { captureLog } from '../support/log-capture.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 
 async function listen(limits: Partial<TokenListenerLimits> = {}, answerAfter = Promise.resolve()) {
   const clock = new ManualClock();
@@ -169,7 +170,7 @@ describe('an answer', () => {
     write(post(3, 'expect: 100-continue'));
     await once(socket, 'data');
     write('a=1');
-    while (asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => asked.length !== 0);
     expect(asked[0]?.body).toEqual(Buffer.from('a=1'));
     never.resolve();
     expect(clock.pendingTimers).toBe(0);
@@ -233,7 +234,7 @@ describe('a connection', () => {
     await received('100 Continue');
     write('half');
     socket.resetAndDestroy();
-    while ((await counted('aborted')) === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(async () => (await counted('aborted')) !== 0);
     expect([await counted('aborted'), await counted('malformed')]).toEqual([1, 0]);
   });
 
@@ -251,7 +252,7 @@ describe('a connection', () => {
     const { open, counted, asked } = await listen({ pipelined: 2 }, never);
     const { write, closed: ended } = await open();
     write(GET + GET);
-    while (asked.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => asked.length >= 2);
     expect(await counted('malformed')).toBe(0);
     write(GET + GET);
     await ended();
@@ -263,7 +264,7 @@ describe('a connection', () => {
     const { open, clock, asked, close } = await listen({}, never);
     const [idle, busy] = [await open(), await open()];
     busy.write(GET);
-    while (asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => asked.length !== 0);
     const ending = close(5000);
     expect(close(1)).toBe(ending);
     await idle.closed();

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
+import { until } from '../support/until.ts';
 import { type BothEnds, stillQueues } from './kernel-queues.ts';
 import { get, message, ok, request } from './messages.ts';
 import { type RawUpstream, startUpstream, type UpstreamConnection } from './raw-upstream.ts';
-import { type Sidecar, startSidecar, until } from './sidecar.ts';
+import { type Sidecar, startSidecar } from './sidecar.ts';
 
 /** Nothing here is about time, and how long so many bytes take is the machine's affair. */
 const PATIENT = { connectMs: 600_000, responseMs: 600_000, idleMs: 600_000 };

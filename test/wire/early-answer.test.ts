@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 import { answer, CHUNKED, chunk, get, LAST_CHUNK, ok, request } from './messages.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe("an answer that comes before the request's end", () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from './messages.ts';
 import { type RawUpstream, startUpstream, type UpstreamRequest } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 /** By the answer to `/fence` the sidecar has seen what was sent to it before: the end of the app's side. */

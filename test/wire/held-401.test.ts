@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { settle } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 import { FakeBearer, FIRST, SECOND } from './fake-bearer.ts';
 import { answer, CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from './messages.ts';
 import { answering, inTurn, type Script, startUpstream } from './raw-upstream.ts';
-import { routeTo, startSidecar, until } from './sidecar.ts';
+import { routeTo, startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 const BODY = 'who are you? '.repeat(50);

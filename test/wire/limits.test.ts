@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, post, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 
 const LIMITS = { headerBytes: 512, headerCount: 10, targetBytes: 64, requestBodyBytes: 100 };
 

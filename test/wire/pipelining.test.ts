@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../support/until.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, ok, post, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { startUpstream } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 describe('pipelined requests', () => {

@@ -1,11 +1,12 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { until } from '../support/until.ts';
 import { FakeBearer, FIRST, renewable, SECOND } from './fake-bearer.ts';
 import { HTTP2, respond, startHttp2 } from './http2-upstream/node-upstream.ts';
 import { answer, get, message, ok, post } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
-import { forwardTo, routeTo, startSidecar, until } from './sidecar.ts';
+import { forwardTo, routeTo, startSidecar } from './sidecar.ts';
 
 const OTHER = { match: { pathPrefix: '/other' }, name: 'other' };
 

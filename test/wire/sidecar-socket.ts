@@ -1,5 +1,5 @@
 import { Socket } from 'node:net';
-import { until } from './sidecar.ts';
+import { until } from '../support/until.ts';
 
 /** Whoever holds the app's end of a connection. */
 interface Client {

@@ -21,6 +21,7 @@ import { startProxy } from '../../src/proxy/start-proxy.ts';
 import type { Leaves } from '../../src/proxy/tls/termination.ts';
 import type { BearerSupply } from '../../src/token/bearer-source.ts';
 import { testProxyMetrics } from '../support/proxy-metrics.ts';
+import { until } from '../support/until.ts';
 import { FakeBearer, TOKEN_MARK } from './fake-bearer.ts';
 import { get } from './messages.ts';
 import { type Answer, connectClient, type RawClient } from './raw-client.ts';
@@ -215,11 +216,6 @@ interface Sample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly metricName?: string;
-}
-
-/** Lets the event loop turn until the condition holds; vitest's timeout is the bound. For states without an event. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
 }
 
 function serving(settings: SidecarSettings): ServingOptions {

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, ok, request } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 
 /** The timeout under test; what must outlast it takes three times as long, on a clock that is moved by hand. */
 const SHORT_MS = 150;

@@ -2,12 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { ShiftedClock } from '../support/shifted-clock.ts';
+import { until } from '../support/until.ts';
 import { selfSigned } from './certificate.ts';
 import { FIRST, TOKEN_MARK } from './fake-bearer.ts';
 import { CHUNKED, chunk, get, message, ok, post } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, inTurn, startUpstream } from './raw-upstream.ts';
-import { startSidecar, until } from './sidecar.ts';
+import { startSidecar } from './sidecar.ts';
 import { temporaryFile } from './temporary-file.ts';
 
 const TRUSTED = selfSigned('127.0.0.1', 'api.example.test');

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ManualClock } from '../support/manual-clock.ts';
+import { until } from '../support/until.ts';
 import { get, ok } from './messages.ts';
 import { expectProblem } from './problem.ts';
 import { answering, startUpstream } from './raw-upstream.ts';
-import { type Sidecar, startSidecar, until } from './sidecar.ts';
+import { type Sidecar, startSidecar } from './sidecar.ts';
 import { socketOfSidecar } from './sidecar-socket.ts';
 
 async function start() {

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { ASKING } from '../../injector/defaults.ts';
 import { reviewOf } from '../../injector/review.ts';
 import { createCertificateAuthority } from '../../support/certificate-authority.ts';
+import { until } from '../../support/until.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';
 import { apiServer, HOST, mountCertificate, runInjector } from './running-injector.ts';
 
@@ -56,8 +57,7 @@ async function start(
     },
     events: () => fake.requests.filter((line) => line === 'POST /api/v1/namespaces/team/events').length,
     async ready(): Promise<void> {
-      while ((await running.probe('/readyz')).status !== 200)
-        await new Promise((resolve) => setImmediate(resolve));
+      await until(async () => (await running.probe('/readyz')).status === 200);
     },
   };
 }

@@ -4,6 +4,7 @@ import { connectKubernetes } from '../../../src/kubernetes/client.ts';
 import { watchObject } from '../../../src/kubernetes/object-watch.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { FakeKubernetes } from './fake-kubernetes.ts';
 
 const SECRETS = '/api/v1/namespaces/default/secrets';
@@ -37,9 +38,7 @@ async function start(fail?: (fake: FakeKubernetes) => void) {
     watching: () => fake.until(() => fake.watches === 1),
     /** Waits until the watch has broken off, and then for as long as it waits at most. */
     async retried(failures: number) {
-      while (lines.filter((line) => line.includes('watch broke off')).length < failures) {
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+      await until(() => lines.filter((line) => line.includes('watch broke off')).length >= failures);
       await clock.advance(30_000);
     },
   };
@@ -140,7 +139,7 @@ it('does not open again at once what the server ends at once', async () => {
     const asked = fake.requests.length;
     fake.endWatches();
     await fake.until(() => fake.watches === 0);
-    while (clock.pendingTimers === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => clock.pendingTimers !== 0);
     expect(fake.requests.length).toBe(asked);
     await clock.advance(30_000);
     await watching();

@@ -11,6 +11,7 @@ import { createCertificateAuthority } from '../../support/certificate-authority.
 import { mountSecret } from '../../support/kubelet-secret.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { FakeKubernetes, type StoredObject } from './fake-kubernetes.ts';
 import { passUntil } from './passing-time.ts';
 import { apiServer, mountCertificate, runInjector } from './running-injector.ts';
@@ -68,8 +69,7 @@ describe('the webhook', () => {
         await expect.poll(() => made(names), { interval: 20 }).toContain(expected);
       },
       async ready(): Promise<void> {
-        while ((await running.probe('/readyz')).status !== 200)
-          await new Promise((resolve) => setImmediate(resolve));
+        await until(async () => (await running.probe('/readyz')).status === 200);
       },
     };
   }

@@ -19,13 +19,14 @@ import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 import { freePort } from '../../support/free-port.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { RawClient } from '../../wire/raw-client.ts';
 import { startUpstream } from '../../wire/raw-upstream.ts';
-import { forwardTo, type SidecarSettings, startSidecar, until } from '../../wire/sidecar.ts';
+import { forwardTo, type SidecarSettings, startSidecar } from '../../wire/sidecar.ts';
 import { HOST, startTlsUpstream, tlsOf, type Upstream } from '../tls/intercepting.ts';
 
 const ADDRESS = '127.99.0.2';

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { FIRST_WORD_MS } from '../../../src/proxy/capture/redirected-connection.ts';
 import { garbageCollector } from '../../support/collect-garbage.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import type { RawClient } from '../../wire/raw-client.ts';
-import { until } from '../../wire/sidecar.ts';
 import { startTlsUpstream } from '../tls/intercepting.ts';
 import { redirecting } from './redirecting.ts';
 

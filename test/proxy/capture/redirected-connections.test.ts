@@ -9,13 +9,13 @@ import { FIRST_WORD_MS, NAMING_MS } from '../../../src/proxy/capture/redirected-
 import { systemNetwork } from '../../../src/proxy/io/network.ts';
 import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
 import { stillQueues } from '../../wire/kernel-queues.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { ReceivedBytes } from '../../wire/received-bytes.ts';
-import { until } from '../../wire/sidecar.ts';
 import { readBySidecar } from '../../wire/sidecar-socket.ts';
 import { helloOf } from '../tls/hello.ts';
 import { HOST, startTlsUpstream, tlsOf, type Upstream } from '../tls/intercepting.ts';

@@ -10,8 +10,9 @@ import type { CountedErrorCode } from '../../../src/errors.ts';
 import type { Network } from '../../../src/proxy/io/network.ts';
 import { createAuthority } from '../../../src/proxy/tls/authority.ts';
 import { LeafContexts } from '../../../src/proxy/tls/leaf-contexts.ts';
+import { until } from '../../support/until.ts';
 import { RawClient } from '../../wire/raw-client.ts';
-import { forwardTo, type SidecarSettings, startSidecar, TIMEOUTS, until } from '../../wire/sidecar.ts';
+import { forwardTo, type SidecarSettings, startSidecar, TIMEOUTS } from '../../wire/sidecar.ts';
 import { HOST, LOOPBACK } from '../tls/intercepting.ts';
 
 /** What a test says of where connections lead. */
@@ -33,11 +34,16 @@ export async function redirecting({
   ...settings
 }: Surroundings) {
   const servers: Server[] = [];
+  let made = 0;
+  let accepted = 0;
   const network: Network = {
     ...LOOPBACK,
     ...settings.network,
     createServer(options, onAccepted) {
       const server = LOOPBACK.createServer(options, onAccepted);
+      server.on('connection', () => {
+        accepted += 1;
+      });
       servers.push(server);
       return server;
     },
@@ -56,12 +62,16 @@ export async function redirecting({
   const [, ...listening] = servers.map((server) => server.address() as AddressInfo);
   const [ipv4, ipv6] = listening;
   if (ipv4 === undefined) throw new Error('nobody listens for redirected connections');
+  /** Ends once the sidecar has the connection, too, so that its times run by the test's clock. */
   const connected = async (to: Pick<AddressInfo, 'address' | 'port'> = ipv4): Promise<RawClient> => {
     const socket = connectTcp({ host: to.address, port: to.port, allowHalfOpen: true });
     onTestFinished(() => {
       socket.destroy();
     });
+    made += 1;
+    const count = made;
     await once(socket, 'connect');
+    await until(() => accepted >= count);
     return new RawClient(socket);
   };
   return {
@@ -75,6 +85,7 @@ export async function redirecting({
     ipv6,
     connected,
     async secured(options: ConnectionOptions = {}): Promise<RawClient> {
+      made += 1;
       const { port } = ipv4;
       const socket = connectTls({
         host: '127.0.0.1',

@@ -8,11 +8,12 @@ import { connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 import { FakeBearer, FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
-import { forwardTo, until } from '../../wire/sidecar.ts';
+import { forwardTo } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 import {
   HOST,

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { createAuthority, LEAF_MS } from '../../../src/proxy/tls/authority.ts';
+import { until } from '../../support/until.ts';
 import { FIRST } from '../../wire/fake-bearer.ts';
 import { message } from '../../wire/messages.ts';
 import { expectProblem } from '../../wire/problem.ts';
-import { until } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 import { helloOf } from './hello.ts';
 import { connectTo, HOST, intercepting, startTlsUpstream, tlsOf } from './intercepting.ts';

@@ -4,9 +4,9 @@ import { VERDICT_MS } from '../../../src/proxy/tls/client-verdict.ts';
 import { HANDSHAKE_MS } from '../../../src/proxy/tls/handshake.ts';
 import { MOST_HANDSHAKES } from '../../../src/proxy/tls/termination.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { expectProblem } from '../../wire/problem.ts';
 import { startUpstream } from '../../wire/raw-upstream.ts';
-import { until } from '../../wire/sidecar.ts';
 import { helloOf } from './hello.ts';
 import { connectTo, HOST, type Interception, intercepting, startTlsUpstream } from './intercepting.ts';
 

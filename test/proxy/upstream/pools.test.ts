@@ -21,8 +21,9 @@ import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
 import { testProxyMetrics } from '../../support/proxy-metrics.ts';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
-import { routeTo, until } from '../../wire/sidecar.ts';
+import { routeTo } from '../../wire/sidecar.ts';
 import { temporaryFile } from '../../wire/temporary-file.ts';
 
 const CERTIFICATE = selfSigned('127.0.0.1');

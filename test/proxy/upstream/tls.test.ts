@@ -6,6 +6,7 @@ import type { RouteConfig, TlsConfig } from '../../../src/config/config.ts';
 import { createLogger } from '../../../src/log/logger.ts';
 import { UpstreamTls } from '../../../src/proxy/upstream/tls.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { until } from '../../support/until.ts';
 import { selfSigned } from '../../wire/certificate.ts';
 
 describe('the TLS files of a route', () => {
@@ -153,7 +154,7 @@ describe('the TLS files of a route', () => {
     await clock.advance(10_000);
     expect(changes).toBe(0);
     other.close();
-    while (changes === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => changes !== 0);
     await new Promise((resolve) => setImmediate(resolve));
     expect(clock.pendingTimers).toBe(0);
   });
@@ -164,7 +165,7 @@ describe('the TLS files of a route', () => {
     await clock.advance(9999);
     expect(changes).toBe(0);
     await clock.advance(1);
-    while (changes === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => changes !== 0);
   });
 
   it('if there are none, are not looked for', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { FakeBearer, FIRST, renewable, SECOND } from '../fake-bearer.ts';
-import { until } from '../sidecar.ts';
 import { openChannel } from './channel.ts';
 import { echo, type ServedCall, sidecarBefore, startService } from './service.ts';
 

@@ -6,8 +6,9 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { until } from '../../support/until.ts';
 import { FakeBearer, FIRST, SECOND } from '../fake-bearer.ts';
-import { type Sidecar, startSidecar, until } from '../sidecar.ts';
+import { type Sidecar, startSidecar } from '../sidecar.ts';
 import { CODE, dataFrame, startFrames, TYPE } from './frame-upstream.ts';
 import { type Answering, HTTP2, startHttp2 } from './node-upstream.ts';
 

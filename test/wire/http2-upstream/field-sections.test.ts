@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { connectHttp2, requestFields } from '../http2/raw-http2-client.ts';
 import { get, message } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import { MAX_HEADER_LIST_SIZE, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 

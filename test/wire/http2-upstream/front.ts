@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import type { ListenAddress } from '../../../src/config/config.ts';
+import { until } from '../../support/until.ts';
 import type { FrameUpstream } from './frame-upstream.ts';
 
 /** Stands before an upstream; what stands goes on, whatever becomes of connections that are made later. */
@@ -45,7 +46,7 @@ export async function startFront({ address, protocol, caFile }: FrameUpstream): 
     // What is left open would keep `close` waiting: that it does not listen any more is enough.
     close: async () => {
       server.close();
-      while (server.listening) await new Promise((resolve) => setImmediate(resolve));
+      await until(() => !server.listening);
     },
   };
 }

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { FakeBearer, SECOND } from '../fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message, post } from '../messages.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import {
   CODE,
   dataFrame,

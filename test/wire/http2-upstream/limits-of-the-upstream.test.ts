@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { stillQueues } from '../kernel-queues.ts';
 import { get, message, post } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import {
   CODE,
   dataFrame,

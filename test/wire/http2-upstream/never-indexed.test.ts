@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { Flag } from '../http2/frames.ts';
 import { connectHttp2 } from '../http2/raw-http2-client.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import { type Frame, frame, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 

@@ -1,9 +1,10 @@
 /** What streams of one connection do to the others on it. */
 
 import { expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { Setting } from '../http2/frames.ts';
 import { connectHttp2, type RawHttp2Client } from '../http2/raw-http2-client.ts';
-import { type Sidecar, startSidecar, until } from '../sidecar.ts';
+import { type Sidecar, startSidecar } from '../sidecar.ts';
 import {
   dataFrame,
   type FrameConnection,

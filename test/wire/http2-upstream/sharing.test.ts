@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { FakeBearer, FIRST, SECOND } from '../fake-bearer.ts';
 import { get, message, post } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import { CODE, startFrames, TYPE } from './frame-upstream.ts';
 import { type Answering, HTTP2, startHttp2 } from './node-upstream.ts';
 

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { get, message } from '../messages.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import { type FrameConnection, INITIAL_WINDOW_SIZE, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { FakeBearer, SECOND } from '../fake-bearer.ts';
 import { CHUNKED, chunk, get, LAST_CHUNK, message } from '../messages.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import {
   dataFrame,
   type FrameConnection,

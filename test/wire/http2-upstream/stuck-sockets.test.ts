@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { expect, it, vi } from 'vitest';
 import { ShiftedClock } from '../../support/shifted-clock.ts';
+import { until } from '../../support/until.ts';
 import { type BothEnds, kernelQueues } from '../kernel-queues.ts';
 import { get, message } from '../messages.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import { type FrameConnection, frame, INITIAL_WINDOW_SIZE, startFrames, TYPE } from './frame-upstream.ts';
 import { HTTP2 } from './node-upstream.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../../support/until.ts';
 import { get } from '../messages.ts';
 import { expectProblem } from '../problem.ts';
 import { overTls } from '../raw-upstream.ts';
-import { startSidecar, until } from '../sidecar.ts';
+import { startSidecar } from '../sidecar.ts';
 import {
   CODE,
   type FrameConnection,

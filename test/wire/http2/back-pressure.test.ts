@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
+import { until } from '../../support/until.ts';
 import { type BothEnds, kernelQueues, stillQueues } from '../kernel-queues.ts';
 import { CHUNKED, chunk, message, ok } from '../messages.ts';
 import { type RawUpstream, startUpstream } from '../raw-upstream.ts';
-import { type Sidecar, startSidecar, until } from '../sidecar.ts';
+import { type Sidecar, startSidecar } from '../sidecar.ts';
 import { type Frame, Setting, Type, windowUpdate } from './frames.ts';
 import { type ClientOptions, connectHttp2, type RawHttp2Client } from './raw-http2-client.ts';
 
