@@ -3,7 +3,8 @@ import { defineConfig } from 'vitest/config';
 import { reporters } from './test/support/reporters.ts';
 
 const WIRE = 'test/wire/**/*.test.ts';
-const PROGRAMS = 'test/integration/*.test.ts';
+/** Programs as a whole, with signals and descriptors, and what looks at all that its own process holds. */
+const BY_THEMSELVES = ['test/integration/*.test.ts', 'test/**/*-let-go.test.ts'];
 
 /** Files that leave nothing behind share workers: starting one for each and loading everything anew took half of the time. */
 const SHARED = { isolate: false } as const;
@@ -27,14 +28,14 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },
     reporters: reporters(),
-    // Much of the time is spent waiting for sockets and child processes: one worker more than there are processors.
-    maxWorkers: availableParallelism() + 1,
+    // Much of the time is spent waiting for sockets and child processes: two workers more than there are processors.
+    maxWorkers: availableParallelism() + 2,
     projects: [
-      // Programs as a whole, with signals and descriptors: a worker for each file.
-      { extends: true, test: { name: 'programs', include: [PROGRAMS] } },
+      // A worker for each file.
+      { extends: true, test: { name: 'programs', include: BY_THEMSELVES } },
       {
         extends: true,
-        test: { name: 'rooms', include: ['test/**/*.test.ts'], exclude: [PROGRAMS, WIRE], ...SHARED },
+        test: { name: 'rooms', include: ['test/**/*.test.ts'], exclude: [...BY_THEMSELVES, WIRE], ...SHARED },
       },
       // Tests of the data path run twice: what is right over TCP has been wrong over TLS more than once.
       {

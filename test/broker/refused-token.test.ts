@@ -97,7 +97,7 @@ it('tells nothing to a provider that has not said that it takes it', async () =>
 });
 
 /** Each with forty reports. */
-const PODS = volume(5, 25);
+const PODS = volume(2, 25);
 
 it('hundreds of reports at once cause one grant, and further ones none', async () => {
   const world = await startShiftedWorld();
