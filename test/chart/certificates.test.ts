@@ -12,6 +12,9 @@ const WEBHOOK =
   '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/token-sidecar-token-sidecar-injector';
 const SECRET = `/api/v1/namespaces/${NAMESPACE}/secrets/token-sidecar-injector-certificates`;
 
+/** The webhook's annotation: since when CAs of before are trusted beside the newest. */
+const TRUSTED_SINCE = 'token-sidecar.dev/ca-trusted-since';
+
 const { ca: OWN_CA } = await issueCertificate({ hosts: ['own'], nowMs: Date.now(), lifetimeMs: 3_600_000 });
 
 let directory: string;
@@ -124,8 +127,17 @@ test('further keys of the Secret are not carried along', async () => {
 });
 
 describe('while replicas show a certificate of before, the API server trusts its CA too', () => {
-  test('when a new one is made, and no longer at the upgrade after it', async () => {
+  /** As if it had been made so long ago. */
+  function age({ metadata, ...webhook }: Manifest, minutes: number): Manifest {
+    const since = metadata.annotations[TRUSTED_SINCE];
+    expect(Math.abs(Date.now() - Date.parse(since))).toBeLessThan(60_000);
+    const annotations = { [TRUSTED_SINCE]: new Date(Date.parse(since) - minutes * 60_000).toISOString() };
+    return { ...webhook, metadata: { ...metadata, annotations } };
+  }
+
+  test('when a new one is made, for a quarter of an hour, however many upgrades there are', async () => {
     const first = await upgrade();
+    expect(first.webhook.metadata.annotations).toBeUndefined();
     cluster.objects.set(SECRET, first.secret);
     cluster.objects.set(WEBHOOK, first.webhook);
 
@@ -134,8 +146,47 @@ describe('while replicas show a certificate of before, the API server trusts its
     const [own] = authoritiesOf(second.secret.data['ca.crt']);
     expect(authoritiesOf(second.caBundle)).toEqual([own, ...authoritiesOf(first.caBundle)]);
     cluster.objects.set(SECRET, second.secret);
-    cluster.objects.set(WEBHOOK, second.webhook);
-    expect(authoritiesOf((await upgrade()).caBundle)).toEqual([own]);
+    const soon = age(second.webhook, 14);
+    cluster.objects.set(WEBHOOK, soon);
+    expect((await upgrade()).webhook).toEqual(soon);
+    cluster.objects.set(WEBHOOK, age(second.webhook, 15));
+    const last = await upgrade();
+    expect(authoritiesOf(last.caBundle)).toEqual([own]);
+    expect(last.webhook.metadata.annotations).toBeUndefined();
+  });
+
+  test('when another is made before those of the last one were left out', async () => {
+    const first = await upgrade();
+    cluster.objects.set(WEBHOOK, first.webhook);
+    const second = await upgrade();
+    cluster.objects.set(WEBHOOK, age(second.webhook, 60));
+
+    const third = await upgrade();
+
+    expect(authoritiesOf(third.caBundle)).toEqual([
+      ...authoritiesOf(third.secret.data['ca.crt']),
+      ...authoritiesOf(second.caBundle),
+    ]);
+    cluster.objects.set(SECRET, third.secret);
+    cluster.objects.set(WEBHOOK, age(third.webhook, 0));
+    expect((await upgrade()).caBundle).toBe(third.caBundle);
+  });
+
+  test("when the bundle holds the CA already, from before the injector's own", async () => {
+    const first = await upgrade();
+    cluster.objects.set(SECRET, first.secret);
+    const [webhook] = first.webhook.webhooks;
+    const before = Buffer.from(first.caBundle, 'base64').toString();
+    const caBundle = Buffer.from(OWN_CA + before).toString('base64');
+    cluster.objects.set(WEBHOOK, {
+      ...first.webhook,
+      webhooks: [{ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } }],
+    });
+
+    const back = await upgrade();
+
+    const own = new X509Certificate(OWN_CA).fingerprint256;
+    expect(authoritiesOf(back.caBundle)).toEqual([...authoritiesOf(first.caBundle), own]);
   });
 
   test('when the injector makes it from now on, or somebody else', async () => {
