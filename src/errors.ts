@@ -52,6 +52,11 @@ export const ERRORS = {
     grpc: 'PERMISSION_DENIED',
     title: 'The route refuses requests that carry Authorization',
   },
+  authorization_needs_http1: {
+    status: 403,
+    grpc: 'PERMISSION_DENIED',
+    title: 'NTLM and Negotiate authenticate a connection, which HTTP/2 shares',
+  },
   subject_token_missing: {
     status: 403,
     grpc: 'PERMISSION_DENIED',

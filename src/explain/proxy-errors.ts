@@ -17,6 +17,11 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
     text: 'The route has existingAuthorization: reject, and the request already carries an Authorization field.',
     remedy: 'Have the app leave Authorization out, or set existingAuthorization to replace.',
   },
+  authorization_needs_http1: {
+    text: 'The request brings its own Authorization with NTLM or Negotiate, which an upstream takes for the whole connection, and it came, or would leave, by HTTP/2, where requests of others share the connection.',
+    remedy:
+      'Have the app speak HTTP/1.1, and set protocol: http1 for the route if its upstream is spoken to by HTTP/2.',
+  },
   placeholder_not_allowed: {
     text: 'The route puts the token in the place of a placeholder, and a header of the request holds the placeholder where no token is to go. The detail of the answer says where.',
     remedy: 'Send the placeholder once, in the header that the route names.',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { Agent } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/callers/caller.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -25,6 +25,7 @@ import {
   type GatewaySettings,
   type RunningGateway,
   startGateway,
+  startUpstream,
   UPSTREAM_TOKEN,
   WEB,
   WEB_ENTRY,
@@ -293,6 +294,41 @@ it('pipelined requests are each judged by their own token', async () => {
   );
   expect(text.match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401', 'HTTP/1.1 401']);
   expect(gateway.upstream.requests.map(({ url }) => url)).toEqual(['/api/1']);
+});
+
+it('whom an upstream has authenticated on a connection is known to it as that caller alone', async () => {
+  const users = new WeakMap<Socket, string>();
+  const upstream = await startUpstream(({ socket, headers }, response) => {
+    const user = /^NTLM (.+)/.exec(headers.authorization ?? '')?.[1];
+    if (user !== undefined) users.set(socket, user);
+    response.end(users.get(socket) ?? 'nobody');
+  });
+  const routes = [
+    { name: 'api', match: { pathPrefix: '/' }, upstream: upstream.url, existingAuthorization: 'keep' },
+  ];
+  const other = { name: 'other', match: { serviceAccount: 'shop/other' }, allowedRoutes: ['api'] };
+  const { cluster, gateway, token } = await startBoth({
+    callers: [SHOP, other, WEB_ENTRY],
+    file: { routes },
+  });
+  const others = cluster.token(cluster.pod('shop', 'other'));
+  const one = (shown: string, ...lines: string[]) =>
+    ['GET / HTTP/1.1', 'Host: a', `${OWN}: ${shown}`, ...lines, '', ''].join('\r\n');
+
+  const text = await gateway.sends(
+    undefined,
+    [
+      one(token, 'Authorization: NTLM alice'),
+      one(token),
+      one(others),
+      one(token),
+      one(others, 'Authorization: NTLM bob', 'Connection: close'),
+    ].join(''),
+  );
+
+  const bodies = [...text.matchAll(/\r\n\r\n(?:5\r\n)?(alice|bob|nobody)/g)].map(([, body]) => body);
+  expect(bodies).toEqual(['alice', 'alice', 'nobody', 'nobody', 'bob']);
+  expect((await gateway.get(web, '/')).body).toBe('nobody');
 });
 
 it('TRACE repeats no proof', async () => {

@@ -1,8 +1,10 @@
 import { type ProxyErrorCode, SidecarError } from '../../errors.ts';
+import { authenticatesConnection } from '../http/connection-authentication.ts';
 import type { Protocol } from '../http/protocol.ts';
 import { asProxyError } from '../proxy-error.ts';
 import type { ActiveRoute } from '../routing/active-route.ts';
 import type { Destination } from '../routing/destination.ts';
+import type { ConnectionOwner } from '../streams/connection-owner.ts';
 import type { AnswerBody, AnswerHead } from '../streams/message.ts';
 import type { TokenPlacement } from '../streams/token-placement.ts';
 import type {
@@ -30,6 +32,8 @@ export class Forwarding implements RequestService, UpstreamUser {
   readonly #token: RequestToken;
   /** Protocols that the app offers to switch to. */
   readonly #upgrade: string | undefined;
+  /** Whether the app's own Authorization authenticates the connection. */
+  readonly #ties: boolean;
   #upstream: UpstreamStream | undefined;
   /** Part of the answer waits for the app to read on. */
   #appIsBehind = false;
@@ -42,14 +46,26 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#route = route;
     this.#target = target;
     this.#token = new RequestToken(route, exchange);
-    const { stream } = exchange;
+    const { stream, request } = exchange;
+    this.#ties = this.#token.keepsOwn && authenticatesConnection(request.fields);
     this.#upgrade = stream.requestWhole ? stream.offeredProtocols : undefined;
     this.body = stream.requestWhole
       ? undefined
-      : requestBodyOf(exchange.request, context.generation().limits, route.placement);
+      : requestBodyOf(request, context.generation().limits, route.placement);
   }
 
+  get owner(): ConnectionOwner | undefined {
+    return this.#exchange.stream.ownerFor(this.#exchange.caller);
+  }
+
+  /** @throws {SidecarError} `authorization_needs_http1`. */
   begin(): void {
+    if (this.#ties && this.owner === undefined) {
+      throw new SidecarError(
+        'authorization_needs_http1',
+        'the request came by HTTP/2, which several share: NTLM and Negotiate need HTTP/1.1',
+      );
+    }
     // All but the first requests find the token in hand, and need not wait for a microtask.
     const authorization = this.#token.current();
     if (authorization === TO_OBTAIN) {
@@ -276,6 +292,7 @@ export class Forwarding implements RequestService, UpstreamUser {
       hasBody: this.body !== undefined,
     };
     const { placement } = this.#route;
+    if (this.#ties) upstream.tie();
     upstream.send(placement === undefined ? request : placed(request, placement), nowMs);
     this.#sentAtMs = nowMs;
     this.sentBy = upstream.protocol;

@@ -2,6 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { PassedBytes } from '../tunnel/passed-bytes.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from './message.ts';
 
 /** The new server of a given-up connection, as the connection sees it. */
@@ -33,6 +34,11 @@ export interface AppStream {
   readonly awaitsContinue: boolean;
   /** Protocols that the client offers to switch to (RFC 9110 §7.8), as Upgrade names them. */
   readonly offeredProtocols: string | undefined;
+  /**
+   * The stream's connection and its present caller, as an owner of connections to upstreams; undefined where other streams
+   * share the connection.
+   */
+  ownerFor(caller: string | undefined): ConnectionOwner | undefined;
   /** Passes an informational answer (RFC 9110 §15.2) to a client that understands it, 100 only if it was asked for. */
   inform(head: AnswerHead): void;
   /** Begins the final answer, and passes its head on with the next flush. */

@@ -2,6 +2,7 @@ import type { ProxyErrorCode, SidecarError } from '../../errors.ts';
 import type { Fields } from '../http/fields.ts';
 import type { Protocol } from '../http/protocol.ts';
 import type { TunnelEnd } from '../tunnel/socket-side.ts';
+import type { ConnectionOwner } from './connection-owner.ts';
 import type { AnswerBody, AnswerHead, IncomingRequest } from './message.ts';
 
 /**
@@ -42,6 +43,11 @@ export interface UpstreamStream {
   readonly allTaken: boolean;
   /** For CONNECT and after `switched`: becomes one end of a tunnel. */
   readonly tunnelEnd: TunnelEnd;
+  /**
+   * Says that the request authenticates the connection (RFC 4559), which is its user's from here on. Called before `send`.
+   * @throws {SidecarError} `authorization_needs_http1` where others share the connection.
+   */
+  tie(): void;
   /**
    * Writes the head, or the whole request where no body follows; it leaves with the next flush.
    * @param nowMs on the monotonic clock: from then on the answer is due.
@@ -101,6 +107,8 @@ export interface UpstreamStreams {
 
 /** The sender of a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
+  /** Whose a connection becomes that authenticates this user; absent where it could be nobody's alone. */
+  readonly owner?: ConnectionOwner | undefined;
   /**
    * The connection is open: the request may be sent.
    * @param instead replaces the acquired stream where the upstream has chosen another HTTP version.

@@ -123,6 +123,14 @@ export class UpstreamFailures {
     );
   }
 
+  /** A request that would authenticate the connection (RFC 4559). */
+  sharedByOthers(): SidecarError<ProxyErrorCode> {
+    return this.#failure(
+      'authorization_needs_http1',
+      'is spoken to in HTTP/2, where NTLM and Negotiate would authenticate the requests of others too: protocol: http1 carries them',
+    );
+  }
+
   #failure(code: ProxyErrorCode, what: string, cause?: unknown): SidecarError<ProxyErrorCode> {
     return new SidecarError(code, `upstream ${this.#authority} ${what}`, { cause });
   }

@@ -35,6 +35,7 @@ export class FakeAppStream implements AppStream {
     this.requestWhole = requestWhole;
   }
 
+  ownerFor(): undefined {}
   inform(): void {}
   respond(head: AnswerHead): void {
     this.head = head;
@@ -84,6 +85,7 @@ export class FakeUpstreamStream implements UpstreamStream {
   get tunnelEnd(): TunnelEnd {
     throw new Error('no test makes a tunnel of it');
   }
+  tie(): void {}
   send(request: OutgoingRequest): void {
     this.request = request;
   }

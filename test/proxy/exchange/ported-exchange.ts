@@ -13,6 +13,7 @@ import { GatheredWriter } from '../../../src/proxy/io/gathered-writer.ts';
 import type { ActiveRoute } from '../../../src/proxy/routing/active-route.ts';
 import { type DestinationFinder, Destinations } from '../../../src/proxy/routing/destinations.ts';
 import { routeMatcher } from '../../../src/proxy/routing/routes.ts';
+import { ConnectionOwner } from '../../../src/proxy/streams/connection-owner.ts';
 import { TokenPlacement } from '../../../src/proxy/streams/token-placement.ts';
 import type { UpstreamStreams, UpstreamUser } from '../../../src/proxy/streams/upstream-stream.ts';
 import { UpstreamFailures } from '../../../src/proxy/upstream/failures.ts';
@@ -69,10 +70,15 @@ export class FakeApp implements Http1Carrier {
   held = false;
   ended: { last: boolean; patienceMs: number } | undefined;
   cutBy: 'end' | 'reset' | undefined;
+  #owner: ConnectionOwner | undefined;
 
   /** What was flushed to it. */
   get text(): string {
     return this.sink.text;
+  }
+  ownerFor(caller: string | undefined): ConnectionOwner {
+    this.#owner ??= new ConnectionOwner(caller);
+    return this.#owner;
   }
   hold(): void {
     this.held = true;

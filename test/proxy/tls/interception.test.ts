@@ -120,6 +120,33 @@ describe('a request inside of TLS that the sidecar ends', () => {
     expect(last).toBe(21);
   });
 
+  it('is answered as whom the upstream has authenticated on that connection, and on no other', async () => {
+    const certificate = selfSigned(HOST);
+    const users = new WeakMap<object, string>();
+    const server = createServer(certificate, ({ socket, headers }, response) => {
+      const user = /^NTLM (.+)/.exec(headers.authorization ?? '')?.[1];
+      if (user !== undefined) users.set(socket, user);
+      response.end(users.get(socket) ?? 'nobody');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const caFile = await temporaryFile('upstream.crt', certificate.cert);
+    const interception = await intercepting(
+      { port, caFile, arrived: [], secured: () => 0 },
+      { entry: { existingAuthorization: 'keep' } },
+    );
+    const [alice, nobody] = [await interception.secured(), await interception.secured()];
+    const ask = (...lines: string[]) => message('GET / HTTP/1.1', [`Host: ${HOST}:${port}`, ...lines]);
+    expect((await alice.send(ask('Authorization: NTLM alice')).response()).body).toBe('alice');
+    expect((await nobody.send(ask()).response()).body).toBe('nobody');
+    expect((await alice.send(ask()).response()).body).toBe('alice');
+  });
+
   it('may be large, both ways', async () => {
     const upstream = await startTlsUpstream();
     const interception = await intercepting(upstream);

@@ -12,6 +12,7 @@ import { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError, logFailure } from '../../proxy-error.ts';
 import type { ConnectionHeir } from '../../streams/app-stream.ts';
+import { ConnectionOwner } from '../../streams/connection-owner.ts';
 import type { Carrier, Speaker } from '../app-connection.ts';
 import type { AppContext } from '../context.ts';
 import { ownAnswerMessage } from '../own-answer.ts';
@@ -47,6 +48,8 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   /** Whether the client has said that nothing more will come. */
   #inputEnded = false;
   #endWatch: (() => void) | undefined;
+  /** Created when it is first asked for. */
+  #owner: ConnectionOwner | undefined;
 
   /** `onFree` is called whenever a request is settled. */
   constructor({ socket, deadline }: Carrier, context: AppContext, onFree: () => void) {
@@ -61,6 +64,15 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
   get busy(): boolean {
     const { kind } = this.#stage;
     return kind === 'serving' || kind === 'tunnel' || this.#heir?.busy === true;
+  }
+
+  /** What was another caller's ends: a proxy may send requests of several callers on one connection. */
+  ownerFor(caller: string | undefined): ConnectionOwner {
+    if (this.#owner === undefined || this.#owner.caller !== caller) {
+      this.#owner?.end();
+      this.#owner = new ConnectionOwner(caller);
+    }
+    return this.#owner;
   }
 
   /** Reads no further until `proceed`. */
@@ -341,6 +353,7 @@ export class Http1AppConnection implements Http1Carrier, Speaker {
     const stage = this.#stage;
     this.#stage = CLOSING;
     if (stage.kind === 'serving' || stage.kind === 'tunnel') stage.exchange.appGone();
+    this.#owner?.end();
   }
 
   get #heir(): ConnectionHeir | undefined {

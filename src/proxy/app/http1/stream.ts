@@ -7,6 +7,7 @@ import type { RequestHead } from '../../http1/request-head.ts';
 import { CHUNK_END, chunkStart, lastChunk, serializeResponseHead } from '../../http1/serialize.ts';
 import type { GatheredWriter } from '../../io/gathered-writer.ts';
 import type { AppStream, ConnectionHeir, GivenUpConnection } from '../../streams/app-stream.ts';
+import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import { answerFields, informationFields, offeredProtocols } from '../../streams/header-rules.ts';
 import type { AnswerBody, AnswerHead, OwnAnswer } from '../../streams/message.ts';
 import type { PassedBytes } from '../../tunnel/passed-bytes.ts';
@@ -28,6 +29,8 @@ export interface Http1Carrier extends TunnelEnd {
   readonly writer: GatheredWriter;
   /** Whether the next answer is the last. */
   readonly endsWithAnswer: boolean;
+  /** As in `AppStream`. */
+  ownerFor(caller: string | undefined): ConnectionOwner;
   /** Reads no further until `proceed`. */
   hold(): void;
   /** Goes on where the stream had it hold. */
@@ -90,6 +93,10 @@ export class Http1AppStream implements AppStream {
 
   get offeredProtocols(): string | undefined {
     return this.#head.minorVersion === 1 ? offeredProtocols(this.#head) : undefined;
+  }
+
+  ownerFor(caller: string | undefined): ConnectionOwner {
+    return this.#carrier.ownerFor(caller);
   }
 
   /** The body has been read whole. */

@@ -80,6 +80,8 @@ export class Http2AppStream
     this.exchange = new Exchange(this, context, request, context.clock.monotonicMs());
   }
 
+  ownerFor(): undefined {}
+
   get awaitsContinue(): boolean {
     if (this.requestWhole || this.#continued) return false;
     return fieldValues(this.#request.fields, 'expect').some(

@@ -3,6 +3,7 @@ import type { TLSSocket } from 'node:tls';
 import { type Clock, elapsedMs, type Instant, isPast, later } from '../../../clock.ts';
 import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError, systemCodeOf } from '../../../errors.ts';
+import { challengesConnection } from '../../http/connection-authentication.ts';
 import { frameResponse } from '../../http1/body-framing.ts';
 import { type HeadReader, responseHeadReader } from '../../http1/head-reader.ts';
 import type { ResponseHead } from '../../http1/response-head.ts';
@@ -13,6 +14,7 @@ import { FailedWrite } from '../../io/failed-write.ts';
 import { GatheredWriter } from '../../io/gathered-writer.ts';
 import { sharedRead, type TakeBytes } from '../../io/shared-read.ts';
 import { asProxyError } from '../../proxy-error.ts';
+import type { ConnectionOwner } from '../../streams/connection-owner.ts';
 import type { UpstreamUser } from '../../streams/upstream-stream.ts';
 import type { UpstreamFailures } from '../failures.ts';
 import { IDLE_MS } from '../keep-alive.ts';
@@ -67,6 +69,7 @@ export class UpstreamConnection {
   readonly #failed: FailedWrite;
   #state: UpstreamState;
   #retiresAt: Instant;
+  #owner: ConnectionOwner | undefined;
   #take: TakeBytes = this.#onBytes;
 
   constructor(user: UpstreamUser, options: UpstreamConnectionOptions) {
@@ -124,6 +127,16 @@ export class UpstreamConnection {
   /** Whether reading has stopped until `proceed`. */
   get onHold(): boolean {
     return this.#state.kind === 'held';
+  }
+
+  /** Whose requests alone it carries; undefined where it may carry anybody's. */
+  get owner(): ConnectionOwner | undefined {
+    return this.#owner;
+  }
+
+  /** Makes it the owner's whom it has been lent to: the request that follows authenticates it. */
+  tie(): void {
+    if (this.#state.kind === 'lent') this.#tieTo(this.#state.user);
   }
 
   /**
@@ -455,8 +468,17 @@ export class UpstreamConnection {
     }
     if (framing.kind === 'tunnel') throw new SidecarError('internal', 'a CONNECT was sent as a request');
     busy.answer = beginAnswer(head, framing);
+    if ((head.status === 401 || head.status === 407) && challengesConnection(head.fields)) {
+      this.#tieTo(busy.user);
+    }
     busy.user.answered(head, answerBodyOf(framing));
     return next;
+  }
+
+  /** Where it would be nobody's alone, it carries no further request. */
+  #tieTo({ owner }: UpstreamUser): void {
+    this.#owner = owner;
+    if (owner === undefined) this.retire();
   }
 
   #pass(data: Buffer): void {

@@ -29,13 +29,15 @@ const HTTP1_ALONE = ['http/1.1'];
 
 /**
  * The HTTP/1.1 connections of one route to its upstream. An idle one is lent out before a new one is made, most
- * recently used first, so that surplus ones grow old and are closed.
+ * recently used first, so that surplus ones grow old and are closed. One that has an owner is lent to that owner alone.
  */
 export class Http1Pool implements IdleHolder {
   readonly #route: RouteConfig;
   readonly #options: Http1PoolOptions;
   readonly #failures: UpstreamFailures;
   readonly #idle: Http1UpstreamStream[] = [];
+  /** Idle ones that have an owner, the oldest first. */
+  readonly #owned: Http1UpstreamStream[] = [];
   readonly #open = new Members<Http1UpstreamStream>();
   #closed = false;
 
@@ -48,8 +50,10 @@ export class Http1Pool implements IdleHolder {
 
   /** A stream of an idle connection, if there is one. */
   acquireIdle(user: UpstreamUser, trustMs: number): Http1UpstreamStream | undefined {
-    if (this.#idle.length === 0) return undefined;
+    if (this.#idle.length === 0 && this.#owned.length === 0) return undefined;
     const now = this.#options.clock.now();
+    const own = this.#takeOwned(user);
+    if (own?.connection.lend(user, trustMs, now)) return own;
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
       if (idle.connection.lend(user, trustMs, now)) return idle;
     }
@@ -75,12 +79,12 @@ export class Http1Pool implements IdleHolder {
 
   /** As in `IdleHolder`. */
   closeOldestIdle(): boolean {
-    const [oldest] = this.#idle;
+    const oldest = this.#idle[0] ?? this.#owned[0];
     oldest?.abandon();
     return oldest !== undefined;
   }
 
-  /** As in `UpstreamStreams`. */
+  /** As in `UpstreamStreams`. Those that have an owner stay: with one of them a user's session would end. */
   discardIdle(): void {
     for (const stream of this.#idle.splice(0)) stream.abandon();
   }
@@ -89,7 +93,7 @@ export class Http1Pool implements IdleHolder {
   retire(): void {
     this.#closed = true;
     this.#options.all.remove(this);
-    this.discardIdle();
+    this.#discardAllIdle();
   }
 
   /** As in `UpstreamStreams`. */
@@ -101,7 +105,7 @@ export class Http1Pool implements IdleHolder {
 
   /** Retires open connections: each closes with the request that it carries. New ones are not affected. */
   renew(): void {
-    this.discardIdle();
+    this.#discardAllIdle();
     for (const { connection } of this.#open) connection.retire();
   }
 
@@ -125,12 +129,32 @@ export class Http1Pool implements IdleHolder {
     return stream;
   }
 
+  #discardAllIdle(): void {
+    this.discardIdle();
+    for (const stream of [...this.#owned]) stream.abandon();
+  }
+
+  #takeOwned(user: UpstreamUser): Http1UpstreamStream | undefined {
+    if (this.#owned.length === 0) return undefined;
+    const { owner } = user;
+    if (owner === undefined || !owner.hasWaiting) return undefined;
+    const stream = this.#owned.findLast(({ connection }) => connection.owner === owner);
+    if (stream !== undefined) this.#disown(stream);
+    return stream;
+  }
+
   #keep(stream: Http1UpstreamStream): void {
-    if (this.#closed) {
+    const { owner } = stream.connection;
+    if (this.#closed || owner?.gone) {
       stream.abandon();
       return;
     }
-    this.#idle.push(stream);
+    if (owner === undefined) {
+      this.#idle.push(stream);
+    } else {
+      this.#owned.push(stream);
+      owner.keep(stream);
+    }
     this.#options.all.idled();
   }
 
@@ -138,5 +162,13 @@ export class Http1Pool implements IdleHolder {
     if (this.#open.delete(stream)) this.#options.all.closed();
     const index = this.#idle.indexOf(stream);
     if (index !== -1) this.#idle.splice(index, 1);
+    this.#disown(stream);
+  }
+
+  #disown(stream: Http1UpstreamStream): void {
+    const index = this.#owned.indexOf(stream);
+    if (index === -1) return;
+    this.#owned.splice(index, 1);
+    stream.connection.owner?.release(stream);
   }
 }

@@ -37,6 +37,10 @@ export class Http1UpstreamStream implements UpstreamStream, Member {
     return this.connection;
   }
 
+  tie(): void {
+    this.connection.tie();
+  }
+
   send(request: OutgoingRequest, nowMs: number): void {
     const { connection } = this;
     const { from, hasBody, target } = request;

@@ -66,6 +66,10 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     throw new SidecarError('internal', 'a stream of an HTTP/2 connection was to become a tunnel');
   }
 
+  tie(): void {
+    throw this.#options.failures.sharedByOthers();
+  }
+
   /** Ends the wait. */
   lend(connection: Http2Connection): void {
     connection.lend(this);

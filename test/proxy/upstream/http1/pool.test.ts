@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Registry } from '../../../../src/prometheus.ts';
 import { systemNetwork } from '../../../../src/proxy/io/network.ts';
+import { ConnectionOwner } from '../../../../src/proxy/streams/connection-owner.ts';
 import type { UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
 import { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import type { UpstreamConnection } from '../../../../src/proxy/upstream/http1/connection.ts';
@@ -21,9 +22,14 @@ const FIVE_MINUTES = 300_000;
 class User implements UpstreamUser {
   readonly #connected = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
+  readonly owner: ConnectionOwner | undefined;
   failures = 0;
   readonly stands = this.#connected.promise;
   readonly served = this.#ended.promise;
+
+  constructor(owner?: ConnectionOwner) {
+    this.owner = owner;
+  }
 
   connected(): void {
     this.#connected.resolve();
@@ -73,8 +79,11 @@ async function open({ most = 100, random = 0 } = {}) {
   });
 
   /** A connection that waits for its request. */
-  async function lent(from = pool): Promise<{ connection: UpstreamConnection; user: User }> {
-    const user = new User();
+  async function lent(
+    from = pool,
+    owner?: ConnectionOwner,
+  ): Promise<{ connection: UpstreamConnection; user: User }> {
+    const user = new User(owner);
     const { connection } = from.acquireIdle(user, TRUST) ?? from.acquireNew(user);
     if (!connection.ready) await user.stands;
     return { connection, user };
@@ -182,6 +191,67 @@ describe('room for others', () => {
     const idle = await serve(await lent(other));
     await serve(busy);
     expect(idle.socket.destroyed).toBe(false);
+  });
+});
+
+describe('a connection that has an owner', () => {
+  async function owned() {
+    const opened = await open();
+    const { pool, lent, serve } = opened;
+    const ownedBy = async (owner: ConnectionOwner) => {
+      const taken = await lent(pool, owner);
+      taken.connection.tie();
+      return await serve(taken);
+    };
+    const owner = new ConnectionOwner(undefined);
+    return { ...opened, ownedBy, owner, connection: await ownedBy(owner) };
+  }
+
+  it('is lent to its owner alone', async () => {
+    const { pool, lent, serve, owner, connection } = await owned();
+    const others = await serve(await lent());
+    expect((await lent(pool, new ConnectionOwner(undefined))).connection).toBe(others);
+    expect((await lent()).connection).not.toBe(connection);
+    expect((await lent(pool, owner)).connection).toBe(connection);
+  });
+
+  it('ends with its owner, at once or with the request that it carries', async () => {
+    const { pool, lent, serve, owner, ownedBy, connection } = await owned();
+    const second = new ConnectionOwner(undefined);
+    await ownedBy(second);
+    const busy = await lent(pool, second);
+    owner.end();
+    second.end();
+    expect([connection.socket.destroyed, busy.connection.socket.destroyed]).toEqual([true, false]);
+    await serve(busy);
+    expect(busy.connection.socket.destroyed).toBe(true);
+    expect(pool.closeOldestIdle()).toBe(false);
+  });
+
+  it('makes room for others after those that have none', async () => {
+    const { pool, lent, serve, connection } = await owned();
+    const others = await serve(await lent());
+    expect(pool.closeOldestIdle()).toBe(true);
+    expect([others.socket.destroyed, connection.socket.destroyed]).toEqual([true, false]);
+    expect(pool.closeOldestIdle()).toBe(true);
+    expect(connection.socket.destroyed).toBe(true);
+  });
+
+  it('stays where others are discarded, and goes with a trust that is renewed or a pool that is retired', async () => {
+    const { pool, owner, ownedBy, connection } = await owned();
+    pool.discardIdle();
+    expect(connection.socket.destroyed).toBe(false);
+    pool.renew();
+    expect(connection.socket.destroyed).toBe(true);
+    const next = await ownedBy(owner);
+    pool.retire();
+    expect(next.socket.destroyed).toBe(true);
+  });
+
+  it('is closed when it was idle for long', async () => {
+    const { clock, connection } = await owned();
+    await clock.advance(55_000);
+    expect(connection.socket.destroyed).toBe(true);
   });
 });
 
