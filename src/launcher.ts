@@ -4,6 +4,8 @@
  * versions can parse this file.
  */
 
+import './thread-pool.ts';
+
 /** `tls.getCACertificates` came with 22.15, and to the 23 line with 23.10. */
 const NEEDED = '22.15, 23.10';
 

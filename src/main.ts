@@ -1,5 +1,6 @@
 /** Parses the command line, picks a command, and maps what it throws to an exit status. */
 
+import './thread-pool.ts';
 import { systemClock } from './clock.ts';
 import { COMMANDS } from './commands/all.ts';
 import type { CommandContext, Shutdown } from './commands/command.ts';

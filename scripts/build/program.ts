@@ -65,8 +65,9 @@ function commandsAreSeparate(commands: readonly string[]): Plugin {
     name: 'commands-are-separate',
     resolveId(source, importer) {
       const name = basename(source, '.ts');
-      if (importer?.endsWith('/src/launcher.ts') === true) return { id: `./${name}.js`, external: true };
-      const isApart = importer?.endsWith('/src/commands/all.ts') === true && commands.includes(name);
+      const isApart =
+        (importer?.endsWith('/src/launcher.ts') === true && name === 'main') ||
+        (importer?.endsWith('/src/commands/all.ts') === true && commands.includes(name));
       return isApart ? { id: `./${name}.js`, external: true } : null;
     },
   };

@@ -12,7 +12,7 @@ import { didYouMean } from '../config/suggestion.ts';
 import { duration, listenAddress, oneOf, reachableAddress, type ValueFormat } from '../config/values.ts';
 import type { Command, CommandContext } from './command.ts';
 import { loadSidecarConfiguration, type SidecarConfiguration } from './sidecar-configuration.ts';
-import { openLookup } from './sidecar-surroundings.ts';
+import { openLookups } from './sidecar-surroundings.ts';
 
 const yesOrNo = oneOf(['true', 'false']);
 
@@ -166,7 +166,7 @@ async function examineAll(
   return await inTheTime(withinMs, isOffline, async (examination) => {
     const { examine, examineTime } = await import('../check/examine.ts');
     const { examineTracing } = await import('../check/configuration.ts');
-    const lookup = isOffline ? undefined : await openLookup(config, systemClock);
+    const lookup = isOffline ? undefined : (await openLookups(config, systemClock))?.own;
     const findings = await examine(
       config,
       paths,

@@ -1,9 +1,9 @@
 /** What a sidecar has from its start to its end, whatever its configuration becomes: names, and certificates for apps. */
 
-import type { LookupFunction } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { interceptedNames } from '../config/resolve-interception.ts';
+import type { Lookups } from '../dns/past-hosts-file.ts';
 import { messageOf, SidecarError, systemCodeOf } from '../errors.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProxyOptions } from '../proxy/data-path.ts';
@@ -35,11 +35,11 @@ export function namesByDns({ capture }: Config): ReadonlySet<string> {
  * How addresses are found where hosts are captured: this program listens at those that the hosts file has of them.
  * @throws {SidecarError} `configuration` where resolv.conf cannot be read.
  */
-export async function openLookup(config: Config, clock: Clock): Promise<LookupFunction | undefined> {
+export async function openLookups(config: Config, clock: Clock): Promise<Lookups | undefined> {
   if (config.capture === undefined) return undefined;
-  const { lookupPastHostsFile } = await import('../dns/past-hosts-file.ts');
+  const { lookupsPastHostsFile } = await import('../dns/past-hosts-file.ts');
   try {
-    return await lookupPastHostsFile(namesByDns(config), clock);
+    return await lookupsPastHostsFile(namesByDns(config), clock);
   } catch (error) {
     throw new SidecarError(
       'configuration',

@@ -30,7 +30,7 @@ import { drainShares } from './drain-shares.ts';
 import { type InUse, servingOf } from './in-use.ts';
 import type { Outputs } from './outputs.ts';
 import { required, sidecarHealth } from './sidecar-health.ts';
-import { namesByDns, openLeaves, openLookup, openRedirect } from './sidecar-surroundings.ts';
+import { namesByDns, openLeaves, openLookups, openRedirect } from './sidecar-surroundings.ts';
 import { statusEndpoints } from './status-endpoints.ts';
 import { TokenSources } from './token-sources.ts';
 
@@ -133,7 +133,8 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
   const certificateMetrics = loggedCertificateMetrics(registry, log);
   const proxyMetrics = createProxyMetrics(registry, certificateMetrics);
 
-  const lookup = await openLookup(config, clock);
+  const lookups = await openLookups(config, clock);
+  const lookup = lookups?.own;
   // Before the first grants, which have spans, too.
   const tracing =
     options.tracing === undefined
@@ -222,7 +223,7 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     ...(findOriginal === undefined ? {} : { findOriginal }),
     otherListeners: [admin.address, outputs?.address].filter((address) => address !== undefined),
     ...(leaves === undefined ? {} : { leaves }),
-    ...(lookup === undefined ? {} : { network: networkWithLookup(lookup, namesByDns(config)) }),
+    ...(lookups === undefined ? {} : { network: networkWithLookup(lookups.ofUpstreams, namesByDns(config)) }),
     metrics: proxyMetrics,
     clock,
     log,

@@ -388,6 +388,8 @@ export interface Upstream {
   readonly authority: string;
   /** Put before the request's path; empty, or starts with a slash and does not end with one. */
   readonly basePath: string;
+  /** The origin of a host that an app has named, such as an entry `*.suffix`: its hosts share lookups. The configuration named it if absent. */
+  readonly party?: string;
 }
 
 export interface RouteTimeouts {

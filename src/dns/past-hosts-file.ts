@@ -3,31 +3,43 @@ import { readFile } from 'node:fs/promises';
 import type { LookupFunction } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Clock } from '../clock.ts';
+import { ownLookup } from '../net/system-lookups.ts';
 import { dnsLookup } from './dns-lookup.ts';
 import { readSearchList } from './search-list.ts';
 
 const RESOLV_CONF = '/etc/resolv.conf';
 
+export interface Lookups {
+  /** For upstreams, whose connections bound what they ask of the system. */
+  readonly ofUpstreams: LookupFunction;
+  /** For everything else. */
+  readonly own: LookupFunction;
+}
+
 /**
- * A `lookup` for sockets that uses only DNS for these names, which the pod's hosts file sends to this program; others
- * are looked up as usual.
+ * Lookups for sockets that use only DNS for these names, which the pod's hosts file sends to this program; others are looked
+ * up as usual.
  * @param names in lower case.
  * @throws {Error} the system's, if resolv.conf cannot be read.
  */
-export async function lookupPastHostsFile(names: ReadonlySet<string>, clock: Clock): Promise<LookupFunction> {
+export async function lookupsPastHostsFile(names: ReadonlySet<string>, clock: Clock): Promise<Lookups> {
   const byDns = dnsLookup({
     resolver: new Resolver(),
     searchList: readSearchList(await readFile(RESOLV_CONF, 'utf8')),
     clock,
     preferred: () => (reachesIPv6() ? 6 : 4),
   });
-  return exceptFor(names, byDns);
+  return { ofUpstreams: exceptFor(names, byDns), own: exceptFor(names, byDns, ownLookup) };
 }
 
-/** The system's `lookup` for all but these names. */
-export function exceptFor(names: ReadonlySet<string>, byDns: LookupFunction): LookupFunction {
+/** The system's `lookup`, or another one, for all but these names. */
+export function exceptFor(
+  names: ReadonlySet<string>,
+  byDns: LookupFunction,
+  others: LookupFunction = lookup as LookupFunction,
+): LookupFunction {
   return (hostname, options, callback) => {
-    const find = names.has(hostname.toLowerCase()) ? byDns : (lookup as LookupFunction);
+    const find = names.has(hostname.toLowerCase()) ? byDns : others;
     find(hostname, options, callback);
   };
 }

@@ -3,7 +3,6 @@
  * over TLS by a name without the dot of DNS.
  */
 
-import { lookup as systemLookup } from 'node:dns';
 import type { Agent } from 'node:http';
 import { connect, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type ConnectionOptions, connect as connectOverTls, type TLSSocket } from 'node:tls';
@@ -11,6 +10,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { addressesInTurn } from './addresses-in-turn.ts';
 import { ATTEMPT_DELAY_MS, race } from './race.ts';
 import { serverNameOf } from './server-name.ts';
+import { ownLookup } from './system-lookups.ts';
 import { findTakeOver, type TakeOver } from './take-over.ts';
 
 /** Where the race cannot be run, Node tries one address after the other, and drops each but the last after this. */
@@ -61,7 +61,7 @@ function raced<O extends Destination, S extends Socket>(
   make: (options: O) => S,
   { clock, takeOver }: Means,
 ): S {
-  const { lookup = systemLookup as LookupFunction, port, autoSelectFamilyAttemptTimeout: mostMs } = options;
+  const { lookup = ownLookup, port, autoSelectFamilyAttemptTimeout: mostMs } = options;
   const attemptMs = Math.min(NODE_ATTEMPT_MS, mostMs ?? NODE_ATTEMPT_MS);
   let socket: S | undefined;
   let end = (): void => {};

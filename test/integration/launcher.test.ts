@@ -54,3 +54,31 @@ it('opens no debugger on a SIGUSR1 that comes while the program is loaded', () =
 
   expect(startAfter(signalledWhileLoading, '--inspect-port=0')).toMatchObject({ status: 0, stderr: '' });
 });
+
+it.each([
+  ['src/launcher.ts', undefined, 32],
+  ['src/main.ts', undefined, 32],
+  ['src/launcher.ts', '8', 8],
+])('%s with UV_THREADPOOL_SIZE %s has %i threads for lookups, files and keys', (program, size, threads) => {
+  const countedAtTheEnd = `
+    import { readdirSync, readFileSync, stat } from 'node:fs';
+    process.on('exit', () => {
+      // Starts them, if nothing has.
+      stat('/', () => {});
+      const tasks = readdirSync('/proc/self/task');
+      const names = tasks.map((task) => readFileSync('/proc/self/task/' + task + '/comm', 'utf8').trim());
+      process.stderr.write(String(names.filter((name) => name === 'libuv-worker').length));
+    });`;
+  const { UV_THREADPOOL_SIZE: _, ...env } = process.env;
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(countedAtTheEnd)}`,
+      new URL(`../../${program}`, import.meta.url).pathname,
+      '--version',
+    ],
+    { encoding: 'utf8', env: { ...env, ...(size === undefined ? {} : { UV_THREADPOOL_SIZE: size }) } },
+  );
+  expect([status, stderr]).toEqual([0, String(threads)]);
+});

@@ -9,15 +9,22 @@ import {
 } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { connectTcp, connectTls } from '../../net/connect.ts';
+import { DNS_BOUNDS, SharedLookups } from '../../net/shared-lookups.ts';
+import { UPSTREAM_BOUNDS } from '../../net/system-lookups.ts';
 import { findPeers, type Peer } from './peer-socket.ts';
-import { DNS_BOUNDS, SharedLookups, SYSTEM_BOUNDS } from './shared-lookups.ts';
+
+/** Whose connection it is. */
+export interface ForParty {
+  /** Has a share of the lookups that run at once, for all names that it asks for; without it each name has its own. */
+  readonly party?: string | undefined;
+}
 
 /** All that the data path asks of the system's network. Tests put one of their own in its place. */
 export interface Network {
   /** As `net.connect`, to the first address that answers. */
-  connectTcp(options: TcpNetConnectOpts): Socket;
+  connectTcp(options: TcpNetConnectOpts & ForParty): Socket;
   /** As `tls.connect`, to the first address that answers. */
-  connectTls(options: ConnectionOptions): TLSSocket;
+  connectTls(options: ConnectionOptions & ForParty): TLSSocket;
   /** As `net.createServer`. */
   createServer(options: ServerOpts, onAccepted: (socket: Socket) => void): Server;
   /** Whether a process still holds the other end of accepted connections that have ended their side, in their order. */
@@ -31,12 +38,14 @@ export const systemNetwork: Network = networkWithLookup(systemLookup as LookupFu
  * @param byDns names that `lookup` asks DNS for, in lower case.
  */
 export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<string> = new Set()): Network {
-  const ofSystem = new SharedLookups(lookup, SYSTEM_BOUNDS);
+  const ofSystem = new SharedLookups(lookup, UPSTREAM_BOUNDS);
   const ofDns = new SharedLookups(lookup, DNS_BOUNDS);
   const lookupsOf: LookupsOf = (hostname) => (byDns.has(hostname.toLowerCase()) ? ofDns : ofSystem);
   return {
-    connectTcp: (options) => dialled(lookupsOf, (shared) => connectTcp({ ...options, lookup: shared })),
-    connectTls: (options) => dialled(lookupsOf, (shared) => connectTls({ ...options, lookup: shared })),
+    connectTcp: ({ party, ...options }) =>
+      dialled(lookupsOf, party, (shared) => connectTcp({ ...options, lookup: shared } as TcpNetConnectOpts)),
+    connectTls: ({ party, ...options }) =>
+      dialled(lookupsOf, party, (shared) => connectTls({ ...options, lookup: shared })),
     createServer,
     findPeers,
   };
@@ -45,13 +54,18 @@ export function networkWithLookup(lookup: LookupFunction, byDns: ReadonlySet<str
 type LookupsOf = (hostname: string) => SharedLookups;
 
 /** @param dial has Node ask for the name, if there is one, before it returns. */
-function dialled<S extends Socket>(lookupsOf: LookupsOf, dial: (lookup: LookupFunction) => S): S {
+function dialled<S extends Socket>(
+  lookupsOf: LookupsOf,
+  party: string | undefined,
+  dial: (lookup: LookupFunction) => S,
+): S {
   let leave: (() => void) | undefined;
   const socket = dial((hostname, options, told) => {
-    leave = lookupsOf(hostname).ask(hostname, options, (...answer) => {
+    const answered: typeof told = (...answer) => {
       if (leave !== undefined) socket.off('close', leave);
       told(...answer);
-    });
+    };
+    leave = lookupsOf(hostname).ask(hostname, options, answered, party);
   });
   // Given up before there is an answer: nothing of it waits.
   if (leave !== undefined) socket.once('close', leave);

@@ -31,12 +31,14 @@ export function forwardUpstream(asked: AskedDestination, destination?: AllowedDe
   const protocol = destination?.upgradeToTls === true ? 'https' : asked.scheme;
   const named = asked.port ?? destination?.port ?? DEFAULT_PORTS[asked.scheme];
   const port = named === DEFAULT_PORTS[asked.scheme] ? DEFAULT_PORTS[protocol] : named;
+  const isNamedByApp = destination === undefined || destination.host.startsWith('*.');
   return {
     protocol,
     host: withoutBrackets(asked.host),
     port,
     authority: port === DEFAULT_PORTS[protocol] ? asked.host : `${asked.host}:${port}`,
     basePath: '',
+    ...(isNamedByApp ? { party: destination?.host ?? 'other hosts' } : {}),
   };
 }
 

@@ -68,6 +68,7 @@ export class Dialer {
     const tcp = {
       host: upstream.host,
       port: upstream.port,
+      party: upstream.party,
       onread,
       noDelay: true,
       keepAlive: true,
