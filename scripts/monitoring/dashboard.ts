@@ -644,21 +644,24 @@ const injector: Row = {
       ),
       'TokenSidecarInjectorCertificateExpiring',
     ),
-    lines(
-      'Certificates offered, connections ended',
-      'Certificates that were loaded or refused, and connections to the webhooks that were ended early.',
-      'short',
-      [
-        {
-          expr: `sum by (result) (increase(${series('injector_certificate_reload_total')}[$__rate_interval])) or on () vector(0)`,
-          legend: 'certificate {{result}}',
-        },
-        {
-          expr: `sum by (reason) (increase(${series('injector_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
-          legend: 'connection {{reason}}',
-        },
-      ],
-      { width: 6 },
+    about(
+      lines(
+        'Certificates offered, connections ended',
+        'Certificates that were loaded or refused, and connections to the webhooks that were ended early.',
+        'short',
+        [
+          {
+            expr: `sum by (result) (increase(${series('injector_certificate_reload_total')}[$__rate_interval])) or on () vector(0)`,
+            legend: 'certificate {{result}}',
+          },
+          {
+            expr: `sum by (reason) (increase(${series('injector_connections_dropped_total')}[$__rate_interval])) or on () vector(0)`,
+            legend: 'connection {{reason}}',
+          },
+        ],
+        { width: 6 },
+      ),
+      'TokenSidecarInjectorUntrusted',
     ),
     about(
       lines(

@@ -35,6 +35,16 @@ export const injectorGroups = (presence: Presence): readonly RuleGroup[] => [
         description:
           'The slowest hundredth of the admission reviews takes {{ $value | humanizeDuration }}; the API server gives up after the timeout of the webhook, 5 s by default.',
       }),
+      alert('TokenSidecarInjectorUntrusted', {
+        severity: 'warning',
+        // Any pod can reject the certificate; if API servers do, no review is answered. They may ask again after 1000 s only.
+        expr: `sum by (namespace, pod) (increase(${series('injector_connections_dropped_total', 'reason="untrusted"')}[30m])) > 0
+unless sum by (namespace, pod) (increase(${series('injector_admissions_total')}[10m])) > 0`,
+        for: '5m',
+        summary: 'Callers do not trust the certificate of the injector.',
+        description:
+          'Callers of {{ $labels.namespace }}/{{ $labels.pod }} broke off the TLS handshake because of its certificate, and it has answered no review for ten minutes. If they are API servers, pods that ask for the sidecar start without it or do not start at all.',
+      }),
       alert('TokenSidecarPodsWithoutSidecar', {
         severity: 'warning',
         // One replica counts, the others say 0; a pod that is being evicted is soon gone.

@@ -12,8 +12,13 @@ export interface InjectorMetrics extends CertificateMetrics {
   evicted(result: EvictionResult): void;
 }
 
-/** `displaced`: there were too many. `handshake`: no TLS, or no certificate of a trusted CA. */
-export type DropReason = 'displaced' | 'handshake' | 'client_name';
+/**
+ * `displaced`: there were too many. `untrusted`: the caller did not trust our certificate. `handshake`: no TLS, or no
+ * client certificate of a trusted CA.
+ */
+export type DropReason = (typeof DROP_REASONS)[number];
+
+const DROP_REASONS = ['displaced', 'handshake', 'untrusted', 'client_name'] as const;
 
 /** `blocked`: a PodDisruptionBudget asked to wait. */
 export type EvictionResult = 'evicted' | 'blocked' | 'failed';
@@ -64,7 +69,7 @@ export function createInjectorMetrics(registry: Registry): InjectorMetrics {
   admissions.inc({ result: 'injected', reason: 'native' }, 0);
   admissions.inc({ result: 'error', reason: 'internal' }, 0);
   for (const result of ['loaded', 'refused']) reloads.inc({ result }, 0);
-  for (const reason of ['displaced', 'handshake', 'client_name']) dropped.inc({ reason }, 0);
+  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
   for (const result of ['evicted', 'blocked', 'failed']) evictions.inc({ result }, 0);
   return {
     admitted(result, reason, durationSeconds) {

@@ -16,7 +16,9 @@ import type { Clock } from '../clock.ts';
 import type { ListenAddress } from '../config/config.ts';
 import { listenOn } from '../listen.ts';
 import type { Logger } from '../log/logger.ts';
+import { rejectionOf } from '../x509/rejection.ts';
 import type { AdmissionAnswer, Caller, Webhook } from './admission.ts';
+import { createDistrustWarning } from './distrusted-certificate.ts';
 import type { InjectorMetrics } from './metrics.ts';
 import { readReviewBody } from './review-body.ts';
 import { createReviewBudget, type ReviewBudget } from './review-budget.ts';
@@ -85,8 +87,11 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     log.debug('a client certificate has none of the names that may call');
     socket.destroy();
   });
+  const warnOfDistrust = createDistrustWarning(options.certificates, clock, log);
   server.on('tlsClientError', (error) => {
-    metrics.connectionDropped('handshake');
+    const alert = rejectionOf(error);
+    metrics.connectionDropped(alert === undefined ? 'handshake' : 'untrusted');
+    if (alert !== undefined) warnOfDistrust(alert);
     log.debug({ err: error }, 'TLS handshake failed');
   });
 

@@ -253,6 +253,23 @@ const PODS_WITHOUT_SIDECAR = {
     '3 pods ask for the sidecar and run without it. Their calls to loopback are refused. Events on their owners name them.',
 };
 
+/** A replica whose certificate callers reject three times at each step of the first hour, and the reviews that it answers. */
+function rejectedCertificate(reviews: (seconds: number) => number): InputSeries[] {
+  const replica = 'namespace="token-sidecar", pod="injector-1"';
+  return [
+    series(
+      `token_sidecar_injector_connections_dropped_total{${replica}, reason="untrusted"}`,
+      7200,
+      (at) => (Math.min(at, 3600) / STEP_SECONDS) * 3,
+    ),
+    series(
+      `token_sidecar_injector_admissions_total{${replica}, result="injected", reason="native"}`,
+      7200,
+      reviews,
+    ),
+  ];
+}
+
 const podsWithoutSidecar = (pod: string, at: (seconds: number) => number) =>
   series(`token_sidecar_injector_pods_without_sidecar{namespace="token-sidecar", pod="${pod}"}`, 1200, at);
 
@@ -866,6 +883,29 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'a certificate is renewed with days left',
     input: [injectorCertificate(7200, (at) => (at < 3600 ? 7 * 86_400 + 1800 : 90 * 86_400))],
     atSeconds: 7200,
+  },
+  {
+    alert: 'TokenSidecarInjectorUntrusted',
+    when: 'API servers reject the certificate, and no review is answered',
+    input: rejectedCertificate(() => 7),
+    atSeconds: 3600,
+    fires: {
+      labels: { namespace: 'token-sidecar', pod: 'injector-1' },
+      description:
+        'Callers of token-sidecar/injector-1 broke off the TLS handshake because of its certificate, and it has answered no review for ten minutes. If they are API servers, pods that ask for the sidecar start without it or do not start at all.',
+    },
+  },
+  {
+    alert: 'TokenSidecarInjectorUntrusted',
+    when: 'a stranger rejects it while reviews are answered',
+    input: rejectedCertificate((at) => at / STEP_SECONDS),
+    atSeconds: 3600,
+  },
+  {
+    alert: 'TokenSidecarInjectorUntrusted',
+    when: 'nobody has rejected it for half an hour',
+    input: rejectedCertificate(() => 7),
+    atSeconds: 5700,
   },
   {
     alert: 'TokenSidecarPodsWithoutSidecar',

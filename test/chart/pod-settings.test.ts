@@ -157,7 +157,9 @@ test('injected pods get no user where OpenShift assigns it', async () => {
 test('another namespace than that of the release is the one of every object and every name in them', async () => {
   const all = await manifests({ ci: CI, args: ['--namespace', 'installed-into'] });
 
-  expect(JSON.stringify(all)).not.toContain('installed-into');
+  // The command that a refusal names is Helm's, which finds the release where it was installed.
+  const objects = JSON.stringify(all).replaceAll('helm test token-sidecar --namespace installed-into', '');
+  expect(objects).not.toContain('installed-into');
   const namespaces = new Set(all.map(({ metadata }) => metadata.namespace).filter(Boolean));
   expect([...namespaces].sort()).toEqual(['monitoring', 'tokens']);
   const [webhook] = only(all, 'MutatingWebhookConfiguration').webhooks;

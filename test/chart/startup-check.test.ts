@@ -1,4 +1,4 @@
-/** The Job that waits, after an installation, until API servers get answers from the webhook. */
+/** The Job that waits, after an installation or an upgrade, until API servers get answers from the webhook. */
 
 import { expect, test } from 'vitest';
 import { INJECTOR_SETTINGS } from '../../src/commands/injector-settings.ts';
@@ -33,11 +33,11 @@ test('it runs a command of the image, as an account that may make ConfigMaps and
   ]);
 });
 
-test('it runs after what it needs, once installed, and is removed when it has succeeded', async () => {
+test('it runs after what it needs, once installed or upgraded, and is removed when it has succeeded', async () => {
   const all = await manifests();
   const weightOf = (kind: string): number => {
     const { annotations } = named(all, kind).metadata;
-    expect(annotations['helm.sh/hook']).toBe('post-install,test');
+    expect(annotations['helm.sh/hook']).toBe('post-install,post-upgrade,test');
     expect(annotations['helm.sh/hook-delete-policy']).toBe('before-hook-creation,hook-succeeded');
     return Number(annotations['helm.sh/hook-weight']);
   };

@@ -142,9 +142,13 @@ describe('enforcement, where nobody says', () => {
     expect(await enforces({ set: ['injector.webhook.enforce=false'] })).toBe(false);
   });
 
-  test('tells whoever made the pod where to look', async () => {
-    const { spec } = only(ofEnforcement(await manifests()), 'ValidatingAdmissionPolicy');
-    expect(spec.validations[0].message).toContain('--namespace token-sidecar get pods');
+  test('tells whoever made the pod where to look, and by which command, where there is one', async () => {
+    const told = async (...set: string[]): Promise<string> =>
+      only(ofEnforcement(await manifests({ set })), 'ValidatingAdmissionPolicy').spec.validations[0].message;
+    const message = await told();
+    expect(message).toContain('--namespace token-sidecar get pods');
+    expect(message).toContain('(helm test token-sidecar --namespace token-sidecar), and its log');
+    expect(await told('injector.startupCheck.enabled=false')).toContain('component=injector), and its log');
   });
 });
 

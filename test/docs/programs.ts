@@ -138,7 +138,7 @@ const npx: Judge = (args, command) => {
 
 /** The release is rendered, with what it sets. */
 const helm: Judge = async ([verb = '', name = '', chart = '', ...flags]) => {
-  if (verb === 'uninstall' || verb === 'rollback') return [];
+  if (['uninstall', 'rollback', 'test'].includes(verb)) return [];
   if (!['install', 'upgrade', 'template'].includes(verb)) return [`helm ${verb} is not known`];
   const local = /^oci:\/\/ghcr\.io\/token-sidecar\/charts\/token-sidecar$|^charts\/token-sidecar$/.test(
     chart,

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startWebhookListener } from '../../src/injector/webhook-listener.ts';
+import { helloOf } from '../proxy/tls/hello.ts';
 import { until } from '../support/until.ts';
 import { answered, head, JSON_TYPE, listeningWebhook } from './listening-webhook.ts';
 
@@ -174,6 +175,46 @@ it('a handshake that fails is counted and logged', async () => {
   await closed(socket);
   await logged(lines, 'TLS handshake failed');
   expect(dropped).toEqual(['handshake']);
+});
+
+describe('a caller that does not trust the certificate', () => {
+  /** Breaks off its handshake by a fatal alert. */
+  async function rejects(port: number, maxVersion: 'TLSv1.2' | 'TLSv1.3', alert: number): Promise<void> {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.write(await helloOf({ servername: 'hook', maxVersion }));
+    await once(socket, 'data');
+    socket.write(Buffer.from([21, 3, 3, 0, 2, 2, alert]));
+    await closed(socket);
+  }
+
+  it.each([
+    // As Go says it, API servers too, whatever is wrong.
+    ['bad certificate', 42, 'TLSv1.2'],
+    ['bad certificate', 42, 'TLSv1.3'],
+    ['unknown ca', 48, 'TLSv1.3'],
+  ] as const)('is counted by itself, and warned of: %s, by %i over %s', async (alert, code, version) => {
+    const { port, dropped, lines } = await listeningWebhook({ '/echo': echo });
+    await rejects(port, version, code);
+    await logged(lines, 'does not trust');
+    expect(dropped).toEqual(['untrusted']);
+    const warning = JSON.parse(lines.find((line) => line.includes('does not trust')) ?? '');
+    expect(warning).toMatchObject({ level: 'warn', alert, names: 'DNS:hook' });
+    expect(warning.issuer).toMatch(/^CN=/);
+    expect(warning.msg).toMatch(/caBundle .* \(issuer\), and its names with SERVICE\.NAMESPACE\.svc/);
+  });
+
+  it('is warned of once a minute, and counted each time', async () => {
+    const { port, dropped, lines, clock } = await listeningWebhook({ '/echo': echo });
+    const warnings = (): number => lines.filter((line) => line.includes('does not trust')).length;
+    for (let count = 0; count < 5; count++) await rejects(port, 'TLSv1.2', 42);
+    await until(() => dropped.length === 5);
+    expect(warnings()).toBe(1);
+    await clock.advance(60_000);
+    await rejects(port, 'TLSv1.2', 42);
+    await until(() => dropped.length === 6);
+    expect(warnings()).toBe(2);
+  });
 });
 
 it('a listener that cannot listen lets go of its certificates', async () => {

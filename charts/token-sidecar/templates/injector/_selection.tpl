@@ -42,7 +42,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Whether a Job looks, after an installation, if the webhook answers; empty when not. It asks the API, so it goes with its use. */}}
+{{/* Whether a Job looks, after an installation or an upgrade, if the webhook answers; empty when not. It asks the API, so it goes with its use. */}}
 {{- define "token-sidecar.injector.checksStartup" -}}
 {{- with .Values.injector -}}
 {{- if and .enabled .startupCheck.enabled .kubernetesApi.enabled -}}
