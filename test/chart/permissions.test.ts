@@ -1,6 +1,6 @@
 /** What the injector may do: no more than docs/reference/injector.md says. */
 
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Manifest, manifests, only, template } from './manifests.ts';
 
 /** Events, and the owners that they are made on: a review alone proves nothing. */
@@ -144,7 +144,8 @@ test('healing reads owners without Events too', async () => {
 });
 
 test('it may follow profiles and say what it finds on their status only where pods may name them', async () => {
-  const all = await manifests({ set: [...BY_HELM, 'injector.profiles.enabled=true'] });
+  const set = ['injector.profiles.enabled=true', 'injector.profiles.aggregateRoles=false'];
+  const all = await manifests({ set: [...BY_HELM, ...set] });
   const apiGroups = ['token-sidecar.dev'];
 
   expect(only(all, 'ClusterRole').rules).toEqual([
@@ -168,6 +169,42 @@ test('it may follow profiles and say what it finds on their status only where po
     },
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
   ]);
+});
+
+describe('the people of a namespace', () => {
+  const ROLES = ['admin', 'edit', 'view'];
+  const WRITE = ['create', 'update', 'patch', 'delete', 'deletecollection'];
+  const READ = ['get', 'list', 'watch'];
+  const LABEL = 'rbac.authorization.k8s.io/aggregate-to-';
+
+  /** The rules that a role of Kubernetes gets from the chart, as the API server collects them. */
+  async function addedTo(role: string, ...set: string[]): Promise<Manifest[]> {
+    const all = await manifests({ set: [...BY_HELM, ...set] });
+    return all
+      .filter(({ kind, metadata }) => kind === 'ClusterRole' && metadata.labels[`${LABEL}${role}`] === 'true')
+      .flatMap(({ rules }) => rules);
+  }
+
+  test.each(['crds.enabled=true', 'injector.profiles.enabled=true'])(
+    'write or read TokenProfiles by their roles, never their status nor those of the cluster: %s',
+    async (set) => {
+      const profiles = { apiGroups: ['token-sidecar.dev'], resources: ['tokenprofiles'] };
+      const may = (verbs: string[]) => ({ ...profiles, verbs });
+      expect(await addedTo('admin', set)).toEqual([may(WRITE), may(READ)]);
+      expect(await addedTo('edit', set)).toEqual([may(WRITE), may(READ)]);
+      expect(await addedTo('view', set)).toEqual([may(READ)]);
+    },
+  );
+
+  test.each([
+    ['there are no profiles', []],
+    [
+      'the operator wants none',
+      ['crds.enabled=true', 'injector.profiles.enabled=true', 'injector.profiles.aggregateRoles=false'],
+    ],
+  ])('get nothing where %s', async (_, set) => {
+    for (const role of ROLES) expect(await addedTo(role, ...set)).toEqual([]);
+  });
 });
 
 test('profiles without the API are refused', async () => {

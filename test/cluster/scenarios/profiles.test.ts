@@ -74,6 +74,43 @@ inCluster('profiles', () => {
     );
   });
 
+  it('are written by who may edit their namespace, and read by who may view it', async () => {
+    const roles = ['admin', 'edit', 'view'] as const;
+    await apply(
+      ...roles.map((role) => ({
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'RoleBinding',
+        metadata: { name: `profiles-${role}`, namespace: SHOP },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: `shop-${role}` }],
+      })),
+    );
+    const may = async (role: string, verb: string, resource: string): Promise<boolean> =>
+      (
+        await kubectl('auth', 'can-i', verb, resource, '-n', SHOP, '--as', `shop-${role}`).catch(() => 'no')
+      ).startsWith('yes');
+    await eventually('Kubernetes has added the rules to its roles', 30, async () =>
+      (await Promise.all(roles.map((role) => may(role, 'get', 'tokenprofiles')))).every(Boolean),
+    );
+    for (const verb of ['create', 'update', 'patch', 'delete']) {
+      expect(await Promise.all(roles.map((role) => may(role, verb, 'tokenprofiles'))), verb).toEqual([
+        true,
+        true,
+        false,
+      ]);
+    }
+    for (const [verb, resource] of [
+      ['patch', 'tokenprofiles/status'],
+      ['create', 'clustertokenprofiles'],
+    ] as const) {
+      expect(await Promise.all(roles.map((role) => may(role, verb, resource))), resource).toEqual([
+        false,
+        false,
+        false,
+      ]);
+    }
+  });
+
   it('two on one pod: each has its Secret, and requests go by their paths', async () => {
     await apply(
       {
