@@ -47,6 +47,7 @@ test('a first installation is told how to get a token and what happens while the
   expect(text).toContain('token-sidecar.dev/auth-url: https://sso.example.com');
   expect(text).toContain('rollout status deployment/token-sidecar-injector');
   expect(text).toContain('new pods that ask for the sidecar are refused with the reason');
+  expect(text).toMatch(/up to 16 minutes\. This makes them at once:\n\n {2}kubectl .* rollout restart/);
   expect(text).not.toContain('Helm made the serving certificate');
   expect(text).not.toContain('Token Issuance Service');
 });

@@ -147,6 +147,7 @@ describe('enforcement, where nobody says', () => {
       only(ofEnforcement(await manifests({ set })), 'ValidatingAdmissionPolicy').spec.validations[0].message;
     const message = await told();
     expect(message).toContain('--namespace token-sidecar get pods');
+    expect(message).toMatch(/next attempt, which may be 16 minutes away; kubectl rollout restart makes it at once$/);
     expect(message).toContain('(helm test token-sidecar --namespace token-sidecar), and its log');
     expect(await told('injector.startupCheck.enabled=false')).toContain('component=injector), and its log');
   });

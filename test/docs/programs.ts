@@ -55,6 +55,7 @@ const KUBECTL_VERBS = [
   'wait',
 ];
 const KUBECTL_FLAGS = [
+  'all',
   'all-containers',
   'all-namespaces',
   'audience',
@@ -208,6 +209,7 @@ export const PROGRAMS: Readonly<Record<string, Judge>> = {
       'cd',
       'cosign',
       'cp',
+      'date',
       'diff',
       'gh',
       'git',
