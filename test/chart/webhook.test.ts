@@ -147,7 +147,9 @@ describe('enforcement, where nobody says', () => {
       only(ofEnforcement(await manifests({ set })), 'ValidatingAdmissionPolicy').spec.validations[0].message;
     const message = await told();
     expect(message).toContain('--namespace token-sidecar get pods');
-    expect(message).toMatch(/next attempt, which may be 16 minutes away; kubectl rollout restart makes it at once$/);
+    expect(message).toMatch(
+      /next attempt, which may be 16 minutes away; kubectl rollout restart makes it at once$/,
+    );
     expect(message).toContain('(helm test token-sidecar --namespace token-sidecar), and its log');
     expect(await told('injector.startupCheck.enabled=false')).toContain('component=injector), and its log');
   });
@@ -272,8 +274,57 @@ describe('what whoever applies a workload is warned of', () => {
     expect(warning(all, '-misplaced').spec.matchConditions[0].expression).toContain(
       'token-sidecar.dev/inject',
     );
-    const { namespaceSelector } = warning(all, '-not-served').spec.matchConstraints;
-    expect(namespaceSelector.matchExpressions[0].values).toEqual(['legacy', 'token-sidecar']);
+  });
+
+  /** What the policy judges a namespace by: the labels that it has. */
+  const judged = async (...set: string[]) => {
+    const { matchConstraints, variables, validations } = warning(
+      await manifests({ set: set.map((value) => `injector.webhook.${value}`) }),
+      '-not-served',
+    ).spec;
+    expect(variables[1]).toEqual({
+      name: 'labels',
+      expression: 'has(namespaceObject.metadata.labels) ? namespaceObject.metadata.labels : {}',
+    });
+    const [, served] = validations[0].expression.split("['token-sidecar.dev/inject'] == 'false' || ");
+    return { left: matchConstraints.namespaceSelector, served, message: validations[0].messageExpression };
+  };
+  const BY_NAME = (names: string) =>
+    `!('kubernetes.io/metadata.name' in variables.labels && variables.labels['kubernetes.io/metadata.name'] in [${names}])`;
+  const SYSTEM = '"kube-system","kube-public","kube-node-lease"';
+
+  test('a namespace is not served if the webhook does not select it, for whatever reason', async () => {
+    const { left, served, message } = await judged(
+      'excludedNamespaces={legacy}',
+      'namespaces=labelled',
+      'namespaceExpressions[0].key=tenant',
+      'namespaceExpressions[0].operator=Exists',
+    );
+    expect(served).toBe(
+      [
+        BY_NAME(`"legacy",${SYSTEM},"token-sidecar"`),
+        "('token-sidecar.dev/injection' in variables.labels && variables.labels['token-sidecar.dev/injection'] in [\"enabled\"])",
+        "('tenant' in variables.labels)",
+      ].join(' && '),
+    );
+    expect(message).toContain(
+      "', but only those with the label token-sidecar.dev/injection=enabled that are not excluded'",
+    );
+    expect(left.matchExpressions).toEqual([
+      { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: SYSTEM_NAMESPACES },
+      { key: 'token-sidecar.dev/injection', operator: 'NotIn', values: ['disabled'] },
+    ]);
+  });
+
+  test('where all namespaces are served, no label is asked for', async () => {
+    const { served, message } = await judged();
+    expect(served).toBe(
+      `${BY_NAME(`${SYSTEM},"token-sidecar"`)} && ` +
+        "!('token-sidecar.dev/injection' in variables.labels && variables.labels['token-sidecar.dev/injection'] in [\"disabled\"])",
+    );
+    expect(message).toMatch(
+      /the injector in token-sidecar does not serve the namespace ' \+ request\.namespace$/,
+    );
   });
 
   test.each([

@@ -5,9 +5,9 @@ import { FAMILIES } from '../node/addresses.ts';
 import { apply, get, helm, kubectl } from '../node/kubectl.ts';
 import { eventually } from '../node/run.ts';
 import { clientSecret, deleteNamespace, ISSUER, namespace, RELEASE } from '../support/release.ts';
-import { inCluster, useShop } from '../support/scenario.ts';
+import { hasPolicies, inCluster, useShop } from '../support/scenario.ts';
 import { unscheduledPod } from '../support/unscheduled-pods.ts';
-import { type Pod, podsOf } from '../support/workload.ts';
+import { askingForSidecar, callingTemplate, type Pod, podsOf } from '../support/workload.ts';
 
 /** Served by the first release alone. */
 const SHOP = 'one-release';
@@ -65,6 +65,37 @@ inCluster('two releases in one cluster', () => {
     });
     expect(await sidecarsOf(SHOP, 'first-alone')).toEqual(['info']);
   });
+
+  it.runIf(hasPolicies)(
+    'whoever asks in a namespace that the second one does not serve is told so, and nobody else',
+    async () => {
+      const annotated = async (inNamespace: string): Promise<string> => {
+        await apply({
+          apiVersion: 'apps/v1',
+          kind: 'Deployment',
+          metadata: { name: 'told', namespace: inNamespace },
+          spec: {
+            replicas: 0,
+            selector: { matchLabels: { app: 'told' } },
+            template: callingTemplate('told', askingForSidecar(inNamespace)),
+          },
+        });
+        return kubectl(
+          '-n',
+          inNamespace,
+          'annotate',
+          'deployment',
+          'told',
+          'looked=yes',
+          '--warnings-as-errors',
+        );
+      };
+      await expect(annotated(SHOP)).rejects.toThrow(
+        /the injector in second does not serve the namespace one-release, but only those with the label/,
+      );
+      await expect(annotated(LABELLED)).resolves.toContain('annotated');
+    },
+  );
 
   it('the second one uninstalled, the first serves both as it did', async () => {
     await helm('uninstall', SECOND, '--namespace', SECOND, '--wait');

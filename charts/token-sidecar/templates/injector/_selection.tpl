@@ -73,6 +73,25 @@ matchExpressions:
 {{- end -}}
 {{- end -}}
 
+{{/* CEL: the namespace with these `variables.labels` is one of those. */}}
+{{- define "token-sidecar.injector.servesNamespace" -}}
+{{- $expressions := list -}}
+{{- range (include "token-sidecar.injector.namespaceSelector" . | fromYaml).matchExpressions -}}
+{{-   $has := printf "%s in variables.labels" (squote .key) -}}
+{{-   $hasOneOf := printf "%s && variables.labels[%s] in %s" $has (squote .key) (toJson .values) -}}
+{{-   if eq .operator "In" -}}
+{{-     $expressions = append $expressions (printf "(%s)" $hasOneOf) -}}
+{{-   else if eq .operator "NotIn" -}}
+{{-     $expressions = append $expressions (printf "!(%s)" $hasOneOf) -}}
+{{-   else if eq .operator "Exists" -}}
+{{-     $expressions = append $expressions (printf "(%s)" $has) -}}
+{{-   else -}}
+{{-     $expressions = append $expressions (printf "!(%s)" $has) -}}
+{{-   end -}}
+{{- end -}}
+{{- join " &&\n" $expressions -}}
+{{- end -}}
+
 {{/* Egress of pods that ask the API server: to it, and to DNS. */}}
 {{- define "token-sidecar.injector.apiServerEgress" -}}
 - ports:
