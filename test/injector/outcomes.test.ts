@@ -36,7 +36,10 @@ describe('skipped, and left as it is', () => {
     ],
     'a mirror pod, which is the kubelet’s': [pod({}, { 'kubernetes.io/config.mirror': 'x' }), 'mirror_pod'],
     'a pod that has been injected': [
-      pod({ initContainers: [{ name: 'token-sidecar' }] }, { 'token-sidecar.dev/status': 'injected' }),
+      pod(
+        { initContainers: [{ name: 'token-sidecar', restartPolicy: 'Always' }] },
+        { 'token-sidecar.dev/status': 'injected' },
+      ),
       'already_injected',
     ],
     'a pod whose sidecar was written by hand': [

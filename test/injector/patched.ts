@@ -19,6 +19,7 @@ export interface PatchedContainer {
   readonly env?: readonly { readonly name: string; readonly value: string }[];
   readonly volumeMounts?: readonly { readonly name: string; readonly readOnly?: boolean }[];
   readonly resources: unknown;
+  readonly restartPolicy?: string;
   readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: readonly string[] } } };
 }
 

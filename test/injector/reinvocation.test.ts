@@ -78,3 +78,43 @@ it('in reverse mode a second pass changes nothing', () => {
     reason: 'already_injected',
   });
 });
+
+/** As Go writes a pod that it has read by types of before Kubernetes 1.28: those know no restartPolicy of a container. */
+function byOldTypes({ metadata, spec }: PatchedPod): Pod {
+  const initContainers = spec.initContainers?.map(({ restartPolicy: _, ...known }) => known);
+  return { metadata, spec: { ...spec, initContainers } } as Pod;
+}
+
+it.each(['reverse', 'forward'])(
+  'a native sidecar that lost its restartPolicy to another webhook gets it back, and whoever made the pod is told: %s',
+  (mode) => {
+    const before = { name: 'before', resources: {} };
+    const first = pass(pod(mode, true, { initContainers: [before] }));
+    const again = byOldTypes({
+      ...first,
+      spec: { ...first.spec, initContainers: [before, ...(first.spec.initContainers ?? [])] },
+    });
+
+    const injection = inject(again, NAMESPACE, DEFAULTS, {});
+    expect(injection).toMatchObject({
+      result: 'injected',
+      reason: 'restored',
+      patch: [{ op: 'add', path: '/spec/initContainers/1/restartPolicy', value: 'Always' }],
+      warnings: [expect.stringMatching(/another webhook dropped restartPolicy: Always .* wants an upgrade/)],
+    });
+    expect(inject(pass(again) as Pod, NAMESPACE, DEFAULTS, {})).toMatchObject({
+      result: 'skipped',
+      reason: 'already_injected',
+    });
+  },
+);
+
+it('a restartPolicy that somebody else has given the sidecar stays', () => {
+  const { metadata, spec } = pass(pod('reverse', true));
+  const initContainers = spec.initContainers?.map((each) => ({ ...each, restartPolicy: 'OnFailure' }));
+  expect(
+    inject({ metadata, spec: { ...spec, initContainers } } as Pod, NAMESPACE, DEFAULTS, {}),
+  ).toMatchObject({
+    reason: 'already_injected',
+  });
+});

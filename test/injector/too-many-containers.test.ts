@@ -3,7 +3,7 @@ import { inject } from '../../src/injector/pod/inject.ts';
 import { ASKING, DEFAULTS } from './defaults.ts';
 
 const containers = (count: number) => [
-  { name: 'token-sidecar' },
+  { name: 'token-sidecar', restartPolicy: 'Always' },
   ...Array.from({ length: count - 1 }, (_, index) => ({ name: `app-${index}` })),
 ];
 

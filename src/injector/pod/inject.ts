@@ -21,7 +21,14 @@ import type { InjectionDefaults } from './injection-defaults.ts';
 import { type AddOperation, add, addMembers, append, type JsonPatch } from './json-patch.ts';
 import { ADMIN_PORT, CONTAINER_NAME, REDIRECT_CONTAINER_NAME, TOKENS_VOLUME, TRUST_VOLUME } from './names.ts';
 import { obstaclesIn, refusal, tooManyContainers, warningsFor } from './obstacles.ts';
-import { type Container, itemsOf, type Namespace, type Pod, type PodSecurityContext } from './pod.ts';
+import {
+  type Container,
+  itemsOf,
+  type Namespace,
+  type Pod,
+  type PodSecurityContext,
+  type PodSpec,
+} from './pod.ts';
 import { laterClashes, redirectContainer, redirectObstacles, redirectWarnings } from './redirected-hosts.ts';
 import { reservedObstacles, takenPaths } from './reserved.ts';
 import { sidecarContainer, sidecarVolumes } from './sidecar-container.ts';
@@ -31,8 +38,11 @@ export type Injection = InjectedPod | SkippedPod | RejectedPod;
 
 export interface InjectedPod {
   readonly result: 'injected';
-  /** `later_containers`: a second pass found containers that were added after the first. */
-  readonly reason: 'native' | 'classic' | 'later_containers';
+  /**
+   * Of a second pass: `later_containers` were added after the first, and what another webhook had dropped from the sidecar was
+   * `restored`.
+   */
+  readonly reason: 'native' | 'classic' | 'later_containers' | 'restored';
   readonly patch: JsonPatch;
   readonly warnings: readonly string[];
   /** The Secrets that the pod will need; empty in a second pass, as the first has named them. */
@@ -138,7 +148,10 @@ function skipped(reason: SkipReason, ...warnings: readonly string[]): SkippedPod
   return { result: 'skipped', reason, warnings };
 }
 
-/** Other webhooks may have added containers since the first pass: with a proxy or hosts, these get what the others have. */
+/**
+ * Other webhooks may have changed the pod since the first pass. Containers that they added get what the others have, with a
+ * proxy or hosts; what they dropped from the sidecar is put back.
+ */
 function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): Injection {
   // Anybody can claim that there was a first pass, which would have found these obstacles.
   const annotations = metadata?.annotations ?? {};
@@ -163,8 +176,33 @@ function secondPass({ metadata, spec = {} }: Pod, defaults: InjectionDefaults): 
       ({ name }, before) => name !== REDIRECT_CONTAINER_NAME && before.some(isSidecar),
     ),
   ];
+  const dropped = droppedPolicy(spec);
+  if (dropped !== undefined) {
+    return {
+      result: 'injected',
+      reason: 'restored',
+      patch: [...patch, dropped],
+      warnings: [DROPPED],
+      secrets: [],
+    };
+  }
   if (patch.length === 0) return skipped('already_injected');
   return { result: 'injected', reason: 'later_containers', patch, warnings: [], secrets: [] };
+}
+
+const DROPPED =
+  `another webhook dropped restartPolicy: Always from the container ${CONTAINER_NAME}, and it was put back: ` +
+  'that webhook goes by API types of before Kubernetes 1.28 and wants an upgrade';
+
+/**
+ * A webhook that decodes pods by old API types and writes them whole loses fields that it does not know. Without this one the
+ * sidecar would be an init container that has to end, and the API server says of that only that its probes are forbidden.
+ */
+function droppedPolicy({ initContainers }: PodSpec): AddOperation | undefined {
+  const dropped = (container: Container): boolean =>
+    isSidecar(container) && typeof container.restartPolicy !== 'string';
+  const index = itemsOf(initContainers).findIndex(dropped);
+  return index === -1 ? undefined : add(`/spec/initContainers/${index}/restartPolicy`, 'Always');
 }
 
 function patchFor(

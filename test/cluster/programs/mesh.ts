@@ -1,7 +1,7 @@
 /**
  * A stand-in for a service mesh's injector and for what it adds: `mesh webhook` puts an init container and a native sidecar
- * before all others, as Istio does; in pods labelled `mesh: classic` the sidecar is a container like the app. `mesh init` and
- * `mesh proxy` are those two.
+ * before all others, as Istio does; in pods labelled `mesh: classic` the sidecar is a container like the app. Of pods labelled
+ * `mesh: old` it drops what API types of before Kubernetes 1.28 do not know. `mesh init` and `mesh proxy` are those two.
  */
 
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ interface Pod {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
   readonly spec: {
     readonly containers: readonly { readonly image: string }[];
-    readonly initContainers?: readonly { readonly name: string }[];
+    readonly initContainers?: readonly { readonly name: string; readonly restartPolicy?: string }[];
   };
 }
 
@@ -32,6 +32,12 @@ const SECURITY = {
 function patchOf({ metadata, spec }: Pod): readonly object[] {
   const before = spec.initContainers ?? [];
   if (before.some(({ name }) => name === 'mesh-init')) return [];
+  if (metadata.labels?.['mesh'] === 'old') {
+    const paths = before.flatMap(({ restartPolicy }, index) =>
+      restartPolicy === undefined ? [] : [`/spec/initContainers/${index}/restartPolicy`],
+    );
+    return paths.map((path) => ({ op: 'remove', path }));
+  }
   const isClassic = metadata.labels?.['mesh'] === 'classic';
   const part = (name: 'init' | 'proxy'): object => ({
     name: `mesh-${name}`,

@@ -18,7 +18,7 @@ import {
 const SHOP = 'service-mesh';
 /** After ours in the alphabet, and so in turn: ours has to be asked again. */
 const WEBHOOK = 'zz-mesh';
-type Kind = 'native' | 'classic';
+type Kind = 'native' | 'classic' | 'old';
 
 inCluster('beside a mesh whose webhook adds its containers after ours, and before all others', () => {
   useShop(SHOP);
@@ -113,6 +113,13 @@ inCluster('beside a mesh whose webhook adds its containers after ours, and befor
     const endOf = (wanted: string): number =>
       Date.parse(ends.find(({ name }) => name === wanted)?.finishedAt ?? '');
     expect(endOf('token-sidecar')).toBeGreaterThanOrEqual(endOf('app'));
+  });
+
+  it('a webhook that knows no restartPolicy of containers takes it from the sidecar, which gets it back', async () => {
+    const { spec } = await tried({}, 'old');
+    expect(spec.initContainers).toEqual([
+      expect.objectContaining({ name: 'token-sidecar', restartPolicy: 'Always' }),
+    ]);
   });
 
   it('in forward mode the variables of the proxy go to containers that came later, unless they start before it', async () => {
