@@ -383,7 +383,7 @@ export const SETTINGS: Texts = {
     'Requests that may come at once after a quiet time; requestsPerSecond if absent.',
   ),
   'gateway.callers[].limits.connections': say(
-    "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors allow, if absent.",
+    "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors and memory allow, if absent.",
   ),
   'gateway.leaveDelay': say(
     'How long it accepts new connections after SIGTERM, while others learn that it is ending; part of shutdown.drainTimeout.',

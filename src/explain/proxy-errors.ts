@@ -102,7 +102,7 @@ export const PROXY_ERRORS: Readonly<Record<CountedErrorCode, Omit<Explanation, '
       'Repeat the request; if it happens while the app still runs, start the sidecar as a native sidecar container.',
   },
   overloaded: {
-    text: "More requests are in flight than limits.inFlight, or more connections open than limits.connections or the process's descriptors allow.",
+    text: "More requests are in flight than limits.inFlight, or more connections open than limits.connections or the process's descriptors and memory allow.",
     remedy: 'Find out whether the upstream is slow; raise the limit if it is meant to carry so many.',
   },
   upstream_timeout: {

@@ -234,6 +234,7 @@ export class CallerGate implements Gatekeeper {
     return {
       key,
       assertMayUse: (route) => this.#assertMayUse(nameOf(caller), entry, route),
+      brokeOff: () => bounds.brokenOff(key),
       leave: () => {
         metrics.ended(entry.name);
         end();

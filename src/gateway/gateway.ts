@@ -1,13 +1,14 @@
 /** The gateway: TLS in front of the data path, for callers of other pods that prove who they are. */
 
 import { constants } from 'node:crypto';
+import { totalmem } from 'node:os';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { ServiceAccountVerifier } from '../callers/service-account-verifier.ts';
 import type { ClientVerification } from '../certificates/client-verification.ts';
 import type { CertificateSource, ServingCertificate } from '../certificates/serving-certificate.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log/logger.ts';
-import { mostConnections, processLimits } from '../proxy/app/connection-limit.ts';
+import { connectionsInMemory, mostConnections, processLimits } from '../proxy/app/connection-limit.ts';
 import type { AppContext } from '../proxy/app/context.ts';
 import type { Service } from '../proxy/app/listener.ts';
 import { certificatesIn } from '../x509/pem.ts';
@@ -59,7 +60,8 @@ export function createGateway({
   clock,
   log,
 }: GatewayOptions): Gateway {
-  const possible = mostConnections(undefined, processLimits());
+  const inMemory = connectionsInMemory(process.constrainedMemory(), totalmem());
+  const possible = mostConnections(inMemory, processLimits());
   let configured: () => number | undefined = () => undefined;
   /** A share of the bound in use. */
   const share = (): number => {
@@ -96,6 +98,7 @@ export function createGateway({
       return {
         what: 'gateway.listen',
         clear: false,
+        mostConnections: possible,
         open(accepted, onFree) {
           const known = strangers.admit(accepted.remoteAddress ?? '', () => accepted.destroy());
           return new CallerConnection(accepted, {

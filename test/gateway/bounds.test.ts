@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { constants } from 'node:http2';
 import { Agent } from 'node:https';
 import { connect } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
@@ -9,6 +10,7 @@ import { Strangers } from '../../src/gateway/strangers.ts';
 import { HANDSHAKE_MS } from '../../src/gateway/tls-handshake.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
+import { until } from '../support/until.ts';
 import { askHttp2, callers, startGateway, WEB_ENTRY, web } from './running-gateway.ts';
 
 const OTHER = 'spiffe://cluster.local/ns/shop/sa/other';
@@ -86,6 +88,36 @@ it('a caller has so many connections; each counts once it was used', async () =>
   agents[0]?.destroy();
   await expect.poll(async () => (await gateway.get(web)).status).toBe(200);
   agents[1]?.destroy();
+});
+
+it('a caller that breaks off one request after the other is held back, whatever connection it comes by, and the others are served', async () => {
+  const gateway = await startGateway({
+    callers: [WEB_ENTRY, OTHER_ENTRY],
+    answer: ({ url }, response) => {
+      if (url === '/api/') response.end('ok');
+    },
+  });
+  const begun = () => gateway.upstream.requests.filter(({ url }) => url === '/api/slow').length;
+  let answer = await gateway.get(web);
+  expect(answer.status).toBe(200);
+  while (answer.status === 200) {
+    const session = await gateway.http2(web);
+    const slow = Array.from({ length: 100 }, () => session.request({ ':path': '/api/slow' }));
+    const heldBack = slow.map((stream) =>
+      once(
+        stream.on('error', () => {}),
+        'response',
+      ),
+    );
+    const target = begun() + slow.length;
+    await Promise.race([until(() => begun() === target), ...heldBack]);
+    for (const stream of slow) stream.close(constants.NGHTTP2_CANCEL);
+    session.close();
+    answer = await gateway.get(web);
+  }
+  expect(answer).toMatchObject({ status: 429, code: 'too_many_requests' });
+  expect(begun()).toBeGreaterThanOrEqual(1000);
+  expect((await gateway.get(other)).status).toBe(200);
 });
 
 it('a handshake that takes too long is ended', async () => {
@@ -187,4 +219,21 @@ it('an allowance fills with time, up to its burst, and says how long until the n
   await clock.advance(60_000);
   for (let asked = 0; asked < 3; asked++) ask();
   expect(ask).toThrow();
+});
+
+it('requests that were broken off are forgiven with time', async () => {
+  const clock = new ManualClock();
+  const bounds = new CallerBounds(clock, () => 10);
+  const limits = { inFlight: 10, burst: 1 };
+  const breakOff = () => {
+    const end = bounds.begin('a', limits, false);
+    bounds.brokenOff('a');
+    end();
+  };
+  for (let count = 0; count < 1000; count++) breakOff();
+  expect(breakOff).toThrow('broken off 1000 requests');
+  bounds.begin('b', limits, false)();
+  await clock.advance(20);
+  breakOff();
+  expect(breakOff).toThrow(expect.objectContaining({ retryAfterSeconds: 1 }));
 });

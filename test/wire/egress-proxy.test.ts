@@ -74,6 +74,7 @@ describe('by way of a proxy', () => {
         arrived.stream.end(`${arrived.headers.authorization}`);
       },
       {},
+      {},
       'tls',
     );
     const proxy = await startConnectProxy(upstream.address);

@@ -20,6 +20,18 @@ export function mostConnections(configured: number | undefined, limits: string |
   return Math.max(1, Math.min(possible, configured ?? Number.POSITIVE_INFINITY));
 }
 
+/** What one connection over TLS may take before its request is whole: idle, and with the largest unfinished head. */
+const SECURED_CONNECTION_BYTES = 64 * 1024 + 128 * 1024;
+
+/**
+ * How many connections over TLS may be open at once, for half of the memory. No bound where the system names none.
+ * @param constrainedBytes as `process.constrainedMemory` says: 0, or more than there is, where nothing bounds the process.
+ */
+export function connectionsInMemory(constrainedBytes: number, totalBytes: number): number {
+  if (constrainedBytes === 0 || constrainedBytes > totalBytes) return Number.POSITIVE_INFINITY;
+  return Math.max(1, Math.floor(constrainedBytes / 2 / SECURED_CONNECTION_BYTES));
+}
+
 export function processLimits(): string | undefined {
   try {
     return readFileSync('/proc/self/limits', 'latin1');

@@ -26,6 +26,8 @@ export interface Service {
   readonly what: string;
   /** Whether a connection over the limit is told so, in HTTP/1.1: not where TLS is expected. */
   readonly clear: boolean;
+  /** Connections of all addresses, above which it takes none. */
+  readonly mostConnections?: number;
   /**
    * @param onFree to be called whenever a request is settled.
    * @returns undefined where the connection is not served, and has been closed.
@@ -130,11 +132,9 @@ export class Listener {
     for (const connection of this.#connections) connection.closeIdle();
   }
 
-  get #mostConnections(): number {
-    return Math.min(
-      this.#possibleConnections,
-      this.#context.generation().limits.maxConnections ?? Number.POSITIVE_INFINITY,
-    );
+  #mostConnections({ mostConnections = Number.POSITIVE_INFINITY }: Service): number {
+    const { maxConnections = Number.POSITIVE_INFINITY } = this.#context.generation().limits;
+    return Math.min(this.#possibleConnections, maxConnections, mostConnections);
   }
 
   get #own(): Service {
@@ -145,13 +145,14 @@ export class Listener {
     };
   }
 
-  #accept(accepted: Socket, { open, clear }: Service): void {
-    if (this.#connections.size >= this.#mostConnections) {
-      this.#refuse(accepted, clear);
+  #accept(accepted: Socket, service: Service): void {
+    const most = this.#mostConnections(service);
+    if (this.#connections.size >= most) {
+      this.#refuse(accepted, most, service.clear);
       return;
     }
     this.#full = false;
-    const connection = open(accepted, () => this.#closeIfIdle());
+    const connection = service.open(accepted, () => this.#closeIfIdle());
     if (connection === undefined) return;
     this.#connections.add(connection);
     connection.socket.on('close', () => {
@@ -164,11 +165,10 @@ export class Listener {
   }
 
   /** Refuses a connection over the limit: open ones, and probes, need its descriptors. */
-  #refuse(accepted: Socket, clear: boolean): void {
+  #refuse(accepted: Socket, most: number, clear: boolean): void {
     const { noRoute, clock, log } = this.#context;
-    const error = new SidecarError('overloaded', `${this.#mostConnections} connections are open`);
-    if (!this.#full)
-      log.warn({ connections: this.#mostConnections }, 'connections refused: too many are open');
+    const error = new SidecarError('overloaded', `${most} connections are open`);
+    if (!this.#full) log.warn({ connections: most }, 'connections refused: too many are open');
     this.#full = true;
     const problem = problemOf(error);
     noRoute.turnedAway(error.code, problem.status, 'http1');

@@ -130,7 +130,7 @@ export class Exchange implements ServedExchange {
       const cut = new SidecarError('draining', 'the time of the drain was up');
       this.#log(cut, { status: this.#status ?? CLIENT_CLOSED_REQUEST });
       this.#countFailure(cut.code);
-    }
+    } else if (isUnderWay && this.#service?.sentBy !== undefined) this.#caller?.brokeOff();
     this.#breakOff();
     this.settle(this.#context.clock.monotonicMs());
   }

@@ -35,6 +35,8 @@ export interface AdmittedCaller {
   readonly key: string;
   /** @throws {SidecarError} `caller_not_allowed`. */
   assertMayUse(route: RouteConfig): void;
+  /** The caller has broken off its request, which had been sent on. Comes before `leave`. */
+  brokeOff(): void;
   /** The request has ended. */
   leave(): void;
 }

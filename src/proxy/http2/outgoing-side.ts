@@ -90,12 +90,13 @@ export abstract class OutgoingSide<S extends MessageStream<unknown>> {
     if (endStream) this.closed(stream);
   }
 
-  /** Resets a stream; does nothing if it is closed. */
-  reset(stream: S, code: ErrorCode): void {
-    if (stream.state.kind === 'closed') return;
+  /** Resets a stream, unless it is closed. @returns whether it did. */
+  reset(stream: S, code: ErrorCode): boolean {
+    if (stream.state.kind === 'closed') return false;
     this.runOut.reset(stream.receiveWindow.granted);
     this.streams.send(stream, 'reset', false);
     this.output.reset(stream.id, code);
+    return true;
   }
 
   /** Octets that `data` brought have left: the peer may send as many again, on this stream while it is open. */

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_CONNECTIONS } from '../../../src/admin/connections.ts';
-import { mostConnections, processLimits } from '../../../src/proxy/app/connection-limit.ts';
+import {
+  connectionsInMemory,
+  mostConnections,
+  processLimits,
+} from '../../../src/proxy/app/connection-limit.ts';
 import { MOST_CONNECTIONS } from '../../../src/token/output/local-endpoint.ts';
 
 const limits = (files: string) => `Limit  Soft Limit  Hard Limit  Units
@@ -25,6 +29,16 @@ describe('how many connections may be open', () => {
   it('leaves what the other listeners may take, with some for the process itself', () => {
     const left = 1024 - 2 * mostConnections(undefined, limits('1024'));
     expect(left - MAX_CONNECTIONS - MOST_CONNECTIONS).toBeGreaterThanOrEqual(64);
+  });
+
+  it.each([
+    [512 * 2 ** 20, 1365],
+    [64 * 2 ** 20, 170],
+    [1, 1],
+    [0, Number.POSITIVE_INFINITY],
+    [2 ** 64, Number.POSITIVE_INFINITY],
+  ])('over TLS in half of a memory limit of %d octets: %d', (constrained, most) => {
+    expect(connectionsInMemory(constrained, 16 * 2 ** 30)).toBe(most);
   });
 
   it('is read from this process', () => {

@@ -31,6 +31,7 @@ function callersBy(identify: (caller: IdentifiedCaller) => ReturnType<Gatekeeper
       return {
         key: 'service_account:shop/web',
         assertMayUse: ({ name }) => void told.push(`uses ${name}`),
+        brokeOff: () => void told.push('broke off'),
         leave: () => void told.push('left'),
       };
     },

@@ -31,6 +31,7 @@ export const CODE = {
   FLOW_CONTROL_ERROR: 3,
   REFUSED_STREAM: 7,
   CANCEL: 8,
+  ENHANCE_YOUR_CALM: 0xb,
 } as const;
 
 export const MAX_CONCURRENT_STREAMS = 3;

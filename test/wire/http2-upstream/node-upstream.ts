@@ -6,6 +6,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
+  type ServerOptions,
   type Settings,
 } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
@@ -55,12 +56,13 @@ export async function loopbackCertificate(): Promise<Certificate & { caFile: str
 export async function startHttp2(
   answer: Answering,
   settings: Settings = {},
+  options: ServerOptions = {},
   transport: 'plain' | 'tls' = overTls ? 'tls' : 'plain',
 ): Promise<NodeUpstream> {
   const tls = transport === 'tls' ? await loopbackCertificate() : undefined;
   const server: Http2Server = tls
-    ? createSecureServer({ key: tls.key, cert: tls.cert, settings, allowHTTP1: false })
-    : createServer({ settings });
+    ? createSecureServer({ key: tls.key, cert: tls.cert, settings, ...options, allowHTTP1: false })
+    : createServer({ settings, ...options });
   const sockets = new Set<Socket>();
   let accepted = 0;
   server.on('connection', (socket: Socket) => {

@@ -29,6 +29,22 @@ const REQUESTS = [
   ['POST', post('/', 'body'), 'body'],
 ] as const;
 
+it('a GET that an upstream resets because others asked too much goes to another connection, as do later requests', async () => {
+  const { upstream, sidecar } = await start();
+  const answer = sidecar.exchange(get('/'));
+  const [first, streamId] = await asked(upstream);
+
+  first.reset(streamId, CODE.ENHANCE_YOUR_CALM);
+
+  const [second, again] = await asked(upstream);
+  second.answer(again, 'calm');
+  expect((await answer).body).toBe('calm');
+  const later = sidecar.exchange(post('/', 'body'));
+  const { streamId: third } = await second.next(TYPE.HEADERS);
+  second.answer(third, 'later');
+  expect((await later).body).toBe('later');
+});
+
 describe.each(REQUESTS)(
   '%s that the upstream has not looked at goes to another connection',
   (_, bytes, body) => {

@@ -10,7 +10,7 @@ const FRAME_BYTES = 16_384;
 const PSEUDO_FIELDS = 4;
 
 /** A section up to this many times too large is still decoded, so that its request is answered and the others go on. */
-const BLOCK_FACTOR = 4;
+const BLOCK_FACTOR = 2;
 
 /** CONTINUATION frames of one field block; a whole one fits in five. */
 const CONTINUATIONS = 32;

@@ -11,8 +11,8 @@ import type { WireStream } from './outlet.ts';
 export interface ArrivalEvents {
   /** The upstream has refused a request without processing it. */
   onRefused(): void;
-  /** The upstream takes no further requests. */
-  onGoaway(): void;
+  /** The upstream takes no further requests, or would do better without. */
+  onWeary(): void;
   /** A window has grown. */
   onWritable(): void;
   /** Another request may be begun. */
@@ -79,6 +79,9 @@ export class Arrivals implements ClientHandler<CarriedStream> {
     if (how.kind === 'reset' && how.code === ErrorCode.REFUSED_STREAM) {
       this.#refuses = true;
       this.#events.onRefused();
+    } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
+      // Others have asked too much of this connection (RFC 9113 §7).
+      this.#events.onWeary();
     }
     wire.context?.brokenOff(how);
   }
@@ -89,7 +92,7 @@ export class Arrivals implements ClientHandler<CarriedStream> {
 
   goaway({ code }: GoawayFrame): void {
     this.#goaway = code;
-    this.#events.onGoaway();
+    this.#events.onWeary();
   }
 
   mayOpen(): void {

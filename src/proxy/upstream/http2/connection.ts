@@ -25,6 +25,7 @@ import {
   UPSTREAM_LIMITS,
 } from './limits.ts';
 import { UpstreamOutlet } from './outlet.ts';
+import { SentResets } from './sent-resets.ts';
 import { ShutWindow } from './shut-window.ts';
 import { StuckSocket } from './stuck-socket.ts';
 
@@ -63,6 +64,7 @@ export class Http2Connection {
   readonly #failed: FailedWrite;
   readonly #stuck: StuckSocket;
   readonly #shut = new ShutWindow();
+  readonly #resets = new SentResets();
   readonly #deadline: Deadline;
   readonly #retiresAt: Instant;
   #state: ConnectionState = OPEN;
@@ -80,7 +82,7 @@ export class Http2Connection {
     this.#arrivals = new Arrivals({
       // A refused request decides by it where to go.
       onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
-      onGoaway: () => this.retire(),
+      onWeary: () => this.retire(),
       onWritable: () => this.#windowGrew(),
       onMayOpen: () => this.#offer(),
     });
@@ -94,6 +96,9 @@ export class Http2Connection {
       this.#codec,
       () => this.#watch(),
       () => this.#offer(),
+      () => {
+        if (this.#resets.sent(this.nowMs())) this.retire();
+      },
     );
     this.#stuck = new StuckSocket(socket);
     const now = clock.now();

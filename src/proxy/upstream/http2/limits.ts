@@ -31,7 +31,7 @@ export const MOST_UNREAD_BYTES = 8 * 1024 * 1024;
 export const MOST_ASIDE = 3;
 
 /** Requests on one connection at once; an upstream may allow fewer. More would wait for each other's bytes too long. */
-export const MOST_STREAMS = 256;
+export const MOST_STREAMS = 128;
 
 /** Streams assumed to be allowed before the upstream's SETTINGS: the least that RFC 9113 §6.5.2 recommends. */
 export const STREAMS_BEFORE_SETTINGS = 100;

@@ -19,10 +19,12 @@ export class UpstreamOutlet {
   readonly #writer: FrameWriter;
   readonly #turns = new SendTurns();
   readonly #unread: UnreadBytes;
+  readonly #onReset: () => void;
 
   /**
    * @param onFlushed is called when all that was written has been given to the socket.
    * @param onRead is called when `awaitsReaders` is no longer true.
+   * @param onReset is called when a stream has been reset.
    */
   constructor(
     socket: Socket,
@@ -30,9 +32,11 @@ export class UpstreamOutlet {
     codec: ClientConnection<CarriedStream>,
     onFlushed: () => void,
     onRead: () => void,
+    onReset: () => void,
   ) {
     this.#codec = codec;
     this.#writer = new FrameWriter(socket, failed, codec.output, onFlushed);
+    this.#onReset = onReset;
     this.#unread = new UnreadBytes((bytes) => codec.consumeConnection(bytes), onRead);
   }
 
@@ -118,8 +122,9 @@ export class UpstreamOutlet {
 
   /** Resets a stream that either side has not ended. */
   reset(wire: WireStream): void {
-    this.#codec.reset(wire, ErrorCode.CANCEL);
+    if (!this.#codec.reset(wire, ErrorCode.CANCEL)) return;
     this.#writer.flushFramesSoon();
+    this.#onReset();
   }
 
   /** Octets of an answer have come, for the program to hold until `passedOn`. */

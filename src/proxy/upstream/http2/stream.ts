@@ -29,6 +29,12 @@ export interface Http2StreamOptions {
   onAbandoned(stream: Http2UpstreamStream): void;
 }
 
+/** Of requests without an answer, by what the upstream reset them with. */
+const FATES_OF_RESETS: ReadonlyMap<number, RequestFate> = new Map([
+  [ErrorCode.REFUSED_STREAM, 'unprocessed'],
+  [ErrorCode.ENHANCE_YOUR_CALM, 'unanswered'],
+]);
+
 const WAITING: StreamState = { kind: 'waiting' };
 const OVER: StreamState = { kind: 'over' };
 const NO_TRAILERS: Fields = [];
@@ -217,10 +223,7 @@ export class Http2UpstreamStream implements UpstreamStream, CarriedStream {
     const { failures } = this.#options;
     switch (how.kind) {
       case 'reset':
-        this.#failed({
-          error: failures.reset(how.code),
-          fate: how.code === ErrorCode.REFUSED_STREAM ? 'unprocessed' : 'lost',
-        });
+        this.#failed({ error: failures.reset(how.code), fate: FATES_OF_RESETS.get(how.code) ?? 'lost' });
         break;
       case 'fault':
         this.#failed({ error: failures.http2(how.reason, true), fate: 'lost' });

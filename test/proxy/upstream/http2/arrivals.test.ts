@@ -15,7 +15,7 @@ function start() {
   const told: string[] = [];
   const arrivals = new Arrivals({
     onRefused: () => void told.push('refused'),
-    onGoaway: () => void told.push('goaway'),
+    onWeary: () => void told.push('goaway'),
     onWritable: () => void told.push('writable'),
     onMayOpen: () => void told.push('may open'),
   });

@@ -55,7 +55,7 @@ describe('room', () => {
   it('is bounded, whatever the upstream allows', () => {
     const { bring, connection } = connect();
     bring(allow(1e6));
-    expect(connection.free).toBe(256);
+    expect(connection.free).toBe(128);
   });
 
   it('is taken by what is lent, and told when it is given back', () => {
@@ -239,7 +239,7 @@ describe('a connection that was quiet', () => {
     expect([bare.connection.free, bare.connection.freeSoon > 0]).toEqual([0, true]);
     await turn();
     await turn();
-    expect([bare.free(), sent(bare, Type.PING)]).toEqual([[255], []]);
+    expect([bare.free(), sent(bare, Type.PING)]).toEqual([[127], []]);
   });
 
   it('and has ended is not lent', async () => {
@@ -267,7 +267,7 @@ describe('a connection that was quiet', () => {
       expect([bare.connection.free, bare.connection.freeSoon > 0]).toEqual([0, true]);
       expect(sent(bare, Type.PING).map(({ payload }) => payload.toString())).toEqual(['sidecar?']);
       bare.bring(PONG);
-      expect(bare.free()).toEqual([255]);
+      expect(bare.free()).toEqual([127]);
       await bare.clock.advance(5_000);
       expect(bare.told).toEqual([]);
     },
