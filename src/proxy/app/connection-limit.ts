@@ -20,11 +20,12 @@ export function mostConnections(configured: number | undefined, limits: string |
   return Math.max(1, Math.min(possible, configured ?? Number.POSITIVE_INFINITY));
 }
 
-/** What one connection over TLS may take before its request is whole: idle, and with the largest unfinished head. */
-const SECURED_CONNECTION_BYTES = 64 * 1024 + 128 * 1024;
+/** What one connection over TLS takes while it is idle. The largest unfinished head takes twice as much, on top. */
+const SECURED_CONNECTION_BYTES = 64 * 1024;
 
 /**
- * How many connections over TLS may be open at once, for half of the memory. No bound where the system names none.
+ * How many connections over TLS may be open at once, for half of the memory. A party that has a quarter of them, each with the
+ * largest unfinished head, takes a quarter more. No bound where the system names none.
  * @param constrainedBytes as `process.constrainedMemory` says: 0, or more than there is, where nothing bounds the process.
  */
 export function connectionsInMemory(constrainedBytes: number, totalBytes: number): number {
