@@ -13,8 +13,10 @@ async function start() {
   const clock = new ManualClock();
   const kubeconfig = await fake.kubeconfig();
   const elected: string[] = [];
+  const { log, lines } = captureLog();
   return {
     fake,
+    lines,
     clock,
     elected,
     spec: () => fake.get(LEASE)?.['spec'] as Readonly<Record<string, unknown>> | undefined,
@@ -25,7 +27,7 @@ async function start() {
         identity,
         clock,
         random: () => 0.5,
-        log: captureLog().log,
+        log,
       };
       const leadership = contendForLeadership(connectKubernetes(kubeconfig, clock), options, () => {
         elected.push(identity);
@@ -44,7 +46,7 @@ it('of two, one is the leader, and stays it', async () => {
   const renewals = () => fake.requests.filter((request) => request.startsWith('PUT')).length;
   await passUntil(clock, () => renewals() >= 5);
   expect([first.held(), second.held(), elected]).toEqual([true, false, ['first']]);
-  expect(spec()).toMatchObject({ holderIdentity: 'first', leaseDurationSeconds: 60, leaseTransitions: 1 });
+  expect(spec()).toMatchObject({ holderIdentity: 'first', leaseDurationSeconds: 12, leaseTransitions: 1 });
   expect(spec()?.['renewTime']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
 });
 
@@ -58,7 +60,7 @@ it('a leader that leaves lets another in without waiting for the Lease to run ou
   expect(spec()).toMatchObject({ holderIdentity: '' });
   const leftAtMs = clock.now().monotonicMs;
   await passUntil(clock, second.held);
-  expect(clock.now().monotonicMs - leftAtMs).toBeLessThan(60_000);
+  expect(clock.now().monotonicMs - leftAtMs).toBeLessThan(12_000);
 });
 
 it('a leader that is gone is replaced once its Lease has stood still for its duration', async () => {
@@ -72,6 +74,20 @@ it('a leader that is gone is replaced once its Lease has stood still for its dur
   const second = contend('second');
   await passUntil(clock, second.held);
   expect(clock.now().monotonicMs - startedAtMs).toBeGreaterThanOrEqual(60_000);
+});
+
+it('a leader that is gone without a word is replaced within 15 s, which the log says beforehand', async () => {
+  const { clock, contend, fake, lines, spec } = await start();
+  await passUntil(clock, contend('second').held);
+  // As if another had written it at this moment, and ended.
+  fake.put(LEASE.replace('/injector', ''), {
+    metadata: { name: 'injector' },
+    spec: { ...spec(), holderIdentity: 'gone' },
+  });
+  const goneAtMs = clock.now().monotonicMs;
+  await passUntil(clock, () => spec()?.['holderIdentity'] === 'second', 500);
+  expect(clock.now().monotonicMs - goneAtMs).toBeLessThanOrEqual(15_000);
+  expect(lines.filter((line) => line.includes('does not renew its Lease'))).toHaveLength(1);
 });
 
 it('a leader that cannot renew stops being it before another may take over, and comes back', async () => {
