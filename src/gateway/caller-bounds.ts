@@ -3,7 +3,6 @@
 import type { Clock } from '../clock.ts';
 import type { CallerLimits } from '../config/config.ts';
 import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
-import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
 export const MOST_CALLERS = 10_000;
@@ -11,37 +10,13 @@ export const MOST_CALLERS = 10_000;
 /** The retry hint for a request that is one too many, if nothing better is known. */
 const SOON_MS = 1000;
 
-/** Requests that one caller may break off, over all its connections: as many as over one of HTTP/2. */
-const BREAK_OFFS = DEFAULT_ABUSE_LIMITS.reset;
-
-/** Fills by `perSecond` up to `burst`. */
-class Bucket {
-  #left = Number.POSITIVE_INFINITY;
-  #filledAtMs = 0;
-
-  /** Takes one, where there is one. @returns when there will be, in ms; zero if there was. */
-  take(perSecond: number, burst: number, nowMs: number): number {
-    const waitMs = this.waitMs(perSecond, burst, nowMs);
-    if (waitMs === 0) this.#left -= 1;
-    return waitMs;
-  }
-
-  /** In how many ms there will be one to take. */
-  waitMs(perSecond: number, burst: number, nowMs: number): number {
-    this.#left = Math.min(burst, this.#left + ((nowMs - this.#filledAtMs) / 1000) * perSecond);
-    this.#filledAtMs = nowMs;
-    return this.#left >= 1 ? 0 : ((1 - this.#left) / perSecond) * 1000;
-  }
-}
-
 /** What one caller has in use, over all its connections. */
 class CallerUse {
   inFlight = 0;
   connections = 0;
-  /** Requests that its rate allows. */
-  readonly allowance = new Bucket();
-  /** Requests that it may break off. */
-  readonly breakOffs = new Bucket();
+  /** Requests that its rate allows now. */
+  allowance = Number.POSITIVE_INFINITY;
+  filledAtMs = 0;
 
   get isResting(): boolean {
     return this.inFlight === 0 && this.connections === 0;
@@ -78,7 +53,6 @@ export class CallerBounds {
     const caller = this.#find(key);
     const { inFlight } = limits;
     this.#takeAllowance(caller, limits);
-    this.#assertStays(caller);
     if (caller.inFlight >= inFlight) throw heldBack(`${inFlight} requests in flight`);
     if (onNewConnection) {
       const connections = limits.connections ?? this.#mostConnections();
@@ -91,12 +65,6 @@ export class CallerBounds {
       caller.inFlight -= 1;
       this.#place(key, caller);
     };
-  }
-
-  /** A caller has broken off a request that has begun, and not ended. */
-  brokenOff(key: string): void {
-    const { burst, perSecond } = BREAK_OFFS;
-    this.#busy.get(key)?.breakOffs.take(perSecond, burst, this.#clock.monotonicMs());
   }
 
   /** A counted connection has closed. */
@@ -134,21 +102,21 @@ export class CallerBounds {
     to.set(key, caller);
   }
 
+  /** A bucket that fills by `requestsPerSecond` up to `burst`; each request takes one. */
   #takeAllowance(caller: CallerUse, { requestsPerSecond, burst }: CallerLimits): void {
     if (requestsPerSecond === undefined) return;
-    const waitMs = caller.allowance.take(requestsPerSecond, burst, this.#clock.monotonicMs());
-    if (waitMs === 0) return;
-    const what = `the caller may send ${requestsPerSecond} requests in a second`;
-    throw new CallerHeldBack('too_many_requests', what, waitMs);
-  }
-
-  /** Each request that is broken off costs others a part of an upstream connection. */
-  #assertStays({ breakOffs }: CallerUse): void {
-    const { burst, perSecond } = BREAK_OFFS;
-    const waitMs = breakOffs.waitMs(perSecond, burst, this.#clock.monotonicMs());
-    if (waitMs === 0) return;
-    const what = `the caller has broken off ${burst} requests, and may break off ${perSecond} in a second`;
-    throw new CallerHeldBack('too_many_requests', what, waitMs);
+    const nowMs = this.#clock.monotonicMs();
+    const filled = ((nowMs - caller.filledAtMs) / 1000) * requestsPerSecond;
+    caller.allowance = Math.min(burst, caller.allowance + filled);
+    caller.filledAtMs = nowMs;
+    if (caller.allowance < 1) {
+      throw new CallerHeldBack(
+        'too_many_requests',
+        `the caller may send ${requestsPerSecond} requests in a second`,
+        ((1 - caller.allowance) / requestsPerSecond) * 1000,
+      );
+    }
+    caller.allowance -= 1;
   }
 }
 

@@ -79,7 +79,7 @@ export function contendForLeadership(
     }
     const lasts = (spec.leaseDurationSeconds ?? LEASE_SECONDS) * 1000;
     const unseenMs = monotonicMs - seen.atMs;
-    if (unseenMs >= lasts / 2 && !seen.told) {
+    if (unseenMs >= lasts * 0.75 && !seen.told) {
       seen.told = true;
       const what = { leader: spec.holderIdentity, seconds: Math.ceil((lasts - unseenMs) / 1000) };
       log.info(what, 'the leader does not renew its Lease: this replica takes over when it runs out');

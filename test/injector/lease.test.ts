@@ -60,7 +60,7 @@ it('makes the Lease when there is none', async () => {
         metadata: { name: 'injector', namespace: 'system' },
         spec: {
           holderIdentity: 'me',
-          leaseDurationSeconds: 60,
+          leaseDurationSeconds: 12,
           acquireTime: '2030-01-01T00:00:00.000000Z',
           renewTime: '2030-01-01T00:00:00.000000Z',
           leaseTransitions: 1,
@@ -103,20 +103,31 @@ it('takes another’s when it has stood still for its duration, and counts that'
   });
 });
 
-it('takes a minute where the Lease says no duration, from when it was last seen to change', async () => {
-  const { clock, held, replace } = contend(heldBy('other', { leaseDurationSeconds: undefined }));
-  await clock.advance(46_000);
-  replace({ ...heldBy('other'), metadata: { resourceVersion: '2' } });
-  await clock.advance(60_000);
+it('takes 12 s where the Lease says no duration, from when it was last seen to change', async () => {
+  const silent = heldBy('other', { leaseDurationSeconds: undefined });
+  const { clock, held, replace } = contend(silent);
+  await clock.advance(9_000);
+  replace({ ...silent, metadata: { resourceVersion: '2' } });
+  // It is seen at the next look.
+  await clock.advance(1_000 + 11_999);
   expect(held()).toBe(false);
-  await clock.advance(30_000);
+  await clock.advance(2_500);
   expect(held()).toBe(true);
 });
 
+it('says once that it will take another’s, when that has stood still for three quarters of its duration', async () => {
+  const { clock, lines } = contend(heldBy('other', { leaseDurationSeconds: 20 }));
+  const said = () => lines.filter((line) => line.includes('does not renew its Lease'));
+  await clock.advance(14_999);
+  expect(said()).toEqual([]);
+  await clock.advance(4_000);
+  expect(said().map((line) => JSON.parse(line))).toMatchObject([{ leader: 'other', seconds: 5 }]);
+});
+
 it.each([
-  [0, 13_500],
-  [1, 16_500],
-])('looks again after 15 s, more or less (%s)', async (random, ms) => {
+  [0, 2_250],
+  [1, 2_750],
+])('looks again after 2.5 s, more or less (%s)', async (random, ms) => {
   const { clock, asked } = contend(heldBy('other'), random);
   await clock.advance(ms - 1);
   expect(asked).toHaveLength(1);
@@ -124,12 +135,12 @@ it.each([
   expect(asked).toHaveLength(2);
 });
 
-it('is the leader for 45 s after its last renewal, and elected again when it comes back', async () => {
+it('is the leader for 9 s after its last renewal, and elected again when it comes back', async () => {
   let broken = false;
   const { clock, held, lines, elected } = contend(404, 0.5, () => (broken ? 500 : undefined));
   await clock.advance(0);
   broken = true;
-  await clock.advance(44_999);
+  await clock.advance(8_999);
   expect(held()).toBe(true);
   await clock.advance(1);
   expect(held()).toBe(false);
@@ -145,7 +156,7 @@ it('is elected again when a renewal ends that began as the leader and outlived t
   const { clock, held, elected } = contend(404, 0.5, () => (hangs ? renewed.promise : undefined));
   await clock.advance(0);
   hangs = true;
-  await clock.advance(50_000);
+  await clock.advance(10_000);
   expect([held(), elected()]).toEqual([false, 1]);
   renewed.resolve({});
   await clock.advance(0);
