@@ -1,14 +1,19 @@
 /** Tracks and bounds what each caller has in use, so that none takes what the others need. */
 
+import { type Allowance, createAllowance } from '../allowance.ts';
 import type { Clock } from '../clock.ts';
 import type { CallerLimits } from '../config/config.ts';
 import { CallerHeldBack } from '../proxy/exchange/gatekeeper.ts';
+import { DEFAULT_ABUSE_LIMITS } from '../proxy/http2/abuse.ts';
 
 /** Callers that are remembered. One without anything open makes room for another, the longest quiet first. */
 export const MOST_CALLERS = 10_000;
 
 /** The retry hint for a request that is one too many, if nothing better is known. */
 const SOON_MS = 1000;
+
+/** Requests that one caller may break off, over all its connections: as many as over one of HTTP/2. */
+const BREAK_OFFS = DEFAULT_ABUSE_LIMITS.reset;
 
 /** What one caller has in use, over all its connections. */
 class CallerUse {
@@ -17,6 +22,8 @@ class CallerUse {
   /** Requests that its rate allows now. */
   allowance = Number.POSITIVE_INFINITY;
   filledAtMs = 0;
+  /** Requests that it may break off. Made when it breaks off the first: most never do. */
+  breakOffs: Allowance | undefined;
 
   get isResting(): boolean {
     return this.inFlight === 0 && this.connections === 0;
@@ -53,6 +60,7 @@ export class CallerBounds {
     const caller = this.#find(key);
     const { inFlight } = limits;
     this.#takeAllowance(caller, limits);
+    assertStays(caller);
     if (caller.inFlight >= inFlight) throw heldBack(`${inFlight} requests in flight`);
     if (onNewConnection) {
       const connections = limits.connections ?? this.#mostConnections();
@@ -65,6 +73,14 @@ export class CallerBounds {
       caller.inFlight -= 1;
       this.#place(key, caller);
     };
+  }
+
+  /** A caller has broken off a request that has begun, and not ended. */
+  brokenOff(key: string): void {
+    const caller = this.#busy.get(key);
+    if (caller === undefined) return;
+    caller.breakOffs ??= createAllowance(this.#clock, BREAK_OFFS.burst, BREAK_OFFS.perSecond);
+    caller.breakOffs.take();
   }
 
   /** A counted connection has closed. */
@@ -118,6 +134,15 @@ export class CallerBounds {
     }
     caller.allowance -= 1;
   }
+}
+
+/** Each request that is broken off costs others a part of an upstream connection. */
+function assertStays({ breakOffs }: CallerUse): void {
+  const waitMs = breakOffs?.waitMs() ?? 0;
+  if (waitMs === 0) return;
+  const { burst, perSecond } = BREAK_OFFS;
+  const what = `the caller has broken off ${burst} requests, and may break off ${perSecond} in a second`;
+  throw new CallerHeldBack('too_many_requests', what, waitMs);
 }
 
 function heldBack(what: string): CallerHeldBack {

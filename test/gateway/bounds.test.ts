@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { constants } from 'node:http2';
 import { Agent } from 'node:https';
 import { connect } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { CallerBounds } from '../../src/gateway/caller-bounds.ts';
 import { MOST_STRANGERS } from '../../src/gateway/gateway.ts';
 import { Strangers } from '../../src/gateway/strangers.ts';
@@ -118,6 +118,28 @@ it('a caller that breaks off one request after the other is held back, whatever 
   expect(answer).toMatchObject({ status: 429, code: 'too_many_requests' });
   expect(begun()).toBeGreaterThanOrEqual(1000);
   expect((await gateway.get(other)).status).toBe(200);
+});
+
+it.each([
+  ['one caller has a quarter of them', undefined, [200, 200, 429, 429, 429, 429, 429, 429], 200],
+  ['a caller that may have all leaves none', { connections: 8 }, Array(8).fill(200), undefined],
+])('half of the memory bounds connections, and %s', async (_, limits, statuses, ofAnother) => {
+  // Of a container: room for eight.
+  const constrained = vi.spyOn(process, 'constrainedMemory').mockReturnValue(2 ** 20);
+  onTestFinished(() => constrained.mockRestore());
+  const entry = limits === undefined ? WEB_ENTRY : { ...WEB_ENTRY, limits };
+  const gateway = await startGateway({ callers: [entry, OTHER_ENTRY] });
+  const agents = statuses.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
+  onTestFinished(() => {
+    for (const agent of agents) agent.destroy();
+  });
+  const answers: number[] = [];
+  for (const agent of agents) answers.push((await gateway.get(web, '/api/', { agent })).status);
+  expect(answers).toEqual(statuses);
+  const another = await gateway.get(other).catch(() => undefined);
+  expect(another?.status).toBe(ofAnother);
+  const refused = gateway.logLines.filter((line) => line.includes('connections refused: too many are open'));
+  expect(refused).toHaveLength(ofAnother === undefined ? 1 : 0);
 });
 
 it('a handshake that takes too long is ended', async () => {

@@ -11,8 +11,10 @@ import type { WireStream } from './outlet.ts';
 export interface ArrivalEvents {
   /** The upstream has refused a request without processing it. */
   onRefused(): void;
-  /** The upstream takes no further requests, or would do better without. */
-  onWeary(): void;
+  /** The upstream has reset a request because too much was asked on the connection (RFC 9113 §7). */
+  onEnhanceYourCalm(): void;
+  /** The upstream takes no further requests. */
+  onGoaway(): void;
   /** A window has grown. */
   onWritable(): void;
   /** Another request may be begun. */
@@ -80,8 +82,7 @@ export class Arrivals implements ClientHandler<CarriedStream> {
       this.#refuses = true;
       this.#events.onRefused();
     } else if (how.kind === 'reset' && how.code === ErrorCode.ENHANCE_YOUR_CALM) {
-      // Others have asked too much of this connection (RFC 9113 §7).
-      this.#events.onWeary();
+      this.#events.onEnhanceYourCalm();
     }
     wire.context?.brokenOff(how);
   }
@@ -92,7 +93,7 @@ export class Arrivals implements ClientHandler<CarriedStream> {
 
   goaway({ code }: GoawayFrame): void {
     this.#goaway = code;
-    this.#events.onWeary();
+    this.#events.onGoaway();
   }
 
   mayOpen(): void {

@@ -82,7 +82,8 @@ export class Http2Connection {
     this.#arrivals = new Arrivals({
       // A refused request decides by it where to go.
       onRefused: () => options.onAllowed(this.#codec.peer.maxConcurrentStreams),
-      onWeary: () => this.retire(),
+      onEnhanceYourCalm: () => this.retire(),
+      onGoaway: () => this.retire(),
       onWritable: () => this.#windowGrew(),
       onMayOpen: () => this.#offer(),
     });

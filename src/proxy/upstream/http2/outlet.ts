@@ -122,9 +122,9 @@ export class UpstreamOutlet {
 
   /** Resets a stream that either side has not ended. */
   reset(wire: WireStream): void {
-    if (!this.#codec.reset(wire, ErrorCode.CANCEL)) return;
+    const wasReset = this.#codec.reset(wire, ErrorCode.CANCEL);
     this.#writer.flushFramesSoon();
-    this.#onReset();
+    if (wasReset) this.#onReset();
   }
 
   /** Octets of an answer have come, for the program to hold until `passedOn`. */

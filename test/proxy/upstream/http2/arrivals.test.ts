@@ -15,7 +15,8 @@ function start() {
   const told: string[] = [];
   const arrivals = new Arrivals({
     onRefused: () => void told.push('refused'),
-    onWeary: () => void told.push('goaway'),
+    onEnhanceYourCalm: () => void told.push('calm'),
+    onGoaway: () => void told.push('goaway'),
     onWritable: () => void told.push('writable'),
     onMayOpen: () => void told.push('may open'),
   });
