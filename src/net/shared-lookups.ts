@@ -14,7 +14,10 @@ export interface LookupBounds {
   readonly ofParty: number;
   /** Of one name under way at once: the last of them is shared for as long as it takes. */
   readonly ofName: number;
-  /** Lookups of parties whose last one was late begin while fewer than so many are late, or of such parties. */
+  /**
+   * Lookups of parties that are known to be late begin while fewer than so many are late, or of such parties. One party has all
+   * but one of them.
+   */
   readonly late: number;
 }
 
@@ -49,7 +52,7 @@ interface Lookup {
   readonly hostname: string;
   readonly options: LookupOptions;
   readonly party: string;
-  readonly waiting: Waiting[];
+  readonly waiting: Set<Waiting>;
   /** Infinite before it begins. */
   beganAtMs: number;
 }
@@ -62,7 +65,7 @@ export class SharedLookups {
   readonly #underWay: Lookup[] = [];
   /** The longest first; each has somebody who waits for it. */
   readonly #inLine: Lookup[] = [];
-  /** Whose last lookup was late; the oldest first. */
+  /** Whose last lookup was late, and found nothing; the oldest first. */
   readonly #lateParties = new Set<string>();
 
   constructor(lookup: LookupFunction, bounds: LookupBounds, clock: Pick<Clock, 'monotonicMs'> = systemClock) {
@@ -80,10 +83,10 @@ export class SharedLookups {
   ask(hostname: string, options: LookupOptions, told: Told, party: string = hostname): () => void {
     const waiting: Waiting = { told };
     const lookup = this.#lookupOf(hostname, options, party);
-    lookup.waiting.push(waiting);
+    lookup.waiting.add(waiting);
     return () => {
-      take(lookup.waiting, waiting);
-      if (lookup.waiting.length === 0) take(this.#inLine, lookup);
+      lookup.waiting.delete(waiting);
+      if (lookup.waiting.size === 0) take(this.#inLine, lookup);
     };
   }
 
@@ -98,7 +101,7 @@ export class SharedLookups {
       hostname,
       options,
       party,
-      waiting: [],
+      waiting: new Set(),
       beganAtMs: Number.POSITIVE_INFINITY,
     };
     if (this.#mayBegin(party)) this.#begin(lookup);
@@ -118,11 +121,14 @@ export class SharedLookups {
 
   #mayBegin(party: string): boolean {
     const { atOnce, ofParty, late } = this.#bounds;
-    return (
-      this.#underWay.length < atOnce &&
-      this.#underWay.filter((other) => other.party === party).length < ofParty &&
-      (!this.#lateParties.has(party) || this.#late() < late)
-    );
+    if (this.#underWay.length >= atOnce) return false;
+    const own = this.#underWayOf(party);
+    if (!this.#lateParties.has(party)) return own < ofParty;
+    return this.#late() < late && own < Math.min(ofParty, Math.max(1, late - 1));
+  }
+
+  #underWayOf(party: string): number {
+    return this.#underWay.filter((other) => other.party === party).length;
   }
 
   #late(): number {
@@ -146,19 +152,21 @@ export class SharedLookups {
 
   #answered(lookup: Lookup, answer: Answer): void {
     take(this.#underWay, lookup);
-    this.#rememberWhetherLate(lookup);
-    for (const waiting of [...lookup.waiting]) {
+    const [error] = answer;
+    this.#rememberWhetherLate(lookup, error === null);
+    for (const waiting of lookup.waiting) {
       // In turns of their own: what one throws keeps nothing from the others.
       process.nextTick(() => {
-        if (take(lookup.waiting, waiting)) waiting.told(...answer);
+        if (lookup.waiting.delete(waiting)) waiting.told(...answer);
       });
     }
     this.#beginNext();
   }
 
-  #rememberWhetherLate(lookup: Lookup): void {
+  /** One that was found late is not known for that: its first question was lost, or went to a server that is away. */
+  #rememberWhetherLate(lookup: Lookup, found: boolean): void {
     this.#lateParties.delete(lookup.party);
-    if (!this.#isLate(lookup)) return;
+    if (found || !this.#isLate(lookup)) return;
     this.#lateParties.add(lookup.party);
     if (this.#lateParties.size <= MOST_LATE_PARTIES) return;
     const [oldest] = this.#lateParties;
@@ -167,11 +175,24 @@ export class SharedLookups {
 
   #beginNext(): void {
     for (;;) {
-      const next = this.#inLine.find(({ party }) => this.#mayBegin(party));
+      const next = this.#nextInLine();
       if (next === undefined) return;
       take(this.#inLine, next);
       this.#begin(next);
     }
+  }
+
+  /** The longest in line of the party with the fewest under way: who asks for many names lets others pass. */
+  #nextInLine(): Lookup | undefined {
+    let next: Lookup | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const lookup of this.#inLine) {
+      const own = this.#underWayOf(lookup.party);
+      if (own >= fewest || !this.#mayBegin(lookup.party)) continue;
+      next = lookup;
+      fewest = own;
+    }
+    return next;
   }
 }
 

@@ -138,13 +138,19 @@ describe('a lookup whose answer does not come', () => {
 describe('names that no server answers for', () => {
   /** What the system takes by default to give one up: two questions of 5 s, and again for a name of the search list. */
   const GIVEN_UP_MS = 20_000;
+  /** After which it asks again if there is no answer. */
+  const ASKED_AGAIN_MS = 5000;
 
   function silentFor(hung: ReadonlySet<string>, bounds = BOUNDS) {
     const clock = new ManualClock();
     const asked: string[] = [];
+    /** Whose first question is lost the next time. */
+    const lost = new Set<string>();
     const lookup: LookupFunction = (name, _, told) => {
       asked.push(name);
-      if (!hung.has(name)) process.nextTick(() => told(null, [{ address: '127.0.0.1', family: 4 }]));
+      const found = (): void => told(null, [{ address: '127.0.0.1', family: 4 }]);
+      if (lost.delete(name)) clock.after(ASKED_AGAIN_MS, found);
+      else if (!hung.has(name)) process.nextTick(found);
       else
         clock.after(GIVEN_UP_MS, () => told(Object.assign(new Error('silence'), { code: 'EAI_AGAIN' }), []));
     };
@@ -163,7 +169,7 @@ describe('names that no server answers for', () => {
       ask(name);
       return asked.at(-1) === name;
     };
-    return { clock, asked, answered, ask, askAll, isAskedAtOnce };
+    return { clock, asked, lost, answered, ask, askAll, isAskedAtOnce };
   }
 
   const names = (count: number): Set<string> =>
@@ -217,6 +223,54 @@ describe('names that no server answers for', () => {
       expect(isAskedAtOnce(`api-${times}.example.com`)).toBe(true);
     }
     expect(asked.filter((name) => hung.has(name))).toHaveLength(BOUNDS.ofParty);
+  });
+
+  const PARTY = '*.example.com';
+  /** Whose lookups have ended once, so that they are known to hang. */
+  async function hangingParty(bounds = BOUNDS, also: readonly string[] = []) {
+    const hung = names(1000);
+    const surroundings = silentFor(hung, bounds);
+    const { ask, clock } = surroundings;
+    for (const name of also) {
+      hung.add(name);
+      ask(name);
+    }
+    for (const name of names(1000)) ask(name, PARTY);
+    await clock.advance(GIVEN_UP_MS);
+    return { ...surroundings, hung };
+  }
+
+  it.each([
+    ['upstreams', BOUNDS],
+    ['all others', sharesOf(16).own],
+  ])('keep no name of %s that was once answered after a second question', async (_, bounds) => {
+    const { ask, asked, lost, answered, clock, isAskedAtOnce } = await hangingParty(bounds);
+    lost.add(NAME);
+    ask(NAME);
+    await clock.advance(ASKED_AGAIN_MS);
+    expect(answered).toContain(NAME);
+    asked.length = 0;
+    expect(isAskedAtOnce(NAME)).toBe(true);
+  });
+
+  it.each([
+    ['upstreams', BOUNDS],
+    ['all others', sharesOf(16).own],
+  ])('keep no name of %s that is answered again, if they are of one party', async (_, bounds) => {
+    const { hung, isAskedAtOnce } = await hangingParty(bounds, [NAME]);
+    hung.delete(NAME);
+    expect(isAskedAtOnce(NAME)).toBe(true);
+  });
+
+  it('keep a name that is answered again until the first of them is given up, if they are of several', async () => {
+    const other = 'other.example.com';
+    const { hung, ask, asked, clock } = await hangingParty(BOUNDS, [other, NAME]);
+    hung.delete(NAME);
+    ask(other);
+    ask(NAME);
+    asked.length = 0;
+    await clock.advance(GIVEN_UP_MS);
+    expect(asked[0]).toBe(NAME);
   });
 });
 

@@ -8,6 +8,8 @@ export interface Hanging {
   readonly flood: boolean;
   /** The provider of another credential, and the collector of spans. */
   readonly own: boolean;
+  /** Before, nothing was answered for so long that all names were given up. */
+  readonly outage?: boolean;
 }
 
 export interface Outcome {

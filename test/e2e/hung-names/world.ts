@@ -19,6 +19,9 @@ const hanging = JSON.parse(what) as Hanging;
 
 const QUIET_MS = 3000;
 const HANGING_MS = 12_000;
+/** Longer than the resolver takes to give a name up, and than it takes to ask once more. */
+const OUTAGE_MS = 12_000;
+const RECOVERY_MS = 6000;
 /** Seconds: some grants while names hang. */
 const TOKEN_LIVES = 3;
 
@@ -151,17 +154,27 @@ async function flood(untilMs: number): Promise<Record<string, number>> {
 const paths = GOOD.map((name) => `/${name.replace('.test', '')}`);
 const quiet = await keepAsking(paths, performance.now() + QUIET_MS, 20);
 
-const grantsBefore = grants;
-const logBefore = log().length;
+/** No name is answered, and then those that do not hang are again. */
+async function outage(): Promise<void> {
+  for (const name of [...GOOD, OURS]) names.records.set(name, { silent: true });
+  await keepAsking(paths, performance.now() + OUTAGE_MS, 20);
+  for (const name of [...GOOD, OURS]) names.records.set(name, HERE);
+  await keepAsking(paths, performance.now() + RECOVERY_MS, 20);
+}
+
 for (const name of [...HUNG, ...(hanging.own ? [THEIRS, COLLECTOR] : [])])
   names.records.set(name, { silent: true });
-const untilMs = performance.now() + HANGING_MS;
+const untilMs = performance.now() + (hanging.outage ? OUTAGE_MS + RECOVERY_MS : 0) + HANGING_MS;
 const threeOfEach = HUNG.flatMap((name) => new Array(3).fill(`/${name.replace('.test', '')}`) as string[]);
-const [good, hung, flooded = {}] = await Promise.all([
-  keepAsking(paths, untilMs, 20),
+const hangingOnes = Promise.all([
   keepAsking(threeOfEach, untilMs, 100),
   hanging.flood ? flood(untilMs) : undefined,
 ]);
+if (hanging.outage) await outage();
+const grantsBefore = grants;
+const logBefore = log().length;
+const good = await keepAsking(paths, untilMs, 20);
+const [hung, flooded = {}] = await hangingOnes;
 
 const tasks = readdirSync(`/proc/${child.pid}/task`);
 const threads = tasks.map((task) => readFileSync(`/proc/${child.pid}/task/${task}/comm`, 'utf8').trim());
