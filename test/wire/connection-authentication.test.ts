@@ -85,7 +85,7 @@ function connectionsOf({ requests, connections }: RawUpstream): number[] {
 }
 
 describe.each(Object.entries(WAYS))('%s', (_, start) => {
-  it.each(['NTLM', 'Negotiate', 'Nego2'])(
+  it.each(['NTLM', 'Negotiate', 'Nego2', 'Kerberos', 'CredSSP'])(
     'whom %s has authenticated is known on the connection of the app, and on no other',
     async (scheme) => {
       const way = await start(knowingUsers(scheme));
@@ -157,12 +157,13 @@ describe('a challenge', () => {
     ['WWW-Authenticate: Negotiate TlRMTVNTUAACAAAA', 401],
     ['WWW-Authenticate: Basic realm="x", nEgO2', 401],
     ['WWW-Authenticate: Bearer\r\nWWW-Authenticate: Negotiate', 401],
+    ['WWW-Authenticate: Kerberos', 401],
     ['Proxy-Authenticate: NTLM,Basic realm="x"', 407],
   ])('%j makes the connection the app’s, whoever’s token was sent', async (line, status) => {
     expect(await whom(line, status)).toEqual([0, 1, 0]);
   });
 
-  it.each(['Bearer realm="NTLM"', 'Basic realm="x", negotiate=1', 'Digest nonce="negotiate"', 'Kerberos'])(
+  it.each(['Bearer realm="NTLM"', 'Basic realm="x", negotiate=1', 'Digest nonce="negotiate"', 'Kerberos5'])(
     '%j leaves it everybody’s',
     async (value) => {
       expect(await whom(`WWW-Authenticate: ${value}`)).toEqual([0, 0, 0]);

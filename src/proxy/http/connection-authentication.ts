@@ -5,8 +5,11 @@
 
 import { type Fields, fieldValues } from './fields.ts';
 
-/** NTLM, Negotiate, Nego2 and what else may begin like them: as a scheme of a list, not as the name of a parameter. */
-const SCHEME = /(?:^|,)[\t ]*(?:ntlm|nego[a-z0-9]*)(?=[\t ,]|$)/i;
+/**
+ * NTLM, Negotiate, Nego2 and what else may begin like them, and those that WinRM has beside them: as a scheme of a list, not as the
+ * name of a parameter.
+ */
+const SCHEME = /(?:^|,)[\t ]*(?:ntlm|nego[a-z0-9]*|kerberos|credssp)(?=[\t ,]|$)/i;
 
 /** Whether a request with these fields authenticates its connection. */
 export function authenticatesConnection(fields: Fields): boolean {
