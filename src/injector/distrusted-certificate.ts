@@ -9,19 +9,19 @@ import type { Logger } from '../log/logger.ts';
 /** Anybody can send alerts: the metric counts them all. */
 const WARNINGS_PER_SECOND = 1 / 60;
 
-/** Warns of an alert, with what an operator has to compare: at most once a minute. */
+/** Warns of an alert, with what an operator has to compare and the caller's address: at most once a minute. */
 export function createDistrustWarning(
   certificates: Pick<CertificateSource, 'current'>,
   clock: Clock,
   log: Logger,
-): (alert: string) => void {
+): (alert: string, address: string | undefined) => void {
   const warnings = createAllowance(clock, 1, WARNINGS_PER_SECOND);
-  return (alert) => {
+  return (alert, address) => {
     const shown = certificates.current();
     if (shown === undefined || !warnings.take()) return;
     const { subjectAltName, issuer } = new X509Certificate(shown.cert);
     log.warn(
-      { alert, names: subjectAltName ?? 'none', issuer: issuer.replaceAll('\n', ', ') },
+      { alert, address, names: subjectAltName ?? 'none', issuer: issuer.replaceAll('\n', ', ') },
       'a caller does not trust the certificate of the webhooks; if it is the API server, no pod gets its sidecar. ' +
         'Compare the caBundle of the webhook configuration with the CA of the certificate (issuer), ' +
         'and its names with SERVICE.NAMESPACE.svc',

@@ -88,10 +88,10 @@ export async function startWebhookListener(options: WebhookListenerOptions): Pro
     socket.destroy();
   });
   const warnOfDistrust = createDistrustWarning(options.certificates, clock, log);
-  server.on('tlsClientError', (error) => {
+  server.on('tlsClientError', (error, { remoteAddress }) => {
     const alert = rejectionOf(error);
     metrics.connectionDropped(alert === undefined ? 'handshake' : 'untrusted');
-    if (alert !== undefined) warnOfDistrust(alert);
+    if (alert !== undefined) warnOfDistrust(alert, remoteAddress);
     log.debug({ err: error }, 'TLS handshake failed');
   });
 

@@ -199,7 +199,7 @@ describe('a caller that does not trust the certificate', () => {
     await logged(lines, 'does not trust');
     expect(dropped).toEqual(['untrusted']);
     const warning = JSON.parse(lines.find((line) => line.includes('does not trust')) ?? '');
-    expect(warning).toMatchObject({ level: 'warn', alert, names: 'DNS:hook' });
+    expect(warning).toMatchObject({ level: 'warn', alert, address: '127.0.0.1', names: 'DNS:hook' });
     expect(warning.issuer).toMatch(/^CN=/);
     expect(warning.msg).toMatch(/caBundle .* \(issuer\), and its names with SERVICE\.NAMESPACE\.svc/);
   });
