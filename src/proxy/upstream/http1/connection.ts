@@ -475,10 +475,9 @@ export class UpstreamConnection {
     return next;
   }
 
-  /** Where it would be nobody's alone, it carries no further request. */
+  /** Over HTTP/2 there is no owner, and no request that authenticates it: a challenge alone leaves it everybody's. */
   #tieTo({ owner }: UpstreamUser): void {
-    this.#owner = owner;
-    if (owner === undefined) this.retire();
+    if (owner !== undefined) this.#owner = owner;
   }
 
   #pass(data: Buffer): void {
