@@ -385,7 +385,7 @@ export const SETTINGS: Texts = {
   'gateway.callers[].limits.connections': say(
     "Connections; beyond it 429. A quarter of limits.connections, or of what the process's descriptors and memory allow, if absent.",
   ),
-  'gateway.leaveDelay': say(
+  'gateway.drainDelay': say(
     'How long it accepts new connections after SIGTERM, while others learn that it is ending; part of shutdown.drainTimeout.',
     '5s',
   ),

@@ -725,7 +725,7 @@ const issuer: Row = {
         [
           { expr: series('issuer_clients'), legend: '{{pod}} clients' },
           {
-            expr: `sum by (source, result) (increase(${series('issuer_reloads_total')}[$__rate_interval])) or on () vector(0)`,
+            expr: `sum by (source, result) (increase(${series('issuer_reload_total')}[$__rate_interval])) or on () vector(0)`,
             legend: '{{source}} {{result}}',
           },
         ],

@@ -19,8 +19,8 @@ export const issuerGroups = (presence: Presence): readonly RuleGroup[] => [
       alert('TokenSidecarIssuerReloadFailing', {
         severity: 'warning',
         expr: `sum by (namespace, pod, source) (
-  increase(${series('issuer_reloads_total', 'result="failure"')}[30m]) > 0
-  or (${series('issuer_reloads_total', 'result="failure"')} > 0 unless ${series('issuer_reloads_total', 'result="failure"')} offset 30m)
+  increase(${series('issuer_reload_total', 'result="failure"')}[30m]) > 0
+  or (${series('issuer_reload_total', 'result="failure"')} > 0 unless ${series('issuer_reload_total', 'result="failure"')} offset 30m)
 )`,
         for: '0m',
         summary: 'The issuer cannot use a changed Secret.',

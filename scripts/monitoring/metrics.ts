@@ -414,7 +414,7 @@ export const METRICS = {
     labels: ['result'],
     meaning: 'Time from the head of a token request to its answer.',
   },
-  issuer_reloads_total: {
+  issuer_reload_total: {
     type: 'counter',
     program: 'issuer',
     labels: ['source', 'result'],

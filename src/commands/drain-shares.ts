@@ -2,7 +2,7 @@
 
 export interface DrainShares {
   /** How long new connections are still accepted, while others learn that it ends. */
-  readonly leaveMs: number;
+  readonly delayMs: number;
   /** At least this long for requests in flight, once no new ones are accepted. */
   readonly drainMs: number;
   /** For the last spans. */
@@ -17,13 +17,13 @@ const PART_FOR_SPANS = 0.2;
 /** Fraction of the time that remains after spans. */
 const PART_FOR_DRAIN = 0.2;
 
-/** @param leaveDelayMs how long new connections should be accepted; shortened if time is short. */
+/** @param drainDelayMs how long new connections should be accepted; shortened if time is short. */
 export function drainShares(
   drainTimeoutMs: number,
-  { leaveDelayMs, hasSpans }: { readonly leaveDelayMs: number; readonly hasSpans: boolean },
+  { drainDelayMs, hasSpans }: { readonly drainDelayMs: number; readonly hasSpans: boolean },
 ): DrainShares {
   const spansMs = hasSpans ? Math.min(KEPT_FOR_SPANS_MS, drainTimeoutMs * PART_FOR_SPANS) : 0;
   const restMs = drainTimeoutMs - spansMs;
   const drainMs = restMs * PART_FOR_DRAIN;
-  return { leaveMs: Math.min(leaveDelayMs, restMs - drainMs), drainMs, spansMs };
+  return { delayMs: Math.min(drainDelayMs, restMs - drainMs), drainMs, spansMs };
 }

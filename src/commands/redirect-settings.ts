@@ -11,7 +11,7 @@ import type { Redirection } from '../netfilter/redirection-table.ts';
 export const REDIRECT_SETTINGS = {
   remove: { description: 'Take the redirection away instead', default: 'false' },
   'redirect-port': PROXY_SETTINGS['redirect-port'],
-  'captured-ports': {
+  ports: {
     argument: 'PORTS',
     description:
       'TCP ports whose connections come to the sidecar, by commas, each a number or a range such as 8000-8100',
@@ -55,8 +55,7 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
     port:
       readValue(given['redirect-port'], portNumber, problems) ??
       Number(PROXY_SETTINGS['redirect-port'].default),
-    capturedPorts:
-      readValue(given['captured-ports'], portRanges, problems) ?? defaultOf('captured-ports', portRanges),
+    capturedPorts: readValue(given.ports, portRanges, problems) ?? defaultOf('ports', portRanges),
     refusedUdpPorts:
       readValue(given['refused-udp-ports'], noneOr(portRanges), problems) ??
       defaultOf('refused-udp-ports', portRanges),
@@ -70,10 +69,7 @@ export function readRedirectRequest(given: GivenValues<typeof REDIRECT_SETTINGS>
 }
 
 /** The default in the table of settings. */
-function defaultOf<Value>(
-  name: 'captured-ports' | 'refused-udp-ports',
-  { parse }: ValueFormat<Value>,
-): Value {
+function defaultOf<Value>(name: 'ports' | 'refused-udp-ports', { parse }: ValueFormat<Value>): Value {
   return parse(REDIRECT_SETTINGS[name].default) as Value;
 }
 

@@ -273,14 +273,14 @@ async function openSidecar(options: SidecarOptions, closers: Closers): Promise<S
     const { drainTimeoutMs } = shutdown;
     const beganAtMs = clock.now().monotonicMs;
     const shares = drainShares(drainTimeoutMs, {
-      leaveDelayMs: gateway?.leaveDelayMs ?? 0,
+      drainDelayMs: gateway?.drainDelayMs ?? 0,
       hasSpans: tracing !== undefined,
     });
     log.info({ drainTimeoutMs }, 'draining');
     const leftMs = () => Math.max(0, drainTimeoutMs - (clock.now().monotonicMs - beganAtMs));
     if (options.entrance !== undefined) {
       running.proxy.askToLeave();
-      await new Promise<void>((resolve) => void clock.after(shares.leaveMs, resolve));
+      await new Promise<void>((resolve) => void clock.after(shares.delayMs, resolve));
     }
     // An app that ends at the same moment still needs its tokens: it is served until it has hung up.
     const untilSpansMs = () => Math.max(0, leftMs() - shares.spansMs);

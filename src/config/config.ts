@@ -305,7 +305,7 @@ export interface GatewayConfig {
   /** First match wins; a caller without a match is refused. Names are unique. */
   readonly callers: readonly GatewayCaller[];
   /** How long new requests are accepted after the signal to end, while clients learn of it. */
-  readonly leaveDelayMs: number;
+  readonly drainDelayMs: number;
 }
 
 export interface GatewayCaller {

@@ -433,7 +433,7 @@ const gateway = v.strictObject(
     clientCaFile: v.optional(path),
     serviceAccountTokens: v.optional(v.strictObject({ audience: v.optional(text) }, 'a mapping')),
     callers: v.optional(v.pipe(v.array(gatewayCaller, GATEWAY_CALLERS), v.maxLength(1000, GATEWAY_CALLERS))),
-    leaveDelay: v.optional(formatted(duration)),
+    drainDelay: v.optional(formatted(duration)),
   },
   'a mapping',
 );

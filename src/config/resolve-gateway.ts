@@ -12,7 +12,7 @@ const PART_OF_ALL = 1 / 4;
 
 const DEFAULT_AUDIENCE = 'token-sidecar-gateway';
 
-const DEFAULT_LEAVE_DELAY_MS = 5000;
+const DEFAULT_DRAIN_DELAY_MS = 5000;
 
 /** Ways to a token that a gateway must not have: anyone who reached it could use them. */
 const OF_SIDECARS = ['forwardProxy', 'capture', 'redirect', 'tokenEndpoint', 'interception'] as const;
@@ -72,7 +72,7 @@ export function resolveGateway(
       checkProvable(one, entry, problems);
       return resolveCaller(one, allowable, most, problems);
     }),
-    leaveDelayMs: entry.leaveDelay ?? DEFAULT_LEAVE_DELAY_MS,
+    drainDelayMs: entry.drainDelay ?? DEFAULT_DRAIN_DELAY_MS,
   };
 }
 

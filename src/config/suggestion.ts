@@ -27,8 +27,17 @@ export function editDistance(a: string, b: string): number {
 /** No name of ours is longer: a longer text resembles none of them, and comparing it would take time. */
 const LONGEST_NAME = 100;
 
-/** The known name close enough to `wrong` to be meant; one in three characters may differ. */
+/** What settings were called in earlier builds. */
+const FORMER_NAMES: Readonly<Record<string, string>> = {
+  leaveDelay: 'drainDelay',
+  'captured-ports': 'ports',
+  TOKEN_SIDECAR_CAPTURED_PORTS: 'TOKEN_SIDECAR_PORTS',
+};
+
+/** The known name that `wrong` was once, or that is close enough to be meant; one in three characters may differ. */
 export function nearestName(wrong: string, known: readonly string[]): string | undefined {
+  const renamed = Object.hasOwn(FORMER_NAMES, wrong) ? FORMER_NAMES[wrong] : undefined;
+  if (renamed !== undefined && known.includes(renamed)) return renamed;
   if (wrong.length > LONGEST_NAME) return undefined;
   const [nearest] = known
     .map((name) => ({ name, distance: editDistance(wrong.toLowerCase(), name.toLowerCase()) }))

@@ -36,7 +36,7 @@ export function createIssuerMetrics(registry: Registry): IssuerMetrics {
     registers: [registry],
   });
   const reloads = new Counter({
-    name: 'token_sidecar_issuer_reloads_total',
+    name: 'token_sidecar_issuer_reload_total',
     help: 'Changes of the registered clients, of the signing key and of the published keys, by whether they could be used.',
     labelNames: ['source', 'result'],
     registers: [registry],

@@ -1448,7 +1448,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'changed clients cannot be used',
     input: [
       series(
-        'token_sidecar_issuer_reloads_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
+        'token_sidecar_issuer_reload_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
         1800,
         (at) => (at < 600 ? undefined : 1),
       ),
@@ -1490,7 +1490,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
     when: 'the failure is an hour old',
     input: [
       series(
-        'token_sidecar_issuer_reloads_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
+        'token_sidecar_issuer_reload_total{namespace="sso", pod="issuer-1", source="clients", result="failure"}',
         7200,
         () => 1,
       ),

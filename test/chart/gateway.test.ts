@@ -79,7 +79,7 @@ describe('its configuration', () => {
         { name: 'shop', routes: ['payments'], limits: { inFlight: 200, requestsPerSecond: 100 } },
         { name: 'reports', routes: ['crm'] },
       ],
-      leaveDelayMs: 5000,
+      drainDelayMs: 5000,
     });
     expect(credentials.map(({ name, directory: dir }) => [name, dir])).toEqual([
       ['payments', '/var/run/secrets/token-sidecar/payments'],
@@ -208,7 +208,7 @@ test('has longer until it is killed than it drains for', async () => {
     const { terminationGracePeriodSeconds } = await podOf(ci);
     const { shutdown, gateway } = await loaded(ci);
     expect(terminationGracePeriodSeconds * 1000).toBeGreaterThanOrEqual(shutdown.drainTimeoutMs + 5000);
-    expect(shutdown.drainTimeoutMs).toBeGreaterThan(gateway?.leaveDelayMs ?? 0);
+    expect(shutdown.drainTimeoutMs).toBeGreaterThan(gateway?.drainDelayMs ?? 0);
   }
 });
 

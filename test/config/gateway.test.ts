@@ -39,7 +39,7 @@ it('has what is left out put in', async () => {
         limits: { inFlight: 10, burst: 1 },
       },
     ],
-    leaveDelayMs: 5000,
+    drainDelayMs: 5000,
   });
 });
 

@@ -69,6 +69,8 @@ it('suggests a name only when it is close', () => {
   expect(didYouMean('banana', ['listen', 'admin'])).toBe('');
   expect(didYouMean('nmae', ['name', 'credential'])).toBe('; did you mean "name"?');
   expect(didYouMean('chekc', ['check', 'proxy'])).toBe('; did you mean "check"?');
+  expect(didYouMean('leaveDelay', ['listen', 'drainDelay'])).toBe('; did you mean "drainDelay"?');
+  expect(didYouMean('captured-ports', ['listen'])).toBe('');
 });
 
 it('describes every flag with its variable and default', () => {

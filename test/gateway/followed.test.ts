@@ -125,7 +125,7 @@ it('it is not ready with a certificate that has ended', async () => {
 it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: close, new connections are taken meanwhile', async () => {
   const held: ServerResponse[] = [];
   const gateway = await startGateway({
-    gateway: { leaveDelay: '300ms' },
+    gateway: { drainDelay: '300ms' },
     answer: (request, response) => {
       if (request.url === '/api/slow') held.push(response);
       else response.end('ok');
@@ -153,7 +153,7 @@ it('a drain loses no request: HTTP/2 is told by GOAWAY, HTTP/1.1 by Connection: 
 
 it('HTTP/2 that comes while the gateway leaves is served, and asked to leave with its first request', async () => {
   const clock = new ShiftedClock();
-  const gateway = await startGateway({ clock, gateway: { leaveDelay: '60s' } });
+  const gateway = await startGateway({ clock, gateway: { drainDelay: '60s' } });
   const stopped = gateway.sidecar.stop();
   await expect.poll(() => gateway.ready()).toBe(503);
   const session = await gateway.http2(web);
@@ -170,8 +170,8 @@ it('HTTP/2 that comes while the gateway leaves is served, and asked to leave wit
 
 it('how long it takes new connections at its end is as the file says by then', async () => {
   const clock = new ShiftedClock();
-  const gateway = await startGateway({ clock, gateway: { leaveDelay: '0ms' } });
-  await gateway.change({ gateway: { leaveDelay: '60s' }, file: { shutdown: { drainTimeout: '100s' } } });
+  const gateway = await startGateway({ clock, gateway: { drainDelay: '0ms' } });
+  await gateway.change({ gateway: { drainDelay: '60s' }, file: { shutdown: { drainTimeout: '100s' } } });
   const stopped = gateway.sidecar.stop();
   await expect.poll(() => gateway.ready()).toBe(503);
   expect((await gateway.get(web)).status).toBe(200);
@@ -180,7 +180,7 @@ it('how long it takes new connections at its end is as the file says by then', a
 });
 
 it('under load a drain fails no request', async () => {
-  const gateway = await startGateway({ gateway: { leaveDelay: '200ms' }, callers: [WEB_ENTRY] });
+  const gateway = await startGateway({ gateway: { drainDelay: '200ms' }, callers: [WEB_ENTRY] });
   let isStopping = false;
   const statuses: number[] = [];
   /** As a client of a Service: it goes to another replica once this one is seen to end. */

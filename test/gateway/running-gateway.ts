@@ -262,7 +262,7 @@ function fileText(
       tls: { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') },
       clientCaFile: join(directory, 'ca.crt'),
       callers: entries ?? [WEB_ENTRY],
-      leaveDelay: '0ms',
+      drainDelay: '0ms',
       ...gateway,
     },
   });

@@ -67,7 +67,7 @@ describe('a pod whose connections are redirected', () => {
     ]);
     expect(spec.initContainers[1]).toMatchObject({
       image: DEFAULTS.image,
-      args: ['redirect', '--captured-ports', '80,443,8443', '--exempt-user', '15083'],
+      args: ['redirect', '--ports', '80,443,8443', '--exempt-user', '15083'],
       securityContext: {
         runAsUser: 0,
         allowPrivilegeEscalation: false,

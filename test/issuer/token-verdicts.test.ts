@@ -216,7 +216,7 @@ it('metrics of clients and reloads are what was last told of them', async () => 
   metrics.reloaded('signing_key', 'failure');
   const text = await registry.metrics();
   expect(text).toContain('token_sidecar_issuer_clients 3');
-  expect(text).toContain('token_sidecar_issuer_reloads_total{source="signing_key",result="failure"} 1');
+  expect(text).toContain('token_sidecar_issuer_reload_total{source="signing_key",result="failure"} 1');
 });
 
 it('an endpoint that fails nevertheless ends its connection, and the service goes on', async () => {

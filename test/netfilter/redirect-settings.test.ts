@@ -33,9 +33,9 @@ describe('what is redirected', () => {
   });
 
   it('is refused all at once where it is not understood', () => {
-    const wrong = ['--captured-ports', '443-80', '--exempt-user', '0', '--excluded-ranges', '10.0.0.0/33'];
+    const wrong = ['--ports', '443-80', '--exempt-user', '0', '--excluded-ranges', '10.0.0.0/33'];
     expect(() => read(...wrong)).toThrow(
-      /--captured-ports: "443-80": expected .*--excluded-ranges: "10\.0\.0\.0\/33": expected .*--exempt-user: "0": expected /s,
+      /--ports: "443-80": expected .*--excluded-ranges: "10\.0\.0\.0\/33": expected .*--exempt-user: "0": expected /s,
     );
   });
 });

@@ -180,6 +180,6 @@ describe('of a gateway', () => {
   it('callers and how long it takes leave need none', async () => {
     const start = await gatewayOf({});
     const callers = [{ name: 'all', match: { serviceAccount: 'shop/*' }, allowedRoutes: ['api'] }];
-    expect(needsRestart(start, start, await gatewayOf({ callers, leaveDelay: '1s' }))).toEqual([]);
+    expect(needsRestart(start, start, await gatewayOf({ callers, drainDelay: '1s' }))).toEqual([]);
   });
 });

@@ -33,7 +33,7 @@ const MESHES: Readonly<Record<string, string>> = {
   'linkerd-proxy': 'Linkerd',
 };
 
-/** The ports whose connections are captured, in the form of `--captured-ports`. @param hosts as in the annotation. */
+/** The ports whose connections are captured, in the form of `--ports`. @param hosts as in the annotation. */
 export function capturedPorts(hosts: string): string {
   const named = (namedHosts.parse(hosts) ?? []).flatMap(({ port }) => (port === undefined ? [] : [port]));
   return [...new Set([...USUAL_PORTS, ...named])].join(',');
@@ -46,7 +46,7 @@ export function redirectContainer(settings: SidecarSettings & { readonly redirec
     name: REDIRECT_CONTAINER_NAME,
     image,
     imagePullPolicy,
-    args: ['redirect', '--captured-ports', capturedPorts(redirected), '--exempt-user', String(runAsUser)],
+    args: ['redirect', '--ports', capturedPorts(redirected), '--exempt-user', String(runAsUser)],
     env: [WITH_FOREIGN_FUNCTIONS],
     resources: resourcesOf(settings),
     securityContext: {

@@ -40,7 +40,7 @@ async function asked(url: string, ...flags: string[]): Promise<string | undefine
 }
 
 /** By `redirect` as the world has it. */
-const usual = () => redirect('--captured-ports', '80,443');
+const usual = () => redirect('--ports', '80,443');
 
 /** What becomes of a packet of UDP: the kernel says so of the next one. */
 const UDP = `
@@ -108,7 +108,7 @@ describe('what is left alone', () => {
     ['--excluded-ranges', '10.99.0.0/16'],
     ['--excluded-ranges', API_ADDRESS],
     ['--excluded-ports', '1-1000'],
-    ['--captured-ports', '80'],
+    ['--ports', '80'],
   ])('is what %s %s says', async (...flags) => {
     await redirect(...flags);
     expect(await asked(`https://${API}/`)).toBe('none');
@@ -139,7 +139,7 @@ describe('UDP', () => {
     async (address) => {
       expect(await udp(address, 443)).toBe('ECONNREFUSED');
       expect(await udp(address, 444)).toBe('sent');
-      await redirect('--refused-udp-ports', 'none', '--captured-ports', '443');
+      await redirect('--refused-udp-ports', 'none', '--ports', '443');
       expect(await udp(address, 443)).toBe('sent');
       await usual();
       expect(await udp(address, 443)).toBe('ECONNREFUSED');

@@ -152,7 +152,7 @@ async function startSidecar(): Promise<number> {
 /** As the injected init container does, when the sidecar is there. */
 async function redirect(): Promise<void> {
   const hosts = `${API},${API_BY_IPV6},${API}:${OTHER_PORT}`;
-  const flags = ['--captured-ports', capturedPorts(hosts), '--exempt-user', SIDECAR_USER];
+  const flags = ['--ports', capturedPorts(hosts), '--exempt-user', SIDECAR_USER];
   const [command, ...args] = [...IN_POD, process.execPath, MAIN, 'redirect', ...flags] as [
     string,
     ...string[],

@@ -103,7 +103,7 @@ describe('clients in a file', () => {
     expect(failures[0]).toContain('clients[1].scopes');
     expect(live.lines.join('')).not.toContain('hunter2');
     const metrics = await live.registry.metrics();
-    expect(metrics).toContain('issuer_reloads_total{source="clients",result="failure"} 1');
+    expect(metrics).toContain('issuer_reload_total{source="clients",result="failure"} 1');
   });
 
   it('that cannot be read are a problem from the start', async () => {

@@ -6,7 +6,7 @@
 {{/* The configuration file. */}}
 {{- define "token-sidecar.gateway.configuration" -}}
 {{- with .Values.gateway -}}
-{{- $section := dict "callers" .callers "leaveDelay" (printf "%ds" (int .leaveSeconds)) -}}
+{{- $section := dict "callers" .callers "drainDelay" (printf "%ds" (int .drainDelaySeconds)) -}}
 {{- $_ := set $section "listen" (printf "%s:15443" $.Values.bindAddress) -}}
 {{- $_ := set $section "tls" (dict "certFile" "/etc/token-sidecar/tls/tls.crt" "keyFile" "/etc/token-sidecar/tls/tls.key") -}}
 {{- if .serviceAccountTokens.enabled -}}
