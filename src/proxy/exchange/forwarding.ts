@@ -54,6 +54,10 @@ export class Forwarding implements RequestService, UpstreamUser {
       : requestBodyOf(request, context.generation().limits, route.placement);
   }
 
+  get caller(): string | undefined {
+    return this.#exchange.caller;
+  }
+
   get owner(): ConnectionOwner | undefined {
     return this.#exchange.stream.ownerFor(this.#exchange.caller);
   }
@@ -188,7 +192,7 @@ export class Forwarding implements RequestService, UpstreamUser {
     this.#attempt = next;
     this.#tell(`sending again, ${next.kind}: ${error.message}`);
     // Whatever closed it most likely closed its neighbours too.
-    if (next.kind === 'anew') this.#route.upstream.discardIdle();
+    if (next.kind === 'anew') this.#route.upstream.discardIdle(this);
     this.#acquireOrFail();
   }
 

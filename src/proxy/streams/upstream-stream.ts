@@ -97,8 +97,8 @@ export interface UpstreamStreams {
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream;
   /** A connection for CONNECT, which becomes a tunnel end once it is open. */
   acquireTunnel(user: UpstreamUser): UpstreamStream;
-  /** Closes connections that carry no request, so that the next request starts on a new one. */
-  discardIdle(): void;
+  /** Closes connections that carry no request, so that the next request of this user starts on a new one. */
+  discardIdle(user: UpstreamUser): void;
   /** Takes the connections out of use: each closes once its requests have ended. */
   retire(): void;
   /** Closes every connection, and lets none be reused. */
@@ -107,6 +107,8 @@ export interface UpstreamStreams {
 
 /** The sender of a request on a stream. Called until the answer has ended or failed, or the user abandons it. */
 export interface UpstreamUser {
+  /** For whom it sends; absent where callers are not told apart. No other shares a connection of HTTP/2 with it. */
+  readonly caller?: string | undefined;
   /** Whose a connection becomes that authenticates this user; absent where it could be nobody's alone. */
   readonly owner?: ConnectionOwner | undefined;
   /**

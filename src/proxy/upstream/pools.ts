@@ -9,10 +9,11 @@ import type { UpstreamObserver } from '../observer.ts';
 import { offeredProtocols, offersWebSocket } from '../streams/header-rules.ts';
 import type { IncomingRequest } from '../streams/message.ts';
 import type { UpstreamStream, UpstreamStreams, UpstreamUser } from '../streams/upstream-stream.ts';
+import { ChosenProtocol } from './chosen-protocol.ts';
 import { Dialer, type DialThrough } from './dialer.ts';
 import { UpstreamFailures } from './failures.ts';
-
 import { Http1Pool } from './http1/pool.ts';
+import { CallerPools } from './http2/caller-pools.ts';
 import { type Http1Fallback, Http2Pool } from './http2/pool.ts';
 import { NOBODY } from './nobody.ts';
 import type { OpenUpstreams } from './open-upstreams.ts';
@@ -52,7 +53,8 @@ export class UpstreamPools implements UpstreamStreams {
   readonly #dialer: Dialer;
   readonly #http1: Http1Pool;
   /** Absent where HTTP/2 is never spoken. */
-  readonly #http2: Http2Pool | undefined;
+  readonly #http2: CallerPools | undefined;
+  readonly #chosen: ChosenProtocol;
   readonly #overTls: boolean;
   /** Whether HTTP/1.1 is never spoken. */
   readonly #always2: boolean;
@@ -77,29 +79,33 @@ export class UpstreamPools implements UpstreamStreams {
     this.#http1 = new Http1Pool(route, { ...common, onRefused: asks ? onRefused : undefined });
     this.#overTls = overTls;
     this.#always2 = protocol === 'h2' || protocol === 'h2c';
+    const chosen = new ChosenProtocol(clock, this.#always2 && !overTls ? 'h2' : undefined);
+    this.#chosen = chosen;
     if (this.#always2) {
-      this.#http2 = new Http2Pool(route, {
-        ...common,
-        protocols: overTls ? H2_ALONE : undefined,
-        fallback: undefined,
-      });
+      const protocols = overTls ? H2_ALONE : undefined;
+      this.#http2 = new CallerPools(
+        () => new Http2Pool(route, { ...common, chosen, protocols, fallback: undefined }),
+      );
     } else if (asks) {
-      this.#http2 = new Http2Pool(route, { ...common, protocols: H2_PREFERRED, fallback: this.#fallback });
+      const protocols = H2_PREFERRED;
+      const fallback = this.#fallback;
+      this.#http2 = new CallerPools(() => new Http2Pool(route, { ...common, chosen, protocols, fallback }));
     }
   }
 
   get speaks(): Protocol | undefined {
-    return this.#http2 === undefined ? 'http1' : this.#http2.spoken;
+    return this.#http2 === undefined ? 'http1' : this.#chosen.last;
   }
 
   acquire(request: IncomingRequest, user: UpstreamUser, trustMs: number): UpstreamStream {
     // A WebSocket needs HTTP/1.1, and an upstream that seemed to refuse that may take it.
     const tries = this.#refusesHttp1 && offersWebSocket(offeredProtocols(request));
-    const http2 = tries ? undefined : this.#http2For(request);
+    const http2 = tries ? undefined : this.#http2For(request, user);
     if (http2 !== undefined) {
-      if (http2.spoken !== 'http1') return http2.acquire(request, user, trustMs);
+      if (this.#chosen.last !== 'http1') return http2.acquire(request, user, trustMs);
       if (isGrpcCall(request)) {
-        if (!http2.stands && http2.saidWithin(CHOICE_HOLDS_MS)) throw this.#failures.upstreamTakesNoGrpc();
+        if (!http2.stands && this.#chosen.choseWithin(CHOICE_HOLDS_MS))
+          throw this.#failures.upstreamTakesNoGrpc();
         return http2.acquire(request, user, trustMs);
       }
       return this.#http1.acquireIdle(user, trustMs) ?? http2.acquire(request, user, trustMs);
@@ -109,7 +115,7 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   acquireNew(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
-    const http2 = this.#http2For(request);
+    const http2 = this.#http2For(request, user);
     if (http2 !== undefined) return http2.acquireNew(request, user);
     if (request.protocol === 'h2') this.#refuseLossy(request);
     return this.#http1For(user);
@@ -117,16 +123,16 @@ export class UpstreamPools implements UpstreamStreams {
 
   acquireAgain(request: IncomingRequest, user: UpstreamUser): UpstreamStream {
     // HTTP/1.1 has no REFUSED_STREAM.
-    return this.#http2?.acquireAgain(request, user) ?? this.acquireNew(request, user);
+    return this.#http2?.of(user.caller).acquireAgain(request, user) ?? this.acquireNew(request, user);
   }
 
   acquireTunnel(user: UpstreamUser): UpstreamStream {
     return this.#http1For(user, true);
   }
 
-  discardIdle(): void {
+  discardIdle({ caller }: UpstreamUser): void {
     this.#http1.discardIdle();
-    this.#http2?.discardIdle();
+    this.#http2?.discardIdle(caller);
   }
 
   retire(): void {
@@ -142,8 +148,8 @@ export class UpstreamPools implements UpstreamStreams {
   }
 
   /** Where the request is sent by HTTP/2, or asks what the upstream speaks. */
-  #http2For({ protocol }: IncomingRequest): Http2Pool | undefined {
-    return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2 : undefined;
+  #http2For({ protocol }: IncomingRequest, { caller }: UpstreamUser): Http2Pool | undefined {
+    return this.#always2 || protocol === 'h2' || this.#refusesHttp1 ? this.#http2?.of(caller) : undefined;
   }
 
   /** Takes connections that were made for HTTP/2 and on which the upstream chose HTTP/1.1. */

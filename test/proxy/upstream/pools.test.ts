@@ -16,6 +16,7 @@ import type {
   UpstreamStream,
   UpstreamUser,
 } from '../../../src/proxy/streams/upstream-stream.ts';
+import { NOBODY } from '../../../src/proxy/upstream/nobody.ts';
 import { OpenUpstreams } from '../../../src/proxy/upstream/open-upstreams.ts';
 import { UpstreamPools } from '../../../src/proxy/upstream/pools.ts';
 import { captureLog } from '../../support/log-capture.ts';
@@ -45,8 +46,10 @@ class User implements UpstreamUser {
   #status = 0;
   #text = '';
   fate: RequestFate | undefined;
+  readonly caller: string | undefined;
 
-  constructor(request: IncomingRequest, body: string, clock: Clock = systemClock) {
+  constructor(request: IncomingRequest, body: string, clock: Clock = systemClock, caller?: string) {
+    this.caller = caller;
     this.#clock = clock;
     this.#request = request;
     this.#body = body;
@@ -215,8 +218,8 @@ async function open(
     (server as Http2SecureServer).close();
     await once(server, 'close');
   });
-  function start(of: IncomingRequest, body = ''): User {
-    const user = new User(of, body, clock);
+  function start(of: IncomingRequest, body = '', caller?: string): User {
+    const user = new User(of, body, clock, caller);
     user.begin(pools.acquire(of, user, TRUST));
     return user;
   }
@@ -272,7 +275,7 @@ describe('protocol: auto over TLS', () => {
     expect(await ask(request('http1'))).toMatchObject({ by: 'h2' });
 
     speaks = ['http/1.1'];
-    pools.discardIdle();
+    pools.discardIdle(NOBODY);
 
     // The first asks by ALPN, the others need not.
     for (let times = 0; times < 3; times++) {
@@ -453,10 +456,18 @@ describe('a pool of HTTP/2 connections', () => {
     for (const { answer } of users) answer.catch(() => {});
   });
 
+  it('has connections of their own for callers who are told apart, and for each all its requests on one', async () => {
+    const { start, connections } = await open('plain h2', 'h2c');
+    for (const caller of ['a', 'b', 'a', undefined, 'b']) {
+      expect(await start(request('h2'), '', caller).answer).toMatchObject({ by: 'h2' });
+    }
+    expect(connections()).toBe(3);
+  });
+
   it('closes what is idle on request, and nothing else', async () => {
     const { pools, ask, accepted } = await open('plain h2', 'h2c');
     await ask(request('h2'));
-    pools.discardIdle();
+    pools.discardIdle(NOBODY);
     await Promise.all([...accepted].map((socket) => once(socket, 'close')));
     expect(await ask(request('h2'))).toMatchObject({ by: 'h2' });
   });
@@ -469,6 +480,16 @@ describe('a pool of HTTP/2 connections', () => {
     expect(all.mayOpen()).toBe(true);
     await closed;
   });
+
+  it.each(['h2c', 'auto'] as const)(
+    'that is retired keeps no connection of a caller who comes late, with protocol: %s',
+    async (protocol) => {
+      const { pools, start, accepted } = await open(protocol === 'h2c' ? 'plain h2' : 'h2', protocol);
+      pools.retire();
+      expect(await start(request('h2'), '', 'late').answer).toMatchObject({ by: 'h2' });
+      await until(() => accepted.size === 0);
+    },
+  );
 
   it('that is retired serves who waits, and keeps nothing', async () => {
     const { pools, start, accepted } = await open('plain h2', 'h2c');

@@ -3,6 +3,7 @@ import type { RouteConfig } from '../../../config/config.ts';
 import { type ProxyErrorCode, SidecarError } from '../../../errors.ts';
 import type { IncomingRequest } from '../../streams/message.ts';
 import type { UpstreamStream, UpstreamUser } from '../../streams/upstream-stream.ts';
+import type { ChosenProtocol } from '../chosen-protocol.ts';
 import type { Dialer } from '../dialer.ts';
 import { Dialling } from '../dialling.ts';
 import { UpstreamFailures } from '../failures.ts';
@@ -32,13 +33,14 @@ export interface Http2PoolOptions {
   readonly random: () => number;
   /** Offered by ALPN; undefined for plain TCP. */
   readonly protocols: readonly string[] | undefined;
+  readonly chosen: ChosenProtocol;
   /** Takes connections on which the upstream chose HTTP/1.1; without it, they fail. */
   readonly fallback: Http1Fallback | undefined;
 }
 
 /**
- * The HTTP/2 connections of one route to its upstream, and the requests that wait for room on one. The oldest with room is
- * lent out first; a further one is made when none has any.
+ * The HTTP/2 connections of one route to its upstream, or of one caller of it, and the requests that wait for room on one.
+ * The oldest with room is lent out first; a further one is made when none has any.
  */
 export class Http2Pool implements IdleHolder {
   readonly #route: RouteConfig;
@@ -54,8 +56,6 @@ export class Http2Pool implements IdleHolder {
   #retired = false;
   /** Requests that one connection is expected to carry at once; zero if the upstream said so last. */
   #streamsEach = STREAMS_BEFORE_SETTINGS;
-  #spoken: 'h2' | 'http1' | undefined;
-  #spokenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(route: RouteConfig, options: Http2PoolOptions) {
     this.#route = route;
@@ -80,23 +80,17 @@ export class Http2Pool implements IdleHolder {
       },
       onShorter: () => this.#closeUnneeded(),
     });
-    if (options.protocols === undefined) this.#spoken = 'h2';
     options.all.add(this);
   }
 
-  /** What the upstream chose last, where it was asked. */
-  get spoken(): 'h2' | 'http1' | undefined {
-    return this.#spoken;
+  /** Whether it has a connection, or somebody waits for one. */
+  get inUse(): boolean {
+    return this.#open.size > 0 || this.#diallings.size > 0 || this.#line.length > 0;
   }
 
   /** Whether an open connection may carry further requests, now or later. */
   get stands(): boolean {
     return this.#usable.size > 0;
-  }
-
-  /** Whether the upstream made its last choice less than `ms` ago. */
-  saidWithin(ms: number): boolean {
-    return this.#options.clock.monotonicMs() - this.#spokenAtMs < ms;
   }
 
   /** As in `UpstreamStreams`. @throws {SidecarError} `overloaded` when too many wait. */
@@ -256,8 +250,9 @@ export class Http2Pool implements IdleHolder {
 
   /** Unknown room counts as unlimited: until it is known, a further connection might be made for nothing. */
   #roomOfOne(): number {
-    if (this.#spoken === 'http1') return 1;
-    const known = this.#spoken === 'h2' && this.#streamsEach > 0;
+    const { last } = this.#options.chosen;
+    if (last === 'http1') return 1;
+    const known = last === 'h2' && this.#streamsEach > 0;
     return known ? this.#streamsEach : Number.POSITIVE_INFINITY;
   }
 
@@ -279,13 +274,11 @@ export class Http2Pool implements IdleHolder {
   #stands(dialling: Dialling, chosen: string | undefined): void {
     const number = this.#diallings.get(dialling) as number;
     this.#diallings.delete(dialling);
-    this.#spokenAtMs = this.#options.clock.monotonicMs();
-    if (this.#options.protocols === undefined || chosen === 'h2') {
-      this.#spoken = 'h2';
-      this.#add(dialling, number);
-    } else {
+    const isHttp2 = this.#options.protocols === undefined || chosen === 'h2';
+    this.#options.chosen.chose(isHttp2 ? 'h2' : 'http1');
+    if (isHttp2) this.#add(dialling, number);
+    else {
       this.#options.all.closed();
-      this.#spoken = 'http1';
       this.#standsByHttp1(dialling, number, chosen);
     }
     this.#serve();

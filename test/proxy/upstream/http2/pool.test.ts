@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { IncomingRequest } from '../../../../src/proxy/streams/message.ts';
 import type { UpstreamStream, UpstreamUser } from '../../../../src/proxy/streams/upstream-stream.ts';
+import { ChosenProtocol } from '../../../../src/proxy/upstream/chosen-protocol.ts';
 import type { Dialer } from '../../../../src/proxy/upstream/dialer.ts';
 import { type Http1Fallback, Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';
 import { OpenUpstreams } from '../../../../src/proxy/upstream/open-upstreams.ts';
@@ -35,6 +36,7 @@ interface Options {
 function start({ most = 10, protocols, fallback }: Options = {}) {
   const clock = new ManualClock();
   const all = new OpenUpstreams(most);
+  const chosen = new ChosenProtocol(clock, protocols === undefined ? 'h2' : undefined);
   const dialled: { socket: BareSocket & { alpnProtocol?: string | false }; onread: OnReadOpts }[] = [];
   const dialer = {
     dial(onread: OnReadOpts) {
@@ -46,7 +48,7 @@ function start({ most = 10, protocols, fallback }: Options = {}) {
   } as unknown as Dialer;
   const pool = new Http2Pool(
     routeTo({ address: { host: 'up.test', port: 80 } }, { timeouts: { connectMs: CONNECT_MS } }),
-    { clock, dialer, all, random: () => 0, protocols, fallback },
+    { clock, dialer, all, random: () => 0, protocols, fallback, chosen },
   );
   const told: string[] = [];
   const streams = new Map<string, UpstreamStream>();
@@ -72,6 +74,7 @@ function start({ most = 10, protocols, fallback }: Options = {}) {
   };
   return {
     all,
+    chosen,
     clock,
     pool,
     /** How many connections were asked for. */
@@ -137,9 +140,9 @@ function startWith(streams: number, options: Options = {}): Pool {
 describe('requests', () => {
   it('wait for one connection as long as it is not known how many it carries', () => {
     const { ask, dialled, pool, stands, stream, told } = start();
-    expect([pool.stands, pool.spoken]).toEqual([false, 'h2']);
+    expect([pool.stands, pool.inUse]).toEqual([false, false]);
     expect(['a', 'b', 'c'].map((name) => ask(name))).toEqual([false, false, false]);
-    expect(dialled()).toBe(1);
+    expect([pool.inUse, dialled()]).toEqual([true, 1]);
     stands(0);
     expect(told()).toEqual(['a connected', 'b connected', 'c connected']);
     expect([stream('c').ready, pool.stands, ask('d'), dialled()]).toEqual([true, true, true, 1]);
@@ -352,24 +355,24 @@ describe('an upstream that chooses', () => {
   const H2_OR_1 = ['h2', 'http/1.1'];
 
   it('HTTP/2 is known to speak it, and for how long', async () => {
-    const { ask, clock, pool, secured, told } = start({ protocols: H2_OR_1 });
-    expect([pool.spoken, pool.saidWithin(1e9)]).toEqual([undefined, false]);
+    const { ask, chosen, clock, secured, told } = start({ protocols: H2_OR_1 });
+    expect([chosen.last, chosen.choseWithin(1e9)]).toEqual([undefined, false]);
     ask('a');
     secured(0, 'h2');
-    expect([pool.spoken, told()]).toEqual(['h2', ['a connected']]);
+    expect([chosen.last, told()]).toEqual(['h2', ['a connected']]);
     await clock.advance(999);
-    expect([pool.saidWithin(1_000), pool.saidWithin(999)]).toEqual([true, false]);
+    expect([chosen.choseWithin(1_000), chosen.choseWithin(999)]).toEqual([true, false]);
   });
 
   it.each<[string | false, string]>([
     ['http/1.1', 'http/1.1'],
     [false, 'nothing'],
-  ])('%s, where HTTP/2 alone is spoken, is told so', (chosen, name) => {
-    const { all, ask, pool, secured, socket, told } = start({ protocols: ['h2'], most: 1 });
+  ])('%s, where HTTP/2 alone is spoken, is told so', (protocol, name) => {
+    const { all, ask, chosen, secured, socket, told } = start({ protocols: ['h2'], most: 1 });
     ask('a');
-    secured(0, chosen);
+    secured(0, protocol);
     expect(told()).toEqual([expect.stringContaining(`chose ${name} by ALPN`)]);
-    expect([pool.spoken, socket(0).destroyed, all.mayOpen()]).toEqual(['http1', true, true]);
+    expect([chosen.last, socket(0).destroyed, all.mayOpen()]).toEqual(['http1', true, true]);
   });
 
   it('HTTP/1.1 has its connection carry one request, and others made for the others', () => {

@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { CallerPools } from '../../../../src/proxy/upstream/http2/caller-pools.ts';
+import type { Http2Pool } from '../../../../src/proxy/upstream/http2/pool.ts';
+
+/** Pools without a network, and what was asked of each. */
+function start() {
+  const made: { inUse: boolean; told: string[] }[] = [];
+  const pools = new CallerPools(() => {
+    const told: string[] = [];
+    const pool = {
+      inUse: true,
+      told,
+      discardIdle: () => told.push('discard'),
+      retire: () => told.push('retire'),
+      renew: () => told.push('renew'),
+      close: () => told.push('close'),
+    };
+    made.push(pool);
+    return pool as unknown as Http2Pool;
+  });
+  return { pools, made, told: () => made.map(({ told }) => told.splice(0).join()) };
+}
+
+it('a caller keeps its pool, and has idle connections discarded in it alone', () => {
+  const { pools, told } = start();
+  const own = pools.of('a');
+  expect(pools.of('b')).not.toBe(own);
+  expect(pools.of('a')).toBe(own);
+  pools.discardIdle('a');
+  pools.discardIdle('unknown');
+  expect(told()).toEqual(['discard', '']);
+});
+
+it('what is asked of all reaches each, and those of callers who come later', () => {
+  const { pools, told } = start();
+  pools.of('a');
+  pools.of('b');
+  pools.renew();
+  pools.retire();
+  pools.of('c');
+  expect(told()).toEqual(['renew,retire', 'renew,retire', 'retire']);
+  pools.close();
+  pools.of('d');
+  expect(told()).toEqual(['close', 'close', 'close', 'close']);
+});
+
+it('pools that are out of use are retired and forgotten, so that few are kept whoever calls', () => {
+  const { pools, made, told } = start();
+  const first = pools.of('stays');
+  for (let caller = 0; caller < 1000; caller++) {
+    pools.of(`caller ${caller}`);
+    const last = made.at(-1);
+    if (last !== undefined) last.inUse = false;
+    expect(pools.size).toBeLessThanOrEqual(16);
+  }
+  expect(pools.of('stays')).toBe(first);
+  expect(told()[0]).toBe('');
+  expect(made.filter(({ inUse }) => !inUse)).toHaveLength(1000);
+});
+
+it('as many are kept as are in use', () => {
+  const { pools } = start();
+  for (let caller = 0; caller < 100; caller++) pools.of(`caller ${caller}`);
+  expect(pools.size).toBe(100);
+});
