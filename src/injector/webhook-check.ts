@@ -1,6 +1,7 @@
 /**
  * Whether API servers reach the webhook: the way is theirs, through the Service, by the CA bundle, past firewalls, so only
- * they can tell. A dry run of a ConfigMap that the webhook's configuration sends here comes back with our mark.
+ * they can tell. A dry run of a ConfigMap that the webhook's configuration sends here is refused in our words. Were it let
+ * through, policies and quotas of others would have their say on it, and a refusal of theirs would pass for no answer.
  */
 
 import { type Clock, isPast, later, remainingMs } from '../clock.ts';
@@ -8,25 +9,25 @@ import { messageOf, SidecarError } from '../errors.ts';
 import type { ApiRequestOptions, KubernetesApi } from '../kubernetes/api.ts';
 import type { Webhook } from './admission.ts';
 import { admissionResponse, parseAdmissionReview } from './admission-review.ts';
-import { add } from './pod/json-patch.ts';
 
 /** By which the webhook's configuration selects what is sent. */
 const LABEL = 'token-sidecar.dev/check';
-const MARK = { answered: 'true' };
+const ANSWER = 'the webhook of token-sidecar answers';
 
 const EVERY_MS = 1000;
 
 /** The API server waits for a webhook for at most 30 s. */
 const ATTEMPT_MS = 35_000;
 
-/** Marks what is only tried, and lets everything else pass as it is. */
+/** Refuses what is only tried, and lets everything else pass. */
 export function createCheckWebhook(): Webhook {
   return async (review) => {
     const request = parseAdmissionReview(review);
     if (typeof request === 'string') return { status: 400, body: request };
     const { uid, dryRun, pod } = request;
-    const patch = dryRun && pod === undefined ? [add('/data', MARK)] : [];
-    return { status: 200, body: admissionResponse(uid, { allowed: true, patch }) };
+    const isTried = dryRun && pod === undefined;
+    const verdict = isTried ? { allowed: false, message: ANSWER } : { allowed: true };
+    return { status: 200, body: admissionResponse(uid, verdict) };
   };
 }
 
@@ -81,17 +82,19 @@ export async function whyUnanswered(
   const body = {
     apiVersion: 'v1',
     kind: 'ConfigMap',
-    metadata: { generateName: 'token-sidecar-check-', labels: { [LABEL]: 'true' } },
+    metadata: { name: 'token-sidecar-check', labels: { [LABEL]: 'true' } },
   };
   try {
-    const { data } = await api.request<{ data?: Readonly<Record<string, string>> }>(
-      'POST',
-      `/api/v1/namespaces/${namespace}/configmaps`,
-      { query: { dryRun: 'All' }, body, timeoutMs: ATTEMPT_MS, explainRefusal: true, ...attempt },
-    );
-    if (data?.['answered'] === MARK.answered) return undefined;
+    await api.request('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+      query: { dryRun: 'All' },
+      body,
+      timeoutMs: ATTEMPT_MS,
+      explainRefusal: true,
+      ...attempt,
+    });
     return 'the API server does not call it; its configuration is not there yet';
   } catch (error) {
-    return messageOf(error);
+    const reason = messageOf(error);
+    return reason.includes(`denied the request: ${ANSWER}`) ? undefined : reason;
   }
 }

@@ -5,7 +5,10 @@ import { ManualClock } from '../support/manual-clock.ts';
 
 const REFUSED = new KubernetesApiError('POST /…: status 500: connection refused', 500);
 const UNCALLED = { metadata: {} };
-const MARKED = { metadata: {}, data: { answered: 'true' } };
+const ANSWERED = new KubernetesApiError(
+  'POST /…: status 403: admission webhook "check.token-sidecar.dev" denied the request: the webhook of token-sidecar answers; …',
+  403,
+);
 
 /** An API server that gives these answers in turn, and then the last of them. */
 function serverWith(...answers: readonly (object | KubernetesApiError)[]) {
@@ -38,8 +41,8 @@ async function wait(
   return reasons;
 }
 
-it('waits until what is tried comes back marked, and says each reason once', async () => {
-  const { api, asked } = serverWith(REFUSED, REFUSED, UNCALLED, MARKED);
+it('waits until what is tried is refused in its words, and says each reason once', async () => {
+  const { api, asked } = serverWith(REFUSED, REFUSED, UNCALLED, ANSWERED);
 
   expect(await wait(api)).toEqual([
     expect.stringContaining('connection refused'),
@@ -49,11 +52,18 @@ it('waits until what is tried comes back marked, and says each reason once', asy
 });
 
 it('tries in a dry run, in the namespace of the release', async () => {
-  const { api, asked } = serverWith(MARKED);
+  const { api, asked } = serverWith(ANSWERED);
 
   await wait(api);
   expect(asked[0]?.path).toBe('/api/v1/namespaces/tokens/configmaps');
   expect(asked[0]?.options?.query).toEqual({ dryRun: 'All' });
+});
+
+it('takes no refusal of others for its answer', async () => {
+  const words = 'admission webhook "other.example" denied the request: not here';
+  const { api } = serverWith(new KubernetesApiError(`POST /…: status 403: ${words}`, 403));
+
+  await expect(wait(api)).rejects.toThrow(words);
 });
 
 it('gives up with the last reason', async () => {
@@ -120,7 +130,7 @@ function reviewOf(request: object): Buffer {
     namespace: 'tokens',
     operation: 'CREATE',
     kind: { group: '', version: 'v1', kind: 'ConfigMap' },
-    object: { metadata: { generateName: 'token-sidecar-check-' } },
+    object: { metadata: { name: 'token-sidecar-check' } },
     ...request,
   };
   return Buffer.from(
@@ -128,20 +138,16 @@ function reviewOf(request: object): Buffer {
   );
 }
 
-it('marks a dry run, and leaves alone what is kept', async () => {
+it('refuses a dry run, and lets pass what is kept', async () => {
   const answer = async (request: object) => {
     const { status, body } = await createCheckWebhook()(reviewOf(request), 'unverified');
-    return { status, ...JSON.parse(body).response };
+    return { http: status, ...JSON.parse(body).response };
   };
 
-  const tried = await answer({ dryRun: true });
-  expect(tried).toMatchObject({ status: 200, uid: 'u-1', allowed: true, patchType: 'JSONPatch' });
-  expect(JSON.parse(Buffer.from(tried.patch, 'base64').toString())).toEqual([
-    { op: 'add', path: '/data', value: { answered: 'true' } },
-  ]);
-  const kept = await answer({ dryRun: false });
-  expect(kept).toMatchObject({ status: 200, allowed: true });
-  expect(kept).not.toHaveProperty('patch');
+  const message = 'the webhook of token-sidecar answers';
+  const refused = { http: 200, uid: 'u-1', allowed: false, status: { code: 403, message } };
+  expect(await answer({ dryRun: true })).toMatchObject(refused);
+  expect(await answer({ dryRun: false })).toMatchObject({ http: 200, allowed: true });
 });
 
 it('does not understand what is no review', async () => {

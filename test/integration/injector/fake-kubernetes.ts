@@ -40,6 +40,11 @@ export type Failure =
   | 'disconnect'
   | { readonly until: Promise<void> };
 
+const ANSWERED: Answer = {
+  code: 403,
+  value: { message: 'admission webhook "…" denied the request: the webhook of token-sidecar answers' },
+};
+
 export class FakeKubernetes {
   /** As `PUT /path`, in the order of coming. */
   readonly requests: string[] = [];
@@ -61,7 +66,7 @@ export class FakeKubernetes {
   /** Watches from before this version are answered 410. */
   #oldest = 0;
   minor = '31';
-  /** Whether dry runs of ConfigMaps come back with the mark of the webhook. */
+  /** Whether the webhook refuses dry runs of ConfigMaps, in its words. */
   webhookAnswers = true;
 
   private constructor(scheme: 'http' | 'https') {
@@ -239,7 +244,9 @@ export class FakeKubernetes {
               ? this.#read(path, query)
               : method === 'POST'
                 ? query.has('dryRun')
-                  ? { code: 201, value: this.webhookAnswers ? { data: { answered: 'true' } } : {} }
+                  ? this.webhookAnswers
+                    ? ANSWERED
+                    : { code: 201, value: {} }
                   : this.#create(path, body as StoredObject)
                 : method === 'PUT'
                   ? this.#replace(path, body as StoredObject)

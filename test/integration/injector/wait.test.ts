@@ -9,7 +9,11 @@ import { expect, it, onTestFinished } from 'vitest';
 import { injector } from '../../../src/commands/injector.ts';
 
 const REFUSAL = { kind: 'Status', message: 'failed calling webhook "check.token-sidecar.dev": x509' };
-const MARKED = { metadata: {}, data: { answered: 'true' } };
+const ANSWER = {
+  kind: 'Status',
+  message:
+    'admission webhook "check.token-sidecar.dev" denied the request: the webhook of token-sidecar answers',
+};
 
 /** Kubeconfig of an API server that gives these answers in turn, and then the last of them. */
 async function kubeconfigOf(answers: readonly { readonly status: number; readonly body: object }[]) {
@@ -58,7 +62,7 @@ async function run(...args: readonly string[]) {
 it('ends with 0 once the API server gets an answer, and repeats what the API server said before', async () => {
   const { path, asked } = await kubeconfigOf([
     { status: 500, body: REFUSAL },
-    { status: 201, body: MARKED },
+    { status: 403, body: ANSWER },
   ]);
 
   const { status, out } = await run('wait', '--kubeconfig', path);
